@@ -1,0 +1,1 @@
+"""One server, spoken to."""

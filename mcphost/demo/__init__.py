@@ -1,0 +1,1 @@
+"""The built-in demo server: every feature of the protocol, on the standard library alone."""

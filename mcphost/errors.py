@@ -1,0 +1,148 @@
+"""Every exception mcphost raises on purpose, and whose fault each one is.
+
+    McphostError
+    ├── ConfigError              the user's file: says which file, which line, and what to write instead
+    │   └── UnresolvedReference  a ${NAME} that has no value; only the server that needs it is stopped
+    ├── PeerError                the server broke the rules
+    │   ├── MessageTooLarge      a message over the limit, or too complex to read in time
+    │   ├── VersionRefused       it speaks a revision we do not, or one below the configured minimum
+    │   └── InvalidResult        an answer of the wrong shape
+    ├── TransportError           the wire
+    │   ├── SpawnFailed          the program could not be started
+    │   └── ConnectionLost       it was there and is gone; carries exit code and the last of stderr
+    ├── RequestError             one request, not the connection
+    │   ├── ServerError          the server answered with a JSON-RPC error: code, message and data as they came
+    │   ├── RequestTimeout       no answer within the limit
+    │   └── CapabilityMissing    never sent: the server did not offer this
+    └── NotDone                  we decided against it
+        ├── Declined             policy or the user said no
+        ├── InvalidArguments     the arguments do not fit the tool's schema
+        ├── ServerNotReady       the server is not connected
+        └── UnknownName          no such server, tool or other thing
+
+A message never holds a secret: it may be shown, logged and copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+class McphostError(Exception):
+    """The parent of all; ``str()`` is one sentence for a person."""
+
+
+class ConfigError(McphostError):
+    """Something in a configuration file is wrong. ``line`` counts from 1; None when it is the whole file."""
+
+    def __init__(self, message: str, *, path: Path | None = None, line: int | None = None) -> None:
+        self.message, self.path, self.line = message, path, line
+        place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(place + message)
+
+
+class UnresolvedReference(ConfigError):
+    """A ``${…}`` reference in ``field`` could not be resolved; ``reference`` is what stands in the file."""
+
+    def __init__(self, field: str, reference: str, reason: str) -> None:
+        self.field, self.reference = field, reference
+        super().__init__(f"{field}: {reference} {reason}")
+
+
+class PeerError(McphostError):
+    """The server sent what the protocol does not allow."""
+
+
+class MessageTooLarge(PeerError):
+    """A message over ``limit`` (bytes, or objects and arrays, as the message says)."""
+
+    def __init__(self, message: str, limit: int) -> None:
+        self.limit = limit
+        super().__init__(message)
+
+
+class VersionRefused(PeerError):
+    """The server wants a revision that this connection may not use."""
+
+    def __init__(self, offered: str, received: str, reason: str) -> None:
+        self.offered, self.received = offered, received
+        super().__init__(f"the server wants protocol version {received!r}, {reason}; mcphost offered {offered}")
+
+
+class InvalidResult(PeerError):
+    """The answer to a request has the wrong shape."""
+
+
+class TransportError(McphostError):
+    """The wire failed."""
+
+
+class SpawnFailed(TransportError):
+    """The server's program could not be started."""
+
+
+class ConnectionLost(TransportError):
+    """The connection ended. ``exit_code`` is negative for a signal, None when the process still runs or there is none."""
+
+    def __init__(self, message: str, *, exit_code: int | None = None, stderr_tail: Sequence[str] = ()) -> None:
+        self.exit_code, self.stderr_tail = exit_code, tuple(stderr_tail)
+        super().__init__(message)
+
+
+class RequestError(McphostError):
+    """One request failed; the connection lives."""
+
+
+class ServerError(RequestError):
+    """The server answered ``method`` with a JSON-RPC error object."""
+
+    def __init__(self, code: int, message: str, data: Any = None, *, method: str = "") -> None:
+        self.code, self.message, self.data, self.method = code, message, data, method
+        super().__init__(f"{message} ({code})")
+
+
+class RequestTimeout(RequestError):
+    """No answer to ``method`` after ``seconds``; the server was told that we stopped waiting."""
+
+    def __init__(self, method: str, seconds: float, *, hard: bool = False) -> None:
+        self.method, self.seconds, self.hard = method, seconds, hard
+        why = "in all, progress or not" if hard else "without an answer or a sign of progress"
+        super().__init__(f"{method} timed out after {seconds:g} s {why}")
+
+
+class CapabilityMissing(RequestError):
+    """The server did not declare the capability that ``method`` needs; nothing was sent."""
+
+    def __init__(self, method: str, capability: str) -> None:
+        self.method, self.capability = method, capability
+        super().__init__(f"the server does not offer {capability}, which {method} needs")
+
+
+class NotDone(McphostError):
+    """mcphost did not do it."""
+
+
+class Declined(NotDone):
+    """The answer was no. ``by`` is ``policy`` or ``user``; ``rule`` says which line decided."""
+
+    def __init__(self, message: str, *, by: str, rule: str = "") -> None:
+        self.by, self.rule = by, rule
+        super().__init__(message)
+
+
+class InvalidArguments(NotDone):
+    """The arguments do not fit the schema; ``problems`` are (path, sentence) pairs."""
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(f"{path or 'arguments'}: {text}" for path, text in problems))
+
+
+class ServerNotReady(NotDone):
+    """The server is not connected now."""
+
+
+class UnknownName(NotDone):
+    """No such server, tool, prompt or resource."""

@@ -1,0 +1,1 @@
+"""The host: connections, consent, what all servers offer and what they log. No screen in here."""
