@@ -1,0 +1,274 @@
+"""The good plain server: does what it is asked, quickly, and is the peer in benchmarks.
+
+    python tests/servers/echo.py [--protocol VERSION] [--delay S] [--record FILE] [--ignore-eof] …
+
+Tools: echo add sleep progress log fail big environment stderr exit children. `sleep` and `progress` run in a
+thread of their own and can be cancelled; everything else is answered before the next line is read.
+With `--tools N` the list holds N generated tools instead (`tool-0001` …, each answers with its arguments), in
+pages of `--page M`; the tools named above can then still be called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from wire import REVISIONS, Message, Wire, decode, options_parser, text
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+NUMBER, INTEGER, STRING, BOOLEAN = ({"type": kind} for kind in ("number", "integer", "string", "boolean"))
+Handler = Callable[[Message], Message | None]
+
+
+def define(name: str, description: str, required: Message, optional: Message | None = None) -> Message:
+    """A tool's definition; both property tables map a name to its schema."""
+    schema: Message = {"type": "object", "properties": {**required, **(optional or {})}}
+    if required:
+        schema["required"] = list(required)
+    return {"name": name, "description": description, "inputSchema": schema}
+
+
+TOOLS = [
+    define("echo", "Says back the text it was given.", {"text": STRING}),
+    define("add", "Adds two numbers.", {"a": NUMBER, "b": NUMBER})
+    | {"outputSchema": {"type": "object", "properties": {"sum": NUMBER}, "required": ["sum"]}},
+    define("sleep", "Answers after some seconds, unless cancelled.", {"seconds": NUMBER}),
+    define(
+        "progress", "Reports each step, interval seconds apart.", {"steps": INTEGER}, {"interval": NUMBER}
+    ),
+    define(
+        "log", "Sends log messages.", {"count": INTEGER}, {"text": STRING, "level": STRING, "logger": STRING}
+    ),
+    define("fail", "Answers with isError.", {}, {"text": STRING}),
+    define("big", "Answers with that many bytes of text.", {"bytes": INTEGER}),
+    define(
+        "environment",
+        "Names of all variables, values of some.",
+        {},
+        {"names": {"type": "array", "items": STRING}},
+    ),
+    define("stderr", "Writes that many bytes to stderr.", {"bytes": INTEGER}, {"text": STRING}),
+    define("exit", "Ends without an answer; a negative code is a signal.", {"code": INTEGER}),
+    define(
+        "children",
+        "Starts a sleeping child that holds our pipes and returns its pid.",
+        {},
+        {"seconds": NUMBER, "own_session": BOOLEAN, "ignore_sigterm": BOOLEAN},
+    ),
+]
+
+
+class RefusedError(Exception):
+    """The request is answered with an error: code, message."""
+
+
+def echo(arguments: Message) -> Message:
+    return text(arguments["text"])
+
+
+def add(arguments: Message) -> Message:
+    total = arguments["a"] + arguments["b"]
+    return text(str(total), structuredContent={"sum": total})
+
+
+def fail(arguments: Message) -> Message:
+    return text(arguments.get("text", "it did not work"), isError=True)
+
+
+def big(arguments: Message) -> Message:
+    return text("x" * arguments["bytes"])
+
+
+def environment(arguments: Message) -> Message:
+    values = {name: os.environ.get(name) for name in arguments.get("names", ())}
+    found = {"keys": sorted(os.environ), "values": values}
+    return text("\n".join(found["keys"]), structuredContent=found)
+
+
+def stderr(arguments: Message) -> Message:
+    words = (arguments.get("text", "e" * 79) + "\n").encode()
+    size = arguments["bytes"]
+    sys.stderr.buffer.write((words * (size // len(words) + 1))[:size])
+    sys.stderr.buffer.flush()
+    return text(f"wrote {size} bytes")
+
+
+def leave(arguments: Message) -> Message:
+    if arguments["code"] < 0:
+        os.kill(os.getpid(), -arguments["code"])
+        signal.pause()
+    os._exit(arguments["code"])
+
+
+def ignore_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def children(arguments: Message) -> Message:
+    child = subprocess.Popen(
+        ["sleep", str(arguments.get("seconds", 60))],
+        start_new_session=arguments.get("own_session", False),
+        preexec_fn=ignore_sigterm if arguments.get("ignore_sigterm") else None,
+    )
+    return text(str(child.pid), structuredContent={"pid": child.pid})
+
+
+QUICK: dict[str, Callable[[Message], Message]] = {
+    "echo": echo, "add": add, "fail": fail, "big": big, "environment": environment,
+    "stderr": stderr, "exit": leave, "children": children,
+}  # fmt: skip
+
+
+class Echo:
+    """The server: what its options say, and the slow calls that run."""
+
+    def __init__(self, options: argparse.Namespace, wire: Wire) -> None:
+        self.options, self.wire = options, wire
+        self.level = 0
+        generated = [define(f"tool-{n:04}", f"Generated tool {n}.", {}) for n in range(1, options.tools + 1)]
+        self.tools = generated or TOOLS
+        self.running: dict[Any, threading.Event] = {}
+        self.quick = QUICK | {"log": self.log}
+        self.slow = {"sleep": self.sleep, "progress": self.progress}
+        self.methods: dict[str, Handler] = {"initialize": self.initialize, "ping": lambda request: {}}
+        if not options.no_tools:
+            self.methods |= {"tools/list": self.list_tools, "tools/call": self.call}
+        if not options.no_logging:
+            self.methods["logging/setLevel"] = self.set_level
+
+    def serve(self) -> None:
+        """Answers line after line until the input ends."""
+        methods, reply = self.methods, self.wire.reply
+        for line in self.wire.lines():
+            message = decode(line.decode())
+            if "id" not in message:
+                self.notified(message)
+            elif handler := methods.get(message.get("method")):
+                try:
+                    result = handler(message)
+                except RefusedError as error:
+                    self.wire.refuse(message["id"], *error.args)
+                else:
+                    if result is not None:
+                        reply(message["id"], result)
+            elif "method" in message:
+                self.unknown(message)
+
+    def unknown(self, message: Message) -> None:
+        if self.options.unknown == "exit":
+            os._exit(1)
+        if self.options.unknown != "silent":
+            words = f"unknown method {message['method']}"
+            self.wire.refuse(message["id"], int(self.options.unknown), words)
+
+    def notified(self, message: Message) -> None:
+        if message.get("method") == "notifications/cancelled":
+            stop = self.running.get(message["params"].get("requestId"))
+            if stop:
+                stop.set()
+
+    def initialize(self, request: Message) -> Message:
+        time.sleep(self.options.delay)
+        asked = request["params"].get("protocolVersion")
+        capabilities: Message = {} if self.options.no_tools else {"tools": {"listChanged": True}}
+        if not self.options.no_logging:
+            capabilities["logging"] = {}
+        answer = {
+            "protocolVersion": self.options.protocol or (asked if asked in REVISIONS else REVISIONS[-1]),
+            "capabilities": capabilities,
+            "serverInfo": {"name": self.options.name, "version": "1.0"},
+        }
+        return answer | ({"instructions": self.options.instructions} if self.options.instructions else {})
+
+    def set_level(self, request: Message) -> Message:
+        level = request["params"].get("level")
+        if level not in LEVELS:
+            raise RefusedError(-32602, f"no such level {level}")
+        self.level = LEVELS.index(level)
+        return {}
+
+    def list_tools(self, request: Message) -> Message:
+        cursor = (request.get("params") or {}).get("cursor", "0")
+        if not cursor.isdecimal():
+            raise RefusedError(-32602, f"no such cursor {cursor}")
+        start = int(cursor)
+        end = start + (self.options.page or len(self.tools))
+        page: Message = {"tools": self.tools[start:end]}
+        return page | ({"nextCursor": str(end)} if end < len(self.tools) else {})
+
+    def call(self, request: Message) -> Message | None:
+        name, arguments = request["params"]["name"], request["params"].get("arguments") or {}
+        if slow := self.slow.get(name):
+            stop = self.running[request["id"]] = threading.Event()
+            threading.Thread(target=self.run, args=(slow, request, stop), daemon=True).start()
+            return None
+        if quick := self.quick.get(name):
+            try:
+                return quick(arguments)
+            except (KeyError, TypeError, ValueError) as error:
+                raise RefusedError(-32602, f"{name}: bad arguments: {error!r}") from None
+        if name.startswith("tool-"):
+            return text(repr(arguments))
+        raise RefusedError(-32602, f"unknown tool {name}")
+
+    def run(self, slow: Callable[..., bool], request: Message, stop: threading.Event) -> None:
+        params = request["params"]
+        finished = slow(params.get("arguments") or {}, (params.get("_meta") or {}).get("progressToken"), stop)
+        del self.running[request["id"]]
+        if finished:
+            self.wire.reply(request["id"], text("done"))
+
+    def sleep(self, arguments: Message, token: Any, stop: threading.Event) -> bool:
+        return not stop.wait(arguments["seconds"])
+
+    def progress(self, arguments: Message, token: Any, stop: threading.Event) -> bool:
+        steps = arguments["steps"]
+        for step in range(1, steps + 1):
+            if stop.wait(arguments.get("interval", 0)):
+                return False
+            if token is not None:
+                report = {"progressToken": token, "progress": step, "total": steps, "message": f"step {step}"}
+                self.wire.notify("notifications/progress", report)
+        return True
+
+    def log(self, arguments: Message) -> Message:
+        level = arguments.get("level", "info")
+        count = arguments["count"] if LEVELS.index(level) >= self.level else 0
+        line = {
+            "level": level,
+            "data": arguments.get("text", "hello"),
+            "logger": arguments.get("logger", "echo"),
+        }
+        for _ in range(count):
+            self.wire.notify("notifications/message", line)
+        return text(f"sent {count}")
+
+
+def main() -> None:
+    parser = options_parser(__doc__)
+    parser.add_argument("--protocol", metavar="VERSION", help="answer with VERSION whatever was asked")
+    parser.add_argument(
+        "--delay", type=float, default=0.0, metavar="S", help="answer initialize after S seconds"
+    )
+    parser.add_argument("--tools", type=int, default=0, metavar="N", help="list N generated tools instead")
+    parser.add_argument("--page", type=int, default=0, metavar="M", help="tools a page (all of them)")
+    parser.add_argument("--name", default="echo", help="serverInfo.name")
+    parser.add_argument("--instructions", default="", help="instructions for the model")
+    parser.add_argument("--no-tools", action="store_true", help="neither offer nor know tools")
+    parser.add_argument("--no-logging", action="store_true", help="neither offer nor know logging/setLevel")
+    parser.add_argument("--unknown", default="-32601", metavar="CODE|silent|exit", help="to unknown requests")
+    options = parser.parse_args()
+    wire = Wire(options)
+    Echo(options, wire).serve()
+    wire.end()
+
+
+if __name__ == "__main__":
+    main()
