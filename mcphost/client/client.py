@@ -1,0 +1,342 @@
+"""One server, spoken to: the handshake, requests with their limits, progress and cancelling, and the typed verbs.
+
+Knows the era's rules by asking it. Refuses to know how bytes travel, when to reconnect, who consents, and what a
+person is shown.
+
+Specification: basic/lifecycle, basic/utilities, server/tools, server/utilities/logging.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final, Protocol
+
+from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered
+from mcphost.client.listing import Listing, ListLimits, read_list
+from mcphost.errors import ConnectionLost, RequestTimeout, ServerError, ServerNotReady
+from mcphost.protocol.era import LegacyEra
+from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response
+from mcphost.protocol.negotiation import Agreed, negotiate
+from mcphost.protocol.revisions import LEGACY, NEWEST_LEGACY, Revision
+from mcphost.protocol.types import CallToolResult, InitializeResult, LogLevel, Progress, Tool
+from mcphost.transports.base import Transport
+
+CANCEL_SECONDS: Final = 1.0
+"""How long closing waits for cancel notices that are still being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for an answer, in seconds: ``idle`` without progress, ``hard`` whatever progress comes."""
+
+    idle: float = 60.0
+    hard: float = 600.0
+
+
+class Listener(Protocol):
+    """Takes what a server says unasked. Called synchronously, in order; may neither wait nor raise."""
+
+    def logged(self, params: Mapping[str, Any]) -> None:
+        """notifications/message, as it came."""
+
+    def list_changed(self, kind: str) -> None:
+        """``tools``, ``prompts`` or ``resources``: what was listed is out of date."""
+
+    def malformed(self, problem: Malformed) -> None:
+        """The server sent what is no message."""
+
+    def stderr(self, line: str) -> None:
+        """A line of the process's standard error."""
+
+    def noted(self, text: str) -> None:
+        """Something the client decided, for the log."""
+
+    def lost(self, reason: Exception) -> None:
+        """The connection ended by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What we say of ourselves: a name and a version, nothing of the machine."""
+
+    version: str
+    name: str = "mcphost"
+
+    def as_object(self) -> dict[str, str]:
+        """The ``clientInfo`` of the handshake."""
+        return {"name": self.name, "title": self.name, "version": self.version}
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the handshake settled."""
+
+    revision: Revision
+    server: InitializeResult
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A request that reports progress: its clock, and who wants to know."""
+
+    limit: asyncio.Timeout
+    patience: Patience
+    hard_at: float
+    report: ProgressCallback
+
+
+class Client:
+    """A connection to one server over ``transport``.
+
+    ``connect`` first, ``aclose`` last; in between the verbs, any number at once.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        listener: Listener,
+        identity: Identity,
+        *,
+        capabilities: Mapping[str, Any] | None = None,
+        handler: InputHandler | None = None,
+        minimum: Revision = LEGACY[0],
+        patience: Patience | None = None,
+        list_limits: ListLimits | None = None,
+        pending_inputs: int = 32,
+    ) -> None:
+        self._transport = transport
+        self._listener = listener
+        self._identity = identity
+        self._capabilities = dict(capabilities or {})
+        self._minimum = minimum
+        self._patience = patience or Patience()
+        self._list_limits = list_limits or ListLimits()
+        self._inputs = InputQueue(
+            handler or NothingOffered(),
+            transport.send,
+            lambda text: self._listener.noted(text),
+            pending_inputs,
+        )
+        # Ids nobody can guess: an answer sent before its question must not find one.
+        self._ids = count(secrets.randbelow(1 << 20) * 1000 + 1)
+        self._waiting: dict[RequestId, _Waiting] = {}
+        self._background: set[asyncio.Task[None]] = set()
+        self._era: LegacyEra | None = None
+        self.session: Session | None = None
+
+    async def connect(self, seconds: float) -> Session:
+        """Open the transport and shake hands within ``seconds``.
+
+        Raises SpawnFailed, ConnectionLost, RequestTimeout, VersionRefused, InvalidResult or ServerError; the
+        transport is then still to be closed by ``aclose``.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self._transport.open(self)
+                agreed = await self._shake_hands()
+        except TimeoutError:
+            raise RequestTimeout("initialize", seconds) from None
+        self.session = Session(agreed.revision, InitializeResult.read(agreed.result))
+        self._era = LegacyEra(agreed.revision, self.session.server.capabilities)
+        self._transport.batches = agreed.revision.batches
+        await self._transport.send(Notification("notifications/initialized"))
+        self._inputs.open_for_all = True
+        return self.session
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        patience: Patience | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> Mapping[str, Any]:
+        """Any request of the era's; its result object.
+
+        Raises ServerError, RequestTimeout, CapabilityMissing, InvalidResult or ConnectionLost. Cancelling the await
+        tells the server that the answer is no longer wanted.
+        """
+        if self._era is None:
+            raise ServerNotReady("the session is not open yet")
+        request = self._era.stamp(next(self._ids), method, params, progress=on_progress is not None)
+        return await self._exchange(request, self._era, patience or self._patience, on_progress)
+
+    async def ping(self, seconds: float = 10.0) -> None:
+        """Ask for a sign of life; an error is one too. Raises RequestTimeout or ConnectionLost."""
+        try:
+            await self.request("ping", patience=Patience(seconds, seconds))
+        except ServerError:
+            return
+
+    async def list_tools(self) -> Listing[Tool]:
+        """Every tool, page by page. Raises as `request` does where not even the first page came."""
+        return await self._list("tools/list", "tools", Tool.read)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        patience: Patience | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> CallToolResult:
+        """Run a tool once. Raises as `request` does; a failure the tool itself reports is a result."""
+        params: dict[str, Any] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = arguments
+        report = on_progress or _ignore
+        result = await self.request("tools/call", params, patience=patience, on_progress=report)
+        return CallToolResult.read(result)
+
+    async def set_log_level(self, level: LogLevel) -> None:
+        """Ask the server for messages of ``level`` and above. Raises as `request` does."""
+        await self.request("logging/setLevel", {"level": level.wire})
+
+    async def aclose(self) -> None:
+        """Stop answering, let cancel notices out, and close the transport. Never raises."""
+        await self._inputs.aclose()
+        if self._background:
+            await asyncio.wait(self._background, timeout=CANCEL_SECONDS)
+        await self._transport.aclose()
+
+    # What the transport hands on (`mcphost.transports.base.Inbound`).
+
+    def message(self, message: Request | Notification) -> None:
+        """Take a request or notification of the server's."""
+        if isinstance(message, Request):
+            self._inputs.take(message)
+        else:
+            self._notified(message.method, message.params or {})
+
+    def malformed(self, problem: Malformed) -> None:
+        """Pass on what was no message."""
+        self._listener.malformed(problem)
+
+    def unmatched(self, response: Response) -> None:
+        """Drop an answer nobody waits for."""
+        if response.id is None and response.error is not None:
+            self._listener.noted(f"the server reported an error to no request: {response.error.message}")
+        else:
+            self._listener.noted(f"dropped an answer nobody waits for (id {response.id!r})")
+
+    def stderr(self, text: str) -> None:
+        """Pass on a line of stderr."""
+        self._listener.stderr(text)
+
+    def closed(self, reason: Exception) -> None:
+        """Pass on that the connection ended by itself."""
+        self._listener.lost(reason)
+
+    async def _shake_hands(self) -> Agreed:
+        negotiation = negotiate(newest=NEWEST_LEGACY, minimum=self._minimum)
+        attempt = next(negotiation)
+        while True:
+            outcome = await self._initialize(attempt.offer)
+            try:
+                attempt = negotiation.send(outcome)
+            except StopIteration as agreed:
+                value: Agreed = agreed.value
+                return value
+
+    async def _initialize(self, offer: Revision) -> Mapping[str, Any] | ServerError:
+        params = {
+            "protocolVersion": offer.version,
+            "capabilities": self._capabilities,
+            "clientInfo": self._identity.as_object(),
+        }
+        response = await self._transport.request(Request(next(self._ids), "initialize", params), {})
+        try:
+            return _result(response, "initialize")
+        except ServerError as error:
+            return error
+
+    async def _exchange(
+        self, request: Request, era: LegacyEra, patience: Patience, report: ProgressCallback | None
+    ) -> Mapping[str, Any]:
+        now = asyncio.get_running_loop().time()
+        hard_at = now + patience.hard
+        try:
+            async with asyncio.timeout_at(min(now + patience.idle, hard_at)) as limit:
+                if report is not None:
+                    self._waiting[request.id] = _Waiting(limit, patience, hard_at, report)
+                response = await self._transport.request(request, {})
+        except TimeoutError:
+            hard = asyncio.get_running_loop().time() >= hard_at
+            self._tell_cancelled(request, era, "timed out")
+            raise RequestTimeout(
+                request.method, patience.hard if hard else patience.idle, hard=hard
+            ) from None
+        except asyncio.CancelledError:
+            self._tell_cancelled(request, era, "cancelled by the user")
+            raise
+        finally:
+            self._waiting.pop(request.id, None)
+        return _result(response, request.method)
+
+    def _tell_cancelled(self, request: Request, era: LegacyEra, reason: str) -> None:
+        notice = era.spell_cancel(request, reason)
+        if notice is not None:
+            self._listener.noted(f"told the server to stop {request.method} (id {request.id}): {reason}")
+            self._spawn(self._send_quietly(notice))
+
+    async def _send_quietly(self, notice: Notification) -> None:
+        try:
+            await self._transport.send(notice)
+        except ConnectionLost:
+            return  # nobody is left to be told
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _notified(self, method: str, params: Mapping[str, Any]) -> None:
+        match method:
+            case "notifications/message":
+                self._listener.logged(params)
+            case "notifications/progress":
+                self._progressed(params)
+            case "notifications/cancelled":
+                self._inputs.take_back(params.get("requestId"), params.get("reason"))
+            case (
+                "notifications/tools/list_changed"
+                | "notifications/prompts/list_changed"
+                | "notifications/resources/list_changed"
+            ):
+                self._listener.list_changed(method.split("/")[1])
+            case _:
+                self._listener.noted(f"ignored a notification mcphost does not know: {method}")
+
+    def _progressed(self, params: Mapping[str, Any]) -> None:
+        token = params.get("progressToken")
+        waiting = self._waiting.get(token) if type(token) in (int, str) else None  # type: ignore[arg-type]
+        progress = Progress.read(params)
+        if waiting is None or progress is None:
+            return
+        if not waiting.limit.expired():
+            now = asyncio.get_running_loop().time()
+            waiting.limit.reschedule(min(now + waiting.patience.idle, waiting.hard_at))
+        waiting.report(progress)
+
+    async def _list(self, method: str, key: str, read: Callable[[object], Tool]) -> Listing[Tool]:
+        async def fetch(cursor: str | None) -> Mapping[str, Any]:
+            return await self.request(method, None if cursor is None else {"cursor": cursor})
+
+        return await read_list(fetch, key, read, self._list_limits, asyncio.get_running_loop().time)
+
+
+def _ignore(_: Progress) -> None:
+    return
+
+
+def _result(response: Response, method: str) -> Mapping[str, Any]:
+    if response.error is not None:
+        raise ServerError(response.error.code, response.error.message, response.error.data, method=method)
+    return response.result or {}

@@ -1,0 +1,135 @@
+"""Reading a list page by page, with an end whatever the server does.
+
+Knows cursors and bounds; the client fetches a page when asked. A cursor is opaque: sent back as it came, compared,
+never read.
+
+Specification: server/utilities/pagination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from mcphost.errors import InvalidResult, McphostError, ServerError
+from mcphost.protocol.jsonrpc import ErrorCode
+
+Item = TypeVar("Item")
+FetchPage = Callable[[str | None], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ListLimits:
+    """When to stop reading a list: whichever comes first."""
+
+    pages: int = 64
+    items: int = 10_000
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An item that could not be used, by the name it gives itself, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Listing(Generic[Item]):
+    """What a list held. ``notice`` says what was odd about it; what was read stays usable."""
+
+    items: list[Item] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    notice: str | None = None
+    pages: int = 0
+
+
+async def read_list(
+    fetch: FetchPage, key: str, read: Callable[[object], Item], limits: ListLimits, now: Callable[[], float]
+) -> Listing[Item]:
+    """All pages of a list whose items stand under ``key``.
+
+    A cursor that the server refuses (-32602) starts the list over, once. A later page that fails ends the list with a
+    notice; the first page's failure is the caller's. Raises what ``fetch`` raises for the first page.
+    """
+    try:
+        return await _read_once(fetch, key, read, limits, now)
+    except _CursorRefused:
+        listing = await _read_once(fetch, key, read, limits, now, strict=False)
+        listing.notice = listing.notice or "the server refused its own cursor once; the list was read again"
+        return listing
+
+
+class _CursorRefused(Exception):
+    pass
+
+
+async def _read_once(
+    fetch: FetchPage,
+    key: str,
+    read: Callable[[object], Item],
+    limits: ListLimits,
+    now: Callable[[], float],
+    *,
+    strict: bool = True,
+) -> Listing[Item]:
+    listing: Listing[Item] = Listing()
+    seen: set[str] = set()
+    cursor: str | None = None
+    until = now() + limits.seconds
+    while True:
+        page = await _page(fetch, cursor, listing, strict)
+        if page is None:
+            return listing
+        _take(page, key, read, listing)
+        if "nextCursor" not in page or page["nextCursor"] is None:
+            return listing
+        cursor = page["nextCursor"]
+        listing.notice = _why_stop(cursor, seen, listing, limits, now() > until)
+        if listing.notice:
+            return listing
+        seen.add(cursor)
+
+
+async def _page(
+    fetch: FetchPage, cursor: str | None, listing: Listing[Item], strict: bool
+) -> Mapping[str, Any] | None:
+    try:
+        page = await fetch(cursor)
+    except McphostError as error:
+        if cursor is None:
+            raise
+        if strict and isinstance(error, ServerError) and error.code == ErrorCode.INVALID_PARAMS:
+            raise _CursorRefused from None
+        listing.notice = f"page {listing.pages + 1} failed: {error}"
+        return None
+    listing.pages += 1
+    return page
+
+
+def _take(page: Mapping[str, Any], key: str, read: Callable[[object], Item], listing: Listing[Item]) -> None:
+    items = page.get(key, [])
+    if type(items) is not list:
+        raise InvalidResult(f"{key} is not an array")
+    for item in items:
+        try:
+            listing.items.append(read(item))
+        except McphostError as error:
+            name = item.get("name") if isinstance(item, dict) else None
+            listing.rejected.append(Rejected(name if isinstance(name, str) else "unnamed", str(error)))
+
+
+def _why_stop(
+    cursor: object, seen: set[str], listing: Listing[Item], limits: ListLimits, late: bool
+) -> str | None:
+    if not isinstance(cursor, str):
+        return "list cut off: the next cursor is not a string"
+    if cursor in seen:
+        return "list cut off: the server gave the same cursor twice"
+    if listing.pages >= limits.pages:
+        return f"list cut off after {limits.pages} pages"
+    if len(listing.items) >= limits.items:
+        return f"list cut off after {limits.items} items"
+    return f"list cut off after {limits.seconds:g} s" if late else None

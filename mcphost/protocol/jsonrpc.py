@@ -1,0 +1,319 @@
+"""JSON-RPC 2.0 as the Model Context Protocol uses it: bytes to messages and back.
+
+Knows the four shapes, their ids and the error codes. Refuses to know any method, and never raises for what a
+peer sent: a message that breaks the rules becomes a `Malformed`, which says why and which request it would have
+answered, so that the caller who waits for it can be told at once.
+
+Specification: basic/index (messages), 2025-03-26 basic (batching).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+RequestId = int | str
+"""Ids are compared by type and value: ``3`` never answers ``"3"``, nor ``3.0`` or ``true`` either of them."""
+
+VERSION: Final = "2.0"
+
+MAX_DEPTH: Final = 128
+"""Objects in objects. Real tool schemas stay under 30; Python's own parser gives up at about 1000."""
+
+BIG_MESSAGE: Final = 1 << 20
+"""Bytes. Below this a message is parsed in a few milliseconds whatever is in it."""
+
+
+class ErrorCode(IntEnum):
+    """The codes with a meaning of their own; every other number is the server's."""
+
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+    RESOURCE_NOT_FOUND = -32002
+    URL_ELICITATION_REQUIRED = -32042
+
+
+_LABELS: Final[Mapping[int, str]] = {
+    ErrorCode.PARSE_ERROR: "parse error",
+    ErrorCode.INVALID_REQUEST: "invalid request",
+    ErrorCode.METHOD_NOT_FOUND: "method not found",
+    ErrorCode.INVALID_PARAMS: "invalid params",
+    ErrorCode.INTERNAL_ERROR: "internal error",
+    ErrorCode.RESOURCE_NOT_FOUND: "resource not found",
+    ErrorCode.URL_ELICITATION_REQUIRED: "a page must be visited first",
+}
+
+
+def error_label(code: int) -> str:
+    """What an error code means by the specification; ``server-defined error`` where it means nothing general."""
+    return _LABELS.get(code, "server-defined error")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that is owed exactly one `Response` with the same id."""
+
+    id: RequestId
+    method: str
+    params: Mapping[str, Any] | None = None
+
+    def as_object(self) -> dict[str, Any]:
+        """The JSON object that goes on the wire."""
+        return _with_params({"jsonrpc": VERSION, "id": self.id, "method": self.method}, self.params)
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A message that nobody answers."""
+
+    method: str
+    params: Mapping[str, Any] | None = None
+
+    def as_object(self) -> dict[str, Any]:
+        """The JSON object that goes on the wire."""
+        return _with_params({"jsonrpc": VERSION, "method": self.method}, self.params)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorObject:
+    """Why a request failed, in the words of the side that refused it."""
+
+    code: int
+    message: str
+    data: Any = None
+
+    def as_object(self) -> dict[str, Any]:
+        """The JSON object inside a response."""
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        return error if self.data is None else {**error, "data": self.data}
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The answer to a request: ``error`` when it failed, else ``result``. ``id`` is None for an error that names none."""
+
+    id: RequestId | None
+    result: Mapping[str, Any] | None = None
+    error: ErrorObject | None = None
+
+    def as_object(self) -> dict[str, Any]:
+        """The JSON object that goes on the wire: exactly one of result and error."""
+        if self.error is not None:
+            return {"jsonrpc": VERSION, "id": self.id, "error": self.error.as_object()}
+        return {"jsonrpc": VERSION, "id": self.id, "result": self.result or {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """What arrived and was no message. ``answers`` is the request that waits for it, ``asks`` the one that is owed an error."""
+
+    reason: str
+    data: bytes
+    answers: RequestId | None = None
+    asks: RequestId | None = None
+    is_json: bool = True
+
+
+Message = Request | Notification | Response
+
+
+def encode(message: Message) -> bytes:
+    """One line of UTF-8 without a raw newline. Half a character, which no UTF-8 holds, leaves as ``?``."""
+    return _encoder.encode(message.as_object()).encode("utf-8", "replace")
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def decode(data: bytes, *, batch_items: int = 0, max_items: int = 50_000) -> Iterator[Message | Malformed]:
+    """Read one JSON text: a message, or a batch of up to ``batch_items`` (0: this revision has no batches).
+
+    ``max_items`` bounds the objects and arrays of a message over 1 MiB, since those, not bytes, cost time.
+    """
+    try:
+        value = _parse(data, max_items)
+    except _Refused as refused:
+        yield Malformed(str(refused), data, is_json=refused.is_json)
+        return
+    if type(value) is list:
+        yield from _batch(value, data, batch_items)
+    else:
+        yield _message(value, data)
+
+
+def _with_params(message: dict[str, Any], params: Mapping[str, Any] | None) -> dict[str, Any]:
+    if params is not None:
+        message["params"] = params
+    return message
+
+
+class _Refused(Exception):
+    def __init__(self, reason: str, *, is_json: bool = True) -> None:
+        super().__init__(reason)
+        self.is_json = is_json
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _Refused("a key stands twice in one object")
+    return members
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _Refused(f"the number {text[:20]} is too large")
+    return number
+
+
+def _no_constant(text: str) -> float:
+    raise _Refused(f"{text} is not JSON")
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_float=_finite, parse_constant=_no_constant)
+
+
+def _parse(data: bytes, max_items: int) -> Any:
+    opened = data.count(b"{") + data.count(b"[")
+    if len(data) > BIG_MESSAGE and opened > max_items:
+        raise _Refused(f"{opened} objects and arrays in one message, over the limit of {max_items}")
+    try:
+        value = _decoder.decode(data.decode("utf-8").removeprefix("\ufeff"))
+    except UnicodeDecodeError as error:
+        raise _Refused(f"not UTF-8 at byte {error.start}", is_json=False) from None
+    except RecursionError:
+        raise _Refused(f"nested deeper than {MAX_DEPTH}") from None
+    except ValueError as error:
+        raise _Refused(f"not JSON: {error}", is_json=False) from None
+    if opened > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
+        raise _Refused(f"nested deeper than {MAX_DEPTH}")
+    return _without_surrogates(value) if b"\\ud" in data or b"\\uD" in data else value
+
+
+def _deeper_than(value: Any, depth: int) -> bool:
+    level = [value]
+    for _ in range(depth + 1):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> Iterator[Any]:
+    inside = value.values() if type(value) is dict else value if type(value) is list else ()
+    return (child for child in inside if type(child) in (dict, list))
+
+
+def _without_surrogates(value: Any) -> Any:
+    # JSON can spell half a character; nothing downstream (files, the model, the terminal) can hold it.
+    if type(value) is str:
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if type(value) is list:
+        return [_without_surrogates(item) for item in value]
+    if type(value) is dict:
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def _batch(items: list[Any], data: bytes, limit: int) -> Iterator[Message | Malformed]:
+    if not limit:
+        yield Malformed("a batch, which only revision 2025-03-26 has", data)
+    elif not items:
+        yield Malformed("an empty batch", data)
+    elif len(items) > limit:
+        yield Malformed(f"a batch of {len(items)} messages, over the limit of {limit}", data)
+    else:
+        for item in items:
+            yield _message(item, data)
+
+
+def _message(value: Any, data: bytes) -> Message | Malformed:
+    if type(value) is not dict:
+        return Malformed(f"a JSON {_kind(value)}, not a message", data)
+    if "method" in value:
+        return _call(value, data)
+    if "result" in value or "error" in value:
+        return _response(value, data)
+    return Malformed("neither a method nor a result nor an error", data, answers=_id_of(value))
+
+
+def _id_of(value: dict[str, Any]) -> RequestId | None:
+    """The id, if it is one that may be used; JSON's true and 3.0 equal Python's 1 and 3 and must not pass as them."""
+    given = value.get("id")
+    return given if type(given) in (int, str) else None
+
+
+def _call(value: dict[str, Any], data: bytes) -> Message | Malformed:
+    method, params, request_id = value["method"], value.get("params"), _id_of(value)
+    if value.get("jsonrpc") != VERSION:
+        return Malformed('"jsonrpc" is not "2.0"', data, asks=request_id)
+    if type(method) is not str:
+        return Malformed("the method is not a string", data, asks=request_id)
+    if "params" in value and type(params) is not dict:
+        return Malformed("params is not an object", data, asks=request_id)
+    if "id" not in value:
+        return Notification(method, params)
+    if request_id is None:
+        return Malformed("the id is neither a string nor an integer", data)
+    return Request(request_id, method, params)
+
+
+def _response(value: dict[str, Any], data: bytes) -> Message | Malformed:
+    request_id = _id_of(value)
+    problem = _response_problem(value, request_id)
+    if problem:
+        return Malformed(problem, data, answers=request_id)
+    if "result" in value:
+        return Response(request_id, result=value["result"])
+    error = value["error"]
+    return Response(request_id, error=ErrorObject(error["code"], error["message"], error.get("data")))
+
+
+def _response_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
+    if value.get("jsonrpc") != VERSION:
+        return '"jsonrpc" is not "2.0"'
+    if "result" in value and "error" in value:
+        return "both a result and an error"
+    if "result" in value:
+        return _result_problem(value, request_id)
+    return _error_problem(value, request_id)
+
+
+def _result_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
+    if request_id is None:
+        return "a result whose id is neither a string nor an integer"
+    return (
+        None
+        if type(value["result"]) is dict
+        else f"the result is a JSON {_kind(value['result'])}, not an object"
+    )
+
+
+def _error_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
+    error = value["error"]
+    if request_id is None and value.get("id") is not None:
+        return "an error whose id is neither a string nor an integer"
+    if type(error) is not dict:
+        return f"the error is a JSON {_kind(error)}, not an object"
+    if type(error.get("code")) is not int:
+        return "the error's code is not an integer"
+    return None if type(error.get("message")) is str else "the error's message is not a string"
+
+
+def _kind(value: Any) -> str:
+    names: Mapping[type, str] = {
+        dict: "object",
+        list: "array",
+        str: "string",
+        bool: "boolean",
+        type(None): "null",
+    }
+    return names.get(type(value), "number")

@@ -1,0 +1,114 @@
+"""One ordered channel both ways, with a table of who waits for which answer: what stdio and the old SSE share.
+
+Knows ids and lines. Refuses to know how the bytes travel: a subclass writes them and feeds what it reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from mcphost.errors import ConnectionLost, InvalidResult, TransportError
+from mcphost.protocol.framing import Overlong
+from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response, decode, encode
+from mcphost.transports.base import Inbound, Limits
+
+
+class Pipe:
+    """The pending table and the reading side of a `Transport` whose responses come back on one shared channel."""
+
+    own_stream = False
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.batches = False
+        self._pending: dict[RequestId, asyncio.Future[Response]] = {}
+        self._inbound: Inbound | None = None
+        self._lost: TransportError | None = None
+
+    @property
+    def pending(self) -> int:
+        """Requests whose answer is still owed."""
+        return len(self._pending)
+
+    async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
+        """Send, and wait for the response with this id. See `Transport.request`."""
+        self._check_open()
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._pending[request.id] = answer
+        try:
+            await self.write(encode(request))
+            return await answer
+        finally:
+            del self._pending[request.id]
+
+    async def send(self, message: Notification | Response) -> None:
+        """Send what nobody answers. See `Transport.send`."""
+        self._check_open()
+        await self.write(encode(message))
+
+    async def listen(self) -> None:
+        """Nothing to do: everything arrives on the one channel."""
+
+    async def write(self, line: bytes) -> None:
+        """Put one whole message on the wire; raises ConnectionLost. For a subclass to provide."""
+        raise NotImplementedError
+
+    def received(self, line: bytes | Overlong) -> None:
+        """Take one message as it came and give it to whoever waits for it."""
+        if isinstance(line, Overlong):
+            self._overlong(line)
+            return
+        if not line or line.isspace():
+            return
+        batch_items = self.limits.batch_items if self.batches else 0
+        for message in decode(line, batch_items=batch_items, max_items=self.limits.message_items):
+            self._dispatch(message)
+
+    def fail(self, reason: TransportError) -> None:
+        """The channel is gone: everyone who waits is told now, later callers when they call."""
+        if self._lost is not None:
+            return
+        self._lost = reason
+        for answer in tuple(self._pending.values()):
+            if not answer.done():
+                answer.set_exception(reason)
+
+    def _check_open(self) -> None:
+        if self._lost is not None:
+            raise self._lost
+        if self._inbound is None:
+            raise ConnectionLost("the connection is not open")
+
+    def _dispatch(self, message: Request | Notification | Response | Malformed) -> None:
+        assert self._inbound is not None
+        if isinstance(message, Response):
+            self._answer(message)
+        elif isinstance(message, Malformed):
+            self._refuse(message)
+        else:
+            self._inbound.message(message)
+
+    def _answer(self, response: Response) -> None:
+        waiting = self._pending.get(response.id) if response.id is not None else None
+        if waiting is None or waiting.done():
+            assert self._inbound is not None
+            self._inbound.unmatched(response)
+        else:
+            waiting.set_result(response)
+
+    def _refuse(self, problem: Malformed) -> None:
+        assert self._inbound is not None
+        waiting = self._pending.get(problem.answers) if problem.answers is not None else None
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(InvalidResult(f"the server's answer is invalid: {problem.reason}"))
+        self._inbound.malformed(problem)
+
+    def _overlong(self, line: Overlong) -> None:
+        """Whose answer it was cannot be told any more, so everybody who waits must be."""
+        reason = f"a message over the limit of {self.limits.message_bytes >> 20} MiB"
+        for waiting in tuple(self._pending.values()):
+            if not waiting.done():
+                waiting.set_exception(InvalidResult(f"the server sent {reason}, perhaps this answer"))
+        assert self._inbound is not None
+        self._inbound.malformed(Malformed(reason, line.start))

@@ -1,0 +1,296 @@
+"""A server as a child process: messages as lines on its stdin and stdout, its stderr drained and kept.
+
+Knows processes, groups and pipes. Refuses to know what the lines mean or when to start again.
+
+The child gets a session and process group of its own, so that it has no controlling terminal and can be stopped with
+all it started; an environment of a few harmless variables and what its configuration names; and no other descriptor.
+
+Specification: basic/transports, stdio; basic/lifecycle, shutdown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import shutil
+import signal
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, cast
+
+from mcphost.errors import ConnectionLost, SpawnFailed
+from mcphost.protocol.framing import LineFramer, Overlong
+from mcphost.transports.base import Inbound, Limits, ProcessReport
+from mcphost.transports.pipe import Pipe
+
+INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+"""Variables a program needs to run at all, and none that carries a secret. ``LC_*`` goes along with them."""
+
+STDERR_LINE: Final = 8 << 10
+"""Bytes of one stderr line that are kept; a line is for reading."""
+
+STDERR_TAIL: Final = 50
+"""Lines kept for the card of a server that died."""
+
+EXIT_DRAIN: Final = 0.15
+"""Seconds in which a dead server's last words may still be read. Longer than any pipe takes, too short to notice."""
+
+SWEEP: Final = 0.5
+"""Seconds that processes a server left behind get between SIGTERM and SIGKILL."""
+
+_live_groups: set[int] = set()
+
+
+@atexit.register
+def _end_groups() -> None:
+    for group in tuple(_live_groups):
+        _signal_group(group, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run. ``env`` is what the configuration adds to the inherited variables."""
+
+    program: str
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+
+
+def child_environment(command: Command, environ: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of the child: the inherited few out of ``environ``, then what the configuration names."""
+    inherited = {k: v for k, v in environ.items() if k in INHERITED or k.startswith("LC_")}
+    return {**inherited, **command.env}
+
+
+def find_program(command: Command, path: str) -> str:
+    """The absolute path of the program, looked up once. Raises SpawnFailed.
+
+    Empty and relative entries of ``path`` are left out: they would let a working directory replace a program.
+    """
+    if command.cwd is not None and not command.cwd.is_dir():
+        raise SpawnFailed(f"the folder {command.cwd} does not exist; correct cwd")
+    if os.sep in command.program:
+        given = Path(command.program).expanduser()
+        found = shutil.which(given if given.is_absolute() else (command.cwd or Path.cwd()) / given)
+    else:
+        absolute = os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.isabs(entry))
+        found = shutil.which(command.program, path=absolute)
+    if found is None:
+        raise SpawnFailed(_not_found(command.program, path))
+    return os.path.abspath(found)
+
+
+class StdioTransport(Pipe):
+    """A `Transport` over a child's standard streams."""
+
+    def __init__(self, command: Command, limits: Limits, environ: Mapping[str, str]) -> None:
+        super().__init__(limits)
+        self._command = command
+        self._environ = environ
+        self._argv: tuple[str, ...] = ()
+        self._child: _Child | None = None
+        self._process: asyncio.SubprocessTransport | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    async def open(self, inbound: Inbound) -> None:
+        """Start the program. Raises SpawnFailed with the system's reason."""
+        env = child_environment(self._command, self._environ)
+        self._argv = (find_program(self._command, env.get("PATH", os.defpath)), *self._command.args)
+        self._inbound = inbound
+        child = self._child = _Child(self, inbound, self.limits)
+        try:
+            process, _ = await asyncio.get_running_loop().subprocess_exec(
+                lambda: child, *self._argv, env=env, cwd=self._command.cwd, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            raise SpawnFailed(f"{self._argv[0]} could not be started: {error}") from None
+        self._process = process
+        _live_groups.add(process.get_pid())
+        self._watch = asyncio.create_task(self._report_end(child, inbound), name="watch server process")
+
+    async def write(self, line: bytes) -> None:
+        """Write one line; waits while the pipe is full. Raises ConnectionLost."""
+        assert self._process is not None
+        assert self._child is not None
+        stdin = cast("asyncio.WriteTransport | None", self._process.get_pipe_transport(0))
+        if stdin is None or stdin.is_closing():
+            raise ConnectionLost("the server closed its stdin", stderr_tail=self._child.tail)
+        stdin.write(line + b"\n")
+        if not self._child.writable.is_set():
+            await self._wait_writable(self._child)
+
+    async def aclose(self) -> None:
+        """Close stdin, wait, SIGTERM, wait, SIGKILL, on the whole group; then nothing of the group is left."""
+        if self._process is None:
+            return
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._stop(self._process), name="stop server process")
+        await asyncio.shield(self._closing)
+
+    def report(self) -> ProcessReport:
+        """Process id, the exact command, and once it ended its exit code and last stderr lines."""
+        tail = tuple(self._child.tail) if self._child else ()
+        if self._process is None:
+            return ProcessReport(command=self._argv, stderr_tail=tail)
+        return ProcessReport(self._process.get_pid(), self._argv, self._process.get_returncode(), tail)
+
+    async def _wait_writable(self, child: _Child) -> None:
+        try:
+            async with asyncio.timeout(self.limits.write_seconds):
+                await child.writable.wait()
+        except TimeoutError:
+            reason = f"the server took nothing from its stdin for {self.limits.write_seconds:g} s"
+            child.stalled = reason
+            child.gone.set()
+            raise ConnectionLost(reason, stderr_tail=child.tail) from None
+
+    async def _report_end(self, child: _Child, inbound: Inbound) -> None:
+        await child.gone.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(EXIT_DRAIN):
+                await child.exited.wait()
+                await child.drained.wait()
+        reason = self._why_gone(child)
+        self.fail(reason)
+        inbound.closed(reason)
+
+    def _why_gone(self, child: _Child) -> ConnectionLost:
+        assert self._process is not None
+        code = self._process.get_returncode()
+        if child.stalled:
+            message = child.stalled
+        elif code is None:
+            message = f"the server closed its {child.first_closed} but its process still runs"
+        else:
+            message = f"the server {exit_text(code)}"
+        return ConnectionLost(message, exit_code=code, stderr_tail=child.tail)
+
+    async def _stop(self, process: asyncio.SubprocessTransport) -> None:
+        assert self._child is not None
+        if self._watch is not None:
+            self._watch.cancel()
+        self.fail(ConnectionLost("the connection was closed by mcphost"))
+        stdin = process.get_pipe_transport(0)
+        if stdin is not None:
+            cast(
+                "asyncio.WriteTransport", stdin
+            ).abort() if not self._child.writable.is_set() else stdin.close()
+        group = process.get_pid()
+        for ending in (signal.SIGTERM, signal.SIGKILL):
+            if await self._exited_within(self.limits.exit_grace):
+                break
+            _signal_group(group, ending)
+        await self._exited_within(self.limits.exit_grace)
+        await _sweep(group)
+        _live_groups.discard(group)
+        process.close()
+
+    async def _exited_within(self, seconds: float) -> bool:
+        assert self._child is not None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._child.exited.wait()
+        return self._child.exited.is_set()
+
+
+class _Child(asyncio.SubprocessProtocol):
+    """What the event loop says of the process, turned into lines and a few events."""
+
+    def __init__(self, pipe: Pipe, inbound: Inbound, limits: Limits) -> None:
+        self._pipe = pipe
+        self._inbound = inbound
+        self._stdout = LineFramer(limits.message_bytes)
+        self._stderr = LineFramer(STDERR_LINE)
+        self.tail: deque[str] = deque(maxlen=STDERR_TAIL)
+        self.first_closed = ""
+        self.stalled = ""
+        self.gone, self.exited, self.drained, self.writable = (asyncio.Event() for _ in range(4))
+        self.writable.set()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            for line in self._stdout.feed(data):
+                self._pipe.received(line)
+        else:
+            for line in self._stderr.feed(data):
+                self._note(line)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == 2:
+            self.pipe_data_received(2, b"\n" if self._stderr.pending else b"")
+            return
+        if fd == 1:
+            if self._stdout.pending:
+                self.pipe_data_received(1, b"\n")
+            self.drained.set()
+        self.first_closed = self.first_closed or ("stdin", "stdout")[fd]
+        self.writable.set()
+        self.gone.set()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        self.gone.set()
+
+    def pause_writing(self) -> None:
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
+
+    def _note(self, line: bytes | Overlong) -> None:
+        raw = line.start + b" ..." if isinstance(line, Overlong) else line
+        text = raw.decode("utf-8", "replace")
+        self.tail.append(text)
+        self._inbound.stderr(text)
+
+
+def exit_text(code: int) -> str:
+    """How a process ended, from its exit code (negative: the signal that ended it)."""
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def _not_found(program: str, path: str) -> str:
+    if os.sep in program:
+        return f"{program} does not exist or may not be run; correct command"
+    return f"{program} is not installed, or in none of the folders of PATH ({path}); correct command, or set env.PATH"
+
+
+def _signal_group(group: int, which: signal.Signals) -> bool:
+    """Send a signal to a process group; False when nothing of it is left."""
+    try:
+        os.killpg(group, which)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # only zombies, or a process that changed its user: out of our reach either way
+        return False
+    return True
+
+
+async def _sweep(group: int) -> None:
+    """End what a server left running in its group: the leader alone is not the server."""
+    if not _signal_group(group, signal.SIGTERM):
+        return
+    for _ in range(int(SWEEP / 0.02)):
+        await asyncio.sleep(0.02)
+        if not _group_alive(group):
+            return
+    _signal_group(group, signal.SIGKILL)
+
+
+def _group_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
