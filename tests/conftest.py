@@ -1,0 +1,139 @@
+"""The frame of all tests: no test sees the machine's own settings, secrets, keychain or network, or leaves a process.
+
+`until` is the only way in which a test waits for something to become true.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from mcphost.transports.stdio import Command
+
+pytest_plugins = ("pytester", "tests.requirement_rows")
+
+# Examples are not kept: the working directory is a test's own. Deadlines would measure the neighbours' load.
+settings.register_profile(
+    "mcphost", database=None, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("mcphost")
+
+SERVERS = Path(__file__).with_name("servers")
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|SSH_AUTH_SOCK|DBUS_SESSION|_PROXY$", re.IGNORECASE)
+LOOPBACK = re.compile(r"localhost|127\.[\d.]+|::1|0\.0\.0\.0|::|")
+
+Until = Callable[..., Awaitable[None]]
+PythonServer = Callable[..., Command]
+
+
+@pytest.fixture(autouse=True)
+def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Settings, secrets, keychain and working directory of the machine are out of reach; returns the home folder."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    for name in tuple(os.environ):
+        if SECRET.search(name) or name.startswith(("MCPHOST_", "XDG_")):
+            monkeypatch.delenv(name)
+    for name in ("CONFIG_HOME", "DATA_HOME", "STATE_HOME", "CACHE_HOME", "RUNTIME_DIR"):
+        monkeypatch.setenv(f"XDG_{name}", str(home / name.split("_")[0].lower()))
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    monkeypatch.setattr(socket, "getaddrinfo", _loopback_only(socket.getaddrinfo))
+    monkeypatch.chdir(tmp_path)
+    return home
+
+
+def _loopback_only(resolve: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(host: Any, *args: Any, **kwargs: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host or ""
+        if not LOOPBACK.fullmatch(name):
+            raise socket.gaierror(f"a test asked for the address of {name}")
+        return resolve(host, *args, **kwargs)
+
+    return guarded
+
+
+@pytest.fixture(autouse=True)
+def no_server_left(isolated: Path) -> Iterator[None]:
+    """A test that leaves a server's process group behind fails, and the group is ended."""
+    before = _groups()
+    yield
+    left = _groups() - before
+    for group in left:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+    assert not left, f"the test left the server process groups {sorted(left)}"
+
+
+def _groups() -> set[int]:
+    stdio = sys.modules["mcphost.transports.stdio"]
+    return set(stdio._live_groups)
+
+
+@pytest.fixture
+def until() -> Until:
+    """`await until(condition, seconds=5)`: return once the condition is true, fail when the time is over."""
+
+    async def wait(condition: Callable[[], object], seconds: float = 5.0) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                pytest.fail(f"still not true after {seconds:g} s")
+            await asyncio.sleep(0.005)
+
+    return wait
+
+
+class LoopWatchdog:
+    """Asks the event loop for a sign of life every 20 ms, from a thread, and keeps the longest wait for one."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.longest = 0.0
+        """Seconds."""
+        self._loop = loop
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.02):
+            asked, answered = time.monotonic(), threading.Event()
+            self._loop.call_soon_threadsafe(answered.set)
+            while not answered.wait(0.02) and not self._ended.is_set():
+                self.longest = max(self.longest, time.monotonic() - asked)
+            self.longest = max(self.longest, time.monotonic() - asked)
+
+
+@pytest.fixture
+async def loop_watchdog() -> AsyncIterator[LoopWatchdog]:
+    """Measures the longest time in which the loop did nothing for others: assert on ``longest``."""
+    watchdog = LoopWatchdog(asyncio.get_running_loop())
+    yield watchdog
+    watchdog.stop()
+
+
+@pytest.fixture
+def python_server() -> PythonServer:
+    """`python_server("echo.py", "--page", 2, env={...})`: the command that runs a script of tests/servers."""
+
+    def command(script: str | Path, *args: object, **more: Any) -> Command:
+        return Command(sys.executable, ("-S", "-E", str(SERVERS / script), *map(str, args)), **more)
+
+    return command

@@ -1,0 +1,80 @@
+"""Which rows of the protocol's requirement list the tests meet.
+
+A test names its rows: `@pytest.mark.requirement("LIFE-05")`. A name that is no row stops the collection.
+`pytest --requirements [AREA ...]` prints the rows that no collected test names, and runs nothing. Rows whose source is
+`beyond` reach past what the project set out to do, and are not asked for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+TABLE = Path(__file__).with_name("requirements.tsv")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One requirement, without its sentence."""
+
+    id: str
+    area: str
+    level: str
+    revisions: str
+    source: str
+
+
+def read_rows(table: Path = TABLE) -> dict[str, Row]:
+    """The rows by id, in the table's order."""
+    lines = table.read_text("utf-8").splitlines()[1:]
+    return {row.id: row for row in (Row(*line.split("\t")) for line in lines)}
+
+
+def named_by(item: pytest.Item) -> list[str]:
+    """The ids that a test names, on itself, its parameters, its class and its module."""
+    return [name for mark in item.iter_markers("requirement") for name in mark.args]
+
+
+def unmet(rows: Mapping[str, Row], named: Iterable[str], areas: Iterable[str]) -> dict[str, list[Row]]:
+    """The rows nobody names, by area: those of ``areas`` (any part of an area's name), or all."""
+    met, wanted = set(named), [area.lower() for area in areas]
+    left: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows.values():
+        asked = not wanted or any(part in row.area.lower() for part in wanted)
+        if asked and row.source != "beyond" and row.id not in met:
+            left[row.area].append(row)
+    return dict(left)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--requirements",
+        nargs="*",
+        metavar="AREA",
+        help="print the requirement rows that no collected test names, of all areas or of these, and run nothing",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rows = read_rows()
+    wrong = [f"{item.nodeid}: {name!r}" for item in items for name in named_by(item) if name not in rows]
+    if wrong:
+        raise pytest.UsageError(f"no such row in {TABLE.name}:\n" + "\n".join(wrong))
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    areas = session.config.getoption("--requirements")
+    if areas is None:
+        return None
+    left = unmet(read_rows(), [name for item in session.items for name in named_by(item)], areas)
+    reporter = session.config.get_terminal_writer()
+    for area, rows in left.items():
+        reporter.line(f"\n{area}: {len(rows)}", bold=True)
+        for row in rows:
+            reporter.line(f"  {row.id:16} {row.level:7} {row.revisions}")
+    return True

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LoopWatchdog, Until
+from tests.requirement_rows import read_rows, unmet
+
+
+def test_a_test_sees_neither_home_nor_secrets_nor_network_of_the_machine(isolated: Path) -> None:
+    assert Path.home() == isolated
+    assert Path.cwd() == isolated.parent
+    assert not [name for name in os.environ if "TOKEN" in name or "API_KEY" in name]
+    assert all(value.startswith(str(isolated)) for name, value in os.environ.items() if name.startswith("XDG_"))
+    with pytest.raises(socket.gaierror):
+        socket.getaddrinfo("example.org", 443)
+    assert socket.getaddrinfo("127.0.0.1", 80)
+
+
+async def test_waiting_ends_when_the_condition_holds_and_fails_when_the_time_is_over(until: Until) -> None:
+    done: list[int] = []
+    asyncio.get_running_loop().call_later(0.02, done.append, 1)
+    await until(lambda: done)
+    with pytest.raises(pytest.fail.Exception, match=r"after 0\.02 s"):
+        await until(lambda: False, seconds=0.02)
+
+
+async def test_the_watchdog_sees_a_loop_that_stands_still(loop_watchdog: LoopWatchdog, until: Until) -> None:
+    time.sleep(0.1)  # noqa: ASYNC251  what the watchdog is there to find
+    await until(lambda: loop_watchdog.longest > 0.05)
+
+
+def test_the_table_holds_every_row_once() -> None:
+    rows = read_rows()
+    assert len(rows) == 475
+    assert {row.source for row in rows.values()} == {"seed", "seed-named", "page", "beyond"}
+    left = unmet(rows, ["PING-01"], ["ping"])
+    assert [row.id for row in left["ping"]] == ["PING-02", "PING-03"]  # PING-04 is beyond
+
+
+def test_a_test_that_names_no_row_stops_the_collection(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile("import pytest\n@pytest.mark.requirement('NO-99')\ndef test_it(): pass")
+    result = run(monkeypatch, pytester)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no such row in requirements.tsv:", "*::test_it: 'NO-99'"])
+
+
+def test_the_rows_without_a_test_are_printed_and_nothing_runs(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile("import pytest\n@pytest.mark.requirement('PING-01')\ndef test_it(): 1 / 0")
+    result = run(monkeypatch, pytester, "--requirements", "ping", "pagination")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["ping: 2", "  PING-02 *", "  PING-03 *", "pagination: 6"])
+    result.stdout.no_fnmatch_line("*PING-01*")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
+    pytester.makeini("[pytest]\nmarkers = requirement(*ids): rows")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    return pytester.runpytest_subprocess("-p", "tests.requirement_rows", "-p", "no:cacheprovider", *args)
