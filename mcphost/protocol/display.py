@@ -1,0 +1,161 @@
+"""Makes text from outside safe to show: the one choke point before a widget, a terminal or a sentence of ours.
+
+It knows which characters a terminal obeys, which ones hide or reorder text, and puts a visible mark in their place.
+It drops nothing, because a dropped character would still reach the model while the user saw nothing. It refuses to
+know markup, colours and widths: what it returns is plain text, and must never be given to a markup parser.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+
+MARKS_PER_BASE = 4
+"""Combining marks kept after one base character; real writing needs three, a tower of them overprints other lines."""
+
+_LINE_BUDGET = 100_000
+"""Characters of a text that ``show_line`` looks at; more could not fit on a line, and reading it costs time."""
+
+_ZWJ, _EMOJI_SELECTORS = "\u200d", "\ufe0e\ufe0f"
+_INVISIBLE = (  # bidi controls, zero-width, fillers, tags, selectors and the other format controls, as ranges
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
+_HIDDEN = re.compile(f"[{_INVISIBLE}]")
+_MARKED = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
+_NEVER_COMBINING = r"\w\s\x00-\u02ff\u2000-\u200c\u200e-\u20cf\u2100-\u2cee\u2e00-\u3029\U0001f000-\U0001faff"
+_MAYBE_COMBINING = re.compile(rf"[^{_NEVER_COMBINING}]{{{MARKS_PER_BASE + 1},}}")
+_UNSAFE_ASCII = bytes(code for code in range(128) if (code < 32 and code not in b"\t\n") or code == 127)
+_BLANKS = " \u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
+_BLANK_RUN = re.compile(rf"\n{{4,}}|\t{{4,}}|[{_BLANKS}]{{4,}}")
+_UNITS = (("kB", 1e3), ("MB", 1e6), ("GB", 1e9))
+_LINE_MARKS = {"\n": "⏎", "\t": "→"}
+
+
+def show(text: str, *, limit: int | None = None, joiners: bool = False) -> str:
+    r"""Return ``text`` with every control, reordering and invisible character as a visible mark.
+
+    Newlines, tabs and printable characters stay; ``\r\n`` becomes ``\n``. The result has at most ``limit`` characters,
+    then " … 193 kB more". ``joiners`` keeps what emoji need: for results only, never for names, arguments or URLs.
+    """
+    if "\r\n" in text:
+        text = text.replace("\r\n", "\n")
+    return _mark(text, joiners) if limit is None else _cut(text, limit, joiners, beyond=0)
+
+
+def show_line(text: str, limit: int = 200) -> str:
+    """``show`` on one line: newlines as ``⏎``, tabs as ``→``, four or more blanks in a row as ``␣×5000``."""
+    beyond = _utf8_size(text[_LINE_BUDGET:])
+    line = _BLANK_RUN.sub(_count_blanks, text[:_LINE_BUDGET].replace("\r\n", "\n"))
+    return _cut(line.replace("\n", "⏎").replace("\t", "→"), limit, False, beyond)
+
+
+def hidden_count(text: str) -> int:
+    """How many characters of ``text`` would be unseen, or seen out of order, had ``show`` not marked them."""
+    return 0 if text.isascii() else len(_HIDDEN.findall(text))
+
+
+def size_text(bytes: int) -> str:
+    """``412 B``, ``14 kB``, ``1.4 MB``: a size for a person; a kB is 1000 bytes."""
+    if bytes < 1000:
+        return f"{bytes} B"
+    unit, factor = next((unit for unit in _UNITS if bytes < 999.5 * unit[1]), _UNITS[-1])
+    size = bytes / factor
+    return f"{size:.1f} {unit}" if size < 9.95 else f"{size:.0f} {unit}"
+
+
+def duration_text(seconds: float) -> str:
+    """``31 ms``, ``1.2 s``, ``3 min 5 s``, ``2 h 10 min``: how long something took."""
+    if not seconds >= 0.0005:  # also negative, from a clock that was set back, and NaN
+        return "0 ms"
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    whole = round(min(seconds, 1e12))
+    if whole < 3600:
+        return _two_units(whole, 60, "min", "s")
+    return _two_units(whole // 60, 60, "h", "min") if whole < 86400 else _two_units(whole // 3600, 24, "d", "h")
+
+
+def age_text(seconds: float) -> str:
+    """``just now``, ``3 min ago``, ``5 h ago``, ``2 d ago``."""
+    if not seconds >= 60:
+        return "just now"
+    for step, unit in ((86400, "d"), (3600, "h")):
+        if seconds >= step:
+            return f"{min(seconds, 1e12) // step:.0f} {unit} ago"
+    return f"{seconds // 60:.0f} min ago"
+
+
+def _two_units(amount: int, ratio: int, big: str, small: str) -> str:
+    count, rest = divmod(amount, ratio)
+    return f"{count} {big} {rest} {small}" if rest else f"{count} {big}"
+
+
+def _mark(text: str, joiners: bool) -> str:
+    if text.isascii() and len(text.encode("ascii").translate(None, _UNSAFE_ASCII)) == len(text):
+        return text
+    text = _MARKED.sub(_mark_unless_joining if joiners else _mark_one, text)
+    return text if text.isascii() else _MAYBE_COMBINING.sub(_thin_out, text)
+
+
+def _mark_one(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 32:
+        return chr(0x2400 + code)
+    if code == 127:
+        return "␡"
+    return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"⟨U+{code:04X}⟩"
+
+
+def _mark_unless_joining(match: re.Match[str]) -> str:
+    """Keep one emoji selector after a base, and one ZWJ after a base that is not ASCII: rows of them hide data."""
+    character, start = match[0], match.start()
+    before = match.string[max(start - 1, 0) : start].strip()
+    selects = character in _EMOJI_SELECTORS and before and before not in _EMOJI_SELECTORS + _ZWJ
+    joins = character == _ZWJ and not before.isascii() and before != _ZWJ
+    return character if selects or joins else _mark_one(match)
+
+
+def _thin_out(match: re.Match[str]) -> str:
+    """Keep a few combining marks after each base, and count the others."""
+    kept: list[str] = []
+    run = 0
+    for character in match[0]:
+        if unicodedata.category(character) in ("Mn", "Me"):
+            run += 1
+        elif character != _ZWJ:
+            _count_marks(kept, run)
+            run = 0
+        if run <= MARKS_PER_BASE:
+            kept.append(character)
+    _count_marks(kept, run)
+    return "".join(kept)
+
+
+def _count_marks(kept: list[str], run: int) -> None:
+    if run > MARKS_PER_BASE:
+        kept.append(f"⟨{run - MARKS_PER_BASE} more marks⟩")
+
+
+def _count_blanks(match: re.Match[str]) -> str:
+    return f"{_LINE_MARKS.get(match[0][0], '␣')}×{len(match[0])}"
+
+
+def _cut(text: str, limit: int, joiners: bool, beyond: int) -> str:
+    """Show as much of ``text`` as fits in ``limit`` characters; ``beyond`` bytes were left out before."""
+    shown = _mark(text[:limit], joiners)
+    fits = min(limit, len(text))
+    if len(shown) > limit:  # marks are longer than what they stand for, and must not be cut in two
+        fits = bisect_right(range(limit), limit, key=lambda count: len(_mark(text[:count], joiners))) - 1
+        shown = _mark(text[:fits], joiners)
+    rest = _utf8_size(text[fits:]) + beyond
+    return f"{shown} … {size_text(rest)} more" if rest else shown
+
+
+def _utf8_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
