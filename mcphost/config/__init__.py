@@ -1,0 +1,66 @@
+"""The user's configuration: found, read, checked, and resolved when used; and the state kept beside it.
+
+The file is never written. Importing this package reads nothing and loads neither tomli_w nor platformdirs.
+"""
+
+from mcphost.config.changes import Changes, compare
+from mcphost.config.limits import Limits
+from mcphost.config.loading import Found, Loaded, find_config, load, load_found, parse
+from mcphost.config.models import (
+    UI,
+    CapabilitiesConfig,
+    Config,
+    ModelConfig,
+    OAuthConfig,
+    Policy,
+    RootConfig,
+    SamplingConfig,
+    ServerConfig,
+    ToolConfig,
+    Verdict,
+    rule_matches,
+)
+from mcphost.config.problems import ConfigErrors
+from mcphost.config.references import Reference, references
+from mcphost.config.resolved import ResolvedModel, ResolvedRoot, ResolvedServer, resolve_model, resolve_server
+from mcphost.config.state import TrustedFolders, read_toml, state_folder, write_toml
+from mcphost.config.values import MASK, Values, looks_secret
+
+__all__ = [
+    "MASK",
+    "UI",
+    "CapabilitiesConfig",
+    "Changes",
+    "Config",
+    "ConfigErrors",
+    "Found",
+    "Limits",
+    "Loaded",
+    "ModelConfig",
+    "OAuthConfig",
+    "Policy",
+    "Reference",
+    "ResolvedModel",
+    "ResolvedRoot",
+    "ResolvedServer",
+    "RootConfig",
+    "SamplingConfig",
+    "ServerConfig",
+    "ToolConfig",
+    "TrustedFolders",
+    "Values",
+    "Verdict",
+    "compare",
+    "find_config",
+    "load",
+    "load_found",
+    "looks_secret",
+    "parse",
+    "read_toml",
+    "references",
+    "resolve_model",
+    "resolve_server",
+    "rule_matches",
+    "state_folder",
+    "write_toml",
+]

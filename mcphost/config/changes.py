@@ -1,0 +1,68 @@
+"""What differs between two configurations, by server: for the screen that shows it and the host that applies it.
+
+Knows which fields decide what runs and who gets which secret; refuses to know how a change is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mcphost.config.models import Config
+
+RISKY_FIELDS = frozenset(
+    {
+        "args",
+        "bearer_token_env_var",
+        "command",
+        "cwd",
+        "env",
+        "env_http_headers",
+        "env_vars",
+        "http_headers",
+        "url",
+    }
+)
+"""What the user agreed to when agreeing to start a server: the program, the address, and what they are given."""
+
+_SECTIONS = ("models", "policy", "limits", "ui")
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The difference. ``changed`` gives the fields that differ by server; ``sections`` other tables that do.
+
+    ``needs_consent`` are the changed servers that may not run as they are now before the user said so.
+    """
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    needs_consent: frozenset[str] = frozenset()
+    sections: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed or self.sections)
+
+
+def compare(old: Config, new: Config) -> Changes:
+    """Return what is different in ``new``; a changed ``[limits]`` changes each server that it reaches."""
+    common = [name for name in new.servers if name in old.servers]
+    changed = {name: fields for name in common if (fields := _fields(old, new, name))}
+    return Changes(
+        added=tuple(name for name in new.servers if name not in old.servers),
+        removed=tuple(name for name in old.servers if name not in new.servers),
+        changed=changed,
+        needs_consent=frozenset(name for name, fields in changed.items() if RISKY_FIELDS.intersection(fields)),
+        sections=tuple(name for name in _SECTIONS if getattr(old, name) != getattr(new, name)),
+    )
+
+
+def _fields(old: Config, new: Config, name: str) -> tuple[str, ...]:
+    before, after = old.servers[name], new.servers[name]
+    fields = [
+        key for key in type(after).model_fields if key != "limits" and getattr(before, key) != getattr(after, key)
+    ]
+    if old.limits_for(name) != new.limits_for(name):
+        fields.append("limits")
+    return tuple(fields)

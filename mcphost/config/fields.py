@@ -1,0 +1,137 @@
+"""What all tables of the configuration share: the strict base model and the types of their fields.
+
+Knows which texts, numbers and names are acceptable anywhere; refuses to know which keys exist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field
+from pydantic_core import PydanticCustomError
+
+from mcphost.config.references import Reference, parse
+
+_NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_VARIABLE_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,256}")
+_REVISION = re.compile(r"\d{4}-\d{2}-\d{2}")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Table(BaseModel):
+    """A table of the file: immutable, no unknown keys, no conversion between TOML's types."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,  # an input may be a secret
+        defer_build=True,  # keeps the import fast: schemas are built when a file is read
+    )
+
+
+def misplaced(key: str, sentence: str) -> PydanticCustomError:
+    """Return an error about a whole table that should be reported at the line of its ``key``."""
+    return PydanticCustomError("misplaced", "{sentence}", {"sentence": sentence, "key": key})
+
+
+def server_name(name: str) -> str:
+    """Return ``name`` if it may name a server or a model. Raises ValueError."""
+    if not _NAME.fullmatch(name):
+        raise ValueError("a name has 1 to 64 letters, digits, '_', '.' or '-', and does not start with '-'")
+    return name
+
+
+def reason_against_url(url: str) -> str | None:
+    """Return why ``url`` (without references) cannot be a server's address, or None."""
+    if _CONTROLS.search(url) or " " in url:
+        return "holds a space or a control character"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return "is not a URL"
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return "must start with https:// or http:// and name a host"
+    if "@" in parts.netloc:
+        return "must not hold a user name or password; use http_headers or bearer_token_env_var"
+    return "must not have a #fragment" if parts.fragment else None
+
+
+def _text(text: str) -> str:
+    parse(text)
+    if "\0" in text:
+        raise ValueError("holds a NUL character, which no program or header can take")
+    return text
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty; leave the key out or give it a value")
+    return text
+
+
+def _url(text: str) -> str:
+    pieces = parse(text)
+    if isinstance(pieces[0], Reference):
+        return text  # may be the whole address; looked at again once it is known
+    # A digit stands in for what is not known yet, since it is welcome in a host, a port and a path.
+    known = "".join("1" if isinstance(piece, Reference) else piece for piece in pieces)
+    if reason := reason_against_url(known):
+        raise ValueError(reason)
+    return text
+
+
+def _header_value(text: str) -> str:
+    if _CONTROLS.search(text.replace("\t", " ")):
+        raise ValueError("holds a line break or another control character")
+    return text
+
+
+def _matching(pattern: re.Pattern[str], sentence: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(sentence)
+        return text
+
+    return AfterValidator(check)
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if double := first_double(names):
+        raise ValueError(f"names {double!a} twice")
+    return names
+
+
+def first_double(names: Iterable[str]) -> str | None:
+    """Return the first name that occurred before, or None."""
+    seen: set[str] = set()
+    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+
+
+_T = TypeVar("_T")
+
+Text = Annotated[str, AfterValidator(_text)]
+"""Free text in which ``${…}`` references may stand."""
+Filled = Annotated[Text, AfterValidator(_filled)]
+Url = Annotated[Filled, AfterValidator(_url)]
+HeaderName = Annotated[str, _matching(_HEADER_NAME, "is not the name of an HTTP header")]
+HeaderValue = Annotated[Text, AfterValidator(_header_value)]
+VariableName = Annotated[str, _matching(_VARIABLE_NAME, "is not the name of an environment variable")]
+Name = Annotated[str, AfterValidator(server_name)]
+Revision = Annotated[str, _matching(_REVISION, 'is not a protocol revision; write one like "2025-06-18"')]
+
+Several = Annotated[tuple[_T, ...], Field(strict=False), FailFast()]
+"""A TOML list, kept as a tuple; only its first bad element is reported, since there may be a million."""
+Distinct = Annotated[Several[_T], AfterValidator(_distinct)]
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]

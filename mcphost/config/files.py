@@ -1,0 +1,55 @@
+"""Reading a file that somebody else may have prepared: never a device, a pipe or more than was asked for.
+
+Knows the operating system's ways to be fooled; refuses to know what is in the file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from mcphost.errors import ConfigError
+
+
+def read_regular(path: Path, limit: int, *, ours: bool = False) -> bytes:
+    """Return the content of a regular file of at most ``limit`` bytes.
+
+    With ``ours`` the path may not be a symbolic link and must belong to this user, as for files that we
+    wrote ourselves. Raises ConfigError, or FileNotFoundError when nothing is there.
+    """
+    # O_NONBLOCK: opening a FIFO would otherwise wait for somebody to write to it.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    if ours:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    try:
+        handle = os.open(path, flags)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"cannot be opened: {error.strerror}", path=path) from None
+    with os.fdopen(handle, "rb") as file:
+        _check(os.fstat(handle), path, limit, ours)
+        # One byte more than allowed: the file may have grown since it was measured.
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise _too_large(path, limit)
+    return content
+
+
+def owned_by_us(status: os.stat_result) -> bool:
+    """Say whether this user owns the file; always true where files have no numeric owner (Windows)."""
+    return not hasattr(os, "getuid") or status.st_uid == os.getuid()
+
+
+def _check(status: os.stat_result, path: Path, limit: int, ours: bool) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise ConfigError("is not a regular file; name one that is", path=path)
+    if status.st_size > limit:
+        raise _too_large(path, limit)
+    if ours and not owned_by_us(status):
+        raise ConfigError("belongs to another user; move it away or take it over", path=path)
+
+
+def _too_large(path: Path, limit: int) -> ConfigError:
+    return ConfigError(f"is larger than {limit:,} bytes; nothing of it was read", path=path)

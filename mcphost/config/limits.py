@@ -1,0 +1,45 @@
+"""``[limits]``: how much of what comes from outside is taken, and why that much.
+
+Knows figures; those who read bytes enforce them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from mcphost.config.fields import Count, Seconds, Table
+
+MiB = 1024 * 1024
+
+
+class Limits(Table):
+    """Bounds that hold for each server. Sizes are bytes, times seconds, the rest counts."""
+
+    message_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 32 * MiB
+    """Bytes of one message after decompression: a screenshot as base64 fits, an endless line does not."""
+    message_items: Count = 50_000
+    """Objects and arrays in a message above 1 MiB: they, not the bytes, make reading slow enough to freeze."""
+    json_depth: Annotated[int, Field(ge=8, le=500)] = 128
+    """Levels of nesting in a message: far above any real schema, far below what overflows the parser."""
+    batch_items: Count = 100
+    """Messages in one JSON-RPC batch: a server has no cause to answer more at once."""
+    list_pages: Count = 64
+    """Pages of one list: a server that never ends its list stops costing time."""
+    list_items: Count = 10_000
+    """Entries of one list: more can be neither shown nor read."""
+    list_seconds: Seconds = 30.0
+    """Seconds for all pages of one list: slow pages add up."""
+    pending_server_requests: Count = 32
+    """Requests of a server waiting for an answer; the next are refused, since nobody answers that many."""
+    log_lines_per_second: Count = 2_000
+    """Log lines taken per second; the rest is counted and dropped, so that the screen stays alive."""
+    log_lines: Count = 5_000
+    """Log lines kept: what a person may still scroll through."""
+    log_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 5 * MiB
+    """Bytes of log lines kept: few but huge lines must not fill the memory."""
+    stderr_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 1 * MiB
+    """Bytes of a program's error output kept: enough to find out why it failed."""
+    exit_grace_sec: Seconds = 2.0
+    """Seconds a program has to leave after each step of stopping it, so that leaving the app stays quick."""

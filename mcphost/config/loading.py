@@ -1,0 +1,271 @@
+"""Finding the configuration file, reading it, and keeping what is sound of it.
+
+Knows where files may be and which mistakes concern one server only; refuses to know what the settings do, to
+resolve a ``${…}``, and to decide whether a folder is trusted (``mcphost.config.state`` remembers that).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mcphost.config.fields import Table, server_name
+from mcphost.config.files import read_regular
+from mcphost.config.limits import Limits
+from mcphost.config.models import UI, Config, ModelConfig, Policy, ServerConfig
+from mcphost.config.problems import Judge, each, together
+from mcphost.errors import ConfigError
+
+PROJECT_FILE = "mcphost.toml"
+
+MAX_FILE_BYTES = 2 * 1024 * 1024
+"""More than any person writes; a device or a dump is refused before it is read."""
+
+MAX_SERVERS = 500
+"""Servers of one file; more would be more programs than a machine starts."""
+
+_SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui")
+_PROJECT_SECTIONS = ("servers", "mcp_servers")
+_USERS_KEYS = ("trust_hints", "sampling", "limits")
+_AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+# tomllib needs quadratic time for keys of very many parts. A lookbehind and possessive repeats keep this linear.
+_ENDLESS_KEY = re.compile(r"""(?<![\w"'.-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){64}""")
+
+_T = TypeVar("_T", bound=Table)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where the configuration is. ``path`` None: nowhere.
+
+    ``needs_trust``: ``path`` is a project's file, which may name programs to run: nothing of it may be used
+    before the user has said so. ``user`` is then the user's own file beside it, or None.
+    """
+
+    path: Path | None
+    needs_trust: bool = False
+    user: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a file gave: the sound part, every problem in order, and the servers left out because of one.
+
+    ``digest`` is the SHA-256 (hex) of the very bytes that were read, which is what trust is bound to.
+    """
+
+    config: Config
+    problems: tuple[ConfigError, ...] = ()
+    disabled: Mapping[str, ConfigError] = field(default_factory=dict)
+    digest: str = ""
+
+
+def find_config(explicit: Path | None, cwd: Path, env: Mapping[str, str]) -> Found:
+    """Say which file to read: ``explicit``, else ``mcphost.toml`` in ``cwd``, else the user's own.
+
+    The user's own is ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's configuration folder. Named
+    files are returned even if they do not exist, so that reading them says so.
+    """
+    if explicit is not None:
+        return Found(explicit)
+    project, user = cwd / PROJECT_FILE, _users_file(env)
+    # A dangling link counts as well: it should be reported, not passed over.
+    if project.exists() or project.is_symlink():
+        return Found(project, needs_trust=True, user=user)
+    return Found(user)
+
+
+def load(path: Path, *, project: bool = False) -> Loaded:
+    """Read one file; see ``parse``. Raises ConfigError also when it cannot be read."""
+    try:
+        content = read_regular(path, MAX_FILE_BYTES)
+    except FileNotFoundError:
+        raise ConfigError("there is no such file; create it, or name another", path=path) from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError("is not UTF-8 here; save the file as UTF-8", path=path, line=line) from None
+    return replace(parse(text, path, project=project), digest=hashlib.sha256(content).hexdigest())
+
+
+def load_found(found: Found) -> Loaded:
+    """Read what ``find_config`` found: a project's servers are added to the user's own configuration.
+
+    Reading is harmless; with ``needs_trust`` it is what the user has to be shown. ``digest`` is then the
+    project file's. Raises ConfigError.
+    """
+    if found.path is None:
+        return Loaded(Config())
+    if not found.needs_trust:
+        return load(found.path)
+    project = load(found.path, project=True)
+    return project if found.user is None else _joined(load(found.user), project)
+
+
+def parse(text: str, path: Path | None = None, *, project: bool = False) -> Loaded:
+    """Turn TOML into a configuration. An invalid server or model is left out and reported, with its line.
+
+    With ``project`` only servers count, and nothing in them may loosen what the user decides: the rest is
+    left out and reported. Raises ConfigError (or ConfigErrors, with all of them) for broken TOML, unknown
+    sections and mistakes in ``[policy]``, ``[limits]`` and ``[ui]``, which hold for everything.
+    """
+    return _Reader(text, path, project).read()
+
+
+def _users_file(env: Mapping[str, str]) -> Path | None:
+    if named := env.get("MCPHOST_CONFIG"):
+        return Path(named).expanduser()
+    from platformdirs import user_config_path  # late: costs more than all the rest of this module
+
+    path = user_config_path("mcphost", appauthor=False) / "config.toml"
+    return path if path.exists() or path.is_symlink() else None
+
+
+def _joined(user: Loaded, project: Loaded) -> Loaded:
+    """Add a project's servers to the user's; of one name the user's stays, whatever the project says."""
+    taken = user.config.servers.keys() & project.config.servers.keys()
+    problems = [
+        ConfigError(f"servers.{name}: your own configuration has this name already", path=project.config.path)
+        for name in sorted(taken)
+    ]
+    servers = project.config.servers | user.config.servers
+    return Loaded(
+        user.config.model_copy(update={"servers": servers, "path": project.config.path}),
+        (*user.problems, *project.problems, *problems),
+        {**project.disabled, **user.disabled},
+        project.digest,
+    )
+
+
+class _Reader:
+    """Reads one text: sections first, then each entry by itself."""
+
+    def __init__(self, text: str, path: Path | None, project: bool) -> None:
+        self._text, self._path, self._project = text, path, project
+        self._judge = Judge(text, path)
+        self._fatal: list[ConfigError] = []
+        self._problems: list[ConfigError] = []
+        self._disabled: dict[str, ConfigError] = {}
+        self._data: dict[str, Any] = {}
+
+    def read(self) -> Loaded:
+        self._data = self._toml()
+        self._check_sections()
+        policy, limits, ui = (
+            self._section("policy", Policy),
+            self._section("limits", Limits),
+            self._section("ui", UI),
+        )
+        models = dict(self._models())
+        servers = dict(self._servers())
+        if self._fatal:
+            raise together([*self._fatal, *self._problems])
+        config = Config(servers=servers, models=models, policy=policy, limits=limits, ui=ui, path=self._path)
+        return Loaded(config, each(self._problems), self._disabled)
+
+    def _toml(self) -> dict[str, Any]:
+        if endless := _ENDLESS_KEY.search(self._text):
+            line = self._text.count("\n", 0, endless.start()) + 1
+            raise ConfigError("a key of more than 64 parts; nothing here needs one", path=self._path, line=line)
+        try:
+            return tomllib.loads(self._text)
+        except RecursionError:
+            raise ConfigError("is nested too deeply to be read", path=self._path) from None
+        except ValueError as error:  # TOMLDecodeError is one; a number of 5000 digits raises the plain one
+            raise self._broken(str(error)) from None
+
+    def _broken(self, message: str) -> ConfigError:
+        place = _AT_LINE.search(message)
+        if place is None:
+            return ConfigError("holds a number too long to read", path=self._path)
+        line = int(place[1]) if place[1] else self._text.rstrip().count("\n") + 1
+        reason = message[: place.start()]
+        if "Cannot" in reason:  # overwrite a value, declare twice, redefine, mutate
+            reason += "; the same key or table is there already, remove one of them"
+        return ConfigError(f"this is not valid TOML: {reason}", path=self._path, line=line)
+
+    def _check_sections(self) -> None:
+        for key in self._data:
+            if key not in _SECTIONS:
+                self._fatal.append(self._judge.unknown_key(key, _SECTIONS, ()))
+            elif not isinstance(self._data[key], dict):
+                self._fatal.append(self._judge.problem((key,), f"must be a table, [{key}]"))
+                self._data[key] = {}
+            elif self._project and key not in _PROJECT_SECTIONS:
+                sentence = "is ignored in a project's file; it belongs in your own configuration"
+                self._problems.append(self._judge.problem((key,), sentence))
+                self._data[key] = {}
+
+    def _section(self, name: str, model: type[_T]) -> _T:
+        try:
+            return self._judge.validated(model, self._data.get(name, {}), (name,))
+        except ConfigError as error:
+            self._fatal.append(error)
+            return model.model_construct()
+
+    def _models(self) -> Iterator[tuple[str, ModelConfig]]:
+        for name, table in self._data.get("models", {}).items():
+            try:
+                yield name, self._entry(("models", name), table, ModelConfig)
+            except ConfigError as error:
+                self._problems.append(error)
+
+    def _servers(self) -> Iterator[tuple[str, ServerConfig]]:
+        plain, habit = self._data.get("servers", {}), self._data.get("mcp_servers", {})
+        if len(plain) + len(habit) > MAX_SERVERS:
+            self._fatal.append(ConfigError(f"names more than {MAX_SERVERS} servers", path=self._path))
+            return
+        for section, tables in (("servers", plain), ("mcp_servers", habit)):
+            for name, table in tables.items():
+                try:
+                    yield name, self._server(section, name, table)
+                except ConfigError as error:
+                    self._problems.append(error)
+                    self._disabled.setdefault(name, error)
+
+    def _server(self, section: str, name: str, table: object) -> ServerConfig:
+        other = "mcp_servers" if section == "servers" else "servers"
+        if name in self._data.get(other, {}):
+            raise self._judge.problem((section, name), f"is in [{other}] as well; keep one of them")
+        where = (section, name)
+        if self._project and isinstance(table, dict):
+            table = self._restrained(where, table)
+        server = self._entry(where, table, ServerConfig)
+        model = server.sampling.model
+        if model is not None and model not in self._data.get("models", {}):
+            raise self._judge.problem((*where, "sampling", "model"), f"there is no [models.{model}]; add it")
+        return server
+
+    def _entry(self, where: tuple[str, str], table: object, model: type[_T]) -> _T:
+        try:
+            server_name(where[1])
+        except ValueError as error:
+            raise self._judge.problem(where, str(error)) from None
+        return self._judge.validated(model, table, where)
+
+    def _restrained(self, where: tuple[str, str], table: dict[str, Any]) -> dict[str, Any]:
+        """Return the entry without what only the user may grant: trust, model use, room, calls unasked."""
+        kept = {key: value for key, value in table.items() if key not in _USERS_KEYS}
+        granted: list[tuple[str, ...]] = [(key,) for key in table if key in _USERS_KEYS]
+        if isinstance(tools := table.get("tools"), dict):
+            allowed = [name for name, tool in tools.items() if _allows(tool)]
+            granted += [("tools", name, "approval") for name in allowed]
+            kept["tools"] = tools | {name: _without(tools[name], "approval") for name in allowed}
+        for keys in granted:
+            sentence = "is ignored in a project's file; only your own configuration may grant it"
+            self._problems.append(self._judge.problem((*where, *keys), sentence))
+        return kept
+
+
+def _allows(tool: object) -> bool:
+    return isinstance(tool, dict) and tool.get("approval") == "allow"
+
+
+def _without(table: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if name != key}

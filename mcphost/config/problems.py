@@ -1,0 +1,209 @@
+"""What is wrong with a table of the configuration, in sentences: where it stands and what to write instead.
+
+Knows pydantic's error types and the keys of our models. No sentence repeats a value of the file, since that
+may be a secret in the wrong place; keys are repeated, in quotes and as ASCII.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from mcphost.config.locator import KeyLines
+from mcphost.config.locator import Path as KeyPath
+from mcphost.errors import ConfigError
+
+MAX_PROBLEMS = 20
+"""Problems told of one table: who made more made one mistake many times."""
+
+_BARE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SHOWN = 64
+
+_EXPECTED = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list [ … ]",
+    "dict_type": "a table { … }",
+    "model_type": "a table { … }",
+    "model_attributes_type": "a table { … }",
+}
+_BOUNDS = {
+    "greater_than": ("above", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("below", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+_FOREIGN_KEYS = {
+    "alwaysallow": '[servers.NAME.tools.TOOL] approval = "allow"',
+    "autoapprove": '[servers.NAME.tools.TOOL] approval = "allow"',
+    "bearer_token": "bearer_token_env_var, the name of an environment variable",
+    "cmd": "command",
+    "disabled": "enabled = false",
+    "environment": "env",
+    "envs": "env",
+    "excludetools": "disabled_tools",
+    "headers": "http_headers",
+    "httpurl": "url",
+    "includetools": "enabled_tools",
+    "mcpservers": "[servers.NAME]",
+    "scopes": "oauth = { scopes = [ … ] }",
+    "timeout": "tool_timeout_sec (seconds)",
+    "trust": "trust_hints",
+    "type": "transport",
+    "uri": "url",
+}
+
+
+class ConfigErrors(ConfigError):  # noqa: N818 - several of ConfigError
+    """Several things are wrong; ``problems`` holds each, the message one a line. Placed at the first."""
+
+    def __init__(self, problems: Sequence[ConfigError]) -> None:
+        self.problems = each(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+        self.path, self.line = self.problems[0].path, self.problems[0].line
+
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+class Judge:
+    """Validates the tables of one text and says what is wrong with them, with lines."""
+
+    def __init__(self, text: str, path: Path | None) -> None:
+        self._text, self._path = text, path
+        self._lines: KeyLines | None = None
+
+    def problem(self, where: KeyPath, sentence: str, *, key: str | None = None) -> ConfigError:
+        """Return one error about the thing at ``where``, placed at the line of its ``key`` if one is given."""
+        if self._lines is None:  # only a file with mistakes pays for the search
+            self._lines = KeyLines(self._text)
+        spot = where if key is None else (*where, key)
+        place = f"{shown_path(where)}: " if where else ""
+        return ConfigError(place + sentence, path=self._path, line=self._lines.line_of(spot))
+
+    def validated(self, model: type[_M], value: object, where: KeyPath) -> _M:
+        """Return ``value``, which stands at ``where``, as a ``model``. Raises ConfigError or ConfigErrors."""
+        try:
+            return model.model_validate(value)
+        except ValidationError as failure:
+            details = failure.errors(include_url=False, include_context=True)
+        problems = [self._explained(one, model, where) for one in details[:MAX_PROBLEMS]]
+        if len(details) > MAX_PROBLEMS:
+            problems.append(self.problem(where, f"and {len(details) - MAX_PROBLEMS} more"))
+        raise together(problems) from None
+
+    def unknown_key(self, key: str, known: Iterable[str], where: KeyPath) -> ConfigError:
+        """Return the error about a ``key`` in the table ``where`` that nobody knows."""
+        return self.problem((*where, key), _unknown(key, known))
+
+    def _explained(self, error: ErrorDetails, model: type[BaseModel], where: KeyPath) -> ConfigError:
+        location = tuple(part for part in error["loc"] if part != "[key]")
+        if error["type"] == "misplaced":
+            context = error["ctx"]
+            return self.problem((*where, *location), context["sentence"], key=context["key"])
+        return self.problem((*where, *location), _sentence(error, model, location))
+
+
+def together(problems: Sequence[ConfigError]) -> ConfigError:
+    """Return one error for all ``problems``, of which there is at least one."""
+    return problems[0] if len(problems) == 1 else ConfigErrors(problems)
+
+
+def each(problems: Iterable[ConfigError]) -> tuple[ConfigError, ...]:
+    """Return the single problems, in the order of their lines."""
+    single = [one for some in problems for one in (some.problems if isinstance(some, ConfigErrors) else (some,))]
+    return tuple(sorted(single, key=lambda problem: problem.line or 0))
+
+
+def shown_path(path: KeyPath) -> str:
+    """Write a path as it stands in a file, with foreign characters escaped: ``servers.db.args[2]``."""
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else ("." if position else "") + shown_key(part)
+        for position, part in enumerate(path)
+    )
+
+
+def shown_key(key: str) -> str:
+    """Write a key as TOML would, as ASCII and not too long."""
+    if _BARE.fullmatch(key):
+        return key
+    cut = key if len(key) <= _SHOWN else key[:_SHOWN] + "…"
+    return json.dumps(cut).replace("\x7f", "\\u007f")
+
+
+def _sentence(error: ErrorDetails, model: type[BaseModel], location: KeyPath) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _unknown(str(location[-1]), _keys_at(model, location[:-1]))
+    if kind == "missing":
+        return "is missing; add it"
+    if kind == "literal_error":
+        return _choice(error["input"], str(context["expected"]))
+    if kind in _BOUNDS:
+        word, bound = _BOUNDS[kind]
+        return f"must be {word} {context[bound]:g}"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind in _EXPECTED:
+        return f"must be {_EXPECTED[kind]}, not {_toml_type(error['input'])}"
+    return "must be a finite number" if kind == "finite_number" else error["msg"]
+
+
+def _choice(value: object, expected: str) -> str:
+    allowed = re.findall(r"'([^']*)'", expected)
+    near = get_close_matches(value, allowed, 1) if isinstance(value, str) and len(value) <= _SHOWN else []
+    hint = f'; did you mean "{near[0]}"?' if near else ""
+    return "must be one of " + ", ".join(f'"{word}"' for word in allowed) + hint
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    sentence = f"unknown key {shown_key(key)}"
+    if foreign := _FOREIGN_KEYS.get(key.lower()):
+        return f"{sentence}; here it is {foreign}"
+    if near := get_close_matches(key[:_SHOWN], names, 1):
+        return f'{sentence}; did you mean "{near[0]}"?'
+    return f"{sentence}; known are {', '.join(names)}"
+
+
+def _keys_at(model: type[BaseModel], location: KeyPath) -> Iterable[str]:
+    """Return the keys of the table that ``location`` leads to; names of servers, tools … are passed over."""
+    for part in location:
+        field = model.model_fields.get(part) if isinstance(part, str) else None
+        if field is not None:
+            model = next(_tables_in(field.annotation), model)
+    return model.model_fields
+
+
+def _tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _tables_in(argument)
+
+
+def _toml_type(value: object) -> str:
+    match value:
+        case bool():
+            return "true or false"
+        case str():
+            return "a string"
+        case int() | float():
+            return "a number"
+        case list() | tuple():
+            return "a list"
+        case Mapping():
+            return "a table"
+        case datetime.date() | datetime.time():
+            return "a date or time"
+    return "this"

@@ -1,0 +1,78 @@
+"""The ``${…}`` language of configuration values: its spelling, not its meaning.
+
+    ${NAME}  ${NAME:-default}  ${keyring:NAME}  ${file:PATH}  and $${ for a literal ${
+
+Knows nothing of the environment or the keychain; ``mcphost.config.values`` looks things up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+_OPENING = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)", re.DOTALL)
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_FOREIGN = re.compile(r"(?:env:(?://)?|input:)([\w.-]{1,64})")
+_SPELLINGS = "write ${NAME}, ${NAME:-default}, ${keyring:NAME} or ${file:PATH}, and $${ for a literal ${"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One ``${…}``. ``name`` is the variable, keyring entry or path; ``text`` is what stands in the file."""
+
+    kind: Literal["env", "keyring", "file"]
+    name: str
+    default: str | None
+    text: str
+
+    @property
+    def origin(self) -> str:
+        """Where the value comes from, for people."""
+        return {"env": "environment variable", "keyring": "keyring entry", "file": "file"}[self.kind] + f" {self.name}"
+
+
+class MalformedReferenceError(ValueError):
+    """A ``${`` that is no reference; the message tells what to write and repeats no possible secret."""
+
+
+def parse(text: str) -> tuple[str | Reference, ...]:
+    """Split ``text`` into literal pieces and references. Raises MalformedReferenceError."""
+    return tuple(_pieces(text))
+
+
+def references(text: str) -> tuple[Reference, ...]:
+    """List the references in ``text``, for display. Raises MalformedReferenceError."""
+    return tuple(piece for piece in _pieces(text) if isinstance(piece, Reference))
+
+
+def _pieces(text: str) -> Iterator[str | Reference]:
+    position = 0
+    for match in _OPENING.finditer(text):
+        if match.start() > position:
+            yield text[position : match.start()]
+        position = match.end()
+        yield "${" if match[1] is None else _reference(match)
+    if position < len(text):
+        yield text[position:]
+
+
+def _reference(match: re.Match[str]) -> Reference:
+    body, text = match[1], match[0]
+    if not match[2]:
+        raise MalformedReferenceError(f"a ${{ is never closed; {_SPELLINGS}")
+    kind, colon, name = body.partition(":")
+    if colon and name and kind in ("keyring", "file"):
+        return Reference("keyring" if kind == "keyring" else "file", name, None, text)
+    if (variable := _VARIABLE.fullmatch(body)) and "${" not in (variable[2] or ""):
+        return Reference("env", variable[1], variable[2], text)
+    raise MalformedReferenceError(_malformed(body))
+
+
+def _malformed(body: str) -> str:
+    if foreign := _FOREIGN.fullmatch(body):
+        return f"${{{body}}} is another program's spelling; write ${{{foreign[1]}}}"
+    if "${" in body:
+        return "a default may not hold another reference"
+    return f"what stands in a ${{…}} is no reference; {_SPELLINGS}"

@@ -1,0 +1,181 @@
+"""The entries of servers and models with every reference replaced: what a transport or provider is built from.
+
+Made only when a server starts or a model is used, and not kept: these values hold secrets, so none of them
+shows in a ``repr``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcphost.config.fields import reason_against_url
+from mcphost.config.models import Config, ModelConfig, ServerConfig
+from mcphost.config.values import Values, looks_secret
+from mcphost.errors import ConfigError, UnknownName
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_PARAMETER = re.compile(r"[?&]([^=&#]+)=([^&#]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRoot:
+    """A folder offered to a server: an absolute path, and what to call it."""
+
+    path: Path
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedServer:
+    """One server, ready to start. Either ``command`` or ``url`` is set.
+
+    ``env`` is what is added to the child's small environment; ``headers`` has the ones from variables and the
+    bearer token in it.
+    """
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: Path | None = None
+    url: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    roots: tuple[ResolvedRoot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """One language model, ready to be asked."""
+
+    name: str
+    provider: str
+    model: str | None
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+
+
+def resolve_server(config: Config, values: Values, name: str) -> ResolvedServer:
+    """Return the entry ``name`` with its references replaced.
+
+    May wait for the keychain: call it in a thread. Raises UnresolvedReference or ConfigError naming the field,
+    UnknownName when there is no such server.
+    """
+    if (server := config.servers.get(name)) is None:
+        raise UnknownName(f"there is no server {name!a} in the configuration")
+    return _Resolution(values, f"servers.{name}").server(name, server)
+
+
+def resolve_model(config: Config, values: Values, name: str) -> ResolvedModel:
+    """Return the model ``name`` with its references replaced; see ``resolve_server``."""
+    if (model := config.models.get(name)) is None:
+        raise UnknownName(f"there is no model {name!a} in the configuration")
+    return _Resolution(values, f"models.{name}").model(name, model)
+
+
+class _Resolution:
+    """Resolves the fields of one entry, which stands at ``where``."""
+
+    def __init__(self, values: Values, where: str) -> None:
+        self._values, self._where = values, where
+
+    def server(self, name: str, server: ServerConfig) -> ResolvedServer:
+        return ResolvedServer(
+            name=name,
+            command=self._command(server.command),
+            args=self._arguments(server.args),
+            env=self._environment(server),
+            cwd=None if server.cwd is None else self._values.path(server.cwd, f"{self._where}.cwd"),
+            url=self._url(server.url, "url"),
+            headers=self._headers(server),
+            client_id=self._optional(server.oauth.client_id, "oauth.client_id"),
+            client_secret=self._optional(server.oauth.client_secret, "oauth.client_secret", secret=True),
+            roots=tuple(self._roots(server)),
+        )
+
+    def model(self, name: str, model: ModelConfig) -> ResolvedModel:
+        return ResolvedModel(
+            name=name,
+            provider=model.provider,
+            model=self._optional(model.model, "model"),
+            base_url=self._url(model.base_url, "base_url"),
+            api_key=self._header_safe(self._optional(model.api_key, "api_key", secret=True), "api_key"),
+        )
+
+    def _optional(self, text: str | None, key: str, *, secret: bool = False) -> str | None:
+        return None if text is None else self._values.resolve(text, f"{self._where}.{key}", secret=secret)
+
+    def _command(self, text: str | None) -> str | None:
+        command = self._optional(text, "command")
+        return str(Path(command).expanduser()) if command and command.startswith("~") else command
+
+    def _arguments(self, args: tuple[str, ...]) -> tuple[str, ...]:
+        resolved, previous = [], ""
+        for index, text in enumerate(args):
+            # --token VALUE and --token=VALUE: other programs show arguments, we do not.
+            option, equals, _ = text.partition("=")
+            secret = _is_secret_option(previous) or (bool(equals) and _is_secret_option(option))
+            value = self._values.resolve(text, f"{self._where}.args[{index}]", secret=secret)
+            if secret and equals:
+                self._values.remember(value.partition("=")[2])
+            resolved.append(value)
+            previous = "" if equals else text
+        return tuple(resolved)
+
+    def _environment(self, server: ServerConfig) -> dict[str, str]:
+        passed = {name: self._values.passed_on(name) for name in server.env_vars}
+        env = {name: value for name, value in passed.items() if value is not None}
+        for name, text in server.env.items():
+            env[name] = self._values.resolve(text, f"{self._where}.env.{name}")
+        return env
+
+    def _headers(self, server: ServerConfig) -> dict[str, str]:
+        headers = {}
+        for name, text in server.http_headers.items():
+            headers[name] = self._optional(text, f"http_headers.{name}") or ""
+        for name, variable in server.env_http_headers.items():
+            where = f"{self._where}.env_http_headers.{name}"
+            headers[name] = self._values.variable(variable, where, secret=looks_secret(name))
+        if server.bearer_token_env_var:
+            where = f"{self._where}.bearer_token_env_var"
+            headers["Authorization"] = (
+                f"Bearer {self._values.variable(server.bearer_token_env_var, where, secret=True)}"
+            )
+        for name, value in headers.items():
+            self._header_safe(value, f"header {name}")
+        return headers
+
+    def _header_safe(self, value: str | None, key: str) -> str | None:
+        if value is not None and (_CONTROLS.search(value) or value != value.strip()):
+            raise ConfigError(
+                f"{self._where}: the value of {key} has a line break, control character or space around it"
+            )
+        return value
+
+    def _url(self, text: str | None, key: str) -> str | None:
+        url = self._optional(text, key)
+        if url is None:
+            return None
+        if reason := reason_against_url(url):
+            raise ConfigError(f"{self._where}.{key}: {reason}")
+        for name, value in _PARAMETER.findall(url):
+            if looks_secret(name):
+                self._values.remember(value)
+        return url
+
+    def _roots(self, server: ServerConfig) -> list[ResolvedRoot]:
+        return [
+            ResolvedRoot(
+                self._values.path(root.path, f"{self._where}.roots[{index}].path"),
+                self._optional(root.name, f"roots[{index}].name"),
+            )
+            for index, root in enumerate(server.roots)
+        ]
+
+
+def _is_secret_option(text: str) -> bool:
+    return text.startswith("-") and looks_secret(text)

@@ -1,0 +1,143 @@
+"""What ``${…}`` references are worth, and which of those values must never be seen.
+
+Looks things up in an environment, a keychain and files it is given; decides nothing about servers. One
+``Values`` serves a whole run, since its memory of secrets is what keeps them off screens and out of logs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from mcphost.config.files import read_regular
+from mcphost.config.references import MalformedReferenceError, Reference, parse
+from mcphost.errors import ConfigError, UnresolvedReference
+
+MASK = "•••"
+
+MIN_SECRET = 6
+"""Characters of the shortest secret that is masked: shorter ones occur by chance in any text."""
+
+MIN_SECRET_LINE = 16
+"""Characters of a line of a longer secret that is masked by itself: shorter ones are braces and commas."""
+
+MAX_SECRET_FILE = 64 * 1024
+"""Bytes of a ``${file:…}``: it holds a key or a token, not a document."""
+
+_SECRET_NAME = re.compile(
+    r"token|secret|passw|passphrase|pwd|api[-_]?key|key$|credential|auth(?!or)|cookie|private|bearer|dsn",
+    re.IGNORECASE,
+)
+
+
+def looks_secret(name: str) -> bool:
+    """Say whether a variable, header, option or field of this name probably holds a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+class Values:
+    """Resolves references and remembers secrets. Safe to use from several threads.
+
+    ``env`` is mcphost's own environment, ``keyring`` gives the secret of a name or None (it may wait, so
+    resolve in a thread), ``base`` is the folder that relative paths start from.
+    """
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        keyring: Callable[[str], str | None] | None = None,
+        base: Path | None = None,
+    ) -> None:
+        self._env, self._keyring = env, keyring
+        self._base = base or Path.cwd()
+        self._secrets: set[str] = set()
+        self._masked: re.Pattern[str] | None = None
+        self._lock = threading.Lock()
+
+    def resolve(self, text: str, field: str, *, secret: bool = False) -> str:
+        """Return ``text`` with its references replaced.
+
+        ``field`` says where it stands (``servers.db.env.TOKEN``). With ``secret``, or a field whose name looks
+        like it, the result is remembered as one. Raises UnresolvedReference: what is unset is never sent as it
+        stands, nor as nothing.
+        """
+        try:
+            pieces = parse(text)
+        except MalformedReferenceError as error:
+            raise UnresolvedReference(field, "a ${…}", f"cannot be read: {error}") from None
+        secret = secret or looks_secret(field.rpartition(".")[2])
+        result = "".join(piece if isinstance(piece, str) else self._looked_up(piece, field, secret) for piece in pieces)
+        if secret:
+            self.remember(result)
+        return result
+
+    def variable(self, name: str, field: str, *, secret: bool = False) -> str:
+        """Return the environment variable that ``field`` names. Raises UnresolvedReference."""
+        return self._looked_up(Reference("env", name, None, name), field, secret)
+
+    def passed_on(self, name: str) -> str | None:
+        """Return an environment variable for a child, or None when it is not set."""
+        value = self._env.get(name)
+        if value and looks_secret(name):
+            self.remember(value)
+        return value
+
+    def path(self, text: str, field: str) -> Path:
+        """Return the resolved ``text`` as an absolute path; ``~`` is the home folder."""
+        return self._absolute(self.resolve(text, field))
+
+    def remember(self, secret: str) -> None:
+        """Mask ``secret`` from now on, also as it looks inside JSON and URLs."""
+        words = secret.split()
+        # "Bearer abc": the scheme is known to all, and the token also turns up without it.
+        forms = {secret, secret.strip(), *(words[1:] if len(words) == 2 else ())}
+        # A key file of many lines reaches a log line by line.
+        forms |= {line.strip() for line in secret.splitlines() if len(line) >= MIN_SECRET_LINE}
+        forms |= {json.dumps(form)[1:-1] for form in forms} | {quote(form, safe="") for form in forms}
+        with self._lock:
+            self._secrets |= {form for form in forms if len(form) >= MIN_SECRET}
+            longest_first = sorted(self._secrets, key=lambda form: (-len(form), form))
+            self._masked = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def mask(self, text: str) -> str:
+        """Return ``text`` with each remembered secret replaced by ``MASK``."""
+        return text if self._masked is None else self._masked.sub(MASK, text)
+
+    def _looked_up(self, reference: Reference, field: str, secret: bool) -> str:
+        value, advice = self._found(reference, field)
+        value = value or reference.default
+        if value is None:
+            raise UnresolvedReference(field, reference.text, advice)
+        if secret or reference.kind != "env" or looks_secret(reference.name):
+            self.remember(value)
+        return value
+
+    def _found(self, reference: Reference, field: str) -> tuple[str | None, str]:
+        """Return the value, or nothing and what to do about it."""
+        name = reference.name
+        if reference.kind == "env":
+            return self._env.get(name), f"is not set; set the environment variable {name} before starting mcphost"
+        if reference.kind == "file":
+            return self._file(reference, field), f"is empty; write the value into {name}"
+        if self._keyring is None:
+            return None, "needs a keychain, and there is none here; use an environment variable or a file"
+        return self._keyring(name), f"is not in the keychain; store it there under the name {name}"
+
+    def _file(self, reference: Reference, field: str) -> str:
+        path = self._absolute(reference.name)
+        try:
+            return read_regular(path, MAX_SECRET_FILE).decode().rstrip("\r\n")
+        except FileNotFoundError:
+            reason = f"is not there; create {path}"
+        except UnicodeDecodeError:
+            reason = f"is not UTF-8 text; look into {path}"
+        except ConfigError as error:
+            reason = f"cannot be used: {error}"
+        raise UnresolvedReference(field, reference.text, reason)
+
+    def _absolute(self, text: str) -> Path:
+        return self._base / Path(text).expanduser()
