@@ -1,0 +1,137 @@
+"""A tool call as something to hold on to: where it stands, how far it is, what it brought.
+
+Knows states and outcomes. Refuses to know who asks, what policy says and how a call reaches its server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from mcphost.errors import Declined, InvalidArguments, McphostError, RequestTimeout
+from mcphost.host.validation import Verdict
+from mcphost.protocol.types import CallToolResult, Progress
+
+
+class CallState(Enum):
+    """Where a call stands."""
+
+    ASKING = "waiting for your answer"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    DONE = "done"
+    FAILED = "failed"
+    """The tool ran and says that it failed."""
+    ERROR = "error"
+    """The protocol, the wire or the arguments failed: there is no result."""
+    DECLINED = "declined"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed out"
+
+    @property
+    def ended(self) -> bool:
+        """Will nothing more come?"""
+        return self not in (CallState.ASKING, CallState.RUNNING, CallState.CANCELLING)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """What was asked for."""
+
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    origin: str = "you"
+    """Who asked for it."""
+    timeout: float | None = None
+    """Seconds without progress; None: as configured."""
+
+
+class Call:
+    """A call under way or ended. Times are seconds of the host's monotonic clock."""
+
+    def __init__(self, number: int, request: CallRequest, clock: Callable[[], float]) -> None:
+        self.number = number
+        self.request = request
+        self.arguments = request.arguments
+        """What is really sent: the user may have changed it."""
+        self.state = CallState.ASKING
+        self.progress: Progress | None = None
+        self.outcome: CallToolResult | None = None
+        self.error: McphostError | None = None
+        self.validity: Verdict | None = None
+        """How the structured content stands to the tool's output schema; None where there is none."""
+        self.asked_at = clock()
+        self.sent_at: float | None = None
+        self.ended_at: float | None = None
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def edited(self) -> bool:
+        """Did the user change the arguments before they were sent?"""
+        return self.arguments != self.request.arguments
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it was sent, or since it was asked for."""
+        began = self.asked_at if self.sent_at is None else self.sent_at
+        return (self._clock() if self.ended_at is None else self.ended_at) - began
+
+    def attach(self, task: asyncio.Task[None]) -> None:
+        """The task that carries the call out."""
+        self._task = task
+
+    def cancel(self) -> None:
+        """Stop it: the question is withdrawn or the server is told. Nothing happens to an ended call."""
+        if self._task is None or self.state.ended:
+            return
+        self.state = CallState.CANCELLING
+        self._task.cancel()
+
+    def sent(self, arguments: Mapping[str, Any]) -> None:
+        """It was allowed and goes out now."""
+        self.arguments, self.sent_at, self.state = arguments, self._clock(), CallState.RUNNING
+
+    def answered(self, result: CallToolResult, validity: Verdict | None) -> None:
+        """The server answered."""
+        self.outcome, self.validity = result, validity
+        self._end(CallState.FAILED if result.is_error else CallState.DONE)
+
+    def failed(self, error: McphostError) -> None:
+        """There will be no answer."""
+        self.error = error
+        self._end(_state_of(error))
+
+    def cancelled(self) -> None:
+        """It was stopped on request."""
+        self._end(CallState.CANCELLED)
+
+    async def result(self) -> CallToolResult:
+        """Wait for the answer. Raises what stopped it, or CancelledError when it was cancelled."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+        if self.error is not None:
+            raise self.error
+        if self.outcome is None:
+            raise asyncio.CancelledError
+        return self.outcome
+
+    def _end(self, state: CallState) -> None:
+        self.state, self.ended_at = state, self._clock()
+
+
+def _state_of(error: McphostError) -> CallState:
+    if isinstance(error, Declined):
+        return CallState.DECLINED
+    if isinstance(error, RequestTimeout):
+        return CallState.TIMED_OUT
+    return CallState.ERROR
+
+
+def has_problems(error: McphostError | None) -> bool:
+    """Was it the arguments that stopped the call before anybody was asked?"""
+    return isinstance(error, InvalidArguments)

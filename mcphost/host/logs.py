@@ -1,0 +1,170 @@
+"""What servers said and mcphost decided, as bounded memory: one order over all servers, a budget for each.
+
+Knows sources, levels and how much may be kept. Refuses to know how a line is shown; the text is as it came, with
+secrets masked.
+
+Specification: server/utilities/logging; basic/transports, stderr.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count, islice
+from typing import Final
+
+from mcphost.protocol.types import LogLevel
+
+LINE_CHARACTERS: Final = 8 << 10
+"""Characters kept of one log line; the rest is counted. A line is for reading."""
+
+
+class Source(Enum):
+    """Where a line came from."""
+
+    SERVER = "server"
+    """``notifications/message``."""
+    STDERR = "stderr"
+    STDOUT = "stdout"
+    """Text on stdout that is no message."""
+    MCPHOST = "mcphost"
+    """What mcphost decided or noticed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One line of the log."""
+
+    number: int
+    """Counts up over all servers, without gaps as far as lines were kept."""
+    time: float
+    """Seconds since the epoch."""
+    server: str
+    """Empty for mcphost itself."""
+    source: Source
+    level: LogLevel
+    text: str
+    logger: str = ""
+    call: int | None = None
+    """The call that was running on this server."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogBudget:
+    """What one server may make us keep, and how fast."""
+
+    lines: int = 5000
+    bytes: int = 5 << 20
+    per_second: int = 2000
+
+
+class _ServerLog:
+    """One server's share: how much of it is kept, and how fast it may come."""
+
+    def __init__(self, budget: LogBudget) -> None:
+        self.budget = budget
+        self.records: deque[LogRecord] = deque()
+        self.size = 0
+        self.dropped = 0
+        self._second = 0
+        self._in_second = 0
+        self._dropped_in_second = 0
+
+    def admit(self, now: float) -> tuple[bool, int]:
+        """May a line come in now? And how many were dropped in the second that just ended."""
+        dropped_before = 0
+        if int(now) != self._second:
+            dropped_before, self._dropped_in_second = self._dropped_in_second, 0
+            self._second, self._in_second = int(now), 0
+        self._in_second += 1
+        if self._in_second <= self.budget.per_second:
+            return True, dropped_before
+        self.dropped += 1
+        self._dropped_in_second += 1
+        return False, dropped_before
+
+    def keep(self, record: LogRecord) -> None:
+        self.records.append(record)
+        self.size += len(record.text)
+        while len(self.records) > self.budget.lines or self.size > self.budget.bytes:
+            self.size -= len(self.records.popleft().text)
+
+
+class LogBook:
+    """The log of every server, in one order.
+
+    ``mask`` takes secrets out of a text; ``clock`` is seconds since the epoch; ``nudge`` is called when lines came.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        mask: Callable[[str], str],
+        nudge: Callable[[], None],
+        capacity: int = 20_000,
+    ) -> None:
+        self._clock, self._mask, self._nudge = clock, mask, nudge
+        self._numbers = count(1)
+        self._servers: dict[str, _ServerLog] = {}
+        self._budget = LogBudget()
+        self._all: deque[LogRecord] = deque(maxlen=capacity)
+
+    def set_budget(self, server: str, budget: LogBudget) -> None:
+        """Bound what is kept of this server from now on."""
+        self._log(server).budget = budget
+
+    def add(
+        self,
+        server: str,
+        source: Source,
+        level: LogLevel,
+        text: str,
+        *,
+        logger: str = "",
+        call: int | None = None,
+    ) -> None:
+        """Keep one line, unless the server is over its rate; then it is counted."""
+        now = self._clock()
+        log = self._log(server)
+        admitted, dropped = log.admit(now)
+        if dropped:
+            words = f"{dropped} log lines dropped: over {log.budget.per_second} a second"
+            self._keep(log, LogRecord(next(self._numbers), now, server, Source.MCPHOST, LogLevel.WARNING, words))
+        if admitted:
+            shown = self._mask(_cut(text))
+            self._keep(log, LogRecord(next(self._numbers), now, server, source, level, shown, logger, call))
+
+    def since(self, number: int) -> list[LogRecord]:
+        """The lines after this number, oldest first, as far as they are still kept."""
+        newest = self._all[-1].number if self._all else 0
+        fresh = min(newest - number, len(self._all))
+        return list(islice(self._all, len(self._all) - fresh, None)) if fresh > 0 else []
+
+    def of(self, server: str) -> Iterator[LogRecord]:
+        """The lines kept of one server, oldest first."""
+        return iter(tuple(self._log(server).records))
+
+    def dropped(self, server: str) -> int:
+        """How many lines of this server were over its rate."""
+        return self._log(server).dropped
+
+    def clear(self) -> None:
+        """Forget every line."""
+        self._all.clear()
+        for log in self._servers.values():
+            log.records.clear()
+            log.size = 0
+
+    def _log(self, server: str) -> _ServerLog:
+        return self._servers.setdefault(server, _ServerLog(self._budget))
+
+    def _keep(self, log: _ServerLog, record: LogRecord) -> None:
+        log.keep(record)
+        self._all.append(record)
+        self._nudge()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LINE_CHARACTERS else f"{text[:LINE_CHARACTERS]}… {len(text) - LINE_CHARACTERS} more"

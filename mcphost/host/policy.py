@@ -1,0 +1,73 @@
+"""Which calls run without asking, which never run, and which line of the configuration says so.
+
+Pure: rules in, a decision out. It knows nothing of remembered answers' storage, screens or servers' claims beyond
+what it is handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from mcphost.config import Config, ServerConfig, rule_matches
+
+
+class Verdict(Enum):
+    """What is to be done with a call."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict, and the rule it comes from in words for the dialog and the audit log."""
+
+    verdict: Verdict
+    rule: str
+
+
+def decide(config: Config, server: str, tool: str, *, remembered: str | None, claims_read_only: bool) -> Decision:
+    """The decision for one call.
+
+    A deny anywhere wins; then the tool's own entry, the ask and allow lists, what the user allowed before
+    (``remembered``: its description, None for nothing), a trusted server's read-only claim, and last the default.
+    """
+    settings = config.servers.get(server)
+    candidates = (
+        _denied(config, settings, server, tool),
+        _own_entry(settings, server, tool),
+        _listed(config.policy.ask, Verdict.ASK, "ask", server, tool),
+        _listed(config.policy.allow, Verdict.ALLOW, "allow", server, tool),
+        Decision(Verdict.ALLOW, remembered) if remembered else None,
+        _trusted(settings, server, claims_read_only),
+    )
+    default = Decision(Verdict(config.policy.default), f"policy.default = {config.policy.default!r}")
+    return next((found for found in candidates if found is not None), default)
+
+
+def _denied(config: Config, settings: ServerConfig | None, server: str, tool: str) -> Decision | None:
+    entry = settings.tools.get(tool) if settings else None
+    if entry is not None and entry.approval == "deny":
+        return Decision(Verdict.DENY, f"servers.{server}.tools.{tool}.approval = 'deny'")
+    return _listed(config.policy.deny, Verdict.DENY, "deny", server, tool)
+
+
+def _own_entry(settings: ServerConfig | None, server: str, tool: str) -> Decision | None:
+    entry = settings.tools.get(tool) if settings else None
+    if entry is None or entry.approval is None:
+        return None
+    return Decision(Verdict(entry.approval), f"servers.{server}.tools.{tool}.approval = {entry.approval!r}")
+
+
+def _listed(patterns: Sequence[str], verdict: Verdict, name: str, server: str, tool: str) -> Decision | None:
+    found = next((pattern for pattern in patterns if rule_matches(pattern, server, tool)), None)
+    return None if found is None else Decision(verdict, f"policy.{name} has {found!r}")
+
+
+def _trusted(settings: ServerConfig | None, server: str, claims_read_only: bool) -> Decision | None:
+    if settings is None or not settings.trust_hints or not claims_read_only:
+        return None
+    return Decision(Verdict.ALLOW, f"servers.{server}.trust_hints, and the tool claims to be read-only")
