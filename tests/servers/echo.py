@@ -40,12 +40,8 @@ TOOLS = [
     define("add", "Adds two numbers.", {"a": NUMBER, "b": NUMBER})
     | {"outputSchema": {"type": "object", "properties": {"sum": NUMBER}, "required": ["sum"]}},
     define("sleep", "Answers after some seconds, unless cancelled.", {"seconds": NUMBER}),
-    define(
-        "progress", "Reports each step, interval seconds apart.", {"steps": INTEGER}, {"interval": NUMBER}
-    ),
-    define(
-        "log", "Sends log messages.", {"count": INTEGER}, {"text": STRING, "level": STRING, "logger": STRING}
-    ),
+    define("progress", "Reports each step, interval seconds apart.", {"steps": INTEGER}, {"interval": NUMBER}),
+    define("log", "Sends log messages.", {"count": INTEGER}, {"text": STRING, "level": STRING, "logger": STRING}),
     define("fail", "Answers with isError.", {}, {"text": STRING}),
     define("big", "Answers with that many bytes of text.", {"bytes": INTEGER}),
     define(
@@ -254,9 +250,7 @@ class Echo:
 def main() -> None:
     parser = options_parser(__doc__)
     parser.add_argument("--protocol", metavar="VERSION", help="answer with VERSION whatever was asked")
-    parser.add_argument(
-        "--delay", type=float, default=0.0, metavar="S", help="answer initialize after S seconds"
-    )
+    parser.add_argument("--delay", type=float, default=0.0, metavar="S", help="answer initialize after S seconds")
     parser.add_argument("--tools", type=int, default=0, metavar="N", help="list N generated tools instead")
     parser.add_argument("--page", type=int, default=0, metavar="M", help="tools a page (all of them)")
     parser.add_argument("--name", default="echo", help="serverInfo.name")

@@ -29,11 +29,10 @@ encode_ascii = json.JSONEncoder(separators=(",", ":")).encode
 
 def options_parser(description: str | None) -> argparse.ArgumentParser:
     """A parser that knows the options every script here understands."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", metavar="FILE", help="append each received line, EOF and SIGTERM to FILE")
     parser.add_argument("--ignore-eof", action="store_true", help=f"after EOF live for {LINGER_SECONDS:g} s")
+    parser.add_argument("--exit-delay", type=float, default=0.0, metavar="S", help="after EOF live for S seconds")
     parser.add_argument("--ignore-sigterm", action="store_true", help="live on after SIGTERM")
     return parser
 
@@ -49,7 +48,7 @@ class Wire:
     def __init__(self, options: argparse.Namespace) -> None:
         self._stdin, self._stdout = sys.stdin.buffer, sys.stdout.buffer
         self._lock = threading.Lock()
-        self._ignore_eof: bool = options.ignore_eof
+        self._exit_delay: float = LINGER_SECONDS if options.ignore_eof else options.exit_delay
         self._ignore_sigterm: bool = options.ignore_sigterm
         self._record: int | None = None
         if options.record:
@@ -72,9 +71,12 @@ class Wire:
 
     def raw(self, data: bytes) -> None:
         """Writes bytes as they are and flushes them."""
-        with self._lock:
-            self._stdout.write(data)
-            self._stdout.flush()
+        try:
+            with self._lock:
+                self._stdout.write(data)
+                self._stdout.flush()
+        except BrokenPipeError:  # nobody reads any more
+            os._exit(1)
 
     def send(self, message: Any) -> None:
         """Writes any JSON value as one line, in UTF-8 where that is possible."""
@@ -98,9 +100,8 @@ class Wire:
         self.send(message if params is None else {**message, "params": params})
 
     def end(self, code: int = 0) -> None:
-        """Ends the process after the end of input, at once unless it was told to ignore that."""
-        if self._ignore_eof:
-            time.sleep(LINGER_SECONDS)
+        """Ends the process after the end of input: at once, unless it was told to take its time."""
+        time.sleep(self._exit_delay)
         os._exit(code)  # threads may still sleep, and nobody waits for them
 
     def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
