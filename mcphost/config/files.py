@@ -24,14 +24,17 @@ def read_regular(path: Path, limit: int, *, ours: bool = False) -> bytes:
         flags |= getattr(os, "O_NOFOLLOW", 0)
     try:
         handle = os.open(path, flags)
+        try:
+            _check(os.fstat(handle), path, limit, ours)
+            # One byte more than allowed: the file may have grown since it was measured.
+            with open(handle, "rb", closefd=False) as file:
+                content = file.read(limit + 1)
+        finally:
+            os.close(handle)
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise ConfigError(f"cannot be opened: {error.strerror}", path=path) from None
-    with os.fdopen(handle, "rb") as file:
-        _check(os.fstat(handle), path, limit, ours)
-        # One byte more than allowed: the file may have grown since it was measured.
-        content = file.read(limit + 1)
+        raise ConfigError(f"cannot be read: {error.strerror}", path=path) from None
     if len(content) > limit:
         raise _too_large(path, limit)
     return content

@@ -7,6 +7,7 @@ resolve a ``${…}``, and to decide whether a folder is trusted (``mcphost.confi
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -26,8 +27,8 @@ PROJECT_FILE = "mcphost.toml"
 MAX_FILE_BYTES = 2 * 1024 * 1024
 """More than any person writes; a device or a dump is refused before it is read."""
 
-MAX_SERVERS = 500
-"""Servers of one file; more would be more programs than a machine starts."""
+MAX_ENTRIES = 500
+"""Servers, or models, of one file; more servers would be more programs than a machine starts."""
 
 _SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui")
 _PROJECT_SECTIONS = ("servers", "mcp_servers")
@@ -120,7 +121,7 @@ def parse(text: str, path: Path | None = None, *, project: bool = False) -> Load
 
 def _users_file(env: Mapping[str, str]) -> Path | None:
     if named := env.get("MCPHOST_CONFIG"):
-        return Path(named).expanduser()
+        return Path(os.path.expanduser(named))
     from platformdirs import user_config_path  # late: costs more than all the rest of this module
 
     path = user_config_path("mcphost", appauthor=False) / "config.toml"
@@ -197,6 +198,9 @@ class _Reader:
             elif not isinstance(self._data[key], dict):
                 self._fatal.append(self._judge.problem((key,), f"must be a table, [{key}]"))
                 self._data[key] = {}
+            elif len(self._data[key]) > MAX_ENTRIES:
+                self._fatal.append(self._judge.problem((key,), f"has more than {MAX_ENTRIES} entries; split the file"))
+                self._data[key] = {}
             elif self._project and key not in _PROJECT_SECTIONS:
                 sentence = "is ignored in a project's file; it belongs in your own configuration"
                 self._problems.append(self._judge.problem((key,), sentence))
@@ -218,21 +222,21 @@ class _Reader:
 
     def _servers(self) -> Iterator[tuple[str, ServerConfig]]:
         plain, habit = self._data.get("servers", {}), self._data.get("mcp_servers", {})
-        if len(plain) + len(habit) > MAX_SERVERS:
-            self._fatal.append(ConfigError(f"names more than {MAX_SERVERS} servers", path=self._path))
-            return
-        for section, tables in (("servers", plain), ("mcp_servers", habit)):
-            for name, table in tables.items():
-                try:
-                    yield name, self._server(section, name, table)
-                except ConfigError as error:
-                    self._problems.append(error)
-                    self._disabled.setdefault(name, error)
+        for section, name in [("servers", name) for name in plain] + [("mcp_servers", name) for name in habit]:
+            if name in plain and name in habit:
+                if section == "mcp_servers":
+                    self._leave_out(name, self._judge.problem((section, name), "is in [servers] as well; keep one"))
+                continue
+            try:
+                yield name, self._server(section, name, self._data[section][name])
+            except ConfigError as error:
+                self._leave_out(name, error)
+
+    def _leave_out(self, name: str, error: ConfigError) -> None:
+        self._problems.append(error)
+        self._disabled[name] = error
 
     def _server(self, section: str, name: str, table: object) -> ServerConfig:
-        other = "mcp_servers" if section == "servers" else "servers"
-        if name in self._data.get(other, {}):
-            raise self._judge.problem((section, name), f"is in [{other}] as well; keep one of them")
         where = (section, name)
         if self._project and isinstance(table, dict):
             table = self._restrained(where, table)

@@ -10,16 +10,19 @@ import datetime
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from mcphost.config.locator import KeyLines
-from mcphost.config.locator import Path as KeyPath
 from mcphost.errors import ConfigError
+
+if TYPE_CHECKING:
+    from mcphost.config.locator import KeyLines
+
+KeyPath = tuple[str | int, ...]
+"""Keys and list positions from the top of the file down."""
 
 MAX_PROBLEMS = 20
 """Problems told of one table: who made more made one mistake many times."""
@@ -85,7 +88,9 @@ class Judge:
 
     def problem(self, where: KeyPath, sentence: str, *, key: str | None = None) -> ConfigError:
         """Return one error about the thing at ``where``, placed at the line of its ``key`` if one is given."""
-        if self._lines is None:  # only a file with mistakes pays for the search
+        if self._lines is None:
+            from mcphost.config.locator import KeyLines  # late: only a file with mistakes pays for it
+
             self._lines = KeyLines(self._text)
         spot = where if key is None else (*where, key)
         place = f"{shown_path(where)}: " if where else ""
@@ -161,8 +166,8 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], location: KeyPath) ->
 
 def _choice(value: object, expected: str) -> str:
     allowed = re.findall(r"'([^']*)'", expected)
-    near = get_close_matches(value, allowed, 1) if isinstance(value, str) and len(value) <= _SHOWN else []
-    hint = f'; did you mean "{near[0]}"?' if near else ""
+    near = _nearest(value, allowed) if isinstance(value, str) else None
+    hint = f'; did you mean "{near}"?' if near else ""
     return "must be one of " + ", ".join(f'"{word}"' for word in allowed) + hint
 
 
@@ -171,9 +176,15 @@ def _unknown(key: str, known: Iterable[str]) -> str:
     sentence = f"unknown key {shown_key(key)}"
     if foreign := _FOREIGN_KEYS.get(key.lower()):
         return f"{sentence}; here it is {foreign}"
-    if near := get_close_matches(key[:_SHOWN], names, 1):
-        return f'{sentence}; did you mean "{near[0]}"?'
+    if near := _nearest(key, names):
+        return f'{sentence}; did you mean "{near}"?'
     return f"{sentence}; known are {', '.join(names)}"
+
+
+def _nearest(word: str, known: Sequence[str]) -> str | None:
+    from difflib import get_close_matches  # late, as KeyLines
+
+    return next(iter(get_close_matches(word[:_SHOWN], known, 1)), None)
 
 
 def _keys_at(model: type[BaseModel], location: KeyPath) -> Iterable[str]:

@@ -6,6 +6,7 @@ shows in a ``repr``.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -111,7 +112,7 @@ class _Resolution:
 
     def _command(self, text: str | None) -> str | None:
         command = self._optional(text, "command")
-        return str(Path(command).expanduser()) if command and command.startswith("~") else command
+        return command and os.path.expanduser(command)
 
     def _arguments(self, args: tuple[str, ...]) -> tuple[str, ...]:
         resolved, previous = [], ""

@@ -7,7 +7,6 @@ except for the list of trusted project files. Everything here waits for the disk
 from __future__ import annotations
 
 import os
-import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -105,7 +104,7 @@ class TrustedFolders:
 
 def _place(env: Mapping[str, str]) -> Path:
     if named := env.get("MCPHOST_STATE_DIR"):
-        return Path(named).expanduser().absolute()
+        return Path(os.path.expanduser(named)).absolute()
     from platformdirs import user_state_path  # late: rarely the first thing needed
 
     return user_state_path("mcphost", appauthor=False)
@@ -128,6 +127,8 @@ def _set_aside(path: Path) -> Path:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    import tempfile  # late, as above
+
     # mkstemp makes a new file with mode 0600 and follows no link; the same folder keeps the rename atomic.
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -7,6 +7,7 @@ Looks things up in an environment, a keychain and files it is given; decides not
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -140,4 +141,4 @@ class Values:
         raise UnresolvedReference(field, reference.text, reason)
 
     def _absolute(self, text: str) -> Path:
-        return self._base / Path(text).expanduser()
+        return self._base / os.path.expanduser(text)  # unlike pathlib's, it leaves ~nobody alone

@@ -1,0 +1,123 @@
+"""State files: private, whole, and never silently lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcphost.config import TrustedFolders, read_toml, state_folder, write_toml
+from mcphost.errors import ConfigError
+
+
+def _no_report(sentence: str) -> None:
+    pytest.fail(f"unexpected report: {sentence}")
+
+
+def test_what_is_written_is_read_again_and_private(tmp_path: Path) -> None:
+    """Case C07."""
+    path = state_folder({"MCPHOST_STATE_DIR": str(tmp_path / "new" / "state")}) / "approvals.toml"
+    assert read_toml(path, _no_report) == {}
+    for data in ({"a": 1}, {"tools": {"x\n]": ["é", 1.5, True]}}):
+        write_toml(path, data)
+        assert read_toml(path, _no_report) == data
+    assert [oct(one.stat().st_mode & 0o777) for one in (path, path.parent)] == ["0o600", "0o700"]
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_the_state_folder_is_the_platforms_and_made_private(isolated: Path) -> None:
+    folder = isolated / "state" / "mcphost"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert state_folder({}) == folder
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("content", [b"a = ", b"\xff", b"x = " + b"[" * 5000])
+def test_a_damaged_file_is_set_aside_and_reported(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "s.toml"
+    reports: list[str] = []
+    for number in (1, 2):
+        path.write_bytes(content)
+        assert read_toml(path, reports.append) == {}
+        assert (tmp_path / f"s.toml.damaged-{number}").read_bytes() == content
+        assert f"s.toml.damaged-{number}" in reports[-1]
+        assert not path.exists()
+
+
+def test_a_planted_link_is_neither_read_nor_written_through(tmp_path: Path) -> None:
+    """Case C07."""
+    target, path = tmp_path / "target", tmp_path / "s.toml"
+    target.write_text("a = 1")
+    path.symlink_to(target)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_toml(path, _no_report)
+    write_toml(path, {"b": 2})
+    assert not path.is_symlink()
+    assert target.read_text() == "a = 1"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a file away")
+def test_another_users_file_or_folder_is_refused(tmp_path: Path) -> None:
+    """Case C07."""
+    folder, link, path = tmp_path / "theirs", tmp_path / "link", tmp_path / "s.toml"
+    folder.mkdir()
+    path.write_text("a = 1")
+    link.symlink_to(tmp_path)
+    for one in (folder, path, link):
+        os.chown(one, 12345, 12345, follow_symlinks=False)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        read_toml(path, _no_report)
+    for one in (folder, link):
+        with pytest.raises(ConfigError, match="belongs to another user"):
+            state_folder({"MCPHOST_STATE_DIR": str(one)})
+
+
+def test_a_full_disk_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s.toml"
+    write_toml(path, {"a": 1})
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match="No space left"):
+        write_toml(path, {"a": 2})
+    assert read_toml(path, _no_report) == {"a": 1}
+    assert sorted(os.listdir(tmp_path)) == ["home", "s.toml"]
+
+
+def test_a_state_folder_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="set MCPHOST_STATE_DIR"):
+        state_folder({"MCPHOST_STATE_DIR": str(tmp_path / "file" / "state")})
+
+
+def test_trust_holds_for_one_file_with_one_content(tmp_path: Path) -> None:
+    """Cases C01 and C02: a link to a trusted file is that file; other content asks again."""
+    project, link = tmp_path / "mcphost.toml", tmp_path / "link.toml"
+    project.touch()
+    link.symlink_to(project)
+    odd = tmp_path / os.fsdecode(b"odd\xff") / "mcphost.toml"
+    trusted = TrustedFolders(tmp_path / "trusted.toml", _no_report)
+    assert trusted.verdict(project, "d1") == "unknown"
+    trusted.trust(project, "d1")
+    trusted.trust(odd, "d1")
+    again = TrustedFolders(tmp_path / "trusted.toml", _no_report)
+    assert [again.verdict(path, "d1") for path in (project, link, odd)] == ["trusted"] * 3
+    assert again.verdict(link, "d2") == "changed"
+    again.forget(link)
+    assert [again.verdict(path, "d1") for path in (project, odd)] == ["unknown", "trusted"]
+
+
+def test_importing_the_package_loads_nothing_it_may_not_need() -> None:
+    script = (
+        "import sys, mcphost.config\n"
+        "print(*sys.modules.keys() & {'platformdirs', 'tomli_w', 'tempfile', 'difflib', 'asyncio', 'keyring', 'httpx'})"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == []

@@ -1,0 +1,193 @@
+"""References, what they are worth, and what is never shown of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mcphost.config import MASK, Config, ModelConfig, RootConfig, ServerConfig, Values, parse, references
+from mcphost.config.resolved import ResolvedServer, resolve_model, resolve_server
+from mcphost.errors import ConfigError, UnknownName, UnresolvedReference
+
+ENV = {"SET": "value", "EMPTY": "", "API_TOKEN": "tok-12345678", "CRLF": "a\r\nX: b", "HOST": "h.example"}
+KEYS = {"db": "key-abcdefgh", "void": ""}
+
+
+@pytest.fixture
+def values(tmp_path: Path) -> Values:
+    (tmp_path / "secret.txt").write_text("file-abcdefgh\n")
+    (tmp_path / "void.txt").write_text("\n")
+    return Values(ENV, KEYS.get, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("plain $ and $$ and {x}", "plain $ and $$ and {x}"),
+        ("a${SET}b${SET}", "avaluebvalue"),
+        ("${UNSET:-x:-y}", "x:-y"),
+        ("${EMPTY:-x}", "x"),
+        ("${UNSET:-}", ""),
+        ("$${SET} ${SET}", "${SET} value"),
+        ("${keyring:db}", "key-abcdefgh"),
+        ("${file:secret.txt}", "file-abcdefgh"),
+    ],
+)
+def test_a_reference_becomes_its_value(values: Values, text: str, result: str) -> None:
+    assert values.resolve(text, "servers.a.args[0]") == result
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("${UNSET}", "${UNSET} is not set; set the environment variable UNSET"),
+        ("${EMPTY}", "is not set"),
+        ("${keyring:absent}", "store it there under the name absent"),
+        ("${keyring:void}", "is not in the keychain"),
+        ("${file:absent.txt}", "is not there; create "),
+        ("${file:void.txt}", "is empty"),
+        ("${file:.}", "not a regular file"),
+        ("${file:/dev/zero}", "not a regular file"),
+        ("${", "never closed"),
+        ("${A:-${B}}", "may not hold another reference"),
+        ("${env:A}", "write ${A}"),
+        ("${input:A}", "write ${A}"),
+        ("${pa55word!}", "is no reference"),
+    ],
+)
+def test_what_has_no_value_names_the_field_and_what_to_do(values: Values, text: str, words: str) -> None:
+    with pytest.raises(UnresolvedReference) as caught:
+        values.resolve(f"x{text}", "servers.db.env.DSN")
+    assert str(caught.value).startswith("servers.db.env.DSN: ")
+    assert words in str(caught.value)
+    assert "pa55word" not in str(caught.value)
+
+
+def test_without_a_keychain_its_references_say_so() -> None:
+    with pytest.raises(UnresolvedReference, match="there is none here"):
+        Values({}).resolve("${keyring:db}", "x")
+
+
+def test_references_are_listed_with_their_origin() -> None:
+    listed = references("${A} $${B} ${C:-d} ${keyring:e} ${file:~/f}")
+    assert [(one.text, one.origin) for one in listed] == [
+        ("${A}", "environment variable A"),
+        ("${C:-d}", "environment variable C"),
+        ("${keyring:e}", "keyring entry e"),
+        ("${file:~/f}", "file ~/f"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "shown"),
+    [
+        ("${SET}", "servers.a.args[0]", "value"),
+        ("${SET}-long", "servers.a.env.MODE", "value-long"),
+        ("${SET}-long", "servers.a.env.DB_PASSWORD", MASK),
+        ("literal-key", "servers.a.http_headers.X-Key", MASK),
+        ("${API_TOKEN}", "servers.a.args[0]", MASK),
+        ("x ${API_TOKEN}", "servers.a.args[0]", f"x {MASK}"),
+        ("${keyring:db}", "servers.a.args[0]", MASK),
+        ("${file:secret.txt}", "servers.a.args[0]", MASK),
+        ("short", "servers.a.env.TOKEN", "short"),
+    ],
+)
+def test_a_resolved_secret_is_masked(values: Values, text: str, field: str, shown: str) -> None:
+    """Case C10."""
+    assert values.mask(values.resolve(text, field)) == shown
+
+
+def test_a_secret_is_masked_in_every_form_it_travels_in() -> None:
+    """Case C10."""
+    values = Values({})
+    for secret in (
+        'Bearer ab"c/d efgh'.replace(" e", "e"),
+        "abcdefgh",
+        "abcdefghijkl",
+        "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG\n",
+    ):
+        values.remember(secret)
+    text = values.mask('{"ab\\"c/defgh"} ab%22c%2Fdefgh ab"c/defgh abcdefghijkl MIIEvQIBADANBgkqhkiG Bearer')
+    assert re.sub(f"{MASK}+", "*", text) == '{"*"} * * * * Bearer'
+
+
+def _config(**servers: ServerConfig) -> Config:
+    return Config(servers=servers)
+
+
+def test_a_program_is_resolved_field_by_field(values: Values, tmp_path: Path, isolated: Path) -> None:
+    server = ServerConfig(
+        command="~/bin/${SET}",
+        args=("--api-key", "plain-key-1", "--token=plain-key-2", "${SET}"),
+        env={"MODE": "${SET}", "SET": "own"},
+        env_vars=("SET", "UNSET", "API_TOKEN"),
+        cwd="sub",
+        roots=(RootConfig(path="~/r", name="${SET}"), RootConfig(path="/abs")),
+    )
+    resolved = resolve_server(_config(a=server), values, "a")
+    assert resolved.command == f"{isolated}/bin/value"
+    assert resolved.args == ("--api-key", "plain-key-1", "--token=plain-key-2", "value")
+    assert resolved.env == {"MODE": "value", "SET": "own", "API_TOKEN": "tok-12345678"}
+    assert resolved.cwd == tmp_path / "sub"
+    assert [(root.path, root.name) for root in resolved.roots] == [(isolated / "r", "value"), (Path("/abs"), None)]
+    assert values.mask(" ".join(resolved.args)) == f"--api-key {MASK} {MASK} value"
+
+
+@pytest.mark.requirement("AUTH-25", "TRANS-STDIO-13")
+def test_an_address_is_resolved_and_shows_no_secret(values: Values) -> None:
+    """Case C10."""
+    text = """[servers.a]
+url = "https://${HOST}/mcp?api_key=in-the-url"
+http_headers = { X-Plain = "${SET}", X-Auth = "header-secret" }
+env_http_headers = { X-Key = "SET" }
+bearer_token_env_var = "API_TOKEN"
+oauth = { client_id = "${SET}", client_secret = "${keyring:db}" }
+"""
+    resolved = resolve_server(parse(text).config, values, "a")
+    assert resolved.url == "https://h.example/mcp?api_key=in-the-url"
+    assert resolved.headers == {
+        "X-Plain": "value",
+        "X-Auth": "header-secret",
+        "X-Key": "value",
+        "Authorization": "Bearer tok-12345678",
+    }
+    assert (resolved.client_id, resolved.client_secret) == ("value", "key-abcdefgh")
+    canaries = ("tok-12345678", "header-secret", "key-abcdefgh", "in-the-url")
+    assert not any(canary in repr(resolved) for canary in canaries)
+    masked = values.mask(f"{resolved.headers} {resolved.url} {resolved.client_secret}")
+    assert not any(canary in masked for canary in canaries)
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        (ServerConfig(url="${SET}"), "servers.a.url: must start with https://"),
+        (ServerConfig(url="https://${CRLF}/"), "servers.a.url: holds a space or a control"),
+        (ServerConfig(url="https://h", http_headers={"X": "${CRLF}"}), "header X has a line break"),
+        (
+            ServerConfig(url="https://h", env_http_headers={"X": "UNSET"}),
+            "servers.a.env_http_headers.X: UNSET is not set",
+        ),
+        (ServerConfig(url="https://h", bearer_token_env_var="EMPTY"), "bearer_token_env_var: EMPTY is not set"),
+    ],
+)
+def test_a_value_that_cannot_be_sent_stops_the_server(values: Values, server: ServerConfig, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve_server(_config(a=server), values, "a")
+    assert words in str(caught.value)
+
+
+def test_a_model_is_resolved_and_its_key_masked(values: Values) -> None:
+    model = ModelConfig(provider="openai", model="${SET}", base_url="https://${HOST}/v1", api_key="literal-key")
+    resolved = resolve_model(Config(models={"m": model}), values, "m")
+    assert (resolved.model, resolved.base_url, resolved.api_key) == ("value", "https://h.example/v1", "literal-key")
+    assert "literal-key" not in repr(resolved) + values.mask(str(resolved.api_key))
+
+
+def test_an_unknown_name_is_said_to_be_one(values: Values) -> None:
+    for resolve in (resolve_server, resolve_model):
+        with pytest.raises(UnknownName, match="'b'"):
+            resolve(Config(), values, "b")
+    assert ResolvedServer("a").roots == ()
