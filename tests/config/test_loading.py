@@ -289,9 +289,7 @@ _KEYS = st.one_of(st.sampled_from(sorted(ServerConfig.model_fields)), st.text(ma
 
 
 @given(st.dictionaries(_KEYS, _VALUES, max_size=4), st.booleans())
-def test_whatever_an_entry_holds_its_problems_have_lines_and_can_be_shown(
-    entry: dict[str, Any], project: bool
-) -> None:
+def test_whatever_an_entry_holds_its_problems_have_lines_and_can_be_shown(entry: dict[str, Any], project: bool) -> None:
     """Case C06."""
     loaded = parse(tomli_w.dumps({"servers": {"a": entry, "good": {"command": "true"}}}), FILE, project=project)
     assert "good" in loaded.config.servers
