@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final, Protocol
 
-from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered
+from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered, OnlyDeclared
 from mcphost.client.listing import Listing, ListLimits, read_list
-from mcphost.errors import ConnectionLost, RequestTimeout, ServerError, ServerNotReady
+from mcphost.errors import McphostError, RequestTimeout, ServerError, ServerNotReady
 from mcphost.protocol.era import LegacyEra
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response
 from mcphost.protocol.negotiation import Agreed, negotiate
@@ -27,6 +27,9 @@ from mcphost.transports.base import Transport
 
 CANCEL_SECONDS: Final = 1.0
 """How long closing waits for cancel notices that are still being written."""
+
+NOTE_LENGTH: Final = 300
+"""Characters of a note: it may quote what a server sent, and that may be as long as a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +122,9 @@ class Client:
         self._patience = patience or Patience()
         self._list_limits = list_limits or ListLimits()
         self._inputs = InputQueue(
-            handler or NothingOffered(),
+            OnlyDeclared(handler or NothingOffered(), self._capabilities),
             transport.send,
-            lambda text: self._listener.noted(text),
+            self._note,
             pending_inputs,
         )
         # Ids nobody can guess: an answer sent before its question must not find one.
@@ -140,15 +143,12 @@ class Client:
         try:
             async with asyncio.timeout(seconds):
                 await self._transport.open(self)
-                agreed = await self._shake_hands()
+                session = await self._open_session()
         except TimeoutError:
             raise RequestTimeout("initialize", seconds) from None
-        self.session = Session(agreed.revision, InitializeResult.read(agreed.result))
-        self._era = LegacyEra(agreed.revision, self.session.server.capabilities)
-        self._transport.batches = agreed.revision.batches
-        await self._transport.send(Notification("notifications/initialized"))
-        self._inputs.open_for_all = True
-        return self.session
+        self._era = LegacyEra(session.revision, session.server.capabilities)
+        self.session = session
+        return session
 
     async def request(
         self,
@@ -164,7 +164,7 @@ class Client:
         tells the server that the answer is no longer wanted.
         """
         if self._era is None:
-            raise ServerNotReady("the session is not open yet")
+            raise ServerNotReady("the session is not open")
         request = self._era.stamp(next(self._ids), method, params, progress=on_progress is not None)
         return await self._exchange(request, self._era, patience or self._patience, on_progress)
 
@@ -200,7 +200,8 @@ class Client:
         await self.request("logging/setLevel", {"level": level.wire})
 
     async def aclose(self) -> None:
-        """Stop answering, let cancel notices out, and close the transport. Never raises."""
+        """Stop asking and answering, let cancel notices out, and close the transport. Never raises."""
+        self._era = None
         await self._inputs.aclose()
         if self._background:
             await asyncio.wait(self._background, timeout=CANCEL_SECONDS)
@@ -216,23 +217,34 @@ class Client:
             self._notified(message.method, message.params or {})
 
     def malformed(self, problem: Malformed) -> None:
-        """Pass on what was no message."""
+        """Pass on what was no message, and refuse it where it would have been a request."""
+        if problem.asks is not None:
+            self._inputs.refuse(problem.asks, problem.code, problem.reason)
         self._listener.malformed(problem)
 
     def unmatched(self, response: Response) -> None:
         """Drop an answer nobody waits for."""
         if response.id is None and response.error is not None:
-            self._listener.noted(f"the server reported an error to no request: {response.error.message}")
+            self._note(f"the server reported an error to no request: {response.error.message}")
         else:
-            self._listener.noted(f"dropped an answer nobody waits for (id {response.id!r})")
+            self._note(f"dropped an answer nobody waits for (id {response.id!r})")
 
     def stderr(self, text: str) -> None:
         """Pass on a line of stderr."""
         self._listener.stderr(text)
 
     def closed(self, reason: Exception) -> None:
-        """Pass on that the connection ended by itself."""
+        """Pass on that the connection ended by itself; whatever was being answered is stopped."""
+        self._inputs.stop()
         self._listener.lost(reason)
+
+    async def _open_session(self) -> Session:
+        agreed = await self._shake_hands()
+        session = Session(agreed.revision, InitializeResult.read(agreed.result))
+        self._transport.batches = agreed.revision.batches
+        self._inputs.open_for_all = True  # the server may ask as soon as it hears the next message
+        await self._transport.send(Notification("notifications/initialized"))
+        return session
 
     async def _shake_hands(self) -> Agreed:
         negotiation = negotiate(newest=NEWEST_LEGACY, minimum=self._minimum)
@@ -270,9 +282,7 @@ class Client:
         except TimeoutError:
             hard = asyncio.get_running_loop().time() >= hard_at
             self._tell_cancelled(request, era, "timed out")
-            raise RequestTimeout(
-                request.method, patience.hard if hard else patience.idle, hard=hard
-            ) from None
+            raise RequestTimeout(request.method, patience.hard if hard else patience.idle, hard=hard) from None
         except asyncio.CancelledError:
             self._tell_cancelled(request, era, "cancelled by the user")
             raise
@@ -283,19 +293,22 @@ class Client:
     def _tell_cancelled(self, request: Request, era: LegacyEra, reason: str) -> None:
         notice = era.spell_cancel(request, reason)
         if notice is not None:
-            self._listener.noted(f"told the server to stop {request.method} (id {request.id}): {reason}")
+            self._note(f"told the server to stop {request.method} (id {request.id}): {reason}")
             self._spawn(self._send_quietly(notice))
 
     async def _send_quietly(self, notice: Notification) -> None:
         try:
             await self._transport.send(notice)
-        except ConnectionLost:
+        except McphostError:
             return  # nobody is left to be told
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def _note(self, text: str) -> None:
+        self._listener.noted(text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ...")
 
     def _notified(self, method: str, params: Mapping[str, Any]) -> None:
         match method:
@@ -312,7 +325,7 @@ class Client:
             ):
                 self._listener.list_changed(method.split("/")[1])
             case _:
-                self._listener.noted(f"ignored a notification mcphost does not know: {method}")
+                self._note(f"ignored a notification mcphost does not know: {method}")
 
     def _progressed(self, params: Mapping[str, Any]) -> None:
         token = params.get("progressToken")

@@ -11,10 +11,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mcphost.errors import McphostError
 from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Request, RequestId, Response
+from mcphost.protocol.revisions import ASKS_FOR
+
+QUICK_REPLIES: Final = 1000
+"""Answers that cost no thought (pings, refusals) and are being written at one moment. A server that reads its answers
+never comes near; one that only asks would otherwise fill our memory through its own full pipe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,19 @@ class NothingOffered:
         raise InputRefused(ErrorCode.METHOD_NOT_FOUND, "mcphost did not offer this to the server")
 
 
+class OnlyDeclared:
+    """A handler that is asked only for what ``capabilities`` told the server it may ask, whatever the server does."""
+
+    def __init__(self, handler: InputHandler, capabilities: Mapping[str, Any]) -> None:
+        self._handler, self._capabilities = handler, capabilities
+
+    async def answer(self, request: InputRequest) -> Mapping[str, Any]:
+        """See `InputHandler.answer`."""
+        if ASKS_FOR.get(request.method) not in self._capabilities:
+            return await NothingOffered().answer(request)
+        return await self._handler.answer(request)
+
+
 class InputQueue:
     """The requests of one server that are being answered, at most ``limit`` at a time.
 
@@ -63,20 +81,28 @@ class InputQueue:
     ) -> None:
         self._handler, self._reply, self._note, self._limit = handler, reply, note, limit
         self._tasks: dict[RequestId, asyncio.Task[None]] = {}
+        self._quick: set[asyncio.Task[None]] = set()
+        self._stopped = False
         self.open_for_all = False
         """Until the session is initialized only ping is answered."""
 
     def take(self, request: Request) -> None:
-        """Begin to answer. A flood over the limit is dropped: the answers alone would fill the pipe."""
-        if request.id in self._tasks:
-            self._note(f"refused {request.method}: its id is already in use by an unanswered request")
-            return
-        if len(self._tasks) >= self._limit:
-            self._note(f"dropped {request.method}: {self._limit} requests of this server are waiting already")
-            return
-        task = asyncio.create_task(self._serve(request), name=f"answer {request.method}")
-        self._tasks[request.id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(request.id, None))
+        """Begin to answer; beyond the limit the answer is a refusal."""
+        if request.method == "ping":
+            self._reply_soon(Response(request.id, result={}))
+        elif request.id in self._tasks:  # a refusal would carry the id of the question that still waits
+            self._note(f"ignored {request.method}: its id is already in use by an unanswered request")
+        elif len(self._tasks) >= self._limit:
+            self.refuse(request.id, ErrorCode.INTERNAL_ERROR, f"{self._limit} requests are waiting already")
+        elif not self._stopped:
+            task = asyncio.create_task(self._serve(request), name=f"answer {request.method[:80]}")
+            self._tasks[request.id] = task
+            task.add_done_callback(lambda _: self._tasks.pop(request.id, None))
+
+    def refuse(self, request_id: RequestId, code: int, reason: str) -> None:
+        """Answer with an error and no more thought. ``reason`` goes to the server."""
+        self._note(f"refused the server's request {request_id!r}: {reason}")
+        self._reply_soon(Response(request_id, error=ErrorObject(code, reason)))
 
     def take_back(self, request_id: object, reason: object) -> None:
         """The server no longer wants the answer: stop the work and send nothing."""
@@ -86,23 +112,37 @@ class InputQueue:
         self._note(f"the server took back its request{f': {reason}' if isinstance(reason, str) else ''}")
         task.cancel()
 
-    async def aclose(self) -> None:
-        """Stop answering."""
-        tasks = tuple(self._tasks.values())
-        for task in tasks:
+    def stop(self) -> None:
+        """Stop answering, now and from now on: the server is gone, or about to be."""
+        self._stopped = True
+        for task in (*self._tasks.values(), *self._quick):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def aclose(self) -> None:
+        """`stop`, and wait until nothing runs any more."""
+        self.stop()
+        await asyncio.gather(*self._tasks.values(), *self._quick, return_exceptions=True)
+
+    def _reply_soon(self, response: Response) -> None:
+        if self._stopped:
+            return
+        if len(self._quick) >= QUICK_REPLIES:
+            self._note(f"did not answer the server's request {response.id!r}: it does not read its answers")
+            return
+        task = asyncio.create_task(self._deliver(response))
+        self._quick.add(task)
+        task.add_done_callback(self._quick.discard)
 
     async def _serve(self, request: Request) -> None:
-        response = await self._response(request)
+        await self._deliver(await self._response(request))
+
+    async def _deliver(self, response: Response) -> None:
         try:
             await self._reply(response)
         except McphostError as error:
-            self._note(f"the answer to {request.method} was not delivered: {error}")
+            self._note(f"the answer to the server's request {response.id!r} was not delivered: {error}")
 
     async def _response(self, request: Request) -> Response:
-        if request.method == "ping":
-            return Response(request.id, result={})
         try:
             if not self.open_for_all:
                 raise InputRefused(ErrorCode.INVALID_REQUEST, "the session is not initialized yet")
@@ -110,11 +150,21 @@ class InputQueue:
         except InputRefused as refused:
             self._note(f"refused {request.method}: {refused}")
             return Response(request.id, error=ErrorObject(refused.code, str(refused)))
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            return self._failed(request, "cancelled inside")
         except Exception as error:  # the server is owed an answer, and must learn nothing of our insides
-            self._note(f"failed to answer {request.method}: {type(error).__name__}")
-            return Response(
-                request.id, error=ErrorObject(ErrorCode.INTERNAL_ERROR, "mcphost failed to answer")
-            )
+            return self._failed(request, type(error).__name__)
+
+    def _failed(self, request: Request, why: str) -> Response:
+        self._note(f"failed to answer {request.method}: {why}")
+        return Response(request.id, error=ErrorObject(ErrorCode.INTERNAL_ERROR, "mcphost failed to answer"))
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _read(request: Request) -> InputRequest:

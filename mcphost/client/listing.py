@@ -80,11 +80,11 @@ async def _read_once(
     cursor: str | None = None
     until = now() + limits.seconds
     while True:
-        page = await _page(fetch, cursor, listing, strict)
+        page = await _page(fetch, cursor, key, listing, strict)
         if page is None:
             return listing
-        _take(page, key, read, listing)
-        if "nextCursor" not in page or page["nextCursor"] is None:
+        _take(page.get(key, []), read, listing, limits.items)
+        if listing.notice or page.get("nextCursor") is None:
             return listing
         cursor = page["nextCursor"]
         listing.notice = _why_stop(cursor, seen, listing, limits, now() > until)
@@ -94,10 +94,12 @@ async def _read_once(
 
 
 async def _page(
-    fetch: FetchPage, cursor: str | None, listing: Listing[Item], strict: bool
+    fetch: FetchPage, cursor: str | None, key: str, listing: Listing[Item], strict: bool
 ) -> Mapping[str, Any] | None:
     try:
         page = await fetch(cursor)
+        if type(page.get(key, [])) is not list:
+            raise InvalidResult(f"{key} is not an array")
     except McphostError as error:
         if cursor is None:
             raise
@@ -109,27 +111,29 @@ async def _page(
     return page
 
 
-def _take(page: Mapping[str, Any], key: str, read: Callable[[object], Item], listing: Listing[Item]) -> None:
-    items = page.get(key, [])
-    if type(items) is not list:
-        raise InvalidResult(f"{key} is not an array")
-    for item in items:
+def _take(items: list[object], read: Callable[[object], Item], listing: Listing[Item], most: int) -> None:
+    room = most - _count(listing)
+    for item in items[:room]:
         try:
             listing.items.append(read(item))
         except McphostError as error:
             name = item.get("name") if isinstance(item, dict) else None
             listing.rejected.append(Rejected(name if isinstance(name, str) else "unnamed", str(error)))
+    if len(items) > room:
+        listing.notice = f"list cut off after {most} items"
 
 
-def _why_stop(
-    cursor: object, seen: set[str], listing: Listing[Item], limits: ListLimits, late: bool
-) -> str | None:
+def _count(listing: Listing[Item]) -> int:
+    return len(listing.items) + len(listing.rejected)
+
+
+def _why_stop(cursor: object, seen: set[str], listing: Listing[Item], limits: ListLimits, late: bool) -> str | None:
     if not isinstance(cursor, str):
         return "list cut off: the next cursor is not a string"
     if cursor in seen:
         return "list cut off: the server gave the same cursor twice"
     if listing.pages >= limits.pages:
         return f"list cut off after {limits.pages} pages"
-    if len(listing.items) >= limits.items:
+    if _count(listing) >= limits.items:
         return f"list cut off after {limits.items} items"
     return f"list cut off after {limits.seconds:g} s" if late else None

@@ -32,14 +32,13 @@ class LineFramer:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
-        self._held = 0
+        self._line = bytearray()  # one growing buffer: a list of tiny chunks would weigh many times its bytes
         self._skipping = False
 
     @property
     def pending(self) -> int:
         """Bytes of the line that is not complete yet."""
-        return self._held
+        return len(self._line)
 
     def feed(self, chunk: bytes) -> list[bytes | Overlong]:
         """Take a chunk; return what it completed, in order."""
@@ -56,19 +55,17 @@ class LineFramer:
         if self._skipping:
             self._skipping = False
         else:
-            lines.append(self._checked(b"".join((*self._parts, end)) if self._parts else end))
-        self._parts.clear()
-        self._held = 0
+            self._line += end
+            lines.append(self._checked(bytes(self._line)))
+        self._line.clear()
 
     def _hold(self, part: bytes, lines: list[bytes | Overlong]) -> None:
         if not part or self._skipping:
             return
-        self._parts.append(part)
-        self._held += len(part)
-        if self._held > self._limit:
-            lines.append(Overlong(b"".join(self._parts[:8])[:QUOTED], self._held))
-            self._parts.clear()
-            self._held = 0
+        self._line += part
+        if len(self._line) > self._limit:
+            lines.append(Overlong(bytes(self._line[:QUOTED]), len(self._line)))
+            self._line.clear()
             self._skipping = True
 
     def _checked(self, line: bytes) -> bytes | Overlong:

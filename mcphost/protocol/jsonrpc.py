@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -97,7 +98,7 @@ class ErrorObject:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer to a request: ``error`` when it failed, else ``result``. ``id`` is None for an error that names none."""
+    """The answer to a request: ``error`` when it failed, else ``result``. An error may name no request: ``id`` is None."""
 
     id: RequestId | None
     result: Mapping[str, Any] | None = None
@@ -112,13 +113,17 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """What arrived and was no message. ``answers`` is the request that waits for it, ``asks`` the one that is owed an error."""
+    """What arrived and was no message.
+
+    ``answers`` is the request that waits for it; ``asks`` is the one that is owed an error, with ``code``.
+    """
 
     reason: str
     data: bytes
     answers: RequestId | None = None
     asks: RequestId | None = None
     is_json: bool = True
+    code: ErrorCode = ErrorCode.INVALID_REQUEST
 
 
 Message = Request | Notification | Response
@@ -140,12 +145,25 @@ def decode(data: bytes, *, batch_items: int = 0, max_items: int = 50_000) -> Ite
     try:
         value = _parse(data, max_items)
     except _Refused as refused:
-        yield Malformed(str(refused), data, is_json=refused.is_json)
+        yield Malformed(str(refused), data, answers=answered_by(data), is_json=refused.is_json)
         return
     if type(value) is list:
         yield from _batch(value, data, batch_items)
     else:
         yield _message(value, data)
+
+
+_ANSWER: Final = re.compile(
+    rb'\s*\{\s*("jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(?P<id>-?\d{1,18}|"[\w.:-]{1,80}")\s*,'
+    rb'\s*("jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(result|error)"'
+)
+
+
+def answered_by(start: bytes) -> RequestId | None:
+    """Whose answer a message that cannot be read is, where it begins as most programs write answers; else None."""
+    found = _ANSWER.match(start)
+    answered: RequestId | None = json.loads(found["id"]) if found else None
+    return answered
 
 
 def _with_params(message: dict[str, Any], params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -258,7 +276,7 @@ def _call(value: dict[str, Any], data: bytes) -> Message | Malformed:
     if type(method) is not str:
         return Malformed("the method is not a string", data, asks=request_id)
     if "params" in value and type(params) is not dict:
-        return Malformed("params is not an object", data, asks=request_id)
+        return Malformed("params is not an object", data, asks=request_id, code=ErrorCode.INVALID_PARAMS)
     if "id" not in value:
         return Notification(method, params)
     if request_id is None:
@@ -290,11 +308,7 @@ def _response_problem(value: dict[str, Any], request_id: RequestId | None) -> st
 def _result_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
     if request_id is None:
         return "a result whose id is neither a string nor an integer"
-    return (
-        None
-        if type(value["result"]) is dict
-        else f"the result is a JSON {_kind(value['result'])}, not an object"
-    )
+    return None if type(value["result"]) is dict else f"the result is a JSON {_kind(value['result'])}, not an object"
 
 
 def _error_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:

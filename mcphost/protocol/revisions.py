@@ -56,6 +56,13 @@ NEEDED_CAPABILITY: Final[Mapping[str, str]] = {
 }
 """The server capability without which a method is not sent."""
 
+ASKS_FOR: Final[Mapping[str, str]] = {
+    "roots/list": "roots",
+    "sampling/createMessage": "sampling",
+    "elicitation/create": "elicitation",
+}
+"""The client capability without which a server may not send a request."""
+
 _UNDECLARED: Final[Mapping[str, str]] = {"completions": "2025-03-26"}
 """Capabilities that older revisions had no word for, with the revision that brought the word."""
 

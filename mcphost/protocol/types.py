@@ -270,7 +270,7 @@ class Progress:
     @property
     def fraction(self) -> float | None:
         """Between 0 and 1; None when the total is unknown or senseless."""
-        if not self.total or self.total <= 0:
+        if self.total is None or self.total <= 0:
             return None
         return min(max(self.progress / self.total, 0.0), 1.0)
 
@@ -284,4 +284,5 @@ class Progress:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    # JSON's integers have no end; one that no float can hold would fail in the first division.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300

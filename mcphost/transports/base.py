@@ -22,7 +22,7 @@ class Inbound(Protocol):
         """A server's request or notification."""
 
     def malformed(self, problem: Malformed) -> None:
-        """Something that is no message; the connection goes on. `Malformed.is_json` tells stray text from bad JSON-RPC."""
+        """What is no message; the connection goes on. `Malformed.is_json` tells bad JSON-RPC from stray text."""
 
     def unmatched(self, response: Response) -> None:
         """An answer nobody waits for: late, cancelled, repeated or invented."""

@@ -10,7 +10,16 @@ from collections.abc import Mapping
 
 from mcphost.errors import ConnectionLost, InvalidResult, TransportError
 from mcphost.protocol.framing import Overlong
-from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response, decode, encode
+from mcphost.protocol.jsonrpc import (
+    Malformed,
+    Notification,
+    Request,
+    RequestId,
+    Response,
+    answered_by,
+    decode,
+    encode,
+)
 from mcphost.transports.base import Inbound, Limits
 
 
@@ -41,6 +50,8 @@ class Pipe:
             return await answer
         finally:
             del self._pending[request.id]
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # seen: a failed write may have raised first
 
     async def send(self, message: Notification | Response) -> None:
         """Send what nobody answers. See `Transport.send`."""
@@ -55,7 +66,9 @@ class Pipe:
         raise NotImplementedError
 
     def received(self, line: bytes | Overlong) -> None:
-        """Take one message as it came and give it to whoever waits for it."""
+        """Take one message as it came and give it to whoever waits for it. After `fail` nothing is taken any more."""
+        if self._lost is not None:
+            return
         if isinstance(line, Overlong):
             self._overlong(line)
             return
@@ -105,10 +118,15 @@ class Pipe:
         self._inbound.malformed(problem)
 
     def _overlong(self, line: Overlong) -> None:
-        """Whose answer it was cannot be told any more, so everybody who waits must be."""
-        reason = f"a message over the limit of {self.limits.message_bytes >> 20} MiB"
-        for waiting in tuple(self._pending.values()):
-            if not waiting.done():
-                waiting.set_exception(InvalidResult(f"the server sent {reason}, perhaps this answer"))
-        assert self._inbound is not None
-        self._inbound.malformed(Malformed(reason, line.start))
+        """Where it does not say at its start whose answer it was, everybody who waits must be told."""
+        reason = f"a message over the limit of {_size(self.limits.message_bytes)}"
+        problem = Malformed(reason, line.start, answers=answered_by(line.start))
+        if problem.answers is None:
+            for waiting in self._pending.values():
+                if not waiting.done():
+                    waiting.set_exception(InvalidResult(f"the server sent {reason}, perhaps this answer"))
+        self._refuse(problem)
+
+
+def _size(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count} bytes"

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
 
-from mcphost.errors import ConnectionLost, SpawnFailed
+from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
 from mcphost.protocol.framing import LineFramer, Overlong
 from mcphost.transports.base import Inbound, Limits, ProcessReport
 from mcphost.transports.pipe import Pipe
@@ -35,6 +35,9 @@ STDERR_LINE: Final = 8 << 10
 
 STDERR_TAIL: Final = 50
 """Lines kept for the card of a server that died."""
+
+EXIT_NOTICE: Final = 0.5
+"""Seconds after the end of a pipe in which the system may still tell how the process ended."""
 
 EXIT_DRAIN: Final = 0.15
 """Seconds in which a dead server's last words may still be read. Longer than any pipe takes, too short to notice."""
@@ -120,7 +123,7 @@ class StdioTransport(Pipe):
         assert self._child is not None
         stdin = cast("asyncio.WriteTransport | None", self._process.get_pipe_transport(0))
         if stdin is None or stdin.is_closing():
-            raise ConnectionLost("the server closed its stdin", stderr_tail=self._child.tail)
+            raise await self._end()
         stdin.write(line + b"\n")
         if not self._child.writable.is_set():
             await self._wait_writable(self._child)
@@ -148,17 +151,23 @@ class StdioTransport(Pipe):
             reason = f"the server took nothing from its stdin for {self.limits.write_seconds:g} s"
             child.stalled = reason
             child.gone.set()
+            child.writable.set()  # the others who wait here are told by `fail`
             raise ConnectionLost(reason, stderr_tail=child.tail) from None
 
     async def _report_end(self, child: _Child, inbound: Inbound) -> None:
         await child.gone.wait()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(EXIT_DRAIN):
-                await child.exited.wait()
-                await child.drained.wait()
+        if not child.stalled:
+            await _set_within(child.exited, EXIT_NOTICE)
+            await _set_within(child.drained, EXIT_DRAIN)
         reason = self._why_gone(child)
         self.fail(reason)
         inbound.closed(reason)
+
+    async def _end(self) -> TransportError:
+        """Why the connection ended, once that is known."""
+        if self._watch is not None:
+            await asyncio.wait([self._watch])  # it takes a moment to learn the exit code and the last words
+        return self._lost or ConnectionLost("the server closed its stdin")
 
     def _why_gone(self, child: _Child) -> ConnectionLost:
         assert self._process is not None
@@ -178,25 +187,17 @@ class StdioTransport(Pipe):
         self.fail(ConnectionLost("the connection was closed by mcphost"))
         stdin = process.get_pipe_transport(0)
         if stdin is not None:
-            cast(
-                "asyncio.WriteTransport", stdin
-            ).abort() if not self._child.writable.is_set() else stdin.close()
+            stalled = self._child.stalled or not self._child.writable.is_set()
+            cast("asyncio.WriteTransport", stdin).abort() if stalled else stdin.close()
         group = process.get_pid()
         for ending in (signal.SIGTERM, signal.SIGKILL):
-            if await self._exited_within(self.limits.exit_grace):
+            if await _set_within(self._child.exited, self.limits.exit_grace):
                 break
             _signal_group(group, ending)
-        await self._exited_within(self.limits.exit_grace)
+        await _set_within(self._child.exited, self.limits.exit_grace)
         await _sweep(group)
         _live_groups.discard(group)
         process.close()
-
-    async def _exited_within(self, seconds: float) -> bool:
-        assert self._child is not None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._child.exited.wait()
-        return self._child.exited.is_set()
 
 
 class _Child(asyncio.SubprocessProtocol):
@@ -207,6 +208,7 @@ class _Child(asyncio.SubprocessProtocol):
         self._inbound = inbound
         self._stdout = LineFramer(limits.message_bytes)
         self._stderr = LineFramer(STDERR_LINE)
+        self._open_outputs = 2
         self.tail: deque[str] = deque(maxlen=STDERR_TAIL)
         self.first_closed = ""
         self.stalled = ""
@@ -222,16 +224,20 @@ class _Child(asyncio.SubprocessProtocol):
                 self._note(line)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd in (1, 2):
+            self._end_output(fd)
         if fd == 2:
-            self.pipe_data_received(2, b"\n" if self._stderr.pending else b"")
             return
-        if fd == 1:
-            if self._stdout.pending:
-                self.pipe_data_received(1, b"\n")
-            self.drained.set()
         self.first_closed = self.first_closed or ("stdin", "stdout")[fd]
         self.writable.set()
         self.gone.set()
+
+    def _end_output(self, fd: int) -> None:
+        if (self._stdout, self._stderr)[fd - 1].pending:
+            self.pipe_data_received(fd, b"\n")
+        self._open_outputs -= 1
+        if not self._open_outputs:
+            self.drained.set()
 
     def process_exited(self) -> None:
         self.exited.set()
@@ -248,6 +254,13 @@ class _Child(asyncio.SubprocessProtocol):
         text = raw.decode("utf-8", "replace")
         self.tail.append(text)
         self._inbound.stderr(text)
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> bool:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
 
 
 def exit_text(code: int) -> str:
