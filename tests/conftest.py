@@ -27,7 +27,11 @@ pytest_plugins = ("pytester", "tests.requirement_rows")
 
 # Examples are not kept: the working directory is a test's own. Deadlines would measure the neighbours' load.
 settings.register_profile(
-    "mcphost", database=None, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "mcphost",
+    database=None,
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("mcphost")
 

@@ -218,7 +218,7 @@ def _parse(data: bytes, max_items: int) -> Any:
 
 def _deeper_than(value: Any, depth: int) -> bool:
     level = [value]
-    for _ in range(depth + 1):
+    for _ in range(depth):
         level = [child for parent in level for child in _children(parent)]
         if not level:
             return False
