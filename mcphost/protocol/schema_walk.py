@@ -1,0 +1,145 @@
+"""Where a JSON Schema holds other schemas, how large it is, and what its local references point to.
+
+Knows positions only: a property called ``$ref`` is no reference, and what stands in ``enum`` or ``default`` is data.
+It refuses to know what a keyword means, and fetches nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+IN_ONE = frozenset(
+    {"not", "if", "then", "else", "additionalProperties", "unevaluatedProperties", "propertyNames", "contains"}
+    | {"items", "additionalItems", "unevaluatedItems", "contentSchema"}
+)
+"""Keywords whose value is a schema."""
+
+IN_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
+"""Keywords whose value is a list of schemas."""
+
+IN_MAP = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+"""Keywords whose value maps names to schemas."""
+
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+BACKTRACKING = 1_000_000_000
+"""The weight of a pattern that no linear engine takes."""
+
+_HOPS = 16
+_COUNTED = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
+_NEEDS_BACKTRACKING = re.compile(r"\(\?(?:<?[=!])|\\[1-9]|\\k")
+
+
+class Unresolvable(LookupError):
+    """A local reference points to nothing, or in a circle."""
+
+
+def subschemas(schema: Any) -> Iterator[Any]:
+    """Yield the schemas directly inside ``schema``, and nothing that is data."""
+    if not isinstance(schema, dict):
+        return
+    for keyword, value in schema.items():
+        if keyword in IN_MAP and isinstance(value, dict):
+            yield from (sub for sub in value.values() if isinstance(sub, dict | bool))
+        elif keyword in IN_LIST and isinstance(value, list):
+            yield from value
+        elif keyword in IN_ONE:
+            yield value
+
+
+def walk(schema: Any) -> Iterator[Any]:
+    """Yield ``schema`` and every schema inside it, however deep; references are not followed."""
+    waiting = [schema]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(subschemas(current))
+
+
+def patterns(schema: Any) -> Iterator[str]:
+    """Yield the regular expressions that ``schema`` itself holds."""
+    if isinstance(schema, dict):
+        if isinstance(pattern := schema.get("pattern"), str):
+            yield pattern
+        if isinstance(by_pattern := schema.get("patternProperties"), dict):
+            yield from by_pattern
+
+
+def resolve(root: Any, reference: str) -> Any:
+    """Return what the pointer ``#/…`` stands for in ``root``; raises `Unresolvable`, also for ``#anchor``."""
+    if reference == "#":
+        return root
+    if not reference.startswith("#/"):
+        raise Unresolvable(reference)
+    target = root
+    for part in reference[2:].split("/"):
+        target = _step(target, _unescape(part), reference)
+    return target
+
+
+def follow(root: Any, schema: Any) -> Any:
+    """Replace a schema that is a local ``$ref`` by its target, its own keywords on top; raises `Unresolvable`."""
+    for _ in range(_HOPS):
+        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
+            return schema
+        target = resolve(root, schema["$ref"])
+        beside = {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
+        schema = {**target, **beside} if isinstance(target, dict) else target
+    raise Unresolvable("a circle of $ref")
+
+
+def nodes(value: Any, limit: int) -> int:
+    """Count what a JSON value is made of: one for each part and for each 100 characters; stops soon after ``limit``."""
+    count, waiting = 0, [value]
+    while waiting and count <= limit:
+        current = waiting.pop()
+        count += 1
+        if isinstance(current, str):
+            count += len(current) // 100
+        elif isinstance(current, dict):
+            waiting.extend(current.values())
+            count += sum(map(len, current)) // 100
+        elif isinstance(current, list):
+            waiting.extend(current)
+    return count
+
+
+def depth(value: Any, limit: int) -> int:
+    """How many objects and arrays of a JSON value stand inside each other; stops at ``limit`` + 1."""
+    deep, level = 0, [value]
+    while level and deep <= limit:
+        level = [part for outer in level if isinstance(outer, dict | list) for part in _parts(outer)]
+        deep += bool(level)
+    return deep
+
+
+def pattern_weight(pattern: str) -> int:
+    """Estimate the size of a compiled regular expression, in states; what must backtrack weighs more than any limit."""
+    if _NEEDS_BACKTRACKING.search(pattern):
+        return BACKTRACKING
+    weight = len(pattern) * (50 if r"\p" in pattern or r"\P" in pattern else 1)
+    for low, high in _COUNTED.findall(pattern):
+        weight *= max(int(low), int(high or 0), 1)
+    return min(weight, BACKTRACKING - 1)
+
+
+def _parts(value: Mapping[str, Any] | list[Any]) -> list[Any]:
+    return value if isinstance(value, list) else list(value.values())
+
+
+def _step(target: Any, part: str, reference: str) -> Any:
+    if isinstance(target, dict) and part in target:
+        return target[part]
+    if isinstance(target, list) and part.isdecimal() and len(part) < 9 and int(part) < len(target):
+        return target[int(part)]
+    raise Unresolvable(reference)
+
+
+def _unescape(part: str) -> str:
+    if "%" in part:
+        from urllib.parse import unquote
+
+        part = unquote(part)
+    return part.replace("~1", "/").replace("~0", "~")

@@ -1,0 +1,258 @@
+"""JSON Schema from outside: is it acceptable, what is wrong with a value, and is finding out cheap.
+
+Knows the limits that keep a schema from stopping the host, the dialects, and the sentences a person reads; validation
+itself is the library's, imported on first use. Nothing is ever fetched. It refuses to know threads and processes: what
+`is_cheap` says no to belongs into `mcphost.host.validation`, where it can be killed.
+
+Implements basic/index#json-schema of the 2026-07-28 revision: 2020-12 unless ``$schema`` names another dialect, no
+reference leaves the schema, composition is bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from mcphost.errors import PeerError
+from mcphost.protocol.display import show_line, size_text
+from mcphost.protocol.schema_cost import within
+from mcphost.protocol.schema_messages import message_of, path_of
+from mcphost.protocol.schema_walk import (
+    BACKTRACKING,
+    REFERENCES,
+    Unresolvable,
+    depth,
+    follow,
+    nodes,
+    pattern_weight,
+    patterns,
+    resolve,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError, Validator
+
+MAX_BYTES = 64_000
+"""Of a schema as JSON; the largest real ones are near 20 kB."""
+
+MAX_DEPTH = 64
+"""Objects and arrays inside each other, in a schema."""
+
+MAX_SUBSCHEMAS = 2000
+"""More make compiling slow."""
+
+CHEAP_UNITS = 10_000
+"""Work done on the spot, in microseconds of the validator and about as many of the estimate."""
+
+BACKTRACK_STEPS = 100_000
+"""For patterns with look-around or back references, which no linear engine takes: about 5 ms a match."""
+
+DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+DIALECTS = {
+    "json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
+    "json-schema.org/draft-06/schema": "http://json-schema.org/draft-06/schema#",
+    "json-schema.org/draft-07/schema": "http://json-schema.org/draft-07/schema#",
+    "json-schema.org/draft/2019-09/schema": "https://json-schema.org/draft/2019-09/schema",
+    "json-schema.org/draft/2020-12/schema": DEFAULT_DIALECT,
+}
+"""The supported dialects: the address without its scheme and ``#``, and the exact name."""
+
+
+_HALF = "half a character (a lone surrogate)"
+
+
+class SchemaRefused(PeerError):
+    """A schema, or a value, that mcphost does not validate by; ``str()`` says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One place where a value does not fit: ``path`` like ``items[2].name``, empty for the whole; both safe to show."""
+
+    path: str
+    message: str
+
+
+def check_schema(schema: Any) -> None:
+    """Raise `SchemaRefused` for a schema over the limits, malformed, of an unknown dialect, or pointing outside."""
+    _admit(_canonical(schema))
+
+
+def problems(schema: Any, instance: Any, *, limit: int = 20) -> list[Problem]:
+    """Return what is wrong with ``instance``, at most ``limit`` problems; raises `SchemaRefused`.
+
+    This can take for ever and much memory: ask `is_cheap` first.
+    """
+    canonical = _canonical(schema)
+    try:
+        validator = _compile(canonical)
+        if validator.is_valid(instance):
+            return []
+        return [_problem(error) for error in islice(validator.iter_errors(instance), limit)]
+    except UnicodeEncodeError:
+        raise SchemaRefused(f"the value holds {_HALF}") from None
+    except ValueError as error:  # nested deeper than the library goes
+        raise SchemaRefused(f"the value cannot be checked: {show_line(str(error))}") from error
+
+
+def is_cheap(schema: Any, instance: Any) -> bool:
+    """Tell whether `problems` is sure to take far less than 50 ms; False for a schema over the limits."""
+    try:
+        _canonical(schema)
+    except SchemaRefused:
+        return False
+    return within(CHEAP_UNITS, schema, instance)
+
+
+def fill_defaults(schema: Any) -> dict[str, Any]:
+    """Return an object with the ``default`` of each property, and of properties of required objects inside."""
+    return _defaults(schema, schema, MAX_DEPTH)
+
+
+def _defaults(root: Any, schema: Any, levels: int) -> dict[str, Any]:
+    filled: dict[str, Any] = {}
+    for name, part in _properties(root, schema):
+        if "default" in part:
+            filled[name] = deepcopy(part["default"])
+        elif levels and name in _required(schema) and (inner := _defaults(root, part, levels - 1)):
+            filled[name] = inner
+    return filled
+
+
+def _properties(root: Any, schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    for name, part in properties.items() if isinstance(properties, dict) else ():
+        try:
+            part = follow(root, part)
+        except Unresolvable:
+            continue
+        if isinstance(part, dict):
+            yield name, part
+
+
+def _required(schema: dict[str, Any]) -> list[Any]:
+    names = schema.get("required")
+    return names if isinstance(names, list) else []
+
+
+def _canonical(schema: Any) -> str:
+    """Return the schema as JSON with sorted keys, once it is known to be small and shallow enough to write."""
+    if not isinstance(schema, dict | bool):
+        raise SchemaRefused("the schema is not a JSON object")
+    if nodes(schema, MAX_BYTES) > MAX_BYTES:
+        raise SchemaRefused(f"the schema is larger than {size_text(MAX_BYTES)}")
+    if depth(schema, MAX_DEPTH) > MAX_DEPTH:
+        raise SchemaRefused(f"the schema is nested deeper than {MAX_DEPTH} levels")
+    try:
+        text = json.dumps(schema, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        size = len(text.encode())
+    except ValueError as error:
+        reason = _HALF if isinstance(error, UnicodeEncodeError) else show_line(str(error))
+        raise SchemaRefused(f"the schema holds {reason}") from None
+    if size > MAX_BYTES:
+        raise SchemaRefused(f"the schema has {size_text(size)}; the limit is {size_text(MAX_BYTES)}")
+    return text
+
+
+@lru_cache(maxsize=64)
+def _admit(canonical: str) -> None:
+    schema = json.loads(canonical)
+    for count, part in enumerate(walk(schema), start=1):
+        if count > MAX_SUBSCHEMAS:
+            raise SchemaRefused(f"the schema has more than {MAX_SUBSCHEMAS} subschemas")
+        if isinstance(part, dict):
+            _check_references(schema, part)
+            _dialect(part)
+    _check_form(schema)
+
+
+def _check_references(root: Any, schema: dict[str, Any]) -> None:
+    for keyword in (*REFERENCES, "$id", "id"):
+        value = schema.get(keyword)
+        if not isinstance(value, str) or (keyword == "id" and "draft-04" not in _dialect(root)):
+            continue
+        if not value.startswith("#"):
+            raise SchemaRefused(f"external {keyword} {show_line(value, 80)!r}: mcphost never fetches schemas")
+        if keyword == "$ref" and value.startswith("#/"):
+            _check_pointer(root, value)
+
+
+def _check_pointer(root: Any, reference: str) -> None:
+    try:
+        resolve(root, reference)
+    except Unresolvable:
+        raise SchemaRefused(f"the schema is malformed: $ref {show_line(reference, 80)!r} points to nothing") from None
+
+
+def _dialect(schema: Any) -> str:
+    named = schema.get("$schema", DEFAULT_DIALECT) if isinstance(schema, dict) else DEFAULT_DIALECT
+    key = str(named).removeprefix("https://").removeprefix("http://").rstrip("#")
+    if key not in DIALECTS:
+        known = "draft 4, 6, 7, 2019-09 and 2020-12"
+        raise SchemaRefused(f"unknown schema dialect {show_line(str(named), 80)!r}; mcphost knows {known}")
+    return DIALECTS[key]
+
+
+def _named(schema: Any) -> Any:
+    return {**schema, "$schema": _dialect(schema)} if isinstance(schema, dict) else schema
+
+
+def _check_form(schema: Any) -> None:
+    from jsonschema_rs import ValidationError, meta
+
+    try:
+        meta.validate(_named(schema))
+    except ValidationError as error:
+        problem = _problem(error)
+        raise SchemaRefused(f"the schema is malformed: {problem.path} {problem.message}") from None
+    except ValueError as error:
+        raise SchemaRefused(f"the schema is malformed: {show_line(str(error))}") from error
+
+
+@lru_cache(maxsize=32)
+def _compile(canonical: str) -> Validator:
+    from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError
+
+    _admit(canonical)
+    schema = _named(json.loads(canonical))
+    try:
+        return _build(schema, RegexOptions())
+    except ValidationError as error:
+        if not _backtracks(schema):
+            raise _unusable(error) from None
+    try:
+        return _build(schema, FancyRegexOptions(backtrack_limit=BACKTRACK_STEPS))
+    except ValidationError as error:
+        raise _unusable(error) from None
+
+
+def _build(schema: Any, engine: RegexOptions | FancyRegexOptions) -> Validator:
+    from jsonschema_rs import validator_for
+
+    return validator_for(schema, retriever=_refuse, pattern_options=engine, validate_formats=True)
+
+
+def _backtracks(schema: Any) -> bool:
+    found = (pattern for part in walk(schema) for pattern in patterns(part))
+    return any(pattern_weight(pattern) >= BACKTRACKING for pattern in found)
+
+
+def _unusable(error: ValidationError) -> SchemaRefused:
+    return SchemaRefused(f"the schema is malformed: {show_line(error.message)}")
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError("mcphost never fetches schemas")
+
+
+def _problem(error: ValidationError) -> Problem:
+    if type(error.kind).__name__ in ("BacktrackLimitExceeded", "RegexEngineFailure"):
+        raise SchemaRefused("a pattern of the schema takes too long to match")
+    return Problem(path_of(error), show_line(message_of(error), 400))
