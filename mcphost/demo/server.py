@@ -1,0 +1,211 @@
+"""The demo server's JSON-RPC loop: lines in, answers out, slow calls in threads of their own.
+
+Speaks the handshake era (2024-11-05 to 2025-11-25) over stdio. Knows methods and messages, no single tool.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from typing import IO, Any, NoReturn
+
+from mcphost.demo import duties, keepsakes, station, watches
+from mcphost.demo.arguments import complaints, with_defaults
+from mcphost.demo.editions import BATCHES, agreed, trimmed, trimmed_result
+from mcphost.demo.tools import (
+    Call,
+    CallCancelledError,
+    InvalidParamsError,
+    Json,
+    Tool,
+    ToolFailedError,
+    on_duty,
+    text,
+)
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+PAGE_TOOLS = 10  # so that the demo's list has two pages
+TOOLS = (*keepsakes.TOOLS, *watches.TOOLS, *duties.TOOLS)
+
+
+class RpcError(Exception):
+    """A request that gets an error: its JSON-RPC code and a sentence."""
+
+
+class Server:
+    """One client's lighthouse."""
+
+    def __init__(self, source: IO[bytes], sink: IO[bytes]) -> None:
+        self._source, self._sink = source, sink
+        self._writing = threading.Lock()
+        self._station = station.Station()
+        self._revision = ""
+        self._level = LEVELS.index("info")
+        self._running: dict[str | int, Call] = {}
+        self._methods: dict[str, Callable[[Json, str | int], Json | None]] = {
+            "initialize": self._initialize,
+            "ping": lambda params, request_id: {},
+            "tools/list": self._list_tools,
+            "tools/call": self._call_tool,
+            "logging/setLevel": self._set_level,
+        }
+
+    def serve(self) -> None:
+        """Answer until the input ends."""
+        sys.stderr.write(f"{station.TITLE} {station.VERSION}: reading JSON-RPC lines from stdin.\n")
+        sys.stderr.flush()
+        for line in self._source:
+            if line.strip():
+                self._receive(line)
+
+    def notify(self, method: str, params: Json | None = None) -> None:
+        """Send a notification."""
+        message: Json = {"jsonrpc": "2.0", "method": method}
+        self._send(message if params is None else message | {"params": trimmed(method, params, self._revision)})
+
+    def log(self, level: str, data: Any, logger: str) -> None:
+        """Send a log message, unless the client asked for louder ones only."""
+        if LEVELS.index(level) >= self._level:
+            self.notify("notifications/message", {"level": level, "logger": logger, "data": data})
+
+    def _send(self, message: Any) -> None:
+        line = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+        with self._writing:  # a lone surrogate has no UTF-8, and is not worth a call
+            self._sink.write(line.encode("utf-8", "replace") + b"\n")
+            self._sink.flush()
+
+    def _receive(self, line: bytes) -> None:
+        try:
+            message = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            self._send(_error(None, -32700, "That line is no JSON in UTF-8."))
+            return
+        if isinstance(message, list) and message and self._revision == BATCHES:
+            answer: Any = [each for each in map(self._handle, message) if each]
+        else:
+            answer = self._handle(message)
+        if answer:
+            self._send(answer)
+
+    def _handle(self, message: Any) -> Json | None:
+        """The answer that `message` gets now, if any."""
+        if not isinstance(message, dict):
+            return _error(None, -32600, "A message is one JSON object.")
+        method, params = message.get("method"), message.get("params", {})
+        if "id" not in message:
+            self._notified(method, params)
+            return None
+        if method is None:
+            return None  # an answer, though we asked for nothing
+        request_id = message["id"]
+        if not isinstance(request_id, str | int) or isinstance(request_id, bool):
+            return _error(None, -32600, "An id is a string or an integer.")
+        return self._answer(request_id, lambda: self._result(request_id, method, params))
+
+    def _answer(self, request_id: str | int, produce: Callable[[], Json | None]) -> Json | None:
+        """The answer made of what `produce` returns or raises; None when it returns None."""
+        try:
+            result = produce()
+        except RpcError as error:
+            return _error(request_id, *error.args)
+        return None if result is None else {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+    def _result(self, request_id: str | int, method: Any, params: Any) -> Json | None:
+        handler = self._methods.get(method) if isinstance(method, str) else None
+        if handler is None:
+            raise RpcError(-32601, f"The lighthouse knows no method {method}.")
+        if not isinstance(params, dict):
+            raise RpcError(-32602, "params is an object.")
+        if not self._revision and method not in ("initialize", "ping"):
+            raise RpcError(-32600, "Say initialize first.")
+        return handler(params, request_id)
+
+    def _notified(self, method: Any, params: Any) -> None:
+        if method == "notifications/initialized":
+            self.log("info", "Good evening. The lamp is lit and the kettle is on.", "keeper")
+        elif method == "notifications/cancelled" and isinstance(params, dict):
+            request_id = params.get("requestId")
+            if isinstance(request_id, str | int) and (call := self._running.get(request_id)):
+                call.cancel()
+
+    def _initialize(self, params: Json, request_id: str | int) -> Json:
+        self._revision = agreed(params.get("protocolVersion"))
+        identity = {
+            "name": station.NAME,
+            "title": station.TITLE,
+            "version": station.VERSION,
+            "description": station.DESCRIPTION,
+        }
+        return {
+            "protocolVersion": self._revision,
+            "capabilities": {"logging": {}, "tools": {"listChanged": True}},
+            "serverInfo": trimmed("identity", identity, self._revision),
+            "instructions": station.INSTRUCTIONS,
+        }
+
+    def _set_level(self, params: Json, request_id: str | int) -> Json:
+        if params.get("level") not in LEVELS:
+            raise RpcError(-32602, f"level is one of {', '.join(LEVELS)}.")
+        self._level = LEVELS.index(params["level"])
+        return {}
+
+    def _list_tools(self, params: Json, request_id: str | int) -> Json:
+        tools = [trimmed("tool", each.definition(), self._revision) for each in on_duty(TOOLS, self._station)]
+        starts = {f"page-{start // PAGE_TOOLS + 1}": start for start in range(0, len(tools), PAGE_TOOLS)}
+        cursor = params.get("cursor", "page-1")
+        if not isinstance(cursor, str) or cursor not in starts:
+            raise RpcError(-32602, "That cursor is none of ours.")
+        end = starts[cursor] + PAGE_TOOLS
+        page: Json = {"tools": tools[starts[cursor] : end]}
+        return page | ({"nextCursor": f"page-{end // PAGE_TOOLS + 1}"} if end < len(tools) else {})
+
+    def _call_tool(self, params: Json, request_id: str | int) -> Json | None:
+        tool = next((each for each in on_duty(TOOLS, self._station) if each.name == params.get("name")), None)
+        if tool is None:
+            raise RpcError(-32602, f"There is no tool {params.get('name')} on this rock.")
+        given = params.get("arguments") or {}
+        if not isinstance(given, dict):
+            raise RpcError(-32602, "arguments is an object.")
+        if wrong := list(complaints(tool.inputs, given)):
+            return text("The keeper cannot read this: " + "; ".join(wrong), isError=True)
+        call = Call(with_defaults(tool.inputs, given), self._station, self, _token(params))
+        if not tool.slow:
+            return self._run(tool, call)
+        self._running[request_id] = call
+        threading.Thread(target=self._run_slowly, args=(tool, call, request_id), daemon=True).start()
+        return None
+
+    def _run(self, tool: Tool, call: Call) -> Json | None:
+        """The tool's result, or None when nobody wants it any more."""
+        try:
+            return trimmed_result(tool.run(call), self._revision)
+        except ToolFailedError as failure:
+            return text(str(failure), isError=True)
+        except InvalidParamsError as error:
+            raise RpcError(-32602, str(error)) from None
+        except CallCancelledError:
+            self.log("notice", f"{tool.title}: called back", "keeper")
+            return None
+
+    def _run_slowly(self, tool: Tool, call: Call, request_id: str | int) -> None:
+        answer = self._answer(request_id, lambda: self._run(tool, call))
+        del self._running[request_id]
+        if answer:
+            self._send(answer)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _token(params: Json) -> str | int | None:
+    """The progress token of a request, if it brought a usable one."""
+    meta = params.get("_meta")
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    return token if isinstance(token, str | int) else None
+
+
+def _error(request_id: str | int | None, code: int, message: str) -> Json:
+    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}

@@ -1,0 +1,139 @@
+"""What a tool is: its definition, how a function becomes one, and what a running call may do.
+
+Knows no single tool; those are in duties, watches and keepsakes. Later concerns (prompts, resources, what a
+server asks of its host) get modules of their own beside this one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mcphost.demo.station import Station
+
+Json = dict[str, Any]
+
+
+class ToolFailedError(Exception):
+    """The tool ran and did not succeed: a result with isError, which a model may read and react to."""
+
+
+class InvalidParamsError(Exception):
+    """The request itself was wrong: a JSON-RPC error with code -32602."""
+
+
+class CallCancelledError(Exception):
+    """The client cancelled the call: nothing is answered."""
+
+
+class Outbox(Protocol):
+    """Where notifications go."""
+
+    def notify(self, method: str, params: Json | None = None) -> None:
+        """Send a notification."""
+
+    def log(self, level: str, data: Any, logger: str) -> None:
+        """Send a log message, if the client wants to see that level."""
+
+
+class Call:
+    """One running call: its arguments, the station it acts on, and the ways in which it can speak up."""
+
+    def __init__(self, arguments: Json, station: Station, outbox: Outbox, token: str | int | None = None) -> None:
+        self.arguments = arguments
+        self.station = station
+        self._outbox = outbox
+        self._token = token
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """Make the next `wait` of this call, or the one it is in, its last."""
+        self._cancelled.set()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the client wants no answer any more."""
+        return self._cancelled.is_set()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass; raises CallCancelledError as soon as the call is cancelled."""
+        if self._cancelled.wait(seconds):
+            raise CallCancelledError
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Report progress, if the client gave a token for it."""
+        if self._token is None:
+            return
+        report: Json = {"progressToken": self._token, "progress": done}
+        if total is not None:
+            report["total"] = total
+        if message:
+            report["message"] = message
+        self._outbox.notify("notifications/progress", report)
+
+    def log(self, level: str, data: Any, logger: str = "keeper") -> None:
+        """Send a log message."""
+        self._outbox.log(level, data, logger)
+
+    def tools_changed(self) -> None:
+        """Tell the client that the list of tools is another one now."""
+        self._outbox.notify("notifications/tools/list_changed")
+
+
+Run = Callable[[Call], Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as it is listed, the function behind it, and when it is there at all."""
+
+    name: str
+    title: str
+    description: str
+    inputs: Json
+    run: Run
+    output: Json | None = None
+    hints: Json | None = None
+    slow: bool = False
+    shown: Callable[[Station], bool] = lambda station: True
+    fit: Callable[[Station, Tool], Tool] = lambda station, tool: tool
+
+    def definition(self) -> Json:
+        """The tool as tools/list shows it, in the newest revision's shape."""
+        members: Json = {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.inputs,
+            "outputSchema": self.output,
+            "annotations": self.hints,
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
+
+def tool(title: str, fields: Json | None = None, required: tuple[str, ...] = (), **more: Any) -> Callable[[Run], Tool]:
+    """Turn a function into a tool named like it and described by its docstring.
+
+    `fields` maps argument names to schemas; the other keywords are members of Tool.
+    """
+    inputs: Json = {"type": "object", "properties": fields or {}, "additionalProperties": False}
+    if required:
+        inputs["required"] = list(required)
+
+    def made(run: Run) -> Tool:
+        description = " ".join((run.__doc__ or "").split())
+        return Tool(run.__name__, title, description, inputs, run, **more)
+
+    return made
+
+
+def on_duty(tools: Iterable[Tool], station: Station) -> list[Tool]:
+    """Those of the tools that are there at this moment, as they are at this moment."""
+    return [each.fit(station, each) for each in tools if each.shown(station)]
+
+
+def text(words: str, **more: Any) -> Json:
+    """A result that says `words`; the keywords become members beside its content."""
+    return {"content": [{"type": "text", "text": words}], **more}
