@@ -323,9 +323,15 @@ class Client:
                 | "notifications/prompts/list_changed"
                 | "notifications/resources/list_changed"
             ):
-                self._listener.list_changed(method.split("/")[1])
+                self._list_changed(method.split("/")[1])
             case _:
                 self._note(f"ignored a notification mcphost does not know: {method}")
+
+    def _list_changed(self, kind: str) -> None:
+        if self.session is not None and kind in self.session.server.capabilities:
+            self._listener.list_changed(kind)
+        else:
+            self._note(f"ignored a change of {kind}, which the server does not offer")
 
     def _progressed(self, params: Mapping[str, Any]) -> None:
         token = params.get("progressToken")

@@ -1,0 +1,491 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from mcphost.client.client import NOTE_LENGTH, Client, Identity, Patience
+from mcphost.errors import (
+    CapabilityMissing,
+    ConnectionLost,
+    InvalidResult,
+    RequestTimeout,
+    ServerError,
+    ServerNotReady,
+    VersionRefused,
+)
+from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Request, Response
+from mcphost.protocol.revisions import NEWEST_LEGACY, Revision
+from mcphost.protocol.types import CallToolResult, LogLevel, Progress
+from mcphost.transports.base import Limits
+from mcphost.transports.stdio import StdioTransport
+from tests.client.conftest import Connect, Draw, Line, hello
+from tests.client.scripted import NEVER, Answer, Notes
+from tests.conftest import PythonServer, Until
+
+CALLED = {"content": [{"type": "text", "text": "done"}]}
+
+
+# The handshake
+
+
+@pytest.mark.requirement("LIFE-01", "LIFE-02", "LIFE-03", "LIFE-04", "LIFE-08", "LIFE-22", "CAP-01", "BATCH-02")
+@pytest.mark.parametrize("capabilities", [{}, {"roots": {"listChanged": True}}, {"sampling": {}, "elicitation": {}}])
+async def test_a_session_opens_with_initialize_and_one_notice(
+    connect: Connect, revision: Revision, capabilities: dict[str, Any]
+) -> None:
+    line = await connect(capabilities=capabilities)
+    initialize, initialized = line.server.sent
+    assert isinstance(initialize, Request)
+    assert initialize.method == "initialize"
+    assert initialize.params == {
+        "protocolVersion": "2025-11-25",
+        "capabilities": capabilities,
+        "clientInfo": {"name": "mcphost", "title": "mcphost", "version": "1.0"},
+    }
+    assert initialized == Notification("notifications/initialized")
+    assert line.client.session is not None
+    assert line.client.session.revision is revision
+
+
+@pytest.mark.requirement("LIFE-05", "LIFE-12", "LIFE-13", "BATCH-01", "BATCH-04")
+async def test_the_agreed_revision_governs_the_session(connect: Connect, revision: Revision) -> None:
+    line = await connect({"tools/list": {"tools": []}})
+    assert line.server.batches is (revision.version == "2025-03-26")
+    await line.client.list_tools()
+    with pytest.raises(CapabilityMissing):  # 2024-11-05 has no word for completions, and nothing is sent for prompts
+        await line.client.request("prompts/list")
+    assert line.server.methods() == ["initialize", "notifications/initialized", "tools/list"]
+
+
+BAD_HANDSHAKES: list[tuple[dict[str, Answer], type[Exception]]] = [
+    ({"initialize": ErrorObject(-32603, "\x1b[2Jno")}, ServerError),
+    ({"initialize": {"protocolVersion": "1999-01-01"}}, VersionRefused),
+    ({"initialize": {"protocolVersion": 3}}, InvalidResult),
+    ({"initialize": {}}, InvalidResult),
+    ({"initialize": {"protocolVersion": NEWEST_LEGACY.version, "capabilities": ["tools"]}}, InvalidResult),
+    ({"initialize": {"protocolVersion": NEWEST_LEGACY.version, "serverInfo": "me"}}, InvalidResult),
+    ({"initialize": ConnectionLost("gone")}, ConnectionLost),
+    ({"initialize": NEVER}, RequestTimeout),
+]
+BAD_NOTICES: list[tuple[dict[str, Answer], type[Exception]]] = [
+    ({"initialize": hello(NEWEST_LEGACY), "notifications/initialized": ConnectionLost("gone")}, ConnectionLost),
+    ({"initialize": hello(NEWEST_LEGACY), "notifications/initialized": NEVER}, RequestTimeout),
+]
+
+
+@pytest.mark.requirement("LIFE-06", "LIFE-08", "LIFE-11", "LIFE-15", "LIFE-24", "CANC-02", "TIME-01")
+@pytest.mark.parametrize(("script", "error"), BAD_HANDSHAKES + BAD_NOTICES)
+async def test_a_handshake_that_fails_leaves_no_session(
+    draw: Draw, script: dict[str, Answer], error: type[Exception]
+) -> None:
+    """J12"""
+    line = draw(script)
+    with pytest.raises(error):
+        await line.client.connect(0.05)
+    assert line.client.session is None
+    with pytest.raises(ServerNotReady):
+        await line.client.list_tools()
+    await line.client.aclose()
+    told = ["notifications/initialized"] if "notifications/initialized" in script else []
+    assert line.server.methods() == ["initialize", *told]
+    assert line.server.closed
+
+
+@pytest.mark.requirement("CANC-02")
+async def test_giving_up_a_handshake_sends_no_cancel(draw: Draw, until: Until) -> None:
+    line = draw({"initialize": NEVER})
+    task = asyncio.create_task(line.client.connect(5))
+    await until(lambda: line.server.waiting)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert line.server.methods() == ["initialize"]
+
+
+@pytest.mark.requirement("LIFE-09", "LIFE-10", "PING-01", "LOG-02")
+async def test_before_the_session_is_open_only_ping_and_log_pass(draw: Draw, until: Until) -> None:
+    """J13"""
+    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    line = draw({"initialize": answer}, capabilities={"roots": {}})
+    connecting = asyncio.create_task(line.client.connect(5))
+    await until(lambda: line.server.waiting)
+    line.server.asks("a", "ping")
+    line.server.asks("b", "roots/list")
+    line.server.says("notifications/message", {"level": "info", "data": "early"})
+    line.server.says("notifications/tools/list_changed")
+    with pytest.raises(ServerNotReady):
+        await line.client.list_tools()
+    await until(lambda: len(line.server.replies()) == 2)
+    ping, roots = sorted(line.server.replies(), key=lambda reply: str(reply["id"]))
+    assert ping == {"jsonrpc": "2.0", "id": "a", "result": {}}
+    assert (roots["id"], roots["error"]["code"]) == ("b", ErrorCode.INVALID_REQUEST)
+    assert line.notes.all("logged") == [{"level": "info", "data": "early"}]
+    assert line.notes.all("changed") == []
+    answer.set_result(hello(NEWEST_LEGACY))
+    await connecting
+    assert line.server.methods().count("notifications/initialized") == 1
+
+
+@pytest.mark.requirement("LIFE-11")
+async def test_the_best_listed_version_is_offered_once_more(draw: Draw) -> None:
+    refusal = ErrorObject(-32602, "Unsupported", {"supported": ["2024-11-05"]})
+    line = draw({"initialize": [refusal, {"protocolVersion": "2024-11-05"}]})
+    session = await line.client.connect(5)
+    assert session.revision.version == "2024-11-05"
+    offered = [request.params for request in line.server.requests("initialize")]
+    assert [params["protocolVersion"] for params in offered if params] == ["2025-11-25", "2024-11-05"]
+
+
+@pytest.mark.requirement("LIFE-18", "CAP-06", "MSG-17", "META-01", "META-05")
+async def test_what_the_server_says_of_itself_is_kept(draw: Draw) -> None:
+    capabilities = {"zzz": {"a": 1}, "experimental": {"foo": {}}}
+    server = {"name": "n", "version": "2", "title": "T", "description": "D", "websiteUrl": "https://x.invalid"}
+    more = {"instructions": "Be kind.", "_meta": {"io.modelcontextprotocol/x": [None]}, "x-future": {}}
+    result = hello(NEWEST_LEGACY, serverInfo=server, **more) | {"capabilities": capabilities}
+    session = await draw({"initialize": result}).client.connect(5)
+    about = session.server.server_info
+    assert (about.title, about.description, about.website_url) == ("T", "D", "https://x.invalid")
+    assert session.server.capabilities == capabilities
+    assert session.server.instructions == "Be kind."
+
+
+# Requests
+
+
+@pytest.mark.requirement("TOOLS-02", "PROG-02", "META-02")
+@pytest.mark.parametrize("arguments", [None, {}, {"i": 1, "b": True, "l": [1.5, None], "o": {"s": "é"}}])
+async def test_a_call_sends_the_name_and_the_arguments_as_they_are(
+    connect: Connect, arguments: dict[str, Any] | None
+) -> None:
+    line = await connect({"tools/call": CALLED})
+    result = await line.client.call_tool("Get it", arguments)
+    (request,) = line.server.requests("tools/call")
+    expected = {"name": "Get it", "_meta": {"progressToken": request.id}}
+    assert request.params == (expected if arguments is None else {**expected, "arguments": arguments})
+    assert result.raw == CALLED
+
+
+@pytest.mark.requirement("MSG-18", "TOOLS-10", "ERR-02", "ERR-04")
+@pytest.mark.parametrize("code", [-32602, -32601, -32700, -32001, -32004, 0, 12345])
+async def test_an_error_keeps_its_code_message_and_data(connect: Connect, code: int) -> None:
+    line = await connect({"tools/call": ErrorObject(code, "no such tool", {"a": [1]})})
+    with pytest.raises(ServerError) as caught:
+        await line.client.call_tool("t")
+    error = caught.value
+    assert (error.code, error.message, error.data, error.method) == (code, "no such tool", {"a": [1]}, "tools/call")
+
+
+@pytest.mark.requirement("CAP-02", "CAP-03", "CAP-04", "CAP-05", "LIFE-14", "LOG-01")
+@pytest.mark.parametrize(
+    ("capabilities", "ask", "capability"),
+    [
+        ({}, lambda client: client.list_tools(), "tools"),
+        ({}, lambda client: client.call_tool("t"), "tools"),
+        ({"tools": {}}, lambda client: client.set_log_level(LogLevel.INFO), "logging"),
+        (
+            {"resources": {"subscribe": False}},
+            lambda client: client.request("resources/subscribe", {"uri": "a:b"}),
+            "resources.subscribe",
+        ),
+    ],
+)
+async def test_what_the_server_does_not_offer_is_not_asked(
+    connect: Connect, revision: Revision, capabilities: Any, ask: Callable[[Client], Awaitable[Any]], capability: str
+) -> None:
+    line = await connect({"initialize": hello(revision, capabilities=capabilities)})
+    with pytest.raises(CapabilityMissing) as caught:
+        await ask(line.client)
+    assert caught.value.capability == capability
+    assert line.server.methods() == ["initialize", "notifications/initialized"]
+
+
+@pytest.mark.requirement("LOG-01")
+async def test_a_log_level_goes_out_by_its_name_and_a_refusal_is_told(connect: Connect) -> None:
+    line = await connect({"logging/setLevel": [{}, ErrorObject(-32602, "no such level")]})
+    await line.client.set_log_level(LogLevel.WARNING)
+    assert line.server.requests("logging/setLevel")[0].params == {"level": "warning"}
+    with pytest.raises(ServerError, match="no such level"):
+        await line.client.set_log_level(LogLevel.DEBUG)
+
+
+@pytest.mark.requirement("MSG-02", "MSG-03", "MSG-04", "PROG-01", "MSG-19")
+async def test_an_id_is_never_used_twice_however_its_request_ended(connect: Connect) -> None:
+    """J08"""
+    outcomes = [CALLED, ErrorObject(1, "no"), NEVER, ConnectionLost("gone"), NEVER]
+    line = await connect({"tools/call": lambda request: outcomes[int(request.id) % len(outcomes)]})
+    tasks = [asyncio.create_task(line.client.call_tool("t")) for _ in range(300)]
+    await asyncio.sleep(0)
+    for task in tasks[::7]:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    requests = line.server.requests("tools/call")
+    assert len({request.id for request in requests}) == len(requests) >= 250
+    assert {type(request.id) for request in requests} == {int}
+    assert line.server.waiting == 0
+    assert not line.client._waiting
+
+
+# Limits of time, progress, cancelling
+
+
+@pytest.mark.requirement("TIME-01", "TIME-02", "TIME-03", "TOOLS-16", "CANC-03", "ERR-11")
+@pytest.mark.parametrize(
+    ("method", "ask"),
+    [
+        ("tools/list", lambda client: client.list_tools()),
+        ("tools/call", lambda client: client.call_tool("t")),
+        ("tools/call", lambda client: client.call_tool("t", patience=Patience(0.01, 9))),
+        ("logging/setLevel", lambda client: client.set_log_level(LogLevel.INFO)),
+        ("ping", lambda client: client.ping(0.01)),
+        ("zzz/x", lambda client: client.request("zzz/x", {})),
+    ],
+)
+async def test_a_request_without_an_answer_times_out_and_is_cancelled(
+    connect: Connect, until: Until, method: str, ask: Callable[[Client], Awaitable[Any]]
+) -> None:
+    line = await connect({method: NEVER})
+    with pytest.raises(RequestTimeout) as caught:
+        await ask(line.client)
+    assert caught.value.method == method
+    (request,) = line.server.requests(method)
+    await until(lambda: len(line.server.sent) == 4)
+    cancelled = line.server.sent[-1]
+    assert cancelled == Notification("notifications/cancelled", {"requestId": request.id, "reason": "timed out"})
+
+
+def tell(line: Line, progress: Any, **more: Any) -> None:
+    request = line.server.requests("tools/call")[-1]
+    line.server.says("notifications/progress", {"progressToken": request.id, "progress": progress, **more})
+
+
+@pytest.mark.requirement("TIME-04", "TIME-05", "PROG-03")
+async def test_progress_restarts_the_clock_up_to_a_hard_maximum(connect: Connect, until: Until) -> None:
+    """J14"""
+    line, heard = await connect({"tools/call": NEVER}), list[Progress]()
+    patience = Patience(idle=0.1, hard=0.3)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    call = asyncio.create_task(line.client.call_tool("t", patience=patience, on_progress=heard.append))
+    await until(lambda: line.server.requests("tools/call"))
+    while not call.done():
+        tell(line, 1)
+        await asyncio.wait([call], timeout=0.02)
+    with pytest.raises(RequestTimeout, match="in all"):
+        await call
+    assert 0.29 < loop.time() - began < 0.6
+    assert len(heard) > 3
+
+
+@pytest.mark.requirement("PROG-03", "PROG-04")
+async def test_progress_of_any_shape_reaches_the_one_call_it_is_for(connect: Connect, until: Until) -> None:
+    """F02"""
+    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    line, heard = await connect({"tools/call": answer}), list[Progress]()
+    call = asyncio.create_task(line.client.call_tool("t", on_progress=heard.append))
+    await until(lambda: line.server.waiting)
+    request = line.server.requests("tools/call")[0]
+    for values in ({"progress": 5, "total": 4}, {"progress": 0.2}, {"progress": 3, "message": "Reticulating"}):
+        tell(line, **values)
+    strangers: list[object] = [str(request.id), float(request.id), True, None, [], "x", 0]
+    for token in strangers:
+        line.server.says("notifications/progress", {"progressToken": token, "progress": 9})
+    for params in (None, {}, {"progressToken": request.id}, {"progressToken": request.id, "progress": "x"}):
+        line.server.says("notifications/progress", params)
+    assert heard == [Progress(5, 4), Progress(0.2), Progress(3, None, "Reticulating")]
+    answer.set_result(CALLED)
+    await call
+    tell(line, 1)
+    assert len(heard) == 3
+
+
+@pytest.mark.requirement("CANC-01", "CANC-03", "CANC-06", "MSG-15")
+async def test_cancelling_tells_the_server_once_and_drops_the_late_answer(connect: Connect, until: Until) -> None:
+    """J14"""
+    line = await connect({"tools/call": [CALLED, NEVER]})
+    await line.client.call_tool("finished")
+    call = asyncio.create_task(line.client.call_tool("slow"))
+    await until(lambda: line.server.waiting)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await until(lambda: line.server.methods()[-1] == "notifications/cancelled")
+    request = line.server.requests("tools/call")[1]
+    assert line.server.sent[-1] == Notification(
+        "notifications/cancelled", {"requestId": request.id, "reason": "cancelled by the user"}
+    )
+    line.client.unmatched(Response(request.id, result=CALLED))
+    told, dropped = line.notes.all("noted")
+    assert "cancelled by the user" in told
+    assert str(request.id) in dropped
+    assert line.server.methods().count("notifications/cancelled") == 1
+
+
+@pytest.mark.requirement("CANC-05")
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_cancel_that_meets_the_answer_harms_nothing(connect: Connect, turns: int) -> None:
+    line = await connect()
+    for answer_first in (True, False) * 10:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        line.server.script["tools/call"] = answer
+        call = asyncio.create_task(line.client.call_tool("t"))
+        await asyncio.sleep(0)
+        steps = [lambda answer=answer: answer.done() or answer.set_result(CALLED), call.cancel]
+        for step in steps if answer_first else reversed(steps):
+            step()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        (outcome,) = await asyncio.gather(call, return_exceptions=True)
+        assert isinstance(outcome, asyncio.CancelledError | CallToolResult)
+    await line.client.ping()
+
+
+@pytest.mark.requirement("PING-03")
+async def test_an_error_to_a_ping_is_a_sign_of_life(connect: Connect) -> None:
+    line = await connect({"ping": ErrorObject(-32601, "no ping here")})
+    await line.client.ping()
+
+
+# What the server says unasked
+
+
+@pytest.mark.requirement("MSG-06", "CANC-08", "CAP-07", "META-01", "MSG-17")
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("notifications/zzz", {"a": 1}),
+        ("notifications/" + "z" * 100_000, None),
+        ("notifications/cancelled", None),
+        ("notifications/cancelled", {"requestId": 3, "reason": "x"}),
+        ("notifications/cancelled", {"requestId": []}),
+        ("notifications/cancelled", {"requestId": True}),
+        ("notifications/prompts/list_changed", None),
+        ("notifications/resources/updated", {"uri": "a:b"}),
+        ("notifications/tools/list_changed", {"_meta": {"io.modelcontextprotocol/x": 1}}),
+    ],
+)
+async def test_no_notification_is_answered_or_disturbs(connect: Connect, method: str, params: Any) -> None:
+    line = await connect()
+    line.server.says(method, params)
+    await line.client.ping()
+    assert line.server.methods() == ["initialize", "notifications/initialized", "ping"]
+    assert all(len(note) <= NOTE_LENGTH + 4 for note in line.notes.all("noted"))
+
+
+async def test_a_changed_list_is_told_by_its_kind_where_the_server_has_such_a_list(
+    connect: Connect, revision: Revision
+) -> None:
+    """J13"""
+    offered = {"tools": {}, "prompts": {"listChanged": True}}
+    line = await connect({"initialize": hello(revision, capabilities=offered)})
+    for kind in ("tools", "prompts", "resources"):
+        line.server.says(f"notifications/{kind}/list_changed")
+    assert line.notes.all("changed") == ["tools", "prompts"]
+    assert "resources" in line.notes.all("noted")[0]
+
+
+@pytest.mark.requirement("LOG-02")
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"level": "info", "data": "s"},
+        {"level": "fatal", "data": {"a": 1}},
+        {"data": [1], "logger": "l"},
+        {"level": "error", "data": None},
+        {},
+    ],
+)
+async def test_a_log_message_of_any_shape_is_passed_on(connect: Connect, params: dict[str, Any]) -> None:
+    line = await connect()
+    line.server.says("notifications/message", params)
+    assert line.notes.all("logged") == [params]
+
+
+@pytest.mark.requirement("MSG-10", "MSG-14")
+@pytest.mark.parametrize("code", [ErrorCode.INVALID_PARAMS, ErrorCode.INVALID_REQUEST])
+async def test_a_broken_request_is_reported_and_gets_its_error(connect: Connect, until: Until, code: ErrorCode) -> None:
+    """F11"""
+    line = await connect()
+    problem = Malformed("params is not an object", b"{}", asks="7", code=code)
+    line.client.malformed(problem)
+    line.client.malformed(Malformed("stray text", b"Hello", is_json=False))
+    await until(line.server.replies)
+    error = {"code": code, "message": "params is not an object"}
+    assert line.server.replies() == [{"jsonrpc": "2.0", "id": "7", "error": error}]
+    assert [heard.reason for heard in line.notes.all("malformed")] == ["params is not an object", "stray text"]
+
+
+@pytest.mark.requirement("MSG-16")
+async def test_an_error_to_nobody_is_reported(connect: Connect) -> None:
+    line = await connect()
+    line.client.unmatched(Response(None, error=ErrorObject(-32700, "x" * 9999)))
+    (note,) = line.notes.all("noted")
+    assert note.startswith("the server reported an error to no request: xxx")
+    assert len(note) < 400
+
+
+# The end
+
+
+@pytest.mark.requirement("LIFE-26", "MSG-21")
+async def test_closing_lets_cancels_out_asks_nothing_more_and_closes(connect: Connect, until: Until) -> None:
+    line = await connect({"tools/call": NEVER})
+    call = asyncio.create_task(line.client.call_tool("t"))
+    await until(lambda: line.server.waiting)
+    call.cancel()
+    await asyncio.wait([call])
+    await line.client.aclose()
+    assert line.server.methods()[-1] == "notifications/cancelled"
+    assert line.server.closed == 1
+    with pytest.raises(ServerNotReady):
+        await line.client.call_tool("t")
+    line.server.asks(1, "ping")
+    await asyncio.sleep(0)
+    assert not line.server.replies()
+
+
+@pytest.mark.requirement("LIFE-27")
+async def test_a_lost_connection_is_told_once_and_a_cancel_to_nobody_is_no_error(connect: Connect) -> None:
+    line = await connect({"tools/call": NEVER, "notifications/cancelled": ConnectionLost("gone")})
+    with pytest.raises(RequestTimeout):
+        await line.client.call_tool("t")
+    reason = ConnectionLost("the server exited with code 3", exit_code=3)
+    line.client.closed(reason)
+    assert line.notes.all("lost") == [reason]
+    await line.client.aclose()
+
+
+# With a real server
+
+
+@pytest.fixture
+async def echo(python_server: PythonServer, revision: Revision) -> Any:
+    transport, notes = StdioTransport(python_server("echo.py", "--protocol", revision.version), Limits(), {}), Notes()
+    client = Client(transport, notes, Identity("1.0"))
+    await client.connect(10)
+    yield client, notes
+    await client.aclose()
+
+
+@pytest.mark.requirement("TRANS-01", "TRANS-STDIO-01", "MSG-12", "TIME-04", "LOG-02")
+async def test_a_whole_session_with_a_server_process(echo: tuple[Client, Notes]) -> None:
+    client, notes = echo
+    assert len((await client.list_tools()).items) == 11
+    result = await client.call_tool("echo", {"text": "héllo\n世界 🚀 \u2028"})
+    assert result.raw["content"] == [{"type": "text", "text": "héllo\n世界 🚀 \u2028"}]
+    heard: list[Progress] = []
+    await client.call_tool("progress", {"steps": 3}, on_progress=heard.append)
+    assert [progress.fraction for progress in heard] == [1 / 3, 2 / 3, 1.0]
+    await client.set_log_level(LogLevel.ERROR)
+    await client.call_tool("log", {"count": 1, "level": "error", "text": "bad"})
+    await client.call_tool("log", {"count": 1, "level": "info"})
+    assert [params["data"] for params in notes.all("logged")] == ["bad"]
+    assert (await client.call_tool("fail")).is_error
+    with pytest.raises(ServerError):
+        await client.call_tool("nothing like it")
+    with pytest.raises(RequestTimeout):
+        await client.call_tool("sleep", {"seconds": 30}, patience=Patience(0.05, 9))
+    await client.ping()
+    assert notes.all("malformed") == notes.all("lost") == []
