@@ -1,0 +1,236 @@
+"""JSON Schema to the fields of a form. Pure, and bounded whatever the schema is.
+
+Texts in a `Field` (names, titles, descriptions, labels of choices) are as the server wrote them: what draws them passes
+them through `mcphost.protocol.display`. Patterns are not looked at here; the validation library does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from mcphost.protocol.form_kinds import SCALARS, Choices, Kind, kind_of
+from mcphost.protocol.form_rules import Rules, constraints_of, rules_of
+from mcphost.protocol.form_secrets import looks_secret
+from mcphost.protocol.schema_walk import Unresolvable, follow
+
+MAX_FIELDS = 200
+"""More is no form a person fills in; the raw editor is the better tool then."""
+
+
+class _Absent(Enum):
+    ABSENT = "absent"
+
+
+ABSENT: Final = _Absent.ABSENT
+"""No value at all, which in JSON is different from null, an empty text and an empty list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One thing to fill in. ``path`` is where its value goes; ``fields`` are a group's, ``item`` is one of a list's.
+
+    ``nullable`` fields are never required: with ``null_when_empty`` (the schema does require the key) nothing typed
+    means null, else it means that the key is left out.
+    """
+
+    path: tuple[str, ...]
+    kind: Kind
+    title: str = ""
+    description: str = ""
+    required: bool = False
+    default: Any = ABSENT
+    choices: Choices = ()
+    rules: Rules = field(default_factory=Rules)
+    constraints: str = ""
+    secret_looking: bool = False
+    nullable: bool = False
+    null_when_empty: bool = False
+    fields: tuple[Field, ...] = ()
+    item: Field | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of the path: the key in the arguments."""
+        return self.path[-1]
+
+    @property
+    def label(self) -> str:
+        """The title, or else the name."""
+        return self.title or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The fields of a schema. With ``raw_only``, a reason, there are none and only raw JSON can be edited."""
+
+    fields: tuple[Field, ...] = ()
+    raw_only: str | None = None
+
+    def leaves(self) -> Iterator[Field]:
+        """Yield the fields that hold values, those inside groups too, in order."""
+        yield from leaves(self.fields)
+
+
+class _TooMany(Exception):
+    """The form would have more than `MAX_FIELDS` fields."""
+
+
+def leaves(fields: tuple[Field, ...]) -> Iterator[Field]:
+    """Yield all fields inside ``fields`` that are not groups."""
+    for each in fields:
+        if each.kind is Kind.GROUP:
+            yield from leaves(each.fields)
+        else:
+            yield each
+
+
+def read_form(schema: Any) -> Form:
+    """Return the form for an object schema (a tool's inputSchema, an elicitation's requestedSchema); never raises."""
+    try:
+        root = follow(schema, schema)
+        if reason := _no_form(root):
+            return Form(raw_only=reason)
+        return Form(_Reader(schema).fields_of(root, ()))
+    except Unresolvable:
+        return Form(raw_only="a $ref in the schema points to nothing")
+    except _TooMany:
+        return Form(raw_only=f"there are more than {MAX_FIELDS} fields")
+
+
+def _no_form(root: Any) -> str | None:
+    if not isinstance(root, dict):
+        return "the schema is not an object"
+    if root.get("type", "object") not in ("object", ["object"]):
+        return "the schema asks for something else than an object"
+    if not isinstance(root.get("properties", {}), dict):
+        return "the schema's properties are not an object"
+    for keyword in ("anyOf", "oneOf", "allOf", "if"):
+        if keyword in root and not _adds_nothing(root, keyword):
+            return f"the schema combines several forms ({keyword})"
+    return None
+
+
+def _adds_nothing(root: dict[str, Any], keyword: str) -> bool:
+    """Whether the branches of a combination only speak of properties that the form has anyway."""
+    branches = [root.get(each) for each in ("if", "then", "else")] if keyword == "if" else root[keyword]
+    if not isinstance(branches, list):
+        return False
+    known = root.get("properties", {}).keys()
+    return all(
+        branch is None
+        or (isinstance(branch, dict) and "$ref" not in branch and _dict(branch.get("properties")).keys() <= known)
+        for branch in branches
+    )
+
+
+class _Reader:
+    """Reads the properties of one schema, counting fields as it goes."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._count = 0
+
+    def fields_of(self, schema: dict[str, Any], path: tuple[str, ...]) -> tuple[Field, ...]:
+        required = schema.get("required")
+        names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+        return tuple(
+            self.field((*path, name), part, name in names) for name, part in _dict(schema.get("properties")).items()
+        )
+
+    def field(self, path: tuple[str, ...], schema: Any, required: bool) -> Field:
+        self._count += 1
+        if self._count > MAX_FIELDS:
+            raise _TooMany
+        schema, nullable = self._plain(schema)
+        kind, choices = kind_of(schema, path)
+        item = self._item(schema, path) if kind is Kind.LIST else None
+        if kind is Kind.LIST and item is None:
+            kind = Kind.JSON
+        title, description = _text(schema.get("title")), _text(schema.get("description"))
+        rules = rules_of(schema, is_list=kind in (Kind.LIST, Kind.CHOICES))
+        default = schema.get("default", ABSENT)
+        return Field(
+            path=path,
+            kind=kind,
+            title=title,
+            description=description,
+            required=required and not nullable,
+            default=ABSENT if nullable and default is None else default,
+            choices=choices,
+            rules=rules,
+            constraints=constraints_of(rules, _what(kind, item), _unit(kind), schema.get("pattern")),
+            secret_looking=looks_secret(path[-1], title, description) or rules.format == "password",
+            nullable=nullable,
+            null_when_empty=nullable and required,
+            fields=self.fields_of(schema, path) if kind is Kind.GROUP else (),
+            item=item,
+        )
+
+    def _item(self, schema: dict[str, Any], path: tuple[str, ...]) -> Field | None:
+        """Read what a list holds; None when that does not fit on a line."""
+        plain, _ = self._plain(schema.get("items"))
+        kind, _ = kind_of(plain, path)
+        return self.field(path, schema["items"], True) if kind in SCALARS else None
+
+    def _plain(self, schema: Any) -> tuple[dict[str, Any], bool]:
+        """Follow references and take null out of the types; what cannot be read is any JSON."""
+        nullable = False
+        for _ in range(4):  # e.g. anyOf [$ref to a nullable type, null]
+            schema = follow(self._root, schema)
+            if not isinstance(schema, dict):
+                return {}, nullable
+            inner, null = _without_null(schema)
+            nullable = nullable or null
+            if inner is None:
+                break
+            schema = inner
+        if isinstance(items := schema.get("items"), dict):  # so that a list of a named enum shows its choices
+            schema = {**schema, "items": follow(self._root, items)}
+        return schema, nullable
+
+
+def _without_null(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, bool]:
+    """Return the schema with one way of saying "or null" removed, or None when there is nothing to remove."""
+    types = schema.get("type")
+    if isinstance(types, list) and ("null" in types or len(types) == 1):
+        others = [each for each in types if each != "null"]
+        return {**schema, "type": others[0] if len(others) == 1 else tuple(others)}, "null" in types
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        branches = schema.get(keyword)
+        if not isinstance(branches, list):
+            continue
+        others = [branch for branch in branches if branch != {"type": "null"}]
+        if len(others) == 1 and isinstance(others[0], dict):
+            beside = {key: value for key, value in schema.items() if key != keyword}
+            return {**others[0], **beside}, len(branches) > 1 and keyword != "allOf"
+    return None, False
+
+
+_WHAT = {
+    Kind.STRING: "text",
+    Kind.TEXT: "text",
+    Kind.INTEGER: "whole number",
+    Kind.NUMBER: "number",
+    Kind.JSON: "JSON",
+}
+
+
+def _what(kind: Kind, item: Field | None) -> str:
+    if item is not None:
+        return f"list, one a line: {item.constraints}" if item.constraints else "list, one a line"
+    return _WHAT.get(kind, "")
+
+
+def _unit(kind: Kind) -> str:
+    return "item" if kind in (Kind.LIST, Kind.CHOICES) else "character"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,46 @@
+"""Does a field ask for a password, a key, a card? Servers may not, and some try, in disguises.
+
+A yes only marks the field and asks once more, so it errs on that side.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_WORDS = frozenset(
+    {"apikey", "auth", "authorization", "bearer", "card", "cookie", "credential", "credentials", "creds", "cvc", "cvv"}
+    | {"jwt", "mfa", "mnemonic", "otp", "passcode", "passphrase", "passwd", "password", "pin", "privatekey", "pwd"}
+    | {"secret", "secrets", "ssn", "token", "totp", "2fa"}
+)
+_HARMLESS_TOKENS = re.compile(r"\b(page|next|continuation|sync|cursor|max|start|end) token\b")
+_PHRASES = re.compile(
+    r"pass ?(word|phrase|code|wd)|(api|access|private|secret|ssh|signing|encryption|recovery|license) ?keys?\b"
+    r"|(access|auth|bearer|refresh|session) ?token|(credit|debit|bank) ?card|card number|credentials?\b|\bcvv\b"
+    r"|(seed|recovery) phrase|one ?time (code|pass)|(security|verification|mfa|2fa) code|client ?secret"
+)
+_WORD = re.compile(r"[\w$@!]+")
+_SPACED = re.compile(r"(?<=\b\w) (?=\w\b)")
+_UNSEEN = ("Cf", "Cc", "Mn")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_LOOKALIKES = str.maketrans("013457$@!аесорхуіѕкοαεν", "oieasts" + "ai" + "aecopxyiskoaev")
+
+
+def looks_secret(name: str, title: str = "", description: str = "") -> bool:
+    """Tell whether the name or title, or plain words of the description, ask for something secret."""
+    for text in (name, title):
+        words = _HARMLESS_TOKENS.sub("", _plain(text))
+        if any(_asks(spelling) for spelling in (words, words.translate(_LOOKALIKES), _SPACED.sub("", words))):
+            return True
+    return _PHRASES.search(_plain(description)) is not None
+
+
+def _asks(words: str) -> bool:
+    return _PHRASES.search(words) is not None or not _WORDS.isdisjoint(words.split())
+
+
+def _plain(text: str) -> str:
+    """Lower case words, one space apart, without accents, full-width forms and invisible characters."""
+    normal = unicodedata.normalize("NFKD", text[:2000])
+    visible = "".join(character for character in normal if unicodedata.category(character) not in _UNSEEN)
+    return " ".join(_WORD.findall(_CAMEL.sub(" ", visible).lower().replace("_", " ")))
