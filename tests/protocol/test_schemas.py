@@ -94,6 +94,14 @@ def test_a_pattern_that_cannot_be_compiled_refuses_the_schema(pattern: str) -> N
         problems({"pattern": pattern}, "a")
 
 
+@pytest.mark.requirement("SCHEMA-03")
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/x", "file:///etc/passwd"])
+def test_a_reference_hidden_where_no_schema_should_be_is_not_followed_either(address: str) -> None:
+    """L05: the walk does not see it, the library asks for it, and gets nothing."""
+    with pytest.raises(SchemaRefused, match="mcphost never fetches schemas"):
+        problems({"$ref": "#/x-hidden", "x-hidden": {"$ref": address}}, 1)
+
+
 @pytest.mark.requirement("TOOLS-22", "ELIC-06")
 @pytest.mark.parametrize(
     ("schema", "instance", "path", "message"),
