@@ -256,9 +256,12 @@ def _batch(items: list[Any], data: bytes, limit: int) -> Iterator[Message | Malf
 def _message(value: Any, data: bytes) -> Message | Malformed:
     if type(value) is not dict:
         return Malformed(f"a JSON {_kind(value)}, not a message", data)
+    is_answer = "result" in value or "error" in value
+    if "method" in value and is_answer:
+        return Malformed("a method and an answer in one", data, answers=_id_of(value))
     if "method" in value:
         return _call(value, data)
-    if "result" in value or "error" in value:
+    if is_answer:
         return _response(value, data)
     return Malformed("neither a method nor a result nor an error", data, answers=_id_of(value))
 

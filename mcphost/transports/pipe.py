@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 from mcphost.errors import ConnectionLost, InvalidResult, TransportError
 from mcphost.protocol.framing import Overlong
@@ -65,8 +66,11 @@ class Pipe:
         """Put one whole message on the wire; raises ConnectionLost. For a subclass to provide."""
         raise NotImplementedError
 
-    def received(self, line: bytes | Overlong) -> None:
-        """Take one message as it came and give it to whoever waits for it. After `fail` nothing is taken any more."""
+    def received(self, line: bytes | Overlong, *, cut_off: bool = False) -> None:
+        """Take one message as it came and give it to whoever waits for it. After `fail` nothing is taken any more.
+
+        ``cut_off``: the channel ended without a newline. Half an answer then answers nobody: the end does.
+        """
         if self._lost is not None:
             return
         if isinstance(line, Overlong):
@@ -76,7 +80,7 @@ class Pipe:
             return
         batch_items = self.limits.batch_items if self.batches else 0
         for message in decode(line, batch_items=batch_items, max_items=self.limits.message_items):
-            self._dispatch(message)
+            self._dispatch(replace(message, answers=None) if cut_off and isinstance(message, Malformed) else message)
 
     def fail(self, reason: TransportError) -> None:
         """The channel is gone: everyone who waits is told now, later callers when they call."""

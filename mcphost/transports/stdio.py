@@ -119,8 +119,8 @@ class StdioTransport(Pipe):
 
     async def write(self, line: bytes) -> None:
         """Write one line; waits while the pipe is full. Raises ConnectionLost."""
-        assert self._process is not None
-        assert self._child is not None
+        if self._process is None or self._child is None:
+            raise ConnectionLost("the server was not started")
         stdin = cast("asyncio.WriteTransport | None", self._process.get_pipe_transport(0))
         if stdin is None or stdin.is_closing():
             raise await self._end()
@@ -233,7 +233,10 @@ class _Child(asyncio.SubprocessProtocol):
         self.gone.set()
 
     def _end_output(self, fd: int) -> None:
-        if (self._stdout, self._stderr)[fd - 1].pending:
+        if fd == 1 and self._stdout.pending:
+            for line in self._stdout.feed(b"\n"):
+                self._pipe.received(line, cut_off=True)
+        if fd == 2 and self._stderr.pending:
             self.pipe_data_received(fd, b"\n")
         self._open_outputs -= 1
         if not self._open_outputs:

@@ -155,7 +155,7 @@ async def test_what_the_server_says_of_itself_is_kept(draw: Draw) -> None:
 # Requests
 
 
-@pytest.mark.requirement("TOOLS-02", "PROG-02", "META-02")
+@pytest.mark.requirement("TOOLS-02", "PROG-02", "META-02", "META-03")
 @pytest.mark.parametrize("arguments", [None, {}, {"i": 1, "b": True, "l": [1.5, None], "o": {"s": "é"}}])
 async def test_a_call_sends_the_name_and_the_arguments_as_they_are(
     connect: Connect, arguments: dict[str, Any] | None
@@ -469,7 +469,7 @@ async def echo(python_server: PythonServer, revision: Revision) -> Any:
     await client.aclose()
 
 
-@pytest.mark.requirement("TRANS-01", "TRANS-STDIO-01", "MSG-12", "TIME-04", "LOG-02")
+@pytest.mark.requirement("TRANS-01", "TRANS-STDIO-01", "MSG-12", "LOG-02")
 async def test_a_whole_session_with_a_server_process(echo: tuple[Client, Notes]) -> None:
     client, notes = echo
     assert len((await client.list_tools()).items) == 11

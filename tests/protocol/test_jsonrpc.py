@@ -74,6 +74,7 @@ def test_what_held_half_a_character_can_be_written_again() -> None:
 INVALID_ANSWERS: list[tuple[str, str]] = [
     (answer('"result":{},"error":{"code":1,"message":""}'), "both"),
     (answer('"other":{}'), "neither"),
+    (answer('"method":"ping","result":{}'), "a method and an answer"),
     (answer('"error":"it broke"'), "the error is a JSON string"),
     (answer('"error":null'), "the error is a JSON null"),
     (answer('"error":{"message":"m"}'), "code is not an integer"),
