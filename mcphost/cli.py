@@ -1,0 +1,296 @@
+"""The command line: what was asked for, the host around it, and how the process ends.
+
+Knows arguments, signals and exit codes. Refuses to know what a command prints. Everything that takes time to import is
+imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from mcphost import __version__
+from mcphost.errors import ConfigError, McphostError
+
+if TYPE_CHECKING:
+    from mcphost.config import Config, Loaded
+    from mcphost.headless.output import Outcome
+    from mcphost.host.host import Host
+    from mcphost.host.start import StartInfo
+    from mcphost.wiring import Selection
+
+UNEXPECTED: Final = 70
+"""Exit code for our own mistakes."""
+
+BROKEN_PIPE: Final = 141
+"""Exit code when nobody reads the answer, as a shell reports SIGPIPE."""
+
+INTERRUPTED: Final = 130
+
+SERVER_HELP: Final = "a configured name, or 'stdio:COMMAND LINE'"
+
+Words = argparse.Namespace
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    try:
+        options = _parse(sys.argv[1:] if argv is None else argv)
+        run: Callable[[Words], int] = options.run
+        return run(options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes
+        return BROKEN_PIPE
+    except Exception as error:
+        return _explain(error)
+
+
+def _explain(error: BaseException) -> int:
+    from mcphost.headless.output import exit_for, remark, remarks_on
+
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, McphostError):
+        for sentence in remarks_on(error):
+            remark(sentence)
+        return exit_for(error)
+    if signalled := getattr(error, "signal_number", None):
+        return 128 + int(signalled)
+    # Where and what kind, but not its text and no locals: they may hold a secret.
+    remark(f"something in mcphost went wrong: {type(error).__name__} at {_place(error)}; please report this")
+    return UNEXPECTED
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of ours that the error passed."""
+    own, place = os.path.dirname(__file__), "an unknown place"
+    step = error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if file.startswith(own):
+            place = f"mcphost{file.removeprefix(own)}:{step.tb_lineno}"
+        step = step.tb_next
+    return place
+
+
+# What was asked for.
+
+
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, **more: Any) -> None:
+        super().__init__(allow_abbrev=False, **more)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"mcphost: {message}; see {self.prog} --help\n")
+
+
+def _parse(argv: Sequence[str]) -> Words:
+    parser = _parser()
+    options, rest = parser.parse_known_args(argv)
+    # argparse gives up on words that follow an option; to the commands that take several they belong.
+    unknown = [word for word in rest if word.startswith("-")]
+    several: str | None = getattr(options, "several", None)
+    if unknown or (rest and several is None):
+        parser.error(f"unrecognized: {' '.join(unknown or rest)}")
+    if several is not None:
+        setattr(options, several, [*getattr(options, several), *rest])
+    return options
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="mcphost", description="A terminal host for the Model Context Protocol.")
+    parser.add_argument("--version", action="version", version=f"mcphost {__version__}")
+    parser.add_argument("--config", metavar="FILE", help="use this configuration and no other")
+    parser.set_defaults(run=_screen, demo=False)
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands (without one: the screen)")
+
+    def command(name: str, about: str, run: Callable[[Words], int], **defaults: Any) -> _Parser:
+        made: _Parser = commands.add_parser(name, help=about, description=about)
+        made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        made.set_defaults(run=run, **defaults)
+        return made
+
+    command("demo", "the screen, on the built-in demo server", _screen, demo=True)
+    check = command("check", "connect to servers and say what became of it", _check, several="servers")
+    _add_servers(check)
+    listing = command("list", "list what servers offer", _list, several="servers")
+    listing.add_argument("kind", choices=["tools"], help="what to list")
+    _add_servers(listing)
+    _add_call(command("call", "call a tool and print its result", _call, several="pairs"))
+    config = command("config", "where the configuration is, what is wrong with it, and trusting a project's", _config)
+    config.add_argument("action", choices=["path", "check", "trust"])
+    config.add_argument("--yes", action="store_true", help="trust without a question")
+    return parser
+
+
+def _add_servers(parser: _Parser) -> None:
+    parser.add_argument(
+        "servers", nargs="*", default=[], metavar="SERVER", help=f"{SERVER_HELP}; none: all that are configured"
+    )
+    _add_json(parser, "one JSON object a line for each server")
+
+
+def _add_json(parser: _Parser, about: str) -> None:
+    parser.add_argument("--json", action="store_true", help=about)
+
+
+def _add_call(parser: _Parser) -> None:
+    parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
+    parser.add_argument("tool", metavar="TOOL")
+    parser.add_argument(
+        "pairs", nargs="*", default=[], metavar="KEY=VALUE", help="an argument; KEY:=JSON for any JSON value"
+    )
+    parser.add_argument("--args", metavar="JSON", help="all arguments as an object; single ones replace its members")
+    parser.add_argument("--yes", action="store_true", help="allow the call; what policy denies stays denied")
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds without an answer or progress")
+    _add_json(parser, "the protocol's own result object")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError("is no number of seconds above 0 and up to a day")
+    return seconds
+
+
+# The commands.
+
+
+def _check(options: Words) -> int:
+    from mcphost.headless.servers import check
+
+    chosen = _chosen(options)
+    return _without_calls(chosen, lambda host: check(host, chosen.names, chosen.broken, as_json=options.json))
+
+
+def _list(options: Words) -> int:
+    from mcphost.headless.servers import list_tools
+
+    chosen = _chosen(options)
+    return _without_calls(chosen, lambda host: list_tools(host, chosen.names, chosen.broken, as_json=options.json))
+
+
+def _call(options: Words) -> int:
+    from mcphost.config import state_folder
+    from mcphost.headless.arguments import read_given
+    from mcphost.headless.calling import Wish, call
+    from mcphost.headless.consent import approver_for
+    from mcphost.headless.output import remark
+    from mcphost.headless.running import in_host
+    from mcphost.wiring import fittings, is_ad_hoc, select, values_for
+
+    given = read_given(options.pairs, options.args)
+    chosen = select(_loaded(options, [options.server]), [options.server])
+    for error in chosen.broken.values():
+        raise error
+    (name,) = chosen.names
+    approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
+    values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
+    parts = fittings(approver, values, state=state, report=remark, refused=chosen.broken)
+    wish = Wish(name, options.tool, given, options.timeout, options.json)
+    return in_host(chosen.config, parts, lambda host: call(host, wish, chosen.broken))
+
+
+def _config(options: Words) -> int:
+    from mcphost.headless import settings
+    from mcphost.headless.running import finish
+
+    found = settings.find(options.config, os.environ)
+    if options.action == "path":
+        return finish(settings.where(found, os.environ, explicit=options.config is not None))
+    if options.action == "check":
+        return finish(settings.verify(found))
+    return finish(settings.trust(found, os.environ, yes=options.yes))
+
+
+def _loaded(options: Words, servers: Sequence[str]) -> Loaded:
+    """The configuration for these SERVERs: those that say what to run need nothing of a project's file."""
+    from mcphost.headless.settings import find, read_settings, users_settings
+    from mcphost.wiring import is_ad_hoc
+
+    found = find(options.config, os.environ)
+    if servers and all(map(is_ad_hoc, servers)):
+        return users_settings(found).loaded
+    settings = read_settings(found, os.environ)
+    if settings.untrusted is not None:
+        raise ConfigError(settings.untrusted)
+    return settings.loaded
+
+
+def _chosen(options: Words) -> Selection:
+    from mcphost.wiring import select
+
+    chosen = select(_loaded(options, options.servers), options.servers)
+    if not chosen.names and not chosen.broken:
+        raise ConfigError("no server is configured; name one as 'stdio:COMMAND LINE', or see: mcphost config path")
+    return chosen
+
+
+def _without_calls(chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]) -> int:
+    """Nothing will be asked, recorded or remembered, so that it works where nothing may be written."""
+    from mcphost.headless.running import in_host
+    from mcphost.host.consent import DeclineAll
+    from mcphost.wiring import fittings, values_for
+
+    values = values_for(chosen.config, os.environ)
+    return in_host(chosen.config, fittings(DeclineAll("nothing is called here"), values, refused=chosen.broken), work)
+
+
+# The screen.
+
+HOW_TO: Final = """\
+Add a server to {file}:
+
+    [servers.git]
+    command = "uvx"
+    args = ["mcp-server-git"]
+
+or to mcphost.toml in a project's folder, and start mcphost again. For a look at one server without a file:
+mcphost check 'stdio:uvx mcp-server-git'"""
+
+
+def _screen(options: Words) -> int:
+    from mcphost.headless.output import is_terminal
+    from mcphost.headless.running import run
+
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        raise ConfigError("the screen needs a terminal; for commands without one see: mcphost --help")
+    run(_show(*_start(options)))
+    return 0
+
+
+def _start(options: Words) -> tuple[Config, StartInfo]:
+    """What the screen begins with: never a project's file that nobody trusted, and the demo where there is nothing."""
+    from mcphost.config import state_folder
+    from mcphost.headless.settings import default_path, find, settings_for_screen
+    from mcphost.host.start import StartInfo
+    from mcphost.wiring import demo_config
+
+    state, how_to = state_folder(os.environ), HOW_TO.format(file=default_path(os.environ))
+    if options.demo:
+        return demo_config(), StartInfo(None, True, (), state, how_to)
+    settings = settings_for_screen(find(options.config, os.environ), os.environ)
+    config = settings.loaded.config if settings.path else demo_config()
+    return config, StartInfo(settings.path, settings.path is None, settings.problems, state, how_to)
+
+
+async def _show(config: Config, start: StartInfo) -> None:
+    from mcphost.host.host import Host
+    from mcphost.tui.app import McphostApp
+    from mcphost.tui.bridge import ScreenApprover
+    from mcphost.wiring import fittings, values_for
+
+    approver, damages = ScreenApprover(), list[str]()
+    parts = fittings(approver, values_for(config, os.environ), state=start.state_folder, report=damages.append)
+    async with Host(config, parts) as host:
+        start = replace(start, problems=(*start.problems, *damages))
+        await McphostApp(host, approver, start).run_async()

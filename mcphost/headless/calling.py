@@ -1,0 +1,122 @@
+"""``mcphost call``: one tool, run once, its result on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from mcphost.errors import ServerNotReady, UnknownName
+from mcphost.headless.arguments import Given, typed
+from mcphost.headless.output import Exit, Outcome, StatusLine, foreign, json_text
+from mcphost.headless.servers import Broken, failure
+from mcphost.host.calls import Call
+from mcphost.host.events import CallChanged, Event
+from mcphost.host.host import Host
+from mcphost.protocol.display import duration_text, show_line, size_text
+from mcphost.protocol.types import (
+    CallToolResult,
+    Content,
+    EmbeddedResource,
+    Media,
+    Progress,
+    ResourceContents,
+    ResourceLink,
+    Text,
+    Tool,
+    Unreadable,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be called. ``timeout`` in seconds without answer or progress; None: as configured."""
+
+    server: str
+    tool: str
+    given: Given
+    timeout: float | None = None
+    as_json: bool = False
+
+
+async def call(host: Host, wish: Wish, broken: Broken) -> Outcome:
+    """Call the tool. Raises UnknownName, InvalidArguments, Declined, and whatever ends a connection or a request."""
+    await host.ready([wish.server])
+    if not host.server(wish.server).ready:
+        raise failure(host, wish.server, broken)
+    tool = _tool(host, wish)
+    arguments = typed(wish.given, tool.input_schema)
+    status = StatusLine()
+    running = host.call_tool(wish.server, tool.name, arguments, timeout=wish.timeout)
+    stop = host.bus.observe(lambda event: _show_progress(event, running, status))
+    try:
+        result = await running.result()
+    except ServerNotReady as error:
+        raise failure(host, wish.server, broken) from error
+    finally:
+        stop()
+        status.clear()
+    text = json_text(result.raw) if wish.as_json else result_text(result)
+    return Outcome(text, Exit.TOOL_FAILED if result.is_error else Exit.DONE, tuple(_doubts(running)))
+
+
+def result_text(result: CallToolResult) -> str:
+    """A result for people: its texts as they are, other blocks named; structured content where that is all."""
+    if not result.content and result.has_structured:
+        return json_text(result.structured)
+    return "".join(map(_ended, map(_block_text, result.content)))
+
+
+def _tool(host: Host, wish: Wish) -> Tool:
+    names = [each.tool.name for each in host.catalog.tools(wish.server)]
+    if wish.tool not in names and (near := get_close_matches(wish.tool, names, 3)):
+        raise UnknownName(f"{wish.server} has no tool {wish.tool!r}; did you mean {' or '.join(near)}?")
+    return host.catalog.tool(wish.server, wish.tool)
+
+
+def _block_text(block: Content) -> str:
+    match block:
+        case Text():
+            return foreign(block.text)
+        case Media():
+            return f"[{block.type} {_named(block.mime_type)} {size_text(len(block.content()))}]"
+        case EmbeddedResource():
+            return f"[resource {_contents(block.resource)}]"
+        case ResourceLink():
+            return f"[resource link {_named(block.uri, block.mime_type, block.title or block.name)}]"
+        case Unreadable():
+            return f"[{_named(block.type)}: {_named(block.reason)}]"
+
+
+def _contents(resource: ResourceContents) -> str:
+    size = len((resource.text or "").encode("utf-8", "replace")) or len(resource.blob or "") * 3 // 4
+    return f"{_named(resource.uri, resource.mime_type)} {size_text(size)}"
+
+
+def _named(*parts: str | None) -> str:
+    return " ".join(show_line(part) for part in parts if part)
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def _doubts(running: Call) -> Sequence[str]:
+    """What is to be said about the result's structured content."""
+    verdict = running.validity
+    if verdict is None:
+        return ()
+    notes = (f"structured content: {verdict.note}",) if verdict.note else ()
+    mismatches = (f"{problem.path or 'structured content'}: {problem.message}" for problem in verdict.problems)
+    return (*notes, *(f"does not fit the output schema: {text}" for text in mismatches))
+
+
+def _show_progress(event: Event, running: Call, status: StatusLine) -> None:
+    if isinstance(event, CallChanged) and event.call == running.number and running.progress is not None:
+        status.show(f"{running.request.tool}  {_progress_text(running.progress)}  {duration_text(running.elapsed)}")
+
+
+def _progress_text(progress: Progress) -> str:
+    done = f"{progress.progress:g}" + ("" if progress.total is None else f"/{progress.total:g}")
+    share = "" if progress.fraction is None else f" {progress.fraction:.0%}"
+    return f"{done}{share} {progress.message or ''}".rstrip()

@@ -1,0 +1,116 @@
+"""Who answers a question where there is no screen: a flag, a person at the terminal, or nobody.
+
+Knows how a question looks on a terminal. Refuses to know policy: what comes here was not settled by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from mcphost.headless.output import is_terminal
+from mcphost.host.consent import Answer, Approver, DeclineAll, ToolCallQuestion
+from mcphost.protocol.display import show_line, size_text
+
+NO_CUT: Final = 1 << 30
+"""Characters of an argument that are shown: all of them. What is not seen cannot be allowed."""
+
+
+class AllowAll:
+    """``--yes``: the person said so when typing the command. What policy denies never gets here."""
+
+    async def ask(self, question: ToolCallQuestion) -> Answer:
+        """Yes, this once."""
+        return Answer(allow=True, by="--yes", reason="--yes")
+
+
+class TerminalApprover:
+    """Asks on the terminal, and waits for a whole line so that a key typed ahead is no answer."""
+
+    async def ask(self, question: ToolCallQuestion) -> Answer:
+        """Show everything that would be sent and take y or N."""
+        print(*_lines(question), sep="\n", file=sys.stderr)
+        prompt = f"Run {show_line(question.tool.name)} on {question.server}? [y/N] "
+        return Answer(allow=await _confirmed(prompt))
+
+
+def approver_for(server: str, tool: str, *, yes: bool, configured: bool) -> Approver:
+    """Who answers in this run. ``configured``: has the server an entry where the rule could be written?"""
+    if yes:
+        return AllowAll()
+    if is_terminal(sys.stdin) and is_terminal(sys.stderr):
+        return TerminalApprover()
+    key = json.dumps(tool)
+    rule = f'[servers.{server}.tools.{key}] approval = "allow"' if configured else f'policy.allow = ["{server}:{tool}"]'
+    return DeclineAll(f"there is no terminal to ask on; add --yes, or set {rule} in your configuration")
+
+
+def _lines(question: ToolCallQuestion) -> Iterator[str]:
+    yield f"  server     {question.server}"
+    yield f"  runs       {show_line(question.sent_to, NO_CUT)}"
+    yield f"  tool       {show_line(question.tool.name)}"
+    yield f"  claims     {', '.join(question.tool.claims) or 'nothing'}"
+    yield f"  asked as   {question.rule}"
+    if question.note:
+        yield f"  note       {show_line(question.note)}"
+    if question.standing.differences:
+        yield "  CHANGED since you allowed it:"
+    for change in question.standing.differences:
+        yield f"    {show_line(change.field)}: {_shown(change.before)} -> {_shown(change.after)}"
+    text = json.dumps(question.arguments, indent=2, ensure_ascii=False)
+    yield f"  arguments  {size_text(len(text.encode('utf-8', 'replace')))}"
+    for line in text.split("\n"):
+        inner = line.lstrip(" ")
+        yield f"    {' ' * (len(line) - len(inner))}{_whole(inner)}"
+
+
+def _whole(line: str, step: int = 50_000) -> str:
+    """One line of any length, with runs of blanks counted: what follows 5000 of them is seen as well."""
+    return "".join(show_line(line[at : at + step], NO_CUT) for at in range(0, len(line), step))
+
+
+def _shown(text: str | None) -> str:
+    return "nothing" if text is None else show_line(text)
+
+
+async def _confirmed(prompt: str) -> bool:
+    _forget_typed_ahead()
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    line = await _next_line(sys.stdin.fileno())
+    if not line.endswith(b"\n"):
+        print(file=sys.stderr)
+    return line.strip().lower() in (b"y", b"yes")
+
+
+def _forget_typed_ahead() -> None:
+    with suppress(ImportError, OSError):
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+async def _next_line(descriptor: int) -> bytes:
+    """A line from a terminal, without a thread that would outlive a cancelled question; empty at its end."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[bytes] = loop.create_future()
+
+    def read() -> None:
+        try:
+            line = os.read(descriptor, 4096)
+        except OSError:  # the terminal is gone
+            line = b""
+        if not ready.done():
+            ready.set_result(line)
+
+    loop.add_reader(descriptor, read)
+    try:
+        return await ready
+    finally:
+        loop.remove_reader(descriptor)

@@ -1,0 +1,182 @@
+"""Where a command's words go: the answer to stdout, remarks to stderr, a status line where somebody watches.
+
+Knows streams, columns and exit codes. Refuses to know hosts and what an answer means. Foreign text is made safe where a
+terminal may show it; into a pipe or a file an answer goes as it came.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+import unicodedata
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import IO, Any, Final
+
+from mcphost.errors import (
+    ConfigError,
+    Declined,
+    InvalidArguments,
+    McphostError,
+    RequestTimeout,
+    ServerError,
+    UnknownName,
+)
+from mcphost.protocol.display import show, show_line
+
+STATUS_PAUSE: Final = 0.1
+"""Seconds between two states of the status line: faster is flicker, and a terminal is slow."""
+
+MESSAGE_CHARACTERS: Final = 2000
+"""Characters of a remark: it may quote what a server said."""
+
+
+class Exit(IntEnum):
+    """How a command ended, for scripts."""
+
+    DONE = 0
+    TOOL_FAILED = 1
+    """The tool says so, or its server answered with an error."""
+    USAGE = 2
+    """The command line, its arguments or the configuration."""
+    NOT_CONNECTED = 3
+    """No connection, or it was lost, or the server does not keep to the protocol."""
+    DECLINED = 4
+    TIMED_OUT = 5
+
+
+_EXITS: Final = (
+    (Declined, Exit.DECLINED),
+    (RequestTimeout, Exit.TIMED_OUT),
+    (ServerError, Exit.TOOL_FAILED),
+    ((ConfigError, UnknownName, InvalidArguments), Exit.USAGE),
+)
+
+
+def exit_for(error: McphostError) -> Exit:
+    """The exit code that tells a script what went wrong."""
+    return next((code for kinds, code in _EXITS if isinstance(error, kinds)), Exit.NOT_CONNECTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command has to say: ``text`` for stdout, ``remarks`` for stderr."""
+
+    text: str = ""
+    code: int = Exit.DONE
+    remarks: tuple[str, ...] = ()
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Does a person see this stream (or type into it)?"""
+    with suppress(ValueError):  # a closed one
+        return stream is not None and stream.isatty()
+    return False
+
+
+def answer(text: str) -> None:
+    """Write to stdout, completely. Raises BrokenPipeError when nobody reads it any more."""
+    if sys.stdout is None or not text:
+        return
+    encoding = sys.stdout.encoding if is_terminal(sys.stdout) else "utf-8"
+    sys.stdout.buffer.write(text.encode(encoding, "replace"))
+    sys.stdout.buffer.flush()
+
+
+def remark(text: str) -> None:
+    """Write one line to stderr."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(f"mcphost: {show_line(text, MESSAGE_CHARACTERS)}", file=sys.stderr, flush=True)
+
+
+def remarks_on(error: McphostError) -> tuple[str, ...]:
+    """The sentences of an error: one, or one for each mistake in a configuration."""
+    several: Sequence[McphostError] = getattr(error, "problems", ()) if isinstance(error, ConfigError) else ()
+    return tuple(map(str, several)) or (str(error),)
+
+
+def foreign(text: str) -> str:
+    """Text from outside for stdout: marked where a terminal would obey it, else as it is."""
+    return show(text, joiners=True) if is_terminal(sys.stdout) else text
+
+
+def json_text(value: Any) -> str:
+    """``value`` on one line for programs; on a terminal indented, with what is unsafe to show written as escapes."""
+    if not is_terminal(sys.stdout):
+        text = json.dumps(value, ensure_ascii=False)
+        return f"{text if _encodable(text) else json.dumps(value)}\n"
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return f"{text if show(text) == text else json.dumps(value, indent=2)}\n"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Lines of aligned columns, the first row being the heading; on a terminal no wider than that."""
+    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    safe = [[show_line(cell) for cell in row] for row in rows]
+    widths = [max(_cells(cell) for cell in column) for column in zip(*safe, strict=True)]
+    lines = ("  ".join(map(_padded, row, widths)).rstrip() for row in safe)
+    return "".join(f"{line if width is None else _fitted(line, width)}\n" for line in lines)
+
+
+class StatusLine:
+    """One line on stderr that is written over; nothing at all where stderr is no terminal."""
+
+    def __init__(self) -> None:
+        self._shown = False
+        self._next = 0.0
+        self.active = is_terminal(sys.stderr)
+
+    def show(self, text: str) -> None:
+        """Replace the line, unless it was replaced just now."""
+        now = time.monotonic()
+        if not self.active or now < self._next:
+            return
+        self._next, self._shown = now + STATUS_PAUSE, True
+        width = shutil.get_terminal_size().columns
+        self._write(f"\r{_fitted(show_line(text, width), width - 1)}\x1b[K")
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._shown = False
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(text)
+            sys.stderr.flush()
+
+
+def _encodable(text: str) -> bool:
+    with suppress(UnicodeEncodeError):
+        return bool(text.encode())
+    return False
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * (width - _cells(cell))
+
+
+def _cells(text: str) -> int:
+    """Columns of a terminal that ``text`` takes."""
+    return len(text) if text.isascii() else sum(map(_cell, text))
+
+
+def _cell(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _fitted(line: str, width: int) -> str:
+    if _cells(line) <= width:
+        return line
+    room, end = width - 1, 0
+    while end < len(line) and (room := room - _cell(line[end])) >= 0:
+        end += 1
+    return f"{line[:end]}…"

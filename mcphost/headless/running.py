@@ -1,0 +1,84 @@
+"""A host for one command: opened, used and closed in order, whatever signal arrives meanwhile.
+
+Knows signals and the order of answer and end. Refuses to know commands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from mcphost.config import Config
+from mcphost.headless.output import Outcome, answer, is_terminal, remark
+from mcphost.host.host import Fittings, Host
+
+ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP")
+
+_T = TypeVar("_T")
+
+
+class Signalled(Exception):  # noqa: N818 - nothing went wrong
+    """A signal ended the run; everything was closed in order before."""
+
+    def __init__(self, number: int) -> None:
+        self.signal_number = number
+        super().__init__(signal.Signals(number).name)
+
+
+def in_host(config: Config, fittings: Fittings, work: Callable[[Host], Awaitable[Outcome]]) -> int:
+    """Do ``work`` in a host and print its outcome; the exit code. Raises what ``work`` does, and Signalled."""
+
+    async def inside() -> Outcome:
+        async with Host(config, fittings) as host:
+            outcome = await work(host)
+            if is_terminal(sys.stdout):  # a person should not wait for servers that are slow to leave
+                answer(outcome.text)
+                return replace(outcome, text="")
+        return outcome
+
+    # Into a pipe only now: who reads slowly would keep the servers running, and signals from being heard.
+    return finish(run(inside()))
+
+
+def finish(outcome: Outcome) -> int:
+    """Print what is left to be said; the exit code."""
+    answer(outcome.text)
+    for sentence in outcome.remarks:
+        remark(sentence)
+    return outcome.code
+
+
+def run(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run ``work`` until it ends or a signal cancels it; the second signal no longer waits for servers to leave."""
+    return asyncio.run(_heeding_signals(work))
+
+
+async def _heeding_signals(work: Coroutine[Any, Any, _T]) -> _T:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    received: list[int] = []
+
+    def end(number: int) -> None:
+        received.append(number)
+        task.cancel()
+
+    for name in ENDING:
+        number = getattr(signal, name, None)
+        # What is ignored from the start (nohup) stays so; where the loop knows no signals, Python's own ways hold.
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            with suppress(NotImplementedError, RuntimeError):
+                loop.add_signal_handler(number, end, number)
+    try:
+        result = await work
+    except asyncio.CancelledError:
+        if received:
+            raise Signalled(received[0]) from None
+        raise
+    if received:
+        raise Signalled(received[0])
+    return result

@@ -1,0 +1,163 @@
+"""Commands about servers as a whole: do they come up, and which tools do they have.
+
+Knows how a connection's state is told in words. Refuses to know which transports there are and how hosts are made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcphost.errors import ConfigError, McphostError, ServerNotReady
+from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, json_text, remarks_on, table
+from mcphost.host.connection import Connection
+from mcphost.host.events import Event, ServerChanged
+from mcphost.host.host import Host
+from mcphost.host.logs import Source
+from mcphost.protocol.display import duration_text
+from mcphost.protocol.types import Tool
+
+Broken = Mapping[str, ConfigError]
+"""Servers that cannot run as they are configured, and why: known beforehand, or found out when one was started."""
+
+LAST_WORDS = 200
+"""Characters of a dead server's last line on stderr."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What became of one server. ``seconds`` from the start of the check until it was known."""
+
+    name: str
+    remark: str
+    """Why it failed, or what was odd."""
+    failure: McphostError | None = None
+    revision: str = ""
+    server: Mapping[str, Any] | None = None
+    """What it says of itself."""
+    capabilities: Mapping[str, Any] | None = None
+    tools: int | None = None
+    seconds: float = 0.0
+
+    def as_object(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "server": self.name,
+            "state": "failed" if self.failure else "ready",
+            "reason": self.remark,
+            "protocolVersion": self.revision or None,
+            "serverInfo": self.server,
+            "capabilities": self.capabilities,
+            "tools": self.tools,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def as_row(self) -> tuple[str, ...]:
+        """For people."""
+        claimed = f"{self.server.get('name', '')} {self.server.get('version', '')}".strip() if self.server else ""
+        return (
+            "✖ failed" if self.failure else "● ready",
+            self.name,
+            self.revision or "-",
+            "-" if self.tools is None else str(self.tools),
+            duration_text(self.seconds),
+            claimed or "-",
+            self.remark,
+        )
+
+
+HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "SAYS IT IS", "REASON")
+
+
+async def check(host: Host, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
+    """Connect to each at the same time and say what became of it."""
+    status = StatusLine()
+    stop = host.bus.observe(lambda event: _show_waiting(event, host, names, status))
+    try:
+        checked = await asyncio.gather(*(_check(host, name, broken) for name in names))
+    finally:
+        stop()
+        status.clear()
+    results = [*checked, *(Checked(name, str(error), error) for name, error in _others(broken, names))]
+    text = (
+        "".join(json_text(each.as_object()) for each in results)
+        if as_json
+        else table([HEADING, *(each.as_row() for each in results)])
+    )
+    return Outcome(text, _worst([each.failure for each in results if each.failure]))
+
+
+async def list_tools(host: Host, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
+    """The tools of each server; what could not be asked is remarked on, and the others are listed all the same."""
+    await host.ready(list(names))
+    up = [name for name in names if host.server(name).ready]
+    if as_json:
+        text = "".join(json_text({"server": name, "tools": _definitions(host, name)}) for name in up)
+    else:
+        rows = [_tool_row(name, each.tool) for name in up for each in host.catalog.tools(name)]
+        text = table([("SERVER", "TOOL", "TITLE", "CLAIMS", "DESCRIPTION"), *rows]) if rows else ""
+    failures: list[McphostError] = [failure(host, name, broken) for name in names if name not in up]
+    failures += (error for _, error in _others(broken, names))
+    notices = [f"{name}: {notice}" for name in up if (notice := host.server(name).notice)]
+    remarks = (sentence for error in failures for sentence in remarks_on(error))
+    return Outcome(text, _worst(failures), (*notices, *remarks))
+
+
+def failure(host: Host, name: str, broken: Broken) -> McphostError:
+    """Why this server is not ready: the error that says how to exit, in words that name the server."""
+    text = f"{name}: {_reason(host, host.server(name))}"
+    return ConfigError(text) if name in broken else ServerNotReady(text)
+
+
+def _others(broken: Broken, names: Sequence[str]) -> list[tuple[str, ConfigError]]:
+    return [(name, error) for name, error in broken.items() if name not in names]
+
+
+async def _check(host: Host, name: str, broken: Broken) -> Checked:
+    began = time.monotonic()
+    await host.ready([name])
+    seconds, connection = time.monotonic() - began, host.server(name)
+    session = connection.session
+    if not connection.ready or session is None:
+        return Checked(name, _reason(host, connection), failure(host, name, broken), seconds=seconds)
+    return Checked(
+        name,
+        connection.notice or "",
+        revision=session.revision.version,
+        server=session.server.server_info.model_dump(by_alias=True, exclude_unset=True),
+        capabilities=session.server.capabilities,
+        tools=len(connection.tools),
+        seconds=seconds,
+    )
+
+
+def _reason(host: Host, connection: Connection) -> str:
+    """Why it failed, with the last thing it said on stderr: that is mostly the true reason."""
+    said = [record.text for record in host.logs.of(connection.name) if record.source is Source.STDERR]
+    last = next((text.strip() for text in reversed(said) if text.strip()), "")
+    reason = connection.reason or f"is {connection.state.value}"
+    return f"{reason}; it said: {last[:LAST_WORDS]}" if last else reason
+
+
+def _worst(failures: Sequence[McphostError]) -> Exit:
+    """A mistake in the configuration before anything else: it is for the user to mend."""
+    return min(map(exit_for, failures), default=Exit.DONE)
+
+
+def _show_waiting(event: Event, host: Host, names: Sequence[str], status: StatusLine) -> None:
+    if isinstance(event, ServerChanged):
+        waiting = [name for name in names if host.server(name).state.value == "starting"]
+        status.show(f"{len(names) - len(waiting)} of {len(names)} servers answered; waiting for {', '.join(waiting)}")
+
+
+def _definitions(host: Host, name: str) -> list[dict[str, Any]]:
+    return [each.tool.definition() for each in host.catalog.tools(name)]
+
+
+def _tool_row(server: str, tool: Tool) -> tuple[str, ...]:
+    title = tool.label if tool.label != tool.name else ""
+    first_line = (tool.description or "").strip().partition("\n")[0]
+    return server, tool.name, title or "-", ", ".join(tool.claims) or "-", first_line

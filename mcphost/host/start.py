@@ -1,0 +1,25 @@
+"""What a front is told when it starts: where the settings came from and what is wrong with them.
+
+A value handed from the command line to a screen; it decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StartInfo:
+    """How this run began."""
+
+    config_path: Path | None
+    """The configuration in use; None when there is none."""
+    is_demo: bool
+    """Does only the built-in demo server run?"""
+    problems: tuple[str, ...]
+    """Sentences about what of the configuration is not used, and what to do about it."""
+    state_folder: Path
+    """Where approvals and the audit log are kept."""
+    how_to: str
+    """How to add servers, in a few lines for somebody who has none."""

@@ -1,0 +1,262 @@
+"""The composition root: from settings to the concrete parts a host is built with.
+
+Knows which transport, store and keychain there are. Refuses to know commands, screens and what a call means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+
+from mcphost import __version__
+from mcphost.config import Config, Loaded, ResolvedServer, ServerConfig, Values, read_toml, resolve_server, write_toml
+from mcphost.errors import ConfigError, UnknownName
+from mcphost.host.consent import Approver
+from mcphost.host.host import Fittings
+from mcphost.protocol.types import first_problem
+from mcphost.transports.base import Limits, Transport
+from mcphost.transports.stdio import Command, StdioTransport
+
+NO_HTTP: Final = (
+    "HTTP servers are not spoken to yet in this version; use a server with a command, or stdio:COMMAND LINE"
+)
+
+COMMAND_PREFIX: Final = "stdio:"
+
+LOOKUP_SECONDS: Final = 60.0
+"""Seconds in which the values of a server must be found: a keychain may ask its owner first."""
+
+_T = TypeVar("_T")
+
+
+def fittings(
+    approver: Approver,
+    values: Values,
+    *,
+    state: Path | None = None,
+    report: Callable[[str], None] = lambda text: None,
+    refused: dict[str, ConfigError] | None = None,
+) -> Fittings:
+    """What a host needs besides its configuration.
+
+    ``state`` is the folder for approvals and audit log (None: nothing is kept); ``report`` takes a sentence for the
+    user when a file in it was damaged; ``refused`` is told which servers could not run as they are configured.
+    """
+    noted = {} if refused is None else refused
+
+    async def open_transport(config: Config, name: str) -> Transport:
+        noted.pop(name, None)
+        try:
+            return await _open_transport(config, values, name)
+        except ConfigError as error:
+            noted[name] = error
+            raise
+
+    return Fittings(
+        open_transport,
+        approver,
+        __version__,
+        store=None if state is None else StateFiles(state, report),
+        audit_path=None if state is None else state / "audit.jsonl",
+        mask=values.mask,
+    )
+
+
+def values_for(config: Config, env: Mapping[str, str]) -> Values:
+    """Resolves the references of ``config``; relative paths start at its file's folder."""
+    return Values(env, _from_keychain, None if config.path is None else config.path.absolute().parent)
+
+
+class StateFiles:
+    """The host's `mcphost.host.host.Store` over one folder of TOML files."""
+
+    def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
+        self._folder, self._report = folder, report
+        self._known: dict[str, Mapping[str, Any]] = {}
+
+    def read(self, name: str) -> Mapping[str, Any]:
+        """The content of a state file; empty where there is none. Raises ConfigError."""
+        content = self._known[name] = read_toml(self._path(name), self._report)
+        return content
+
+    def write(self, name: str, data: Mapping[str, Any]) -> None:
+        """Replace a state file, unless it would not change. Raises ConfigError."""
+        if (self._known.get(name) or _emptied(data)) != data:
+            write_toml(self._path(name), data)
+            self._known[name] = data
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.toml"
+
+
+def _emptied(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file that is not there says: the same lists, with nothing in them."""
+    return {key: [] for key in data}
+
+
+# Servers that no file names.
+
+
+def demo_config() -> Config:
+    """A configuration with the built-in demo server alone."""
+    # -P keeps the working directory, which may be anybody's project, off the import path.
+    demo = ServerConfig(command=sys.executable, args=("-P", "-m", "mcphost.demo"))
+    return Config(servers={"demo": demo})
+
+
+def is_ad_hoc(argument: str) -> bool:
+    """Does this SERVER say what to run, instead of naming an entry of the configuration?"""
+    return argument.startswith((COMMAND_PREFIX, "http://", "https://"))
+
+
+def server_from_argument(argument: str) -> ServerConfig:
+    """The server of ``stdio:COMMAND LINE``, split as a shell would. Raises ConfigError."""
+    if not argument.startswith(COMMAND_PREFIX):
+        raise ConfigError(NO_HTTP)
+    try:
+        words = shlex.split(argument.removeprefix(COMMAND_PREFIX))
+    except ValueError as error:
+        raise ConfigError(f"the command line after stdio: cannot be split: {error}") from None
+    if not words:
+        raise ConfigError("stdio: needs a command line, such as 'stdio:python server.py'")
+    try:
+        return ServerConfig.model_validate({"command": words[0], "args": words[1:]})
+    except ValidationError as error:
+        raise ConfigError(f"the command line after stdio: {first_problem(error)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The servers a command line means. ``broken`` are others that it means and that cannot run as they stand."""
+
+    config: Config
+    """The settings with these servers only."""
+    names: tuple[str, ...]
+    broken: dict[str, ConfigError] = field(default_factory=dict)
+
+
+def select(loaded: Loaded, arguments: Sequence[str]) -> Selection:
+    """The servers that ``arguments`` name; without any, every enabled entry. Raises ConfigError or UnknownName."""
+    if not arguments:
+        enabled = {name: server for name, server in loaded.config.servers.items() if server.enabled}
+        return _selection(loaded, enabled, dict(loaded.disabled))
+    servers: dict[str, ServerConfig] = {}
+    broken: dict[str, ConfigError] = {}
+    for argument in dict.fromkeys(arguments):
+        if is_ad_hoc(argument):
+            servers[_free_name(loaded, servers)] = server_from_argument(argument)
+        elif argument in loaded.disabled:
+            broken[argument] = loaded.disabled[argument]
+        else:
+            servers[argument] = _entry(loaded, argument)
+    return _selection(loaded, servers, broken)
+
+
+def _selection(loaded: Loaded, servers: dict[str, ServerConfig], broken: dict[str, ConfigError]) -> Selection:
+    return Selection(loaded.config.model_copy(update={"servers": servers}), tuple(servers), broken)
+
+
+def _free_name(loaded: Loaded, taken: Mapping[str, ServerConfig]) -> str:
+    """A name for a server without one; never that of an entry, whose rules and approvals are not meant for it."""
+    used = {*loaded.config.servers, *loaded.disabled, *taken}
+    return next(name for name in _names("stdio") if name not in used)
+
+
+def _names(first: str) -> Iterator[str]:
+    yield first
+    number = 2
+    while True:
+        yield f"{first}-{number}"
+        number += 1
+
+
+def _entry(loaded: Loaded, name: str) -> ServerConfig:
+    server = loaded.config.servers.get(name)
+    if server is None:
+        raise UnknownName(_no_such_server(name, [*loaded.config.servers, *loaded.disabled]))
+    if not server.enabled:
+        raise ConfigError(f"servers.{name}: is switched off; set enabled = true", path=loaded.config.path)
+    return server
+
+
+def _no_such_server(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, 3)
+    if near:
+        return f"no server is called {name!r}; did you mean {' or '.join(near)}?"
+    there = f"configured: {', '.join(known[:12])}" if known else "none is configured"
+    return f"no server is called {name!r}; {there}; a program is named as 'stdio:COMMAND LINE'"
+
+
+# From an entry to a transport.
+
+
+async def _open_transport(config: Config, values: Values, name: str) -> Transport:
+    try:
+        async with asyncio.timeout(LOOKUP_SECONDS):
+            server = await _in_daemon_thread(lambda: resolve_server(config, values, name))
+    except TimeoutError:
+        raise ConfigError(f"servers.{name}: its values were not found within {LOOKUP_SECONDS:g} s") from None
+    return _transport(config, server)
+
+
+def _transport(config: Config, server: ResolvedServer) -> Transport:
+    if server.command is None:
+        raise ConfigError(f"servers.{server.name}.url: {NO_HTTP}", path=config.path)
+    given = config.limits_for(server.name)
+    limits = Limits(
+        message_bytes=given.message_bytes,
+        message_items=given.message_items,
+        batch_items=given.batch_items,
+        stderr_bytes=given.stderr_bytes,
+        exit_grace=given.exit_grace_sec,
+    )
+    return StdioTransport(Command(server.command, server.args, server.env, server.cwd), limits, os.environ)
+
+
+def _from_keychain(name: str) -> str | None:
+    import keyring  # late: few configurations need it, and it looks for backends
+    from keyring.errors import KeyringError
+
+    try:
+        return keyring.get_password("mcphost", name)
+    except KeyringError as error:
+        reason = str(error).strip() or type(error).__name__
+        raise ConfigError(f"the keychain could not be asked for {name}: {reason}") from None
+
+
+async def _in_daemon_thread(work: Callable[[], _T]) -> _T:
+    """Run ``work`` in a thread that nobody waits for at the end: a keychain may never answer."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[_T] = loop.create_future()
+
+    def settle(result: _T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except Exception as raised:
+            error = raised
+        try:
+            loop.call_soon_threadsafe(settle, result, error)
+        except RuntimeError:  # the loop has ended, and with it everybody who wanted to know
+            return
+
+    threading.Thread(target=run, name="look up values", daemon=True).start()
+    return await done
