@@ -13,9 +13,10 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered, OnlyDeclared
+from mcphost.client.listener import Listener
 from mcphost.client.listing import Listing, ListLimits, read_list
 from mcphost.errors import McphostError, RequestTimeout, ServerError, ServerNotReady
 from mcphost.protocol.era import LegacyEra
@@ -38,28 +39,6 @@ class Patience:
 
     idle: float = 60.0
     hard: float = 600.0
-
-
-class Listener(Protocol):
-    """Takes what a server says unasked. Called synchronously, in order; may neither wait nor raise."""
-
-    def logged(self, params: Mapping[str, Any]) -> None:
-        """notifications/message, as it came."""
-
-    def list_changed(self, kind: str) -> None:
-        """``tools``, ``prompts`` or ``resources``: what was listed is out of date."""
-
-    def malformed(self, problem: Malformed) -> None:
-        """The server sent what is no message."""
-
-    def stderr(self, line: str) -> None:
-        """A line of the process's standard error."""
-
-    def noted(self, text: str) -> None:
-        """Something the client decided, for the log."""
-
-    def lost(self, reason: Exception) -> None:
-        """The connection ended by itself."""
 
 
 @dataclass(frozen=True, slots=True)

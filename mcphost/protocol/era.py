@@ -25,9 +25,7 @@ class LegacyEra:
     revision: Revision
     capabilities: Mapping[str, Any]
 
-    def stamp(
-        self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool
-    ) -> Request:
+    def stamp(self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool) -> Request:
         """The request as this era writes it; where ``progress`` is wanted its token is the request's own id.
 
         Raises CapabilityMissing where the server did not offer what the method needs.

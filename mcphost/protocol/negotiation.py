@@ -62,9 +62,7 @@ def _accepted(result: Mapping[str, Any], offered: Revision, minimum: Revision) -
         known = ", ".join(each.version for each in LEGACY)
         raise VersionRefused(offered.version, version[:40], f"which mcphost does not know (it knows {known})")
     if revision.version < minimum.version:
-        raise VersionRefused(
-            offered.version, version, f"below this server's minimum_version {minimum.version}"
-        )
+        raise VersionRefused(offered.version, version, f"below this server's minimum_version {minimum.version}")
     if not isinstance(result.get("capabilities", {}), dict):
         raise InvalidResult("the capabilities in the initialize result are not an object")
     return revision

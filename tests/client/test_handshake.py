@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mcphost.errors import (
+    CapabilityMissing,
+    ConnectionLost,
+    InvalidResult,
+    RequestTimeout,
+    ServerError,
+    ServerNotReady,
+    VersionRefused,
+)
+from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Notification, Request
+from mcphost.protocol.revisions import NEWEST_LEGACY, Revision
+from tests.client.conftest import Connect, Draw, hello
+from tests.client.scripted import NEVER, Answer
+from tests.conftest import Until
+
+
+@pytest.mark.requirement("LIFE-01", "LIFE-02", "LIFE-03", "LIFE-04", "LIFE-08", "LIFE-22", "CAP-01", "BATCH-02")
+@pytest.mark.parametrize("capabilities", [{}, {"roots": {"listChanged": True}}, {"sampling": {}, "elicitation": {}}])
+async def test_a_session_opens_with_initialize_and_one_notice(
+    connect: Connect, revision: Revision, capabilities: dict[str, Any]
+) -> None:
+    line = await connect(capabilities=capabilities)
+    initialize, initialized = line.server.sent
+    assert isinstance(initialize, Request)
+    assert initialize.method == "initialize"
+    assert initialize.params == {
+        "protocolVersion": "2025-11-25",
+        "capabilities": capabilities,
+        "clientInfo": {"name": "mcphost", "title": "mcphost", "version": "1.0"},
+    }
+    assert initialized == Notification("notifications/initialized")
+    assert line.client.session is not None
+    assert line.client.session.revision is revision
+
+
+@pytest.mark.requirement("LIFE-05", "LIFE-12", "LIFE-13", "BATCH-01", "BATCH-04")
+async def test_the_agreed_revision_governs_the_session(connect: Connect, revision: Revision) -> None:
+    line = await connect({"tools/list": {"tools": []}})
+    assert line.server.batches is (revision.version == "2025-03-26")
+    await line.client.list_tools()
+    with pytest.raises(CapabilityMissing):  # 2024-11-05 has no word for completions, and nothing is sent for prompts
+        await line.client.request("prompts/list")
+    assert line.server.methods() == ["initialize", "notifications/initialized", "tools/list"]
+
+
+BAD_HANDSHAKES: list[tuple[dict[str, Answer], type[Exception]]] = [
+    ({"initialize": ErrorObject(-32603, "\x1b[2Jno")}, ServerError),
+    ({"initialize": {"protocolVersion": "1999-01-01"}}, VersionRefused),
+    ({"initialize": {"protocolVersion": 3}}, InvalidResult),
+    ({"initialize": {}}, InvalidResult),
+    ({"initialize": {"protocolVersion": NEWEST_LEGACY.version, "capabilities": ["tools"]}}, InvalidResult),
+    ({"initialize": {"protocolVersion": NEWEST_LEGACY.version, "serverInfo": "me"}}, InvalidResult),
+    ({"initialize": ConnectionLost("gone")}, ConnectionLost),
+    ({"initialize": NEVER}, RequestTimeout),
+]
+BAD_NOTICES: list[tuple[dict[str, Answer], type[Exception]]] = [
+    ({"initialize": hello(NEWEST_LEGACY), "notifications/initialized": ConnectionLost("gone")}, ConnectionLost),
+    ({"initialize": hello(NEWEST_LEGACY), "notifications/initialized": NEVER}, RequestTimeout),
+]
+
+
+@pytest.mark.requirement("LIFE-06", "LIFE-08", "LIFE-11", "LIFE-15", "LIFE-24", "CANC-02", "TIME-01")
+@pytest.mark.parametrize(("script", "error"), BAD_HANDSHAKES + BAD_NOTICES)
+async def test_a_handshake_that_fails_leaves_no_session(
+    draw: Draw, script: dict[str, Answer], error: type[Exception]
+) -> None:
+    """J12"""
+    line = draw(script)
+    with pytest.raises(error):
+        await line.client.connect(0.05)
+    assert line.client.session is None
+    with pytest.raises(ServerNotReady):
+        await line.client.list_tools()
+    await line.client.aclose()
+    told = ["notifications/initialized"] if "notifications/initialized" in script else []
+    assert line.server.methods() == ["initialize", *told]
+    assert line.server.closed
+
+
+@pytest.mark.requirement("CANC-02")
+async def test_giving_up_a_handshake_sends_no_cancel(draw: Draw, until: Until) -> None:
+    line = draw({"initialize": NEVER})
+    task = asyncio.create_task(line.client.connect(5))
+    await until(lambda: line.server.waiting)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert line.server.methods() == ["initialize"]
+
+
+@pytest.mark.requirement("LIFE-09", "LIFE-10", "PING-01", "LOG-02")
+async def test_before_the_session_is_open_only_ping_and_log_pass(draw: Draw, until: Until) -> None:
+    """J13"""
+    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    line = draw({"initialize": answer}, capabilities={"roots": {}})
+    connecting = asyncio.create_task(line.client.connect(5))
+    await until(lambda: line.server.waiting)
+    line.server.asks("a", "ping")
+    line.server.asks("b", "roots/list")
+    line.server.says("notifications/message", {"level": "info", "data": "early"})
+    line.server.says("notifications/tools/list_changed")
+    with pytest.raises(ServerNotReady):
+        await line.client.list_tools()
+    await until(lambda: len(line.server.replies()) == 2)
+    ping, roots = sorted(line.server.replies(), key=lambda reply: str(reply["id"]))
+    assert ping == {"jsonrpc": "2.0", "id": "a", "result": {}}
+    assert (roots["id"], roots["error"]["code"]) == ("b", ErrorCode.INVALID_REQUEST)
+    assert line.notes.all("logged") == [{"level": "info", "data": "early"}]
+    assert line.notes.all("changed") == []
+    answer.set_result(hello(NEWEST_LEGACY))
+    await connecting
+    assert line.server.methods().count("notifications/initialized") == 1
+
+
+@pytest.mark.requirement("LIFE-11")
+async def test_the_best_listed_version_is_offered_once_more(draw: Draw) -> None:
+    refusal = ErrorObject(-32602, "Unsupported", {"supported": ["2024-11-05"]})
+    line = draw({"initialize": [refusal, {"protocolVersion": "2024-11-05"}]})
+    session = await line.client.connect(5)
+    assert session.revision.version == "2024-11-05"
+    offered = [request.params for request in line.server.requests("initialize")]
+    assert [params["protocolVersion"] for params in offered if params] == ["2025-11-25", "2024-11-05"]
+
+
+@pytest.mark.requirement("LIFE-18", "CAP-06", "MSG-17", "META-01", "META-05")
+async def test_what_the_server_says_of_itself_is_kept(draw: Draw) -> None:
+    capabilities = {"zzz": {"a": 1}, "experimental": {"foo": {}}}
+    server = {"name": "n", "version": "2", "title": "T", "description": "D", "websiteUrl": "https://x.invalid"}
+    more = {"instructions": "Be kind.", "_meta": {"io.modelcontextprotocol/x": [None]}, "x-future": {}}
+    result = hello(NEWEST_LEGACY, serverInfo=server, **more) | {"capabilities": capabilities}
+    session = await draw({"initialize": result}).client.connect(5)
+    about = session.server.server_info
+    assert (about.title, about.description, about.website_url) == ("T", "D", "https://x.invalid")
+    assert session.server.capabilities == capabilities
+    assert session.server.instructions == "Be kind."

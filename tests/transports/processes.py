@@ -1,0 +1,72 @@
+"""What the tests of server processes share: a started server, what it said, and who runs in its group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcphost.protocol.jsonrpc import Malformed, Notification, Request, Response
+from mcphost.transports.base import Limits
+from mcphost.transports.stdio import StdioTransport
+
+FAST = Limits(exit_grace=1.0)
+AT_ONCE = 0.45
+"""Seconds in which the end of a server must be told: less than any limit that could tell it instead."""
+
+
+class Inbox:
+    """Keeps what arrives unasked."""
+
+    def __init__(self) -> None:
+        self.messages: list[Request | Notification] = []
+        self.problems: list[Malformed] = []
+        self.strays: list[Response] = []
+        self.lines: list[str] = []
+        self.ends: list[Exception] = []
+        self.message = self.messages.append
+        self.malformed = self.problems.append
+        self.unmatched = self.strays.append
+        self.stderr = self.lines.append
+        self.closed = self.ends.append
+
+
+@dataclass
+class Line:
+    """A started server, and what it said."""
+
+    transport: StdioTransport
+    inbox: Inbox = field(default_factory=Inbox)
+    asked: int = 0
+
+    @property
+    def pid(self) -> int:
+        pid = self.transport.report().pid
+        assert pid
+        return pid
+
+    async def ask(self, method: str, params: dict[str, Any] | None = None) -> Response:
+        self.asked += 1
+        return await self.transport.request(Request(self.asked, method, params), {})
+
+    async def call(self, tool: str = "act", **arguments: Any) -> dict[str, Any]:
+        response = await self.ask("tools/call", {"name": tool, "arguments": arguments})
+        assert response.result is not None
+        return dict(response.result)
+
+    async def says_right(self, tool: str = "act") -> bool:
+        content: list[dict[str, str]] = (await self.call(tool))["content"]
+        return content[0]["text"].startswith("right")
+
+
+def members(group: int) -> list[int]:
+    """The processes of a group that still run; one that waits to be reaped does not."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, pgrp, *_ = stat.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(pgrp) == group and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
