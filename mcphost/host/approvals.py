@@ -82,7 +82,7 @@ class Standing:
 
 def fingerprint(identity: str, definition: Mapping[str, Any]) -> str:
     """Equal exactly when command and definition are; the order of members does not count."""
-    return hashlib.sha256(_canonical([identity, definition]).encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256(_canonical([identity, definition]).encode()).hexdigest()
 
 
 class Approvals:
@@ -102,15 +102,17 @@ class Approvals:
         changes = (*_changed_command(known.identity, identity), *differences(known.definition, definition))
         return Standing(Kind.CHANGED, known.since, changes, known.lifetime)
 
-    def allow(self, server: str, identity: str, tool: Tool, lifetime: Lifetime, now: datetime) -> None:
-        """Remember that the user allowed this tool as it is; a longer-lived earlier yes to the same is kept."""
-        definition = tool.definition()
+    def allow(self, server: str, identity: str, tool: Tool, lifetime: Lifetime, now: datetime) -> bool:
+        """Remember that the user allowed this tool as it is; a longer-lived earlier yes to the same is kept.
+
+        True when that is something new.
+        """
+        fresh = Sighting(server, tool.name, identity, tool.definition(), now, lifetime)
         known = self._sightings.get((server, tool.name))
-        if known is not None and fingerprint(identity, definition) == known.fingerprint:
-            if lifetime is not Lifetime.ONCE:
-                self._sightings[server, tool.name] = replace(known, lifetime=lifetime, since=now)
-            return
-        self._sightings[server, tool.name] = Sighting(server, tool.name, identity, definition, now, lifetime)
+        if known is not None and known.fingerprint == fresh.fingerprint and lifetime in (Lifetime.ONCE, known.lifetime):
+            return False
+        self._sightings[server, tool.name] = fresh
+        return True
 
     def revoke(self, server: str, tool: str) -> None:
         """Forget the yes and the definition it was given to."""
@@ -142,7 +144,20 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
     """Field by field what changed, in the order of the new definition, removed fields last."""
     old, new = dict(_leaves(before)), dict(_leaves(after))
     fields = [*new, *(field for field in old if field not in new)]
-    return [Difference(f, old.get(f), new.get(f)) for f in fields if old.get(f) != new.get(f)]
+    return [_difference(f, old.get(f), new.get(f)) for f in fields if old.get(f) != new.get(f)]
+
+
+def _difference(field: str, before: str | None, after: str | None) -> Difference:
+    shown = Difference(field, _plain(before), _plain(after))
+    return Difference(field, before, after) if shown.before == shown.after else shown
+
+
+def _plain(leaf: str | None) -> str | None:
+    """A string without its quotes; other values as they are."""
+    if leaf is None or not leaf.startswith('"'):
+        return leaf
+    text: str = json.loads(leaf)
+    return text
 
 
 def _changed_command(before: str, after: str) -> list[Difference]:
@@ -150,18 +165,20 @@ def _changed_command(before: str, after: str) -> list[Difference]:
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every value that holds no other, as JSON, by its place. No two have the same place."""
     if isinstance(value, dict) and value:
         for key, item in value.items():
-            yield from _leaves(item, f"{path}.{key}" if path else key)
+            step = json.dumps(key, ensure_ascii=False) if not key or set(key) & set('."[') else key
+            yield from _leaves(item, f"{path}.{step}" if path else step)
     elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
         for index, item in enumerate(value):
             yield from _leaves(item, f"{path}[{index}]")
     else:
-        yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield path, json.dumps(value, ensure_ascii=False)
 
 
 def _canonical(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def _as_table(sighting: Sighting) -> dict[str, Any]:

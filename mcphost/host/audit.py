@@ -7,8 +7,10 @@ that nobody waits for a disk; a log that cannot be written is an alarm, and a re
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
+import stat
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,8 +20,14 @@ from typing import Any, Final
 ROTATE: Final = 64 << 20
 """Bytes after which a new file is begun; the old one keeps its name with ``.1``."""
 
-ARGUMENT_CHARACTERS: Final = 64 << 10
+RECORD_CHARACTERS: Final = 64 << 10
 """Characters of a record; beyond it the arguments are replaced by their size, so that one call cannot fill a disk."""
+
+FIELD_CHARACTERS: Final = 1000
+"""Characters of each other field of a record that is too long."""
+
+CLOSE_SECONDS: Final = 2.0
+"""How long the end of mcphost waits for a disk that does not answer."""
 
 _Job = tuple[bytes, "asyncio.Future[None]", asyncio.AbstractEventLoop]
 
@@ -30,18 +38,19 @@ class AuditLog:
     def __init__(self, path: Path | None, mask: Callable[[str], str]) -> None:
         self.path = path
         self._mask = mask
+        self._torn = False
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def record(self, fields: Mapping[str, Any]) -> asyncio.Future[None]:
-        """Append one record; the future ends when it is on the disk's side, with OSError where it could not be."""
+        """Append one record; the future ends when the system has it, with OSError where it could not be written."""
         loop = asyncio.get_running_loop()
         written: asyncio.Future[None] = loop.create_future()
         if self.path is None:
             written.set_result(None)
             return written
         if self._thread is None:
-            self._thread = threading.Thread(target=self._write_all, name="audit log", daemon=True)
+            self._thread = threading.Thread(target=self._write_all, args=(self.path,), name="audit log", daemon=True)
             self._thread.start()
         self._jobs.put((self._line(fields), written, loop))
         return written
@@ -50,37 +59,58 @@ class AuditLog:
         """Write what is still to be written."""
         if self._thread is not None:
             self._jobs.put(None)
-            await asyncio.to_thread(self._thread.join)
+            await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
             self._thread = None
 
     def _line(self, fields: Mapping[str, Any]) -> bytes:
-        text = json.dumps(fields, ensure_ascii=False, default=str)
-        if len(text) > ARGUMENT_CHARACTERS:
-            text = json.dumps({**fields, "arguments": f"{len(text)} characters"}, ensure_ascii=False, default=str)
-        return self._mask(text).encode("utf-8", "replace") + b"\n"
+        # ASCII only: whatever a reader takes for the end of a line, or a terminal for a command, is escaped.
+        text = json.dumps(fields, default=str)
+        if len(text) > RECORD_CHARACTERS:
+            short = {name: _shortened(value) for name, value in fields.items()}
+            text = json.dumps({**short, "arguments": f"left out: a record of {len(text)} characters"}, default=str)
+        masked = self._mask(text)
+        return masked.encode("ascii", "backslashreplace") + b"\n"
 
-    def _write_all(self) -> None:
+    def _write_all(self, path: Path) -> None:
         while (job := self._jobs.get()) is not None:
             line, written, loop = job
+            failure: OSError | None = None
             try:
-                self._append(line)
+                self._append(path, line)
             except OSError as error:
-                loop.call_soon_threadsafe(_settle, written, error)
-            else:
-                loop.call_soon_threadsafe(_settle, written, None)
+                failure = error
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_settle, written, failure)
 
-    def _append(self, line: bytes) -> None:
-        assert self.path is not None
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(self.path, flags, 0o600)
+    def _append(self, path: Path, line: bytes) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not blocking: a pipe planted under this name would hold the thread for ever.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o600)
         try:
-            size = os.fstat(descriptor).st_size
-            os.write(descriptor, line)
+            size = _make_private(descriptor)
+            whole = b"\n" + line if self._torn else line
+            self._torn = os.write(descriptor, whole) < len(whole)
         finally:
             os.close(descriptor)
+        if self._torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if size > ROTATE:
-            self.path.replace(self.path.with_name(self.path.name + ".1"))
+            path.replace(path.with_name(path.name + ".1"))
+
+
+def _make_private(descriptor: int) -> int:
+    """Refuse what is no file of our own, close it to others; its size in bytes."""
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise OSError(errno.EPERM, "it is not a regular file of yours")
+    if found.st_mode & 0o077:
+        os.fchmod(descriptor, 0o600)
+    return found.st_size
+
+
+def _shortened(value: Any) -> Any:
+    return value[:FIELD_CHARACTERS] if isinstance(value, str) else value
 
 
 def _settle(written: asyncio.Future[None], error: OSError | None) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from mcphost.errors import Declined, InvalidArguments, McphostError, RequestTimeout
+from mcphost.errors import Declined, McphostError, RequestTimeout
 from mcphost.host.validation import Verdict
 from mcphost.protocol.types import CallToolResult, Progress
 
@@ -59,6 +59,8 @@ class Call:
         self.arguments = request.arguments
         """What is really sent: the user may have changed it."""
         self.state = CallState.ASKING
+        self.allowed = False
+        """Did policy or the user say yes?"""
         self.progress: Progress | None = None
         self.outcome: CallToolResult | None = None
         self.error: McphostError | None = None
@@ -87,7 +89,7 @@ class Call:
 
     def cancel(self) -> None:
         """Stop it: the question is withdrawn or the server is told. Nothing happens to an ended call."""
-        if self._task is None or self.state.ended:
+        if self._task is None or self.state.ended or self.state is CallState.CANCELLING:
             return
         self.state = CallState.CANCELLING
         self._task.cancel()
@@ -130,8 +132,3 @@ def _state_of(error: McphostError) -> CallState:
     if isinstance(error, RequestTimeout):
         return CallState.TIMED_OUT
     return CallState.ERROR
-
-
-def has_problems(error: McphostError | None) -> bool:
-    """Was it the arguments that stopped the call before anybody was asked?"""
-    return isinstance(error, InvalidArguments)

@@ -6,13 +6,18 @@ rejected stays with its server's card.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from mcphost.client.listing import Listing, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import UnknownName
 from mcphost.protocol.types import Tool
+
+DEFINITION_CHARACTERS: Final = 64 << 10
+"""Characters of a tool's definition: nobody agrees to more, and an approval keeps all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +37,20 @@ class Catalog:
     """The tools of all servers, in the order the servers were configured."""
 
     def __init__(self, servers: Iterable[str]) -> None:
-        self._tools: dict[str, tuple[OfferedTool, ...]] = {server: () for server in servers}
+        self._tools: dict[str, tuple[OfferedTool, ...]] = dict.fromkeys(servers, ())
 
     def keep(self, server: str, tools: Iterable[Tool]) -> None:
-        """These are the tools of ``server`` now."""
+        """Replace the tools of ``server``."""
         self._tools[server] = tuple(OfferedTool(server, tool) for tool in tools)
 
     def forget(self, server: str) -> None:
-        """This server is no longer configured."""
+        """Drop a server that is no longer configured."""
         self._tools.pop(server, None)
+
+    def put_in_order(self, servers: Iterable[str]) -> None:
+        """Go over to this order of the servers."""
+        for server in servers:
+            self._tools[server] = self._tools.pop(server, ())
 
     def tools(self, server: str | None = None) -> Sequence[OfferedTool]:
         """The tools of one server, or of all."""
@@ -63,10 +73,20 @@ def usable(listing: Listing[Tool], config: ServerConfig) -> tuple[list[Tool], li
     tools: dict[str, Tool] = {}
     rejected = list(listing.rejected)
     for tool in listing.items:
-        if tool.name in tools:
-            rejected.append(Rejected(tool.name, "the server lists this name twice; the first is used"))
-        elif config.offers(tool.name):
+        reason = _reason_against(tool, tools, config)
+        if reason is None:
             tools[tool.name] = tool
         else:
-            rejected.append(Rejected(tool.name, "left out by enabled_tools or disabled_tools"))
+            rejected.append(Rejected(tool.name, reason))
     return list(tools.values()), rejected
+
+
+def _reason_against(tool: Tool, earlier: Container[str], config: ServerConfig) -> str | None:
+    if not config.offers(tool.name):
+        return "left out by enabled_tools or disabled_tools"
+    if tool.name in earlier:
+        return "the server lists this name twice; the first is used"
+    size = len(json.dumps(tool.definition(), ensure_ascii=False))
+    if size > DEFINITION_CHARACTERS:
+        return f"its definition has {size} characters, more than the {DEFINITION_CHARACTERS} that are taken"
+    return None

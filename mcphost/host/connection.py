@@ -1,25 +1,23 @@
-"""One configured server, kept connected: started, watched, listed, and started again when it dies.
+"""One configured server, kept connected: started, watched, and started again when it dies.
 
-Knows states, backoff and when a list is stale. Refuses to know other servers, consent and screens. Its failures are
-its own: whatever a server does ends in a state with words.
+Knows states and backoff. Refuses to know other servers, consent and screens. Its failures are its own: whatever a
+server does, and whatever fails in here, ends in a state with words.
 
-Specification: basic/lifecycle; server/tools and utilities/logging (list changes, levels).
+Specification: basic/lifecycle; server/utilities/logging (levels).
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mcphost.client.client import Client, Identity, Patience, Session
 from mcphost.client.listing import ListLimits, Rejected
-from mcphost.config import Config, ServerConfig
+from mcphost.config import ServerConfig
 from mcphost.errors import (
     CapabilityMissing,
     ConfigError,
@@ -30,24 +28,25 @@ from mcphost.errors import (
     VersionRefused,
 )
 from mcphost.host.backoff import Backoff
-from mcphost.host.catalog import usable
+from mcphost.host.faults import Fault, fault
+from mcphost.host.listening import Ears, Irregularities, Listening
 from mcphost.host.logs import Source
-from mcphost.protocol.jsonrpc import Malformed
+from mcphost.host.surroundings import Surroundings
+from mcphost.host.upkeep import Pulse, ToolList, first_of
 from mcphost.protocol.revisions import LEGACY, find_revision
 from mcphost.protocol.types import LogLevel, Tool
 from mcphost.transports.base import ProcessReport, Transport
 
-RELIST_DELAY: Final = 0.1
-"""Seconds in which more changes may come: servers announce several at once."""
-
-RELIST_PAUSE: Final = 2.0
-"""Seconds between two listings, however often a server announces changes."""
-
-PING_MISSES: Final = 2
-"""Pings in a row without a sign of life after which a connection counts as dead."""
-
-PERMANENT: Final = (ConfigError, SpawnFailed, VersionRefused, CapabilityMissing)
+PERMANENT: Final = (ConfigError, SpawnFailed, VersionRefused, CapabilityMissing, Fault)
 """Failures that trying again cannot mend."""
+
+LISTING_FIELDS: Final = frozenset({"enabled_tools", "disabled_tools"})
+"""Settings that a standing connection goes over to by listing its tools again."""
+
+LIVE_FIELDS: Final = LISTING_FIELDS | {
+    "sampling", "start", "startup_timeout_sec", "tool_timeout_max_sec", "tool_timeout_sec", "tools", "trust_hints",
+}  # fmt: skip
+"""Settings that are read when they are needed: a standing connection goes on when they change."""
 
 
 class ServerState(Enum):
@@ -61,39 +60,8 @@ class ServerState(Enum):
     FAILED = "failed"
 
 
-class Surroundings(Protocol):
-    """What a connection is given by its host."""
-
-    async def open_transport(self, name: str) -> Transport:
-        """The transport for a server, its references resolved. Raises ConfigError."""
-
-    def current_config(self) -> Config:
-        """The configuration as it is now."""
-
-    def now(self) -> float:
-        """Seconds of a monotonic clock."""
-
-    def random(self) -> float:
-        """Between 0 and 1."""
-
-    def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
-        """Keep a line."""
-
-    def state_changed(self, server: str) -> None:
-        """The connection's state changed."""
-
-    def tools_listed(self, server: str, tools: list[Tool]) -> None:
-        """These are the server's tools now."""
-
-
-@dataclass(slots=True)
-class Irregularities:
-    """What a server sent that it must not send."""
-
-    malformed: int = 0
-    last_malformed: str = ""
-    stray: int = 0
-    first_stray: str = ""
+WEIGHTS: Final = {ServerState.FAILED: LogLevel.ERROR, ServerState.RECONNECTING: LogLevel.WARNING}
+"""How much the log makes of a state."""
 
 
 def sent_to(config: ServerConfig) -> str:
@@ -106,40 +74,56 @@ class Connection:
 
     def __init__(self, name: str, around: Surroundings, identity: Identity) -> None:
         self.name = name
+        self.config = around.current_config().servers[name]
+        """The server's entry as it is now."""
         self._around = around
         self._identity = identity
         self._backoff = Backoff(around.random)
         self._wanted = self.config.enabled and self.config.start == "eager"
         self._poke = asyncio.Event()
         self._change = asyncio.Event()
-        self._stale = asyncio.Event()
-        self._lost: asyncio.Future[Exception] | None = None
+        self._gone = asyncio.Event()
+        self._loss: Exception | None = None
+        self._said = ""
         self._client: Client | None = None
-        self.state = ServerState.STOPPED if self.config.enabled else ServerState.DISABLED
+        self._list = ToolList(self._note, lambda tools: around.tools_listed(name, tools), self._changed)
+        self._listening = Listening(Ears(self._log, self._list_changed, self._lost, self._changed))
+        self.state = ServerState.STARTING if self._wanted else self._at_rest
         self.reason = ""
         """Why it is in this state; empty where the state says it all."""
         self.retry_at: float | None = None
         self.ready_at: float | None = None
         self.started_at: float | None = None
         self.session: Session | None = None
-        self.tools: list[Tool] = []
-        self.rejected: list[Rejected] = []
-        self.notice: str | None = None
-        """What was odd about the last listing."""
         self.process = ProcessReport()
-        self.irregularities = Irregularities()
         self.restarts = 0
-        self.level: LogLevel | None = LogLevel.read(self.config.log_level) if self.config.log_level else None
-
-    @property
-    def config(self) -> ServerConfig:
-        """The server's entry as it is now."""
-        return self._around.current_config().servers[self.name]
+        """How often it failed."""
+        self.level: LogLevel | None = LogLevel.read(self.config.log_level)
 
     @property
     def ready(self) -> bool:
         """May requests be sent?"""
         return self.state is ServerState.READY
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools that may be used; none unless the server is ready."""
+        return self._list.tools
+
+    @property
+    def rejected(self) -> list[Rejected]:
+        """What the last listing held that may not be used, and why."""
+        return self._list.rejected
+
+    @property
+    def notice(self) -> str | None:
+        """What was odd about the last listing."""
+        return self._list.notice
+
+    @property
+    def irregularities(self) -> Irregularities:
+        """What the server sent that it must not send."""
+        return self._listening.irregularities
 
     @property
     def client(self) -> Client:
@@ -165,9 +149,16 @@ class Connection:
         self._wanted = False
         self._poke.set()
 
-    def reconfigured(self) -> None:
-        """The server's entry changed: go over to it."""
-        begins = self.state in (ServerState.DISABLED, ServerState.FAILED) and self.config.start == "eager"
+    def reconfigured(self, fields: Collection[str]) -> None:
+        """Go over to the server's new entry, in which ``fields`` differ; without a new start where that will do."""
+        self.config = self._around.current_config().servers[self.name]
+        if "log_level" in fields:
+            self.level = LogLevel.read(self.config.log_level)
+        if self.ready and LIVE_FIELDS.issuperset(fields):
+            if not LISTING_FIELDS.isdisjoint(fields):
+                self._list.mark_stale()
+            return
+        begins = self.state is ServerState.DISABLED and self.config.start == "eager"
         self._wanted = self.config.enabled and (self._wanted or begins)
         self._backoff.reset()
         self._poke.set()
@@ -181,11 +172,18 @@ class Connection:
         """Keep the server in the state that is wanted, until cancelled. Never raises anything else."""
         while True:
             self._poke.clear()
-            if not self._wanted:
-                self._enter(ServerState.STOPPED if self.config.enabled else ServerState.DISABLED)
+            if self._wanted:
+                await self._one_life()
+                await self._pause()
+            else:
+                self._enter(self._at_rest)
                 await self._poke.wait()
-            elif (failure := await self._one_life()) is not None:
-                await self._after(failure)
+
+    def over(self) -> None:
+        """Nobody supervises it any more: whoever waits for it is let go."""
+        self._wanted = False
+        self._poke.clear()
+        self._enter(self._at_rest)
 
     async def set_level(self, level: LogLevel) -> None:
         """Ask for log messages of ``level`` and above; remembered for the next connection. Raises as a request does."""
@@ -195,142 +193,120 @@ class Connection:
 
     async def relist(self) -> None:
         """List the tools again now. Raises ServerNotReady; a listing that fails is noted and the last one stays."""
-        await self._list_or_note(self.client)
+        await self._list.read(self.client, self.config)
 
-    # What the client hands on (`mcphost.client.client.Listener`).
+    @property
+    def _at_rest(self) -> ServerState:
+        return ServerState.STOPPED if self.config.enabled else ServerState.DISABLED
 
-    def logged(self, params: Mapping[str, Any]) -> None:
-        """Keep a log message, whatever its level and data are."""
-        data, logger = params.get("data"), params.get("logger")
-        level = LogLevel.read(params.get("level"))
-        text = data if isinstance(data, str) else _compact(data)
-        if level is None:
-            text = f"[{_compact(params.get('level'))}] {text}"
-        name = logger if isinstance(logger, str) else ""
-        self._around.log(self.name, Source.SERVER, LogLevel.INFO if level is None else level, text, name)
-
-    def list_changed(self, kind: str) -> None:
-        """Mark what was listed as stale."""
-        if kind == "tools":
-            self._stale.set()
-
-    def malformed(self, problem: Malformed) -> None:
-        """Count what was no message, and quote the first of each kind."""
-        odd = self.irregularities
-        quoted = problem.data[:120].decode("utf-8", "replace")
-        if problem.is_json:
-            odd.malformed += 1
-            odd.last_malformed = problem.reason
-            self._note(LogLevel.WARNING, f"dropped a message ({problem.reason}): {quoted}")
-        else:
-            odd.stray += 1
-            odd.first_stray = odd.first_stray or quoted
-            self._around.log(self.name, Source.STDOUT, LogLevel.WARNING, problem.data.decode("utf-8", "replace"))
-        self._changed()
-
-    def stderr(self, line: str) -> None:
-        """Keep a line; programs use stderr for everything, so it says nothing about failure."""
-        self._around.log(self.name, Source.STDERR, LogLevel.INFO, line)
-
-    def noted(self, text: str) -> None:
-        """Keep what the client decided."""
-        self._note(LogLevel.DEBUG, text)
-
-    def lost(self, reason: Exception) -> None:
-        """End this life of the server."""
-        if self._lost is not None and not self._lost.done():
-            self._lost.set_result(reason)
-
-    async def _one_life(self) -> McphostError | None:
-        """Connect and stay connected until told otherwise (None) or until it fails."""
-        began = self._around.now()
+    async def _one_life(self) -> None:
+        """Connect, stay connected, and disconnect when told to or when it fails; the state says how it goes on."""
+        self.started_at, self.ready_at = self._around.now(), None
+        self._loss = None
+        self._gone.clear()
         self._enter(ServerState.STARTING)
-        self.started_at, self._lost = began, asyncio.get_running_loop().create_future()
         transport: Transport | None = None
+        failure: McphostError | None = None
         try:
             transport = await self._around.open_transport(self.name)
-            self._client = client = self._new_client(transport)
-            await self._get_ready(client)
-            return await self._stay(client, self._lost)
+            self._client = self._new_client(transport)
+            await self._live(self._client, transport)
         except McphostError as error:
-            return error
+            failure = error
+        except asyncio.CancelledError:
+            self._wanted = False
+            raise
+        except Exception as error:  # a fault in here must not end the other servers
+            failure = fault(error)
         finally:
-            await self._end_life(transport)
+            await self._end_life(transport, failure)
+
+    async def _live(self, client: Client, transport: Transport) -> None:
+        await first_of(self._poke.wait(), self._get_ready(client), self._until_lost())
+        if self._poke.is_set():
+            return
+        self.ready_at, self.process = self._around.now(), transport.report()
+        self._enter(ServerState.READY)
+        await first_of(self._poke.wait(), self._until_lost(), *self._chores(client))
+
+    def _chores(self, client: Client) -> list[Coroutine[Any, Any, None]]:
+        chores = [self._list.keep_current(client, lambda: self.config)]
+        if self.config.ping_interval_sec > 0:
+            pulse = Pulse(self.config.ping_interval_sec, lambda: self._around.busy(self.name), self._note)
+            chores.append(pulse.watch(client))
+        return chores
+
+    async def _until_lost(self) -> None:
+        await self._gone.wait()
+        raise self._loss if isinstance(self._loss, McphostError) else ConnectionLost(str(self._loss))
 
     async def _get_ready(self, client: Client) -> None:
-        connecting = asyncio.ensure_future(self._connect(client))
-        stopping = asyncio.ensure_future(self._poke.wait())
-        try:
-            await asyncio.wait((connecting, stopping), return_when=asyncio.FIRST_COMPLETED)
-            if not connecting.done():
-                return
-            await connecting
-        finally:
-            for task in (connecting, stopping):
-                task.cancel()
-            await asyncio.gather(connecting, stopping, return_exceptions=True)
-        self.ready_at = self._around.now()
-        self._enter(ServerState.READY)
-
-    async def _connect(self, client: Client) -> None:
-        config = self.config
-        self.session = await client.connect(config.startup_timeout_sec)
+        """Shake hands, and what is useful before the first request; only the first must succeed."""
+        seconds = self.config.startup_timeout_sec
+        self.session = await client.connect(seconds)
         offered = self.session.server.capabilities
-        for needed in config.required_capabilities:
+        for needed in self.config.required_capabilities:
             if not isinstance(offered.get(needed), dict):
                 raise CapabilityMissing("required_capabilities", needed)
-        if self.level is not None and "logging" in offered:
-            await client.set_log_level(self.level)
-        if "tools" in offered:
-            await self._list_or_note(client)
-
-    async def _stay(self, client: Client, lost: asyncio.Future[Exception]) -> McphostError | None:
-        if not self.ready:
-            return None
-        chores = [asyncio.ensure_future(self._keep_listed(client)), asyncio.ensure_future(self._keep_pinging(client))]
-        stopping = asyncio.ensure_future(self._poke.wait())
         try:
-            await asyncio.wait((lost, stopping), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (*chores, stopping):
-                task.cancel()
-            await asyncio.gather(*chores, stopping, return_exceptions=True)
-        if not lost.done():
-            return None
-        reason = lost.result()
-        return reason if isinstance(reason, McphostError) else ConnectionLost(str(reason))
+            async with asyncio.timeout(seconds):
+                await self._ask_for_level(client)
+                if "tools" in offered:
+                    await self._list.read(client, self.config)
+        except TimeoutError:
+            self._list.failed(f"the server took longer than startup_timeout_sec = {seconds:g}")
 
-    async def _end_life(self, transport: Transport | None) -> None:
+    async def _ask_for_level(self, client: Client) -> None:
+        if self.level is None or self.session is None or "logging" not in self.session.server.capabilities:
+            return
+        try:
+            await client.set_log_level(self.level)
+        except McphostError as error:
+            self._note(LogLevel.WARNING, f"the log level {self.level.wire} was not taken: {error}")
+            self.level = None
+
+    async def _end_life(self, transport: Transport | None, failure: McphostError | None) -> None:
+        """Say at once how it goes on, then close: a program that will not leave takes seconds."""
+        if transport is not None:
+            self.process = transport.report()
+        if failure is not None and self._wanted:
+            self._fall(failure)
+        elif self._wanted:
+            self._enter(ServerState.STARTING, "closing the connection before")
+        else:
+            self._enter(self._at_rest, "closing the connection")
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
         if transport is not None:
             self.process = transport.report()
 
-    async def _after(self, failure: McphostError) -> None:
+    def _fall(self, failure: McphostError) -> None:
         now = self._around.now()
-        lived = now - self.ready_at if self.ready_at is not None else 0.0
-        self.ready_at = None
-        wait = None if isinstance(failure, PERMANENT) else self._backoff.after_failure(now, lived)
-        if not self._wanted:
-            return
+        lived = 0.0 if self.ready_at is None else now - self.ready_at
         self.restarts += 1
+        wait = None if isinstance(failure, PERMANENT) else self._backoff.after_failure(now, lived)
         if wait is None:
             tired = "" if isinstance(failure, PERMANENT) else " (tried several times; not trying again by itself)"
             self._enter(ServerState.FAILED, f"{failure}{tired}")
+        else:
+            self.retry_at = now + wait
+            self._enter(ServerState.RECONNECTING, str(failure))
+
+    async def _pause(self) -> None:
+        """After a failure wait for the time to try again, or until told."""
+        if self.state is ServerState.FAILED:
             await self._poke.wait()
-            return
-        self.retry_at = now + wait
-        self._enter(ServerState.RECONNECTING, str(failure))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await self._poke.wait()
+        elif self.state is ServerState.RECONNECTING and self.retry_at is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.retry_at - self._around.now()):
+                    await self._poke.wait()
 
     def _new_client(self, transport: Transport) -> Client:
         config, limits = self.config, self._around.current_config().limits_for(self.name)
         return Client(
             transport,
-            self,
+            self._listening,
             self._identity,
             minimum=find_revision(config.minimum_version) or LEGACY[0],
             patience=Patience(config.tool_timeout_sec, config.tool_timeout_max_sec),
@@ -338,65 +314,36 @@ class Connection:
             pending_inputs=limits.pending_server_requests,
         )
 
-    async def _list_or_note(self, client: Client) -> None:
-        try:
-            await self._list_tools(client)
-        except McphostError as error:
-            self.notice = f"listing the tools failed: {error}"
-            self._note(LogLevel.WARNING, self.notice)
-        self._changed()
+    def _list_changed(self, kind: str) -> None:
+        if kind == "tools" and self.session is not None and "tools" in self.session.server.capabilities:
+            self._list.mark_stale()
 
-    async def _list_tools(self, client: Client) -> None:
-        self._stale.clear()
-        listing = await client.list_tools()
-        self.tools, self.rejected = usable(listing, self.config)
-        self.notice = listing.notice
-        for refused in listing.rejected:
-            self._note(LogLevel.WARNING, f"left out the tool {refused.name}: {refused.reason}")
-        if listing.notice:
-            self._note(LogLevel.WARNING, listing.notice)
-        self._around.tools_listed(self.name, self.tools)
-
-    async def _keep_listed(self, client: Client) -> None:
-        while True:
-            await self._stale.wait()
-            await asyncio.sleep(RELIST_DELAY)
-            self._note(LogLevel.DEBUG, "the server's tools changed; listing them again")
-            await self._list_or_note(client)
-            await asyncio.sleep(RELIST_PAUSE)
-
-    async def _keep_pinging(self, client: Client) -> None:
-        interval, misses = self.config.ping_interval_sec, 0
-        while interval > 0:
-            await asyncio.sleep(interval)
-            try:
-                await client.ping(min(interval, 10.0))
-                misses = 0
-            except McphostError as error:
-                misses += 1
-                self._note(LogLevel.WARNING, f"no answer to a ping: {error}")
-            if misses >= PING_MISSES:
-                self.lost(ConnectionLost(f"the server answered none of {misses} pings"))
+    def _lost(self, reason: Exception) -> None:
+        self._loss = reason
+        self._gone.set()
 
     def _enter(self, state: ServerState, reason: str = "") -> None:
         self.state, self.reason = state, reason
         if state is not ServerState.RECONNECTING:
             self.retry_at = None
-        if state is not ServerState.READY and self.tools:
-            self.tools = []
-            self._around.tools_listed(self.name, self.tools)
-        level = LogLevel.ERROR if state is ServerState.FAILED else LogLevel.WARNING if reason else LogLevel.INFO
-        self._note(level, f"{state.value}{f': {reason}' if reason else ''}")
+        if state is not ServerState.READY:
+            self.ready_at = None
+            self._list.clear()
+        self._say(f"{state.value}{f': {reason}' if reason else ''}", WEIGHTS.get(state, LogLevel.INFO))
         self._changed()
 
+    def _say(self, text: str, level: LogLevel) -> None:
+        if text != self._said:
+            self._note(level, text)
+        self._said = text
+
+    def _log(self, source: Source, level: LogLevel, text: str, logger: str) -> None:
+        self._around.log(self.name, source, level, text, logger)
+
     def _note(self, level: LogLevel, text: str) -> None:
-        self._around.log(self.name, Source.MCPHOST, level, text)
+        self._log(Source.MCPHOST, level, text, "")
 
     def _changed(self) -> None:
         self._change.set()
         self._change = asyncio.Event()
         self._around.state_changed(self.name)
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -6,6 +6,7 @@ terminal, by command-line flags or from a test's script.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,9 +14,10 @@ from typing import Any, Protocol
 
 from mcphost.config import Config
 from mcphost.errors import Declined
-from mcphost.host.approvals import Approvals, Lifetime, Standing
+from mcphost.host.approvals import Approvals, Kind, Lifetime, Standing
 from mcphost.host.audit import AuditLog
-from mcphost.host.policy import Verdict, decide
+from mcphost.host.calls import Call
+from mcphost.host.policy import Decision, Verdict, decide
 from mcphost.protocol.types import Tool
 
 
@@ -41,7 +43,7 @@ class ToolCallQuestion:
     @property
     def careful(self) -> bool:
         """Should refusing be the easy answer? The definition changed, or the tool claims to be destructive."""
-        return self.standing.kind.value == "changed" or "destructive" in self.tool.claims
+        return self.standing.kind is Kind.CHANGED or "destructive" in self.tool.claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,21 @@ class DeclineAll:
         return Answer(allow=False, reason=self._hint, by="policy")
 
 
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A call that wants to be made, before anybody was asked."""
+
+    call: int
+    server: str
+    """The configured name."""
+    tool: Tool
+    arguments: Mapping[str, Any]
+    origin: str
+    sent_to: str
+    note: str | None = None
+    """What could not be checked beforehand."""
+
+
 class ConsentBroker:
     """Settles whether a call may be sent.
 
@@ -86,42 +103,26 @@ class ConsentBroker:
         approvals: Approvals,
         approver: Approver,
         audit: AuditLog,
-        now: Callable[[], datetime],
         changed: Callable[[], None],
         alarm: Callable[[str], None],
     ) -> None:
         self._config, self.approvals, self._approver, self._audit = config, approvals, approver, audit
-        self._now, self._changed, self._alarm = now, changed, alarm
+        self._changed, self._alarm = changed, alarm
+        self._alarmed = False
 
-    async def settle(
-        self,
-        call: int,
-        server: str,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        origin: str,
-        sent_to: str,
-        note: str | None,
-    ) -> Answer:
+    async def settle(self, proposal: Proposal) -> Answer:
         """The yes to this call, recorded before anything is sent. Raises Declined.
 
         An answer may carry other arguments: the caller checks them as it checked the first.
         """
-        standing = self.approvals.standing(server, sent_to, tool)
-        read_only = "read-only" in tool.claims
-        decision = decide(self._config(), server, tool.name, remembered=standing.remembered, claims_read_only=read_only)
-        if decision.verdict is Verdict.ASK:
-            question = ToolCallQuestion(call, server, tool, arguments, origin, sent_to, standing, decision.rule, note)
-            answer = await self._approver.ask(question)
-        else:
-            answer = Answer(decision.verdict is Verdict.ALLOW, reason=decision.rule, by="policy")
-        used = arguments if answer.arguments is None else answer.arguments
-        await self._write_down(call, server, tool, used, origin, sent_to, answer, decision.rule)
+        standing = self.approvals.standing(proposal.server, proposal.sent_to, proposal.tool)
+        decision = self._decide(proposal, standing)
+        answer = await self._answer(proposal, standing, decision)
+        await self._write_down(proposal, answer, decision.rule)
         if not answer.allow:
-            raise Declined(_words(answer, tool), by=answer.by, rule=answer.reason or decision.rule)
+            raise Declined(_words(answer, proposal.tool), by=answer.by, rule=answer.reason or decision.rule)
         if answer.by == "user":
-            self.approvals.allow(server, sent_to, tool, answer.lifetime, self._now())
-            self._changed()
+            self._remember(proposal, answer.lifetime)
         return answer
 
     def revoke(self, server: str, tool: str) -> None:
@@ -129,31 +130,65 @@ class ConsentBroker:
         self.approvals.revoke(server, tool)
         self._changed()
 
-    async def finished(self, call: int, server: str, tool: str, outcome: str, seconds: float) -> None:
-        """Write down how a call that was sent ended."""
-        record = {"event": "outcome", "call": call, "server": server, "tool": tool}
-        await self._keep({**record, "outcome": outcome, "seconds": round(seconds, 3)})
+    def finished(self, call: Call) -> None:
+        """Write down how a call that was allowed ended, and whether it was sent at all."""
+        record = {
+            "event": "outcome",
+            "call": call.number,
+            "server": call.request.server,
+            "tool": call.request.tool,
+            "sent": call.sent_at is not None,
+            "outcome": call.state.value,
+            "seconds": round(call.elapsed, 3),
+        }
+        if self._config().policy.audit != "off":
+            self._record(record).add_done_callback(self._watch)
 
-    async def _write_down(
-        self,
-        call: int,
-        server: str,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        origin: str,
-        sent_to: str,
-        answer: Answer,
-        rule: str,
-    ) -> None:
-        await self._keep(
+    def _decide(self, proposal: Proposal, standing: Standing) -> Decision:
+        # A tool that is not what it was when the user allowed it does not get by on what it says of itself.
+        believable = "read-only" in proposal.tool.claims and standing.kind is not Kind.CHANGED
+        return decide(
+            self._config(),
+            proposal.server,
+            proposal.tool.name,
+            remembered=standing.remembered,
+            claims_read_only=believable,
+        )
+
+    async def _answer(self, proposal: Proposal, standing: Standing, decision: Decision) -> Answer:
+        if decision.verdict is not Verdict.ASK:
+            return Answer(decision.verdict is Verdict.ALLOW, reason=decision.rule, by="policy")
+        question = ToolCallQuestion(
+            call=proposal.call,
+            server=proposal.server,
+            tool=proposal.tool,
+            arguments=proposal.arguments,
+            origin=proposal.origin,
+            sent_to=proposal.sent_to,
+            standing=standing,
+            rule=decision.rule,
+            note=proposal.note,
+        )
+        return await self._approver.ask(question)
+
+    def _remember(self, proposal: Proposal, lifetime: Lifetime) -> None:
+        now = datetime.now().astimezone()
+        if self.approvals.allow(proposal.server, proposal.sent_to, proposal.tool, lifetime, now):
+            self._changed()
+
+    async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:
+        mode = self._config().policy.audit
+        if mode == "off":
+            return
+        written = self._record(
             {
                 "event": "decision",
-                "call": call,
-                "server": server,
-                "sent_to": sent_to,
-                "tool": tool.name,
-                "asked_by": origin,
-                "arguments": arguments,
+                "call": proposal.call,
+                "server": proposal.server,
+                "sent_to": proposal.sent_to,
+                "tool": proposal.tool.name,
+                "asked_by": proposal.origin,
+                "arguments": proposal.arguments if answer.arguments is None else answer.arguments,
                 "allowed": answer.allow,
                 "by": answer.by,
                 "lifetime": answer.lifetime.value,
@@ -161,24 +196,28 @@ class ConsentBroker:
                 "reason": answer.reason,
             }
         )
-
-    async def _keep(self, fields: Mapping[str, Any]) -> None:
-        mode = self._config().policy.audit
-        if mode == "off":
-            return
-        written = self._audit.record({"time": self._now().isoformat(timespec="milliseconds"), **fields})
+        written.add_done_callback(self._watch)
         if mode == "required":
-            try:
-                await written
-            except OSError as error:
-                raise Declined(f"the audit log cannot be written: {error}", by="policy", rule="audit") from None
-        else:
-            written.add_done_callback(self._check_written)
+            await self._must_be_kept(written)
 
-    def _check_written(self, written: object) -> None:
-        error = written.exception() if hasattr(written, "exception") else None
-        if error is not None:
-            self._alarm(f"the audit log cannot be written: {error}")
+    async def _must_be_kept(self, written: asyncio.Future[None]) -> None:
+        if self._audit.path is None:
+            raise Declined("policy.audit is 'required', and no audit log is kept here", by="policy", rule="audit")
+        try:
+            await asyncio.shield(written)
+        except OSError as error:
+            raise Declined(f"the audit log cannot be written: {error}", by="policy", rule="audit") from None
+
+    def _record(self, fields: Mapping[str, Any]) -> asyncio.Future[None]:
+        time = datetime.now().astimezone().isoformat(timespec="milliseconds")
+        return self._audit.record({"time": time, **fields})
+
+    def _watch(self, written: asyncio.Future[None]) -> None:
+        """Say once that the log cannot be written; again only after it could."""
+        failure = written.exception()
+        if failure is not None and not self._alarmed:
+            self._alarm(f"the audit log cannot be written: {failure}")
+        self._alarmed = failure is not None
 
 
 def _words(answer: Answer, tool: Tool) -> str:

@@ -93,7 +93,12 @@ class EventBus:
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Call ``observer`` for every event from now on; the returned function ends that."""
         self._observers.append(observer)
-        return lambda: self._observers.remove(observer)
+
+        def stop() -> None:
+            if observer in self._observers:
+                self._observers.remove(observer)
+
+        return stop
 
     def publish(self, event: Event) -> None:
         """Tell everyone."""

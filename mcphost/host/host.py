@@ -10,53 +10,29 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Self
 
-from mcphost.client.client import Identity, Patience
-from mcphost.config import Changes, Config, ServerConfig, compare
-from mcphost.errors import ConfigError, Declined, InvalidArguments, McphostError, UnknownName
-from mcphost.host.approvals import Approvals, Sighting, from_toml, to_toml
+from mcphost.client.client import Identity
+from mcphost.config import Changes, Config, compare
+from mcphost.errors import UnknownName
+from mcphost.host.approvals import Approvals
 from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
-from mcphost.host.connection import Connection, ServerState, sent_to
+from mcphost.host.connection import Connection
 from mcphost.host.consent import Approver, ConsentBroker
-from mcphost.host.events import (
-    Alarmed,
-    CallChanged,
-    CallFinished,
-    CallStarted,
-    EventBus,
-    GrantsChanged,
-    Logged,
-    ServerChanged,
-    ServersChanged,
-    ToolsChanged,
-)
+from mcphost.host.desk import CallDesk
+from mcphost.host.events import Alarmed, EventBus, GrantsChanged, Logged, ServerChanged, ServersChanged, ToolsChanged
 from mcphost.host.logs import LogBook, LogBudget, Source
-from mcphost.host.validation import Verdict, validate
-from mcphost.protocol.types import CallToolResult, LogLevel, Progress, Tool
+from mcphost.host.memory import Memory, Store
+from mcphost.protocol.types import LogLevel, Tool
 from mcphost.transports.base import Transport
 
-KEPT_CALLS: Final = 200
-"""Ended calls that are kept to look at again."""
-
-
-class Store(Protocol):
-    """Where the app keeps what it learned between runs. Every call may take as long as a disk does."""
-
-    def read(self, name: str) -> Mapping[str, Any]:
-        """The content of a state file; empty where there is none."""
-
-    def write(self, name: str, data: Mapping[str, Any]) -> None:
-        """Replace a state file. Raises ConfigError."""
+__all__ = ["Fittings", "Host", "Store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +51,7 @@ class Fittings:
 
 
 class Host:
-    """All configured servers and everything done with them. Use as ``async with``."""
+    """All configured servers and everything done with them. Use as ``async with``; entering may raise ConfigError."""
 
     def __init__(self, config: Config, fittings: Fittings) -> None:
         self.config = config
@@ -85,25 +61,18 @@ class Host:
         self.logs = LogBook(time.time, fittings.mask, lambda: self.bus.publish(Logged()))
         self.catalog = Catalog(config.servers)
         self.servers: dict[str, Connection] = {}
-        self.calls: dict[int, Call] = {}
-        self._running: dict[int, str] = {}
-        self._numbers = count(1)
         self._audit = AuditLog(fittings.audit_path, fittings.mask)
+        self._memory = Memory(fittings.store, self._alarm)
         self.consent = ConsentBroker(
-            lambda: self.config,
-            Approvals(),
-            fittings.approver,
-            self._audit,
-            lambda: datetime.now().astimezone(),
-            self._grants_changed,
-            lambda text: self.bus.publish(Alarmed(text)),
+            lambda: self.config, Approvals(), fittings.approver, self._audit, self._grants_changed, self._alarm
         )
+        self._desk = CallDesk(self.server, self.catalog, self.consent, self.bus.publish)
         self._tasks: asyncio.TaskGroup | None = None
         self._supervisors: dict[str, asyncio.Task[None]] = {}
-        self._saving = asyncio.Lock()
+        self._applying = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        await self._load_approvals()
+        self.consent.approvals = await self._memory.approvals()
         self._tasks = await asyncio.TaskGroup().__aenter__()
         for name in self.config.servers:
             self._add(name)
@@ -113,15 +82,15 @@ class Host:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._tasks is not None
-        running = [call for call in self.calls.values() if not call.state.ended]
-        for call in running:
+        for call in self.running():
             call.cancel()
         for task in self._supervisors.values():
             task.cancel()
         try:
             await self._tasks.__aexit__(None, None, None)
         finally:
-            await self._save_approvals()
+            self._tasks = None
+            await self._memory.save(self.consent.approvals)
             await self._audit.aclose()
 
     # Servers.
@@ -133,7 +102,7 @@ class Host:
             raise UnknownName(f"no server is called {name!r}; configured: {known}")
         return self.servers[name]
 
-    async def ready(self, names: list[str] | None = None) -> None:
+    async def ready(self, names: Sequence[str] | None = None) -> None:
         """Wait until these servers (all that start by themselves) are ready or have failed for the first time."""
         chosen = [self.server(name) for name in names] if names else list(self.servers.values())
         for connection in chosen if names else ():
@@ -141,19 +110,36 @@ class Host:
         await asyncio.gather(*(connection.settled() for connection in chosen))
 
     async def apply(self, config: Config) -> Changes:
-        """Go over to another configuration: what did not change goes on undisturbed."""
-        changes = compare(self.config, config)
-        for name in changes.removed:
-            await self._remove(name)
-        self.config = config
-        for name in changes.added:
-            self._add(name)
-        for name in changes.changed:
-            self.servers[name].reconfigured()
-        self.bus.publish(ServersChanged())
-        return changes
+        """Go over to another configuration: what did not change goes on undisturbed.
+
+        Returns once the servers that are no longer configured have ended.
+        """
+        async with self._applying:
+            changes = compare(self.config, config)
+            self.config = config
+            gone = [self._supervisors.pop(name) for name in changes.removed]
+            for name in changes.removed:
+                del self.servers[name]
+                self.catalog.forget(name)
+            for name, fields in changes.changed.items():
+                self._set_log_budget(name)
+                self.servers[name].reconfigured(fields)
+            for name in changes.added:
+                self._add(name)
+            self._put_in_order()
+            for task in gone:
+                task.cancel()
+            if gone:
+                await asyncio.wait(gone)
+            self.bus.publish(ServersChanged())
+            return changes
 
     # Calls.
+
+    @property
+    def calls(self) -> Mapping[int, Call]:
+        """The calls by number, oldest first: all that run, and the last of those that ended."""
+        return self._desk.calls
 
     def call_tool(
         self,
@@ -166,18 +152,13 @@ class Host:
     ) -> Call:
         """Begin a tool call: checked, asked for, sent, and its result checked. Returns at once."""
         assert self._tasks is not None
-        call = Call(next(self._numbers), CallRequest(server, tool, arguments, origin, timeout), time.monotonic)
-        self.calls[call.number] = call
-        self._forget_old_calls()
-        call.attach(self._tasks.create_task(self._carry_out(call), name=f"call {server}:{tool}"))
-        self.bus.publish(CallStarted(call.number))
-        return call
+        return self._desk.begin(CallRequest(server, tool, arguments, origin, timeout), self._tasks)
 
     def running(self, server: str | None = None) -> list[Call]:
         """The calls that have not ended, oldest first."""
-        return [c for c in self.calls.values() if not c.state.ended and server in (None, c.request.server)]
+        return self._desk.running(server)
 
-    # What a connection is given (`mcphost.host.connection.Surroundings`).
+    # What a connection is given (`mcphost.host.surroundings.Surroundings`).
 
     async def open_transport(self, name: str) -> Transport:
         """The transport of a server. Raises ConfigError."""
@@ -195,10 +176,13 @@ class Host:
         """Between 0 and 1."""
         return random.random()
 
+    def busy(self, server: str) -> bool:
+        """Is a call running on it?"""
+        return self._desk.newest_on(server) is not None
+
     def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
         """Keep a line, with the call that was running then."""
-        running = self._running_on(server)
-        self.logs.add(server, source, level, text, logger=logger, call=running)
+        self.logs.add(server, source, level, text, logger=logger, call=self._desk.newest_on(server))
 
     def state_changed(self, server: str) -> None:
         """Tell the fronts."""
@@ -206,124 +190,36 @@ class Host:
 
     def tools_listed(self, server: str, tools: list[Tool]) -> None:
         """Keep the tools and tell the fronts."""
-        self.catalog.keep(server, tools)
+        if server in self.servers:
+            self.catalog.keep(server, tools)
+        else:
+            self.catalog.forget(server)
         self.bus.publish(ToolsChanged(server))
 
     def _add(self, name: str) -> None:
         assert self._tasks is not None
-        limits = self.config.limits_for(name)
-        self.logs.set_budget(name, LogBudget(limits.log_lines, limits.log_bytes, limits.log_lines_per_second))
+        self._set_log_budget(name)
         self.servers[name] = connection = Connection(name, self, self._identity)
         self.catalog.keep(name, ())
-        self._supervisors[name] = self._tasks.create_task(connection.supervise(), name=f"server {name}")
+        task = self._supervisors[name] = self._tasks.create_task(connection.supervise(), name=f"server {name}")
+        task.add_done_callback(lambda _: connection.over())
 
-    async def _remove(self, name: str) -> None:
-        task = self._supervisors.pop(name)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        del self.servers[name]
-        self.catalog.forget(name)
+    def _set_log_budget(self, name: str) -> None:
+        limits = self.config.limits_for(name)
+        self.logs.set_budget(name, LogBudget(limits.log_lines, limits.log_bytes, limits.log_lines_per_second))
 
-    async def _carry_out(self, call: Call) -> None:
-        try:
-            await self._attempt(call)
-        except asyncio.CancelledError:
-            call.cancelled()
-        except McphostError as error:
-            call.failed(error)
-        if call.sent_at is not None:
-            request = call.request
-            await self.consent.finished(call.number, request.server, request.tool, call.state.value, call.elapsed)
-        self._running.pop(call.number, None)
-        self.bus.publish(CallFinished(call.number))
-
-    async def _attempt(self, call: Call) -> None:
-        request = call.request
-        connection = self.server(request.server)
-        if connection.state in (ServerState.STOPPED,) and connection.config.start == "lazy":
-            connection.start()
-        await connection.settled()
-        client = connection.client
-        tool, arguments = await self._settle(call, connection.config)
-        call.sent(arguments)
-        self._running[call.number] = request.server
-        self.bus.publish(CallChanged(call.number))
-        result = await client.call_tool(
-            tool.name,
-            arguments,
-            patience=self._patience(call, connection.config),
-            on_progress=lambda progress: self._progressed(call, progress),
-        )
-        call.answered(result, await _validity(tool, result))
-
-    async def _settle(self, call: Call, config: ServerConfig) -> tuple[Tool, Mapping[str, Any]]:
-        """The tool and the arguments that were allowed. Raises InvalidArguments or Declined."""
-        request = call.request
-        tool = self.catalog.tool(request.server, request.tool)
-        note = await _check_arguments(tool, request.arguments)
-        answer = await self.consent.settle(
-            call.number, request.server, tool, request.arguments, request.origin, sent_to(config), note
-        )
-        if answer.arguments is not None:
-            await _check_arguments(tool, answer.arguments)
-        if self.catalog.tool(request.server, request.tool).definition() != tool.definition():
-            raise Declined(
-                "the tool's definition changed while you were asked; look again", by="policy", rule="changed"
-            )
-        return tool, request.arguments if answer.arguments is None else answer.arguments
-
-    def _patience(self, call: Call, config: ServerConfig) -> Patience:
-        own = config.tools.get(call.request.tool)
-        idle = call.request.timeout or (own and own.timeout_sec) or config.tool_timeout_sec
-        return Patience(idle, max(idle, config.tool_timeout_max_sec))
-
-    def _progressed(self, call: Call, progress: Progress) -> None:
-        call.progress = progress
-        self.bus.publish(CallChanged(call.number))
-
-    def _running_on(self, server: str) -> int | None:
-        return next((number for number, name in reversed(self._running.items()) if name == server), None)
-
-    def _forget_old_calls(self) -> None:
-        ended = [number for number, call in self.calls.items() if call.state.ended]
-        for number in ended[: max(0, len(ended) - KEPT_CALLS)]:
-            del self.calls[number]
+    def _put_in_order(self) -> None:
+        for name in self.config.servers:
+            self.servers[name] = self.servers.pop(name)
+        self.catalog.put_in_order(self.config.servers)
 
     # What is remembered.
 
     def _grants_changed(self) -> None:
+        self._memory.mark_stale()
         self.bus.publish(GrantsChanged())
         if self._tasks is not None:
-            self._tasks.create_task(self._save_approvals(), name="save approvals")
+            self._tasks.create_task(self._memory.save(self.consent.approvals), name="save approvals")
 
-    async def _load_approvals(self) -> None:
-        if self._fittings.store is not None:
-            data = await asyncio.to_thread(self._fittings.store.read, "approvals")
-            self.consent.approvals = Approvals(from_toml(data))
-
-    async def _save_approvals(self) -> None:
-        if self._fittings.store is None:
-            return
-        async with self._saving:
-            lasting: list[Sighting] = list(self.consent.approvals.lasting())
-            try:
-                await asyncio.to_thread(self._fittings.store.write, "approvals", to_toml(iter(lasting)))
-            except ConfigError as error:
-                self.bus.publish(Alarmed(f"what you allowed could not be saved: {error}"))
-
-
-async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """What could not be checked; raises InvalidArguments for what is wrong."""
-    verdict = await validate(tool.input_schema, arguments)
-    if verdict.problems:
-        raise InvalidArguments([(problem.path, problem.message) for problem in verdict.problems])
-    return verdict.note
-
-
-async def _validity(tool: Tool, result: CallToolResult) -> Verdict | None:
-    if tool.output_schema is None or result.is_error:
-        return None
-    if not result.has_structured:
-        return Verdict((), "the tool declares an output schema but answered without structured content")
-    return await validate(tool.output_schema, result.structured)
+    def _alarm(self, text: str) -> None:
+        self.bus.publish(Alarmed(text))

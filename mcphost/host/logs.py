@@ -12,13 +12,18 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from itertools import count, islice
+from itertools import count, takewhile
+from operator import attrgetter
 from typing import Final
 
 from mcphost.protocol.types import LogLevel
 
 LINE_CHARACTERS: Final = 8 << 10
 """Characters kept of one log line; the rest is counted. A line is for reading."""
+
+
+LOGGER_CHARACTERS: Final = 200
+"""Characters kept of the name a server gives its logger."""
 
 
 class Source(Enum):
@@ -87,9 +92,12 @@ class _ServerLog:
 
     def keep(self, record: LogRecord) -> None:
         self.records.append(record)
-        self.size += len(record.text)
+        self.size += _weight(record)
         while len(self.records) > self.budget.lines or self.size > self.budget.bytes:
-            self.size -= len(self.records.popleft().text)
+            self.size -= _weight(self.records.popleft())
+
+    def since(self, number: int) -> Iterator[LogRecord]:
+        return takewhile(lambda record: record.number > number, reversed(self.records))
 
 
 class LogBook:
@@ -103,13 +111,11 @@ class LogBook:
         clock: Callable[[], float],
         mask: Callable[[str], str],
         nudge: Callable[[], None],
-        capacity: int = 20_000,
     ) -> None:
         self._clock, self._mask, self._nudge = clock, mask, nudge
         self._numbers = count(1)
         self._servers: dict[str, _ServerLog] = {}
         self._budget = LogBudget()
-        self._all: deque[LogRecord] = deque(maxlen=capacity)
 
     def set_budget(self, server: str, budget: LogBudget) -> None:
         """Bound what is kept of this server from now on."""
@@ -133,14 +139,13 @@ class LogBook:
             words = f"{dropped} log lines dropped: over {log.budget.per_second} a second"
             self._keep(log, LogRecord(next(self._numbers), now, server, Source.MCPHOST, LogLevel.WARNING, words))
         if admitted:
-            shown = self._mask(_cut(text))
-            self._keep(log, LogRecord(next(self._numbers), now, server, source, level, shown, logger, call))
+            shown, name = self._shown(text, LINE_CHARACTERS), self._shown(logger, LOGGER_CHARACTERS)
+            self._keep(log, LogRecord(next(self._numbers), now, server, source, level, shown, name, call))
 
     def since(self, number: int) -> list[LogRecord]:
         """The lines after this number, oldest first, as far as they are still kept."""
-        newest = self._all[-1].number if self._all else 0
-        fresh = min(newest - number, len(self._all))
-        return list(islice(self._all, len(self._all) - fresh, None)) if fresh > 0 else []
+        fresh = (record for log in self._servers.values() for record in log.since(number))
+        return sorted(fresh, key=attrgetter("number"))
 
     def of(self, server: str) -> Iterator[LogRecord]:
         """The lines kept of one server, oldest first."""
@@ -152,7 +157,6 @@ class LogBook:
 
     def clear(self) -> None:
         """Forget every line."""
-        self._all.clear()
         for log in self._servers.values():
             log.records.clear()
             log.size = 0
@@ -162,9 +166,14 @@ class LogBook:
 
     def _keep(self, log: _ServerLog, record: LogRecord) -> None:
         log.keep(record)
-        self._all.append(record)
         self._nudge()
 
+    def _shown(self, text: str, most: int) -> str:
+        # Masked before it is cut: a cut could leave the first half of a secret, which no mask would know.
+        start = self._mask(text[: 2 * most])
+        more = max(len(text) - 2 * most, 0) + max(len(start) - most, 0)
+        return f"{start[:most]}… {more} more" if more else start
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LINE_CHARACTERS else f"{text[:LINE_CHARACTERS]}… {len(text) - LINE_CHARACTERS} more"
+
+def _weight(record: LogRecord) -> int:
+    return len(record.text.encode("utf-8", "replace")) + len(record.logger)

@@ -1,0 +1,175 @@
+"""Carries calls out: checked, asked for, sent at most once, the answer checked, and all of it written down.
+
+Knows the order of these steps and what ends a call. Refuses to know how a question is shown, how a request travels,
+and how a server is kept connected.
+
+Specification: server/tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any, Final
+
+from mcphost.client.client import Patience
+from mcphost.config import ServerConfig
+from mcphost.errors import Declined, InvalidArguments, McphostError
+from mcphost.host.calls import Call, CallRequest
+from mcphost.host.catalog import Catalog
+from mcphost.host.connection import Connection, ServerState, sent_to
+from mcphost.host.consent import ConsentBroker, Proposal
+from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
+from mcphost.host.faults import fault
+from mcphost.host.validation import Verdict, validate
+from mcphost.protocol.types import CallToolResult, Progress, Tool
+
+KEPT_CALLS: Final = 200
+"""Ended calls that are kept to look at again."""
+
+
+class CallDesk:
+    """Every call that was asked for. ``server`` finds a connection or raises UnknownName."""
+
+    def __init__(
+        self,
+        server: Callable[[str], Connection],
+        catalog: Catalog,
+        consent: ConsentBroker,
+        publish: Callable[[Event], None],
+    ) -> None:
+        self._server, self._catalog, self._consent, self._publish = server, catalog, consent, publish
+        self.calls: dict[int, Call] = {}
+        self._sent: dict[int, str] = {}
+        self._numbers = count(1)
+
+    def begin(self, request: CallRequest, tasks: asyncio.TaskGroup) -> Call:
+        """Begin a call in a task of its own."""
+        call = Call(next(self._numbers), request, time.monotonic)
+        self.calls[call.number] = call
+        self._forget_old_calls()
+        task = tasks.create_task(self._carry_out(call), name=f"call {call.number}")
+        call.attach(task)
+        task.add_done_callback(lambda _: self._finish(call))
+        self._publish(CallStarted(call.number))
+        return call
+
+    def running(self, server: str | None = None) -> list[Call]:
+        """The calls that have not ended, oldest first."""
+        return [c for c in self.calls.values() if not c.state.ended and server in (None, c.request.server)]
+
+    def newest_on(self, server: str) -> int | None:
+        """The call that was sent to this server last and has not ended."""
+        return next((number for number, name in reversed(self._sent.items()) if name == server), None)
+
+    async def _carry_out(self, call: Call) -> None:
+        try:
+            await self._attempt(call)
+        except asyncio.CancelledError:
+            call.cancelled()
+        except McphostError as error:
+            call.failed(error)
+        except Exception as error:  # a fault in here must end neither the other calls nor the servers
+            call.failed(fault(error))
+
+    def _finish(self, call: Call) -> None:
+        self._sent.pop(call.number, None)
+        if not call.state.ended:  # it was cancelled before it began
+            call.cancelled()
+        if call.allowed:
+            self._consent.finished(call)
+        self._publish(CallFinished(call.number))
+
+    async def _attempt(self, call: Call) -> None:
+        connection = await self._connected(call.request.server)
+        tool, arguments = await self._settle(call, connection)
+        client = connection.client  # the one that is there now: it may have been replaced while somebody was asked
+        call.sent(arguments)
+        self._sent[call.number] = call.request.server
+        self._publish(CallChanged(call.number))
+        result = await client.call_tool(
+            tool.name,
+            arguments,
+            patience=_patience(call, connection.config),
+            on_progress=lambda progress: self._progressed(call, progress),
+        )
+        call.answered(result, await _validity(tool, result))
+
+    async def _connected(self, name: str) -> Connection:
+        """The connection once it is up. Raises UnknownName or ServerNotReady."""
+        connection = self._server(name)
+        if connection.state is ServerState.STOPPED and connection.config.start == "lazy":
+            connection.start()
+        await connection.settled()
+        _ = connection.client  # raises where there is none, before anybody is asked
+        return connection
+
+    async def _settle(self, call: Call, connection: Connection) -> tuple[Tool, Mapping[str, Any]]:
+        """The tool and the arguments that were allowed. Raises InvalidArguments or Declined."""
+        request = call.request
+        tool = self._catalog.tool(request.server, request.tool)
+        note = await _check_arguments(tool, request.arguments)
+        proposal = Proposal(
+            call=call.number,
+            server=request.server,
+            tool=tool,
+            arguments=request.arguments,
+            origin=request.origin,
+            sent_to=sent_to(connection.config),
+            note=note,
+        )
+        answer = await self._consent.settle(proposal)
+        call.allowed = True
+        if answer.arguments is not None:
+            await _check_arguments(tool, answer.arguments)
+        self._still_as_shown(proposal, connection)
+        return tool, request.arguments if answer.arguments is None else answer.arguments
+
+    def _still_as_shown(self, shown: Proposal, connection: Connection) -> None:
+        """What runs is what was shown: refuse it where it moved in the meantime."""
+        tool = self._catalog.tool(shown.server, shown.tool.name)
+        if tool.definition() != shown.tool.definition():
+            moved = "the tool's definition"
+        elif sent_to(connection.config) != shown.sent_to:
+            moved = "the server's command or address"
+        else:
+            return
+        raise Declined(f"{moved} changed while you were asked; look again", by="policy", rule="changed")
+
+    def _progressed(self, call: Call, progress: Progress) -> None:
+        call.progress = progress
+        self._publish(CallChanged(call.number))
+
+    def _forget_old_calls(self) -> None:
+        ended = [number for number, call in self.calls.items() if call.state.ended]
+        for number in ended[: max(0, len(ended) - KEPT_CALLS)]:
+            del self.calls[number]
+
+
+def _patience(call: Call, config: ServerConfig) -> Patience:
+    own = config.tools.get(call.request.tool)
+    idle = call.request.timeout or (own and own.timeout_sec) or config.tool_timeout_sec
+    return Patience(idle, max(idle, config.tool_timeout_max_sec))
+
+
+async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """What could not be checked; raises InvalidArguments for what is wrong."""
+    try:
+        json.dumps(arguments, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArguments([("", f"cannot be written as JSON ({error})")]) from None
+    verdict = await validate(tool.input_schema, arguments)
+    if verdict.problems:
+        raise InvalidArguments([(problem.path, problem.message) for problem in verdict.problems])
+    return verdict.note
+
+
+async def _validity(tool: Tool, result: CallToolResult) -> Verdict | None:
+    if tool.output_schema is None or result.is_error:
+        return None
+    if not result.has_structured:
+        return Verdict((), "the tool declares an output schema but answered without structured content")
+    return await validate(tool.output_schema, result.structured)

@@ -1,0 +1,100 @@
+"""What a server says unasked, turned into log lines and counts.
+
+Knows notifications, stray output and stderr. Refuses to know what follows from them: a stale list and a lost
+connection are passed on.
+
+Specification: server/utilities/logging; basic/transports, stdio.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcphost.host.logs import LINE_CHARACTERS, Source
+from mcphost.protocol.jsonrpc import Malformed
+from mcphost.protocol.types import LogLevel
+
+QUOTED: Final = 120
+"""Bytes quoted of what was no message: enough to recognise it."""
+
+
+@dataclass(slots=True)
+class Irregularities:
+    """What a server sent that it must not send."""
+
+    malformed: int = 0
+    last_malformed: str = ""
+    stray: int = 0
+    first_stray: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ears:
+    """Who is told what: ``log`` takes source, level, text and logger; the others are told that it happened."""
+
+    log: Callable[[Source, LogLevel, str, str], None]
+    list_changed: Callable[[str], None]
+    lost: Callable[[Exception], None]
+    irregular: Callable[[], None]
+
+
+class Listening:
+    """Takes what a client hands on (`mcphost.client.client.Listener`)."""
+
+    def __init__(self, ears: Ears) -> None:
+        self._ears = ears
+        self.irregularities = Irregularities()
+
+    def logged(self, params: Mapping[str, Any]) -> None:
+        """Keep a log message, whatever its level and data are."""
+        data, logger, level = params.get("data"), params.get("logger"), LogLevel.read(params.get("level"))
+        text = data if isinstance(data, str) else _compact(data)
+        if level is None:
+            text = f"[{_compact(params.get('level'))[:QUOTED]}] {text}"
+        name = logger if isinstance(logger, str) else ""
+        self._ears.log(Source.SERVER, LogLevel.INFO if level is None else level, text, name)
+
+    def list_changed(self, kind: str) -> None:
+        """Pass on that a list is stale."""
+        self._ears.list_changed(kind)
+
+    def malformed(self, problem: Malformed) -> None:
+        """Count what was no message, and quote it."""
+        odd = self.irregularities
+        quoted = _text(problem.data, QUOTED)
+        if problem.is_json:
+            odd.malformed += 1
+            odd.last_malformed = problem.reason
+            self.note(LogLevel.WARNING, f"dropped a message ({problem.reason}): {quoted}")
+        else:
+            odd.stray += 1
+            odd.first_stray = odd.first_stray or quoted
+            self._ears.log(Source.STDOUT, LogLevel.WARNING, _text(problem.data, LINE_CHARACTERS), "")
+        self._ears.irregular()
+
+    def stderr(self, line: str) -> None:
+        """Keep a line; programs use stderr for everything, so it says nothing about failure."""
+        self._ears.log(Source.STDERR, LogLevel.INFO, line, "")
+
+    def noted(self, text: str) -> None:
+        """Keep what the client decided."""
+        self.note(LogLevel.DEBUG, text)
+
+    def lost(self, reason: Exception) -> None:
+        """Pass on that the connection ended by itself."""
+        self._ears.lost(reason)
+
+    def note(self, level: LogLevel, text: str) -> None:
+        """Keep a line of mcphost's own."""
+        self._ears.log(Source.MCPHOST, level, text, "")
+
+
+def _text(data: bytes, most: int) -> str:
+    return data[:most].decode("utf-8", "replace") + (f"… {len(data) - most} bytes more" if len(data) > most else "")
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,38 @@
+"""What a connection may ask of the host that runs it, so that it need not know the host."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mcphost.config import Config
+from mcphost.host.logs import Source
+from mcphost.protocol.types import LogLevel, Tool
+from mcphost.transports.base import Transport
+
+
+class Surroundings(Protocol):
+    """What a connection is given by its host."""
+
+    async def open_transport(self, name: str) -> Transport:
+        """The transport for a server, its references resolved. Raises ConfigError."""
+
+    def current_config(self) -> Config:
+        """The configuration as it is now."""
+
+    def now(self) -> float:
+        """Seconds of a monotonic clock."""
+
+    def random(self) -> float:
+        """Between 0 and 1."""
+
+    def busy(self, server: str) -> bool:
+        """Is a call running on it?"""
+
+    def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
+        """Keep a line."""
+
+    def state_changed(self, server: str) -> None:
+        """The connection's state changed."""
+
+    def tools_listed(self, server: str, tools: list[Tool]) -> None:
+        """These are the server's tools now."""

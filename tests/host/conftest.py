@@ -1,0 +1,133 @@
+"""A host over real servers, with an approver that follows a script."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcphost.config import Config, read_toml, write_toml
+from mcphost.errors import ConfigError
+from mcphost.host.calls import Call
+from mcphost.host.consent import Answer, ToolCallQuestion
+from mcphost.host.events import Alarmed, Event
+from mcphost.host.host import Fittings, Host
+from mcphost.transports.base import Limits, Transport
+from mcphost.transports.stdio import Command, StdioTransport
+
+SCRIPTS = Path(__file__).parents[1] / "servers"
+
+YES, NO = Answer(allow=True), Answer(allow=False, reason="not today")
+Step = Answer | Exception | Callable[[ToolCallQuestion], Awaitable[Answer]]
+
+
+class ScriptedApprover:
+    """Answers by the script, step by step, and then yes; keeps what it was asked."""
+
+    def __init__(self, *script: Step) -> None:
+        self.script = list(script)
+        self.questions: list[ToolCallQuestion] = []
+
+    async def ask(self, question: ToolCallQuestion) -> Answer:
+        self.questions.append(question)
+        step: Step = self.script.pop(0) if self.script else YES
+        if isinstance(step, Exception):
+            raise step
+        return step if isinstance(step, Answer) else await step(question)
+
+
+class FileStore:
+    """A store of state files in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.alarms: list[str] = []
+
+    def read(self, name: str) -> Mapping[str, Any]:
+        return read_toml(self.folder / f"{name}.toml", self.alarms.append)
+
+    def write(self, name: str, data: Mapping[str, Any]) -> None:
+        write_toml(self.folder / f"{name}.toml", data)
+
+
+class RecordingHost(Host):
+    """A host that keeps its events, and the approver it was given."""
+
+    def __init__(self, config: Config, approver: ScriptedApprover, **fittings: Any) -> None:
+        opener = fittings.pop("open_transport", open_stdio)
+        super().__init__(config, Fittings(opener, approver, "0.0-test", **fittings))
+        self.approver = approver
+        self.events: list[Event] = []
+        self.bus.observe(self.events.append)
+
+    @property
+    def alarms(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Alarmed)]
+
+    async def run(self, server: str, tool: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> Call:
+        """Make a call and wait for its end, whatever that is."""
+        call = self.call_tool(server, tool, arguments or {}, **more)
+        await self.end_of(call)
+        return call
+
+    @staticmethod
+    async def end_of(call: Call) -> None:
+        try:
+            await call.result()
+        except BaseException:
+            if not call.state.ended:
+                raise
+
+    def said(self, server: str) -> list[str]:
+        """The texts of a server's log."""
+        return [record.text for record in self.logs.of(server)]
+
+
+async def open_stdio(config: Config, name: str) -> Transport:
+    """What the wiring does, without references; a server named `missing` has none."""
+    server = config.servers[name]
+    if server.command == "missing":
+        raise ConfigError("servers.missing.env.TOKEN: ${TOKEN} is not set")
+    assert server.command is not None
+    limits = Limits(exit_grace=config.limits_for(name).exit_grace_sec)
+    return StdioTransport(Command(server.command, server.args, server.env), limits, os.environ)
+
+
+def script(name: str, *args: object, **entry: Any) -> dict[str, Any]:
+    """The configuration entry that runs a script of tests/servers."""
+    return {"command": sys.executable, "args": ["-S", "-E", str(SCRIPTS / name), *map(str, args)], **entry}
+
+
+def echo(*args: object, **entry: Any) -> dict[str, Any]:
+    return script("echo.py", *args, **entry)
+
+
+def hostile(*args: object, **entry: Any) -> dict[str, Any]:
+    return script("hostile.py", *args, **entry)
+
+
+def settings(*, policy: Mapping[str, Any] | None = None, **servers: Mapping[str, Any]) -> Config:
+    """A configuration; servers get little time to leave."""
+    return Config.model_validate(
+        {"servers": servers, "policy": policy or {}, "limits": {"exit_grace_sec": 0.3}}, strict=False
+    )
+
+
+@pytest.fixture
+def host() -> Callable[..., RecordingHost]:
+    """`async with host(a=echo(), policy={...}, script=[...], store=...) as running:`"""
+
+    def build(
+        *,
+        policy: Mapping[str, Any] | None = None,
+        answers: tuple[Step, ...] = (),
+        fittings: Mapping[str, Any] | None = None,
+        **servers: Mapping[str, Any],
+    ) -> RecordingHost:
+        return RecordingHost(settings(policy=policy, **servers), ScriptedApprover(*answers), **(fittings or {}))
+
+    return build
