@@ -1,0 +1,115 @@
+"""For information: how the real screen answers keys under a flood, and over a long list. Time is from writing the key
+to the terminal until the frame that shows its effect was read."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.benchmarks import flood
+from tests.benchmarks.measure import Row, Sample, percentile
+from tests.benchmarks.process_works import FIRST_FRAME, MCPHOST
+from tests.benchmarks.sizes import Sizes
+from tests.benchmarks.terminal import Terminal, lonely_environment
+from tests.benchmarks.wire_works import ECHO
+
+PROMISED = 0.1
+"""Seconds from key press to paint, p95."""
+
+UP, DOWN, ERASE = b"\x1b[A", b"\x1b[B", b"\x7f"
+DIGITS = "7531"
+
+
+async def keys_in_a_flood(sizes: Sizes, runs: int) -> list[Row]:
+    return await asyncio.to_thread(_in_folder, _press_in_flood, sizes)
+
+
+async def filtering(sizes: Sizes, runs: int) -> list[Row]:
+    return await asyncio.to_thread(_in_folder, _filter, sizes)
+
+
+def _in_folder(work: Callable[[Path, Sizes], list[Row]], sizes: Sizes) -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        return work(Path(folder), sizes)
+
+
+def _app(home: Path, server: str, *args: object) -> Terminal:
+    words = ", ".join(f'"{word}"' for word in args)
+    config = home / "benchmark.toml"
+    config.write_text(f'[servers.{server}]\ncommand = "{sys.executable}"\nargs = [{words}]\n')
+    return Terminal((*MCPHOST, "--config", str(config)), lonely_environment(home))
+
+
+def _press_in_flood(home: Path, sizes: Sizes) -> list[Row]:
+    gate, waits = home / "gate", random.Random(7)
+    with _app(home, "flood", flood.__file__, gate, sizes.flood_rate) as terminal:
+        terminal.wait_for(lambda text: FIRST_FRAME(text) and "tool-0020" in text)
+        terminal.idle(0.5)
+        calm = [_move(terminal, n, waits) for n in range(sizes.keys // 2)]
+        before = terminal.resident()
+        gate.touch()
+        terminal.idle(0.5)
+        times = [_move(terminal, n, waits) for n in range(sizes.keys)]
+        grown = terminal.resident() - before
+        gate.unlink()
+    rate = f"{sizes.flood_rate:,} logs/s"
+    return [
+        *_key_rows("key to paint, nothing else happens", calm),
+        *_key_rows(f"key to paint, {rate}", times),
+        Row(f"memory growth, {rate}", (Sample(grown),), unit="MB"),
+    ]
+
+
+def _move(terminal: Terminal, number: int, waits: random.Random) -> float:
+    """Go down and up between the first two tools, and see the mark before the other one."""
+    key, name = (UP, "tool-0001") if number % 2 else (DOWN, "tool-0002")
+    mark = re.compile(f"▸[^▸]{{1,20}}?{name}")
+    pressed = terminal.press(key)
+    taken = terminal.wait_for(mark.search, 5) - pressed
+    terminal.idle(waits.uniform(0.03, 0.12))
+    return taken
+
+
+def _filter(home: Path, sizes: Sizes) -> list[Row]:
+    total = sizes.tools
+    with _app(home, "many", "-S", "-E", ECHO, "--tools", total) as terminal:
+        terminal.wait_for(lambda text: FIRST_FRAME(text) and re.search(rf"· {_number(total)}\b", text))
+        terminal.press(b"/")
+        terminal.idle(0.5)
+        times = [taken for _ in range(3) for taken in _type_and_erase(terminal, total)]
+    return _key_rows(f"key to paint, filtering {total:,} tools", times)
+
+
+def _type_and_erase(terminal: Terminal, total: int) -> list[float]:
+    words = [DIGITS[: n + 1] for n in range(len(DIGITS))]
+    times = [_narrow(terminal, word[-1].encode(), word, total) for word in words]
+    times += [_narrow(terminal, ERASE, word, total) for word in reversed(words[:-1])]
+    terminal.press(ERASE)
+    terminal.idle(0.3)
+    return times
+
+
+def _narrow(terminal: Terminal, key: bytes, word: str, total: int) -> float:
+    left = sum(word in f"{n:04}" for n in range(1, total + 1))
+    shown = re.compile(rf"(?<!\d){_number(left)} of {_number(total)}(?!\d)")
+    pressed = terminal.press(key)
+    taken = terminal.wait_for(shown.search, 5) - pressed
+    terminal.idle(0.1)
+    return taken
+
+
+def _number(value: int) -> str:
+    return f"(?:{value}|{value:,})"
+
+
+def _key_rows(work: str, times: list[float]) -> list[Row]:
+    limit = (Sample(PROMISED),)
+    return [
+        Row(f"{work}, p{share}", (Sample(percentile(times, share / 100)),), limit, note=f"{len(times)} keys")
+        for share in (50, 95)
+    ]

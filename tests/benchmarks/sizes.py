@@ -1,0 +1,29 @@
+"""How much of each work is done: the real sizes, and tiny ones that only show that everything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Counts, bytes and seconds of all works."""
+
+    calls: int = 3_000
+    """Sequential calls in one run."""
+    flights: int = 64
+    """Calls in flight at once."""
+    logs: int = 50_000
+    big: int = 20_000_000
+    """Bytes of one text result."""
+    servers: int = 20
+    delay: float = 1.0
+    """Seconds each of those servers takes to answer ``initialize``."""
+    tools: int = 10_000
+    keys: int = 80
+    """Keys pressed while a server floods."""
+    flood_rate: int = 10_000
+    """Log messages a second."""
+
+
+TINY = Sizes(calls=20, flights=4, logs=200, big=50_000, servers=2, delay=0.01, tools=50, keys=2, flood_rate=500)

@@ -1,0 +1,33 @@
+"""All works, in the order of the table, and how one is run so that its failure is a row and not the end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from tests.benchmarks import host_works, process_works, screen_works, wire_works
+from tests.benchmarks.measure import Row
+from tests.benchmarks.sizes import Sizes
+
+Work = Callable[[Sizes, int], Awaitable[list[Row]]]
+
+WORKS: Final[Mapping[str, Work]] = {
+    "sequential": wire_works.sequential_calls,
+    "parallel": wire_works.parallel_calls,
+    "logs": wire_works.log_messages,
+    "big": wire_works.one_big_result,
+    "frame": process_works.first_frame,
+    "call": process_works.one_call,
+    "servers": host_works.many_servers,
+    "audit": host_works.audited_calls,
+    "flood": screen_works.keys_in_a_flood,
+    "filter": screen_works.filtering,
+}
+
+
+async def carry_out(name: str, sizes: Sizes, runs: int) -> list[Row]:
+    """The rows of one work; where it cannot be done, one row that says why and is within nothing."""
+    try:
+        return await WORKS[name](sizes, runs)
+    except Exception as error:  # the other works are still worth measuring
+        return [Row(name, note=f"not measured: {type(error).__name__}: {error}")]
