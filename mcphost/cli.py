@@ -7,6 +7,7 @@ imported by the command that needs it.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -37,7 +38,10 @@ Words = argparse.Namespace
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command; the exit code. Without ``argv`` the process is ours: it starts and ends as fast as it can."""
+    if argv is None:
+        gc.disable()  # until everything is imported, see mcphost.headless.running
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # nobody else's code in our checks, nor a search
     try:
         options = _parse(sys.argv[1:] if argv is None else argv)
         run: Callable[[Words], int] = options.run

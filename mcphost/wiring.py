@@ -16,14 +16,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
-
 from mcphost import __version__
 from mcphost.config import Config, Loaded, ResolvedServer, ServerConfig, Values, read_toml, resolve_server, write_toml
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.host.consent import Approver
 from mcphost.host.host import Fittings
-from mcphost.protocol.types import first_problem
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport
 
@@ -127,12 +124,10 @@ def server_from_argument(argument: str) -> ServerConfig:
         words = shlex.split(argument.removeprefix(COMMAND_PREFIX))
     except ValueError as error:
         raise ConfigError(f"the command line after stdio: cannot be split: {error}") from None
-    if not words:
+    if not words or not words[0].strip():
         raise ConfigError("stdio: needs a command line, such as 'stdio:python server.py'")
-    try:
-        return ServerConfig.model_validate({"command": words[0], "args": words[1:]})
-    except ValidationError as error:
-        raise ConfigError(f"the command line after stdio: {first_problem(error)}") from None
+    # There is nothing to validate in words, and a validator takes longer to build than many a call.
+    return ServerConfig.model_construct(command=words[0], args=tuple(words[1:]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Knows signals and the order of answer and end. Refuses to know commands.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -55,6 +56,9 @@ def finish(outcome: Outcome) -> int:
 
 def run(work: Coroutine[Any, Any, _T]) -> _T:
     """Run ``work`` until it ends or a signal cancels it; the second signal no longer waits for servers to leave."""
+    if not gc.isenabled():
+        gc.freeze()  # what was imported stays: looking through it again, at the end too, is time lost
+        gc.enable()
     return asyncio.run(_heeding_signals(work))
 
 

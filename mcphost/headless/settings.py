@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcphost.config import (
+    Config,
     ConfigErrors,
     Found,
     Loaded,
@@ -59,7 +60,7 @@ def find(explicit: str | None, env: Mapping[str, str]) -> Found:
 def read_settings(found: Found, env: Mapping[str, str]) -> Settings:
     """Read what was found, a project's file only if it is trusted. Raises ConfigError."""
     if not found.needs_trust or found.path is None:
-        return Settings(found, load_found(found))
+        return users_settings(found)
     loaded = load_found(found)
     verdict = _trusted(env).verdict(found.path, loaded.digest)
     if verdict == "trusted":
@@ -80,7 +81,7 @@ def settings_for_screen(found: Found, env: Mapping[str, str]) -> Settings:
 def users_settings(found: Found) -> Settings:
     """Read the user's own file only, for what needs nothing of a project's. Raises ConfigError."""
     own = Found(found.user) if found.needs_trust else found
-    return Settings(own, load_found(own))
+    return Settings(own, Loaded(Config.model_construct()) if own.path is None else load_found(own))
 
 
 def where(found: Found, env: Mapping[str, str], *, explicit: bool) -> Outcome:

@@ -1,0 +1,192 @@
+"""Who may import whom: the table of the design, read from the source, deferred imports included."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "mcphost"
+SEEN = ["mcphost.protocol.types", "mcphost.protocol.forms", "mcphost.protocol.display"]
+
+# What each part may import from mcphost: packages with all that is in them, or single modules.
+MAY_IMPORT: dict[str, list[str]] = {
+    "__init__": [],
+    "__main__": ["mcphost.cli"],
+    "errors": [],
+    "config": ["mcphost.errors"],
+    "protocol": ["mcphost.errors"],
+    "transports": ["mcphost.errors", "mcphost.protocol"],
+    "auth": ["mcphost.errors"],
+    "providers": ["mcphost.errors", "mcphost.protocol.types"],
+    "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
+    # transports.base: the port a host is handed, values and protocols only.
+    "host": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
+             "mcphost.transports.base"],
+    "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", *SEEN],
+    "headless": ["mcphost.errors", "mcphost.config", "mcphost.host", *SEEN],
+    "demo": [],
+    "wiring": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
+               "mcphost.providers", "mcphost.client", "mcphost.host", "mcphost.demo"],
+    "cli": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.wiring", "mcphost.headless", "mcphost.tui"],
+}  # fmt: skip
+
+# Which parts may use a library, so that another one could take its place in a day.
+OWNERS: dict[str, set[str]] = {
+    "httpx": {"transports", "auth", "providers", "wiring"},
+    "httpx_sse": {"transports", "providers"},
+    "jsonschema_rs": {"protocol", "host.validation_worker"},
+    "keyring": {"auth", "wiring"},
+    "markdown_it": {"tui"},
+    "platformdirs": {"config", "headless"},
+    "pydantic": {"config", "protocol", "auth", "providers", "wiring"},
+    "pydantic_core": {"config"},
+    "rich": {"tui", "headless"},
+    "textual": {"tui"},
+    "tomli_w": {"config"},
+    "uritemplate": {"protocol", "host"},
+}
+
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "manager", "common"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module; ``for_types`` under TYPE_CHECKING, ``deferred`` inside a function."""
+
+    module: str
+    line: int
+    for_types: bool
+    deferred: bool
+
+
+@cache
+def sources() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    names = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return names
+
+
+@cache
+def imports(module: str) -> tuple[Import, ...]:
+    """What a module imports, wherever in its text."""
+    return tuple(_imports(ast.parse(sources()[module].read_bytes()), False, False))
+
+
+def _imports(node: ast.AST, for_types: bool, deferred: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (Import(alias.name, child.lineno, for_types, deferred) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            base = "." * child.level + (child.module or "")
+            for alias in child.names:
+                full = f"{base}.{alias.name}"
+                yield Import(full if full in sources() else base, child.lineno, for_types, deferred)
+        else:
+            checking = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+            inner = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from _imports(child, for_types or checking, deferred or inner)
+
+
+def part(module: str) -> str:
+    """The row of the table a module belongs to."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+MODULES = sorted(sources())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_what_its_row_of_the_table_allows(module: str) -> None:
+    row = part(module)
+    assert row in MAY_IMPORT, f"{module} belongs to no part of the design"
+    allowed = [*MAY_IMPORT[row], f"mcphost.{row}"]
+    for each in imports(module):
+        assert not each.module.startswith("."), f"{module}:{each.line} is a relative import"
+        if within(each.module, "mcphost") and each.module != "mcphost":  # the root holds the version only
+            assert any(within(each.module, name) for name in allowed), f"{module}:{each.line} imports {each.module}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_library_is_imported_by_its_owner_alone(module: str) -> None:
+    for each in imports(module):
+        top = each.module.partition(".")[0]
+        if top == "mcphost" or top in sys.stdlib_module_names:
+            continue
+        assert top in OWNERS, f"{module}:{each.line}: who owns {top}?"
+        owned = any(within(module, f"mcphost.{owner}") for owner in OWNERS[top])
+        assert owned, f"{module}:{each.line} imports {top}"
+
+
+def test_what_waits_is_not_on_the_ground_floor() -> None:
+    waiting = {"asyncio", "threading", "socket", "subprocess", "time", "select", "multiprocessing"}
+    for module in MODULES:
+        if part(module) == "protocol":
+            assert not waiting & {each.module.partition(".")[0] for each in imports(module)}, module
+
+
+def test_no_part_of_the_host_imports_the_host_itself() -> None:
+    users = [module for module in MODULES if any(each.module == "mcphost.host.host" for each in imports(module))]
+    assert not [module for module in users if part(module) == "host"]
+
+
+def test_the_command_line_imports_the_screen_only_inside_a_function() -> None:
+    assert all(each.deferred for each in imports("mcphost.cli") if within(each.module, "mcphost.tui"))
+
+
+def test_there_is_no_import_cycle() -> None:
+    graph = {
+        module: {each.module for each in imports(module) if each.module in sources() and not each.for_types}
+        for module in MODULES
+    }
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" -> ".join(reversed(error.args[1])))
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert not [module for module in MODULES if FORBIDDEN_NAMES & set(module.split("."))]
+
+
+def test_every_library_of_the_table_is_declared() -> None:
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    declared = {line.partition(">")[0].replace("-", "_") for line in project["dependencies"]}
+    used = {each.module.partition(".")[0] for module in MODULES for each in imports(module)}
+    come_along = {"pydantic_core", "markdown_it"}  # with pydantic and textual
+    assert used & OWNERS.keys() <= declared | come_along
+
+
+SCREEN = {"textual", "rich"}
+NETWORK = {"httpx", "keyring"}
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        ("import mcphost.host.host", SCREEN | NETWORK),
+        ("import mcphost.wiring", SCREEN | NETWORK),
+        ("from mcphost.cli import main; main(['list', 'tools', 'stdio:false'])", SCREEN | NETWORK),
+        ("from mcphost.cli import main; main(['config', 'path'])", SCREEN | NETWORK),
+        ("from mcphost.cli import _parse; _parse(['check', 'a'])", SCREEN | NETWORK | {"asyncio", "pydantic"}),
+    ],
+)
+def test_a_clean_interpreter_loads_nothing_it_does_not_need(code: str, unwanted: set[str]) -> None:
+    program = f"import sys; {code}; print(sorted({unwanted!r} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]"
