@@ -54,7 +54,7 @@ def _text(record: LogRecord, width: int) -> Content:
 def _look(level: LogLevel) -> tuple[str, str]:
     """A mark that is seen without colour, and a style."""
     if level >= LogLevel.ERROR:
-        return "✖", "$text-error"
+        return "✖", "bold $text-error"
     if level >= LogLevel.WARNING:
         return "!", "$text-warning"
     return " ", "$text-muted" if level is LogLevel.DEBUG else ""
