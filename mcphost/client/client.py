@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
+from mcphost.client.deadlines import Deadline, Deadlines
 from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered, OnlyDeclared
 from mcphost.client.listener import Listener
 from mcphost.client.listing import Listing, ListLimits, read_list
@@ -64,16 +65,6 @@ class Session:
 ProgressCallback = Callable[[Progress], None]
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A request that reports progress: its clock, and who wants to know."""
-
-    limit: asyncio.Timeout
-    patience: Patience
-    hard_at: float
-    report: ProgressCallback
-
-
 class Client:
     """A connection to one server over ``transport``.
 
@@ -108,7 +99,8 @@ class Client:
         )
         # Ids nobody can guess: an answer sent before its question must not find one.
         self._ids = count(secrets.randbelow(1 << 20) * 1000 + 1)
-        self._waiting: dict[RequestId, _Waiting] = {}
+        self._waiting: dict[RequestId, tuple[Deadline, ProgressCallback]] = {}
+        self._deadlines = Deadlines()
         self._background: set[asyncio.Task[None]] = set()
         self._era: LegacyEra | None = None
         self.session: Session | None = None
@@ -185,6 +177,7 @@ class Client:
         if self._background:
             await asyncio.wait(self._background, timeout=CANCEL_SECONDS)
         await self._transport.aclose()
+        self._deadlines.close()
 
     # What the transport hands on (`mcphost.transports.base.Inbound`).
 
@@ -251,17 +244,16 @@ class Client:
     async def _exchange(
         self, request: Request, era: LegacyEra, patience: Patience, report: ProgressCallback | None
     ) -> Mapping[str, Any]:
-        now = asyncio.get_running_loop().time()
-        hard_at = now + patience.hard
+        limit = Deadline(self._deadlines, patience.idle, patience.hard)
         try:
-            async with asyncio.timeout_at(min(now + patience.idle, hard_at)) as limit:
+            with limit:
                 if report is not None:
-                    self._waiting[request.id] = _Waiting(limit, patience, hard_at, report)
+                    self._waiting[request.id] = limit, report
                 response = await self._transport.request(request, {})
         except TimeoutError:
-            hard = asyncio.get_running_loop().time() >= hard_at
             self._tell_cancelled(request, era, "timed out")
-            raise RequestTimeout(request.method, patience.hard if hard else patience.idle, hard=hard) from None
+            seconds = patience.hard if limit.hard else patience.idle
+            raise RequestTimeout(request.method, seconds, hard=limit.hard) from None
         except asyncio.CancelledError:
             self._tell_cancelled(request, era, "cancelled by the user")
             raise
@@ -318,10 +310,9 @@ class Client:
         progress = Progress.read(params)
         if waiting is None or progress is None:
             return
-        if not waiting.limit.expired():
-            now = asyncio.get_running_loop().time()
-            waiting.limit.reschedule(min(now + waiting.patience.idle, waiting.hard_at))
-        waiting.report(progress)
+        limit, report = waiting
+        limit.extend()
+        report(progress)
 
     async def _list(self, method: str, key: str, read: Callable[[object], Tool]) -> Listing[Tool]:
         async def fetch(cursor: str | None) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -98,7 +98,7 @@ class ErrorObject:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer to a request: ``error`` when it failed, else ``result``. An error may name no request: ``id`` is None."""
+    """The answer to a request: ``error`` when it failed, else ``result``. An error may name no request (None)."""
 
     id: RequestId | None
     result: Mapping[str, Any] | None = None
@@ -137,7 +137,7 @@ def encode(message: Message) -> bytes:
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def decode(data: bytes, *, batch_items: int = 0, max_items: int = 50_000) -> Iterator[Message | Malformed]:
+def decode(data: bytes, *, batch_items: int = 0, max_items: int = 50_000) -> Sequence[Message | Malformed]:
     """Read one JSON text: a message, or a batch of up to ``batch_items`` (0: this revision has no batches).
 
     ``max_items`` bounds the objects and arrays of a message over 1 MiB, since those, not bytes, cost time.
@@ -145,12 +145,8 @@ def decode(data: bytes, *, batch_items: int = 0, max_items: int = 50_000) -> Ite
     try:
         value = _parse(data, max_items)
     except _Refused as refused:
-        yield Malformed(str(refused), data, answers=answered_by(data), is_json=refused.is_json)
-        return
-    if type(value) is list:
-        yield from _batch(value, data, batch_items)
-    else:
-        yield _message(value, data)
+        return (Malformed(str(refused), data, answers=answered_by(data), is_json=refused.is_json),)
+    return tuple(_batch(value, data, batch_items)) if type(value) is list else (_message(value, data),)
 
 
 _ANSWER: Final = re.compile(
