@@ -1,0 +1,393 @@
+"""The app: the host's state on screen, the user's wishes to the host, and every question to the user.
+
+It decides nothing about consent and starts nothing by itself. The host is already running when the app starts and
+stops the servers after it has left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar, Final
+
+from textual import on
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.events import Event as TextualEvent
+from textual.events import Key, Paste
+from textual.screen import Screen
+from textual.timer import Timer
+
+from mcphost.errors import McphostError
+from mcphost.host.calls import Call
+from mcphost.host.catalog import OfferedTool
+from mcphost.host.connection import Connection, ServerState
+from mcphost.host.consent import Answer
+from mcphost.host.events import Alarmed, CallChanged, CallFinished, CallStarted, Event, Logged
+from mcphost.host.host import Host
+from mcphost.host.start import StartInfo
+from mcphost.protocol.display import show
+from mcphost.protocol.types import LogLevel
+from mcphost.tui.bridge import EventGatherer, HostChanged, OpenQuestion, QuestionsChanged, ScreenApprover
+from mcphost.tui.screens.dialog import Dialog
+from mcphost.tui.screens.main import MainScreen
+from mcphost.tui.widgets.call_list import CallList
+from mcphost.tui.widgets.logs import LogsPane
+from mcphost.tui.widgets.result import ResultView
+from mcphost.tui.widgets.server_card import ServerCard
+from mcphost.tui.widgets.servers import ServersPane, has_countdown
+from mcphost.tui.widgets.tool_list import ToolList
+from mcphost.tui.widgets.tools import ToolsPane
+from mcphost.tui.widgets.top_line import TopLine
+
+GUARD: Final = 0.3
+"""Seconds after a dialog appears in which keys do nothing: they were meant for what was there before."""
+
+DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
+
+CRASHES: Final = 20
+"""Failures of the screen itself after which it is no use going on."""
+
+
+class McphostApp(App[None]):
+    """mcphost on a terminal."""
+
+    TITLE = "mcphost"
+    HELP = "ctrl+p finds every action. Nothing is sent to a server before you were shown it."
+    ENABLE_COMMAND_PALETTE = True
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1", "keys", "keys", id="app.keys", tooltip="The keys that work here, and what this is"),
+        Binding("f2", "inbox", "inbox", id="app.inbox", tooltip="What waits for your answer"),
+        Binding("g", "grants", "allowed", id="app.grants", tooltip="What runs without asking", show=False),
+        Binding("ctrl+q", "quit", "quit", id="app.quit", tooltip="Leave mcphost; servers are stopped", priority=True),
+    ]
+
+    def __init__(self, host: Host, approver: ScreenApprover, start: StartInfo) -> None:
+        super().__init__()
+        self.host, self.approver, self.start = host, approver, start
+        self._gatherer: EventGatherer | None = None
+        self._ticking: Timer | None = None
+        self._parked: set[int] = set()
+        self._asking: int | None = None
+        self._problems = 0
+        self.guard_seconds = GUARD
+
+    def get_default_screen(self) -> Screen[None]:
+        """The main screen, from the start."""
+        welcome = f"{DEMO}\n\n{self.start.how_to}" if self.start.is_demo else ""
+        return MainScreen(self.host.logs, self.host.config.ui.log_panel, welcome)
+
+    @property
+    def main(self) -> MainScreen:
+        """The main screen, whatever is above it."""
+        screen = self.screen_stack[0]
+        assert isinstance(screen, MainScreen)
+        return screen
+
+    def on_mount(self) -> None:
+        """Begin to listen, and show what is there already."""
+        if self.host.config.ui.theme in self.available_themes:
+            self.theme = self.host.config.ui.theme
+        self._gatherer = EventGatherer(self.host.bus, self)
+        self.approver.attach(self)
+        self.call_after_refresh(self._show_everything)
+        for problem in self.start.problems:
+            self.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
+
+    def on_unmount(self) -> None:
+        """Stop listening."""
+        if self._gatherer is not None:
+            self._gatherer.close()
+
+    async def on_event(self, event: TextualEvent) -> None:
+        """Drop keys that were typed before a dialog could be read."""
+        if isinstance(event, Key | Paste) and self._too_early():
+            event.stop()
+            return
+        await super().on_event(event)
+
+    def _too_early(self) -> bool:
+        screen = self.screen_stack[-1] if self.screen_stack else None
+        return isinstance(screen, Dialog) and screen.shown_for() < self.guard_seconds
+
+    # Facts from the host.
+
+    def on_host_changed(self, message: HostChanged) -> None:
+        """Read again what changed, and only that."""
+        events = message.events
+        for event in events:
+            if isinstance(event, Alarmed):
+                self.notify(show(event.text), severity="error", timeout=15, markup=False)
+        if any(isinstance(event, Logged) for event in events):
+            self.main.query_one(LogsPane).refresh_logs()
+        if any(isinstance(event, CallStarted | CallChanged | CallFinished) for event in events):
+            self._show_calls(events)
+        if any(not isinstance(event, Logged | CallChanged | CallStarted | CallFinished | Alarmed) for event in events):
+            self._show_servers()
+        self._show_top_line()
+
+    def _show_everything(self) -> None:
+        self._show_servers()
+        self._show_top_line()
+        self.main.query_one(LogsPane).refresh_logs()
+
+    def _show_servers(self) -> None:
+        servers = list(self.host.servers.values())
+        pane = self.main.query_one(ServersPane)
+        pane.show_servers(servers, self.host.now())
+        self._show_tools(pane.chosen)
+        self._show_card()
+
+    def _show_tools(self, server: str | None) -> None:
+        self.main.query_one(ToolsPane).show_tools(self.host.catalog.tools(server), server)
+
+    def _show_card(self) -> None:
+        server = self.main.query_one(ServersPane).chosen
+        connection = self.host.servers.get(server or "")
+        dropped = self.host.logs.dropped(server) if server else 0
+        self.main.query_one(ServerCard).show_server(connection, self.host.now(), dropped)
+
+    def _show_calls(self, events: Iterable[Event]) -> None:
+        self.main.query_one(CallList).show_calls(list(self.host.calls.values()))
+        tools = self.main.query_one(ToolsPane)
+        if any(isinstance(e, CallChanged | CallFinished) and e.call == tools.shown_call for e in events):
+            tools.refresh_call()
+
+    def _show_top_line(self) -> None:
+        running = self.host.running()
+        self.main.query_one(TopLine).show_state(list(self.host.servers.values()), self._left_waiting(), running)
+        self._tick_if_needed(bool(running))
+
+    def _left_waiting(self) -> int:
+        """Questions besides the one that is being asked."""
+        return sum(number != self._asking for number in self.approver.open)
+
+    def _tick_if_needed(self, running: bool) -> None:
+        needed = running or has_countdown(list(self.host.servers.values()))
+        if needed and self._ticking is None:
+            self._ticking = self.set_interval(1.0, self._tick)
+        elif not needed and self._ticking is not None:
+            self._ticking.stop()
+            self._ticking = None
+
+    def _tick(self) -> None:
+        """Once a second, while a time on screen runs."""
+        self._show_top_line()
+        if has_countdown(list(self.host.servers.values())):
+            servers = self.main.query_one(ServersPane)
+            servers.show_servers(list(self.host.servers.values()), self.host.now())
+            self._show_card()
+
+    # Questions.
+
+    def on_questions_changed(self, _: QuestionsChanged) -> None:
+        """Open what waits, close what was withdrawn."""
+        self._parked &= set(self.approver.open)
+        screen = self.screen
+        if isinstance(screen, Dialog) and self._asking is not None and self._asking not in self.approver.open:
+            screen.dismiss(None)
+        self._show_top_line()
+        self._ask_next()
+
+    def _ask_next(self) -> None:
+        waiting = next((each for number, each in self.approver.open.items() if number not in self._parked), None)
+        if waiting is not None and self._asking is None and len(self.screen_stack) == 1:
+            self._ask(waiting)
+
+    def _ask(self, waiting: OpenQuestion) -> None:
+        from mcphost.tui.screens.tool_call import ToolCallScreen
+
+        self._asking = waiting.number
+        self.push_screen(ToolCallScreen(waiting), lambda answer: self._take_answer(waiting.number, answer))
+
+    def _take_answer(self, number: int, answer: Answer | None) -> None:
+        self._asking = None
+        if answer is None:
+            self._parked.add(number)
+        else:
+            self.approver.answer(number, answer)
+        self.call_after_refresh(self._ask_next)
+
+    def action_inbox(self) -> None:
+        """Show what waits."""
+        from mcphost.tui.screens.inbox import InboxScreen
+
+        if len(self.screen_stack) == 1:
+            self.push_screen(InboxScreen(list(self.approver.open.values())), self._open_from_inbox)
+
+    def _open_from_inbox(self, number: int | None) -> None:
+        waiting = self.approver.open.get(number) if number is not None else None
+        if waiting is not None:
+            self._parked.discard(waiting.number)
+            self._ask(waiting)
+
+    # What the user wants of tools and calls.
+
+    @on(ToolsPane.RunWanted)
+    def _run(self, event: ToolsPane.RunWanted) -> None:
+        call = self.host.call_tool(event.offered.server, event.offered.tool.name, event.arguments)
+        self.main.query_one(ToolsPane).show_call(call)
+
+    @on(CallList.Chosen)
+    def _show_call(self, event: CallList.Chosen) -> None:
+        self._open_call(event.number)
+
+    @on(LogsPane.CallWanted)
+    def _call_of_log(self, event: LogsPane.CallWanted) -> None:
+        self._open_call(event.number)
+
+    def _open_call(self, number: int) -> None:
+        call = self.host.calls.get(number)
+        if call is None:
+            self.notify(f"Call {number} is no longer kept.", severity="warning")
+            return
+        self.main.action_go("tools")
+        self.main.query_one(ToolsPane).show_call(call)
+
+    @on(CallList.AgainWanted)
+    async def _again(self, event: CallList.AgainWanted) -> None:
+        call = self.host.calls[event.number]
+        offered = self._offered(call)
+        if offered is None:
+            self.notify(f"{call.request.server} does not offer this tool now.", severity="warning")
+            return
+        self.main.action_go("tools")
+        await self.main.query_one(ToolsPane).open_tool(offered, call.arguments)
+
+    @on(CallList.CancelWanted)
+    @on(ResultView.CancelWanted)
+    def _cancel(self, event: CallList.CancelWanted | ResultView.CancelWanted) -> None:
+        call = self.host.calls.get(event.number)
+        if call is not None:
+            call.cancel()
+            self._show_top_line()
+
+    @on(ToolList.DefinitionWanted)
+    def _definition(self, event: ToolList.DefinitionWanted) -> None:
+        from mcphost.tui.screens.reader import ReaderScreen
+
+        text = json.dumps(event.offered.tool.definition(), indent=2, ensure_ascii=False)
+        self.push_screen(ReaderScreen(f"{event.offered.server} › definition", text, "json"))
+
+    def _offered(self, call: Call) -> OfferedTool | None:
+        tools = self.host.catalog.tools(call.request.server)
+        return next((each for each in tools if each.tool.name == call.request.tool), None)
+
+    # What the user wants of servers and logs.
+
+    @on(ServersPane.Highlighted)
+    def _server_highlighted(self, event: ServersPane.Highlighted) -> None:
+        self._show_tools(event.server)
+        self._show_card()
+
+    @on(ServersPane.ToggleWanted)
+    def _toggle(self, event: ServersPane.ToggleWanted) -> None:
+        server = self.host.server(event.server)
+        off = server.state in (ServerState.STOPPED, ServerState.DISABLED, ServerState.FAILED)
+        server.start() if off else server.stop()
+
+    @on(ServersPane.RestartWanted)
+    def _restart(self, event: ServersPane.RestartWanted) -> None:
+        self.host.server(event.server).restart()
+
+    @on(ServersPane.LevelWanted)
+    def _level(self, event: ServersPane.LevelWanted) -> None:
+        self._choose_level(self.host.server(event.server))
+
+    @on(LogsPane.LevelWanted)
+    def _level_from_logs(self, event: LogsPane.LevelWanted) -> None:
+        server = event.server or self.main.query_one(ServersPane).chosen
+        if server is None:
+            self.notify("Choose one server on the left first: each server has a level of its own.")
+        else:
+            self._choose_level(self.host.server(server))
+
+    def _choose_level(self, server: Connection) -> None:
+        from mcphost.tui.screens.level import LevelScreen
+
+        def take(level: LogLevel | None) -> None:
+            if level is not None:
+                self.run_worker(self._set_level(server, level), exit_on_error=False)
+
+        self.push_screen(LevelScreen(server.name, server.level), take)
+
+    async def _set_level(self, server: Connection, level: LogLevel) -> None:
+        try:
+            await server.set_level(level)
+        except McphostError as error:
+            self.notify(show(f"The level stays: {error}"), severity="error", markup=False)
+        else:
+            self.notify(f"{server.name} now sends {level.wire} and above.")
+
+    # Copying and saving.
+
+    @on(LogsPane.CopyWanted)
+    @on(ResultView.CopyWanted)
+    def _copy(self, event: LogsPane.CopyWanted | ResultView.CopyWanted) -> None:
+        self.copy_to_clipboard(event.text)
+        self.notify(f"Copied {len(event.text):,} characters.")
+
+    @on(LogsPane.SaveWanted)
+    def _save_logs(self, event: LogsPane.SaveWanted) -> None:
+        self._save(event.suggested_name, event.text.encode("utf-8", "replace"))
+
+    @on(ResultView.SaveWanted)
+    def _save_result(self, event: ResultView.SaveWanted) -> None:
+        self._save(event.name, event.content)
+
+    def _save(self, name: str, content: bytes) -> None:
+        from mcphost.tui.screens.save import SaveScreen
+
+        def saved(path: Path | None) -> None:
+            if path is not None:
+                self.notify(f"Saved {path}", markup=False)
+
+        self.push_screen(SaveScreen(name, content, Path.cwd()), saved)
+
+    # Help, grants, palette.
+
+    def action_keys(self) -> None:
+        """Show the keys that work here."""
+        from mcphost.tui.screens.help import HelpScreen
+
+        self.push_screen(HelpScreen(self.screen))
+
+    def action_grants(self) -> None:
+        """Show what is allowed without asking."""
+        from mcphost.tui.screens.grants import GrantsScreen
+
+        self.push_screen(GrantsScreen(self.host.consent.approvals.grants, self.host.consent.revoke))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every action, for the command palette."""
+        yield from super().get_system_commands(screen)
+        yield SystemCommand("Keys", "The keys that work here", self.action_keys)
+        yield SystemCommand("Inbox", "What waits for your answer", self.action_inbox)
+        yield SystemCommand("Allowed tools", "What runs without asking; take it back", self.action_grants)
+        for name, place in (("Tools", "tools"), ("Calls", "calls"), ("Servers", "servers"), ("Server card", "card")):
+            yield SystemCommand(f"Go to: {name}", "", lambda place=place: self.main.action_go(place))
+        yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)
+        for server in self.host.servers.values():
+            yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
+
+    # When the screen itself fails.
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Keep the app: what a server sent may break a widget, and must not break the rest. No values are shown."""
+        self._problems += 1
+        last = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
+        place = f"{Path(last.filename).name}:{last.lineno}" if last else "an unknown place"
+        if self._problems > CRASHES or self.is_headless:
+            super()._handle_exception(error)
+            return
+        reference = f"{int(time.time()) % 100_000}"
+        sentence = f"mcphost could not show something ({type(error).__name__} at {place}, reference {reference})."
+        asyncio.get_running_loop().call_soon(self._tell_problem, sentence)
+
+    def _tell_problem(self, sentence: str) -> None:
+        self.notify(sentence, severity="error", timeout=15, markup=False)

@@ -1,0 +1,120 @@
+"""The one place where the host's world and Textual's touch.
+
+Facts: the host's events are gathered and handed to the app as one message, at most once a frame. Questions: the
+approver registers each one, tells the app, and waits for the one answer it is owed, however the app gets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from textual.message import Message
+
+from mcphost.host.consent import Answer, ToolCallQuestion
+from mcphost.host.events import Event, EventBus
+
+FRAME: Final = 1 / 30
+"""Seconds in which events are gathered. Below what an eye tells apart; a flood costs thirty updates a second."""
+
+
+class HostChanged(Message):
+    """What happened in the host since the last of these, each kind of fact once."""
+
+    def __init__(self, events: frozenset[Event]) -> None:
+        super().__init__()
+        self.events = events
+
+
+class QuestionsChanged(Message):
+    """A question was asked, answered or withdrawn; `ScreenApprover.open` says which are left."""
+
+
+class Front(Protocol):
+    """What the bridge needs of the app."""
+
+    def post_message(self, message: Message) -> bool:
+        """Put a message into the app's queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question that waits for its answer. ``asked_at`` is a monotonic time in seconds."""
+
+    number: int
+    question: ToolCallQuestion
+    asked_at: float
+    answer: asyncio.Future[Answer]
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was asked."""
+        return time.monotonic() - self.asked_at
+
+
+class ScreenApprover:
+    """The approver whose answers come from the screen."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, OpenQuestion] = {}
+        """Oldest first."""
+        self._front: Front | None = None
+        self._last = 0
+
+    def attach(self, front: Front) -> None:
+        """Tell this app about questions from now on."""
+        self._front = front
+        if self.open:
+            front.post_message(QuestionsChanged())
+
+    async def ask(self, question: ToolCallQuestion) -> Answer:
+        """Register the question and wait. See `mcphost.host.consent.Approver`."""
+        self._last += 1
+        waiting = OpenQuestion(self._last, question, time.monotonic(), asyncio.get_running_loop().create_future())
+        self.open[waiting.number] = waiting
+        self._tell()
+        try:
+            return await waiting.answer
+        finally:
+            del self.open[waiting.number]
+            self._tell()
+
+    def answer(self, number: int, answer: Answer) -> bool:
+        """Answer a question; False when it no longer waits."""
+        waiting = self.open.get(number)
+        if waiting is None or waiting.answer.done():
+            return False
+        waiting.answer.set_result(answer)
+        return True
+
+    def _tell(self) -> None:
+        if self._front is not None:
+            self._front.post_message(QuestionsChanged())
+
+
+class EventGatherer:
+    """Gathers the host's events for ``front`` until a frame has passed, then posts them together."""
+
+    def __init__(self, bus: EventBus, front: Front) -> None:
+        self._front = front
+        self._events: set[Event] = set()
+        self._stop_observing = bus.observe(self._observe)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Stop handing on events."""
+        self._stop_observing()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _observe(self, event: Event) -> None:
+        self._events.add(event)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FRAME, self._post)
+
+    def _post(self) -> None:
+        self._timer = None
+        events, self._events = frozenset(self._events), set()
+        self._front.post_message(HostChanged(events))

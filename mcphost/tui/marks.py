@@ -1,0 +1,32 @@
+"""The marks, words and styles of states: one vocabulary for the whole screen, never by colour alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from mcphost.host.calls import CallState
+from mcphost.host.connection import ServerState
+
+SERVER_MARKS: Final[Mapping[ServerState, tuple[str, str]]] = {
+    ServerState.READY: ("●", "$text-success"),
+    ServerState.STARTING: ("◐", "$text-warning"),
+    ServerState.RECONNECTING: ("↻", "$text-warning"),
+    ServerState.FAILED: ("✖", "$text-error"),
+    ServerState.STOPPED: ("◌", "$text-muted"),
+    ServerState.DISABLED: ("◌", "$text-muted"),
+}
+"""Shape and style of each server state."""
+
+CALL_MARKS: Final[Mapping[CallState, tuple[str, str]]] = {
+    CallState.ASKING: ("?", "$text-warning"),
+    CallState.RUNNING: ("◐", "$text-warning"),
+    CallState.CANCELLING: ("◐", "$text-warning"),
+    CallState.DONE: ("●", "$text-success"),
+    CallState.FAILED: ("✖", "$text-error"),
+    CallState.ERROR: ("✖", "$text-error"),
+    CallState.DECLINED: ("◌", "$text-muted"),
+    CallState.CANCELLED: ("◌", "$text-muted"),
+    CallState.TIMED_OUT: ("▲", "$text-error"),
+}
+"""Shape and style of each call state."""

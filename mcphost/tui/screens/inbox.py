@@ -1,0 +1,78 @@
+"""The inbox: every question that waits for an answer, oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+
+from mcphost.protocol.display import age_text, show_line
+from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.widgets.columns import Cell, columns
+from mcphost.tui.widgets.rows import RowList
+
+
+class InboxScreen(ModalScreen[int | None]):
+    """Lists what waits; dismissed with the number of the question to open."""
+
+    HELP = "Every question that waits for you, oldest first. Enter opens one, n declines it, esc goes back."
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,f2", "back", "back", id="inbox.back", tooltip="Close the inbox"),
+    ]
+
+    DEFAULT_CSS = """
+    InboxScreen {
+        align: center middle;
+        background: $background 40%;
+        & > Vertical { width: 90%; max-width: 120; height: 60%; border: round $accent; background: $surface; }
+    }
+    """
+
+    def __init__(self, waiting: Sequence[OpenQuestion]) -> None:
+        super().__init__()
+        self._waiting = waiting
+
+    def compose(self) -> ComposeResult:
+        """A list in a frame."""
+        with Vertical() as frame:
+            frame.border_title = "Inbox · waiting for you"
+            yield RowList(_row, empty="Nothing waits for you.\nQuestions you leave with p are kept here.")
+
+    def on_mount(self) -> None:
+        """Fill the list."""
+        self.show_waiting(self._waiting)
+        self.query_one(RowList).focus()
+
+    def show_waiting(self, waiting: Sequence[OpenQuestion]) -> None:
+        """These wait now."""
+        self.query_one(RowList).set_items(list(waiting), keep=lambda each: each.number)
+
+    @on(RowList.Selected)
+    def open_question(self, event: RowList.Selected[OpenQuestion]) -> None:
+        """Open the chosen question."""
+        self.dismiss(event.item.number)
+
+    def action_back(self) -> None:
+        """Close without opening one."""
+        self.dismiss(None)
+
+
+def _row(waiting: OpenQuestion, width: int) -> Content:
+    question = waiting.question
+    return columns(
+        width,
+        [
+            Cell("?", "$text-warning", 1, 1),
+            Cell(question.server, "bold", 6, 16),
+            Cell(f"run {show_line(question.tool.label, 60)}", "", 12),
+            Cell(f"asked by {show_line(question.origin, 20)}", "$text-muted", 0, 20),
+            Cell(age_text(waiting.age), "$text-muted", 8, 12, "right"),
+        ],
+    )

@@ -1,0 +1,270 @@
+"""The dialog for a tool call: what would be sent where, what is known of the tool, and the ways to answer.
+
+It shows and asks; the answer is the approver's to deliver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from mcphost.host.approvals import Difference, Kind, Lifetime, Standing
+from mcphost.host.consent import Answer, ToolCallQuestion
+from mcphost.protocol.display import hidden_count, show, show_line, size_text
+from mcphost.protocol.types import Tool
+from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.screens.dialog import Dialog
+from mcphost.tui.widgets.columns import Cell, columns
+from mcphost.tui.widgets.rows import RowList
+
+SHOWN_CHARACTERS = 20_000
+"""Of one argument. More is said in numbers; `e` opens all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A way to answer: its key, what it does in words, and the action."""
+
+    key: str
+    words: str
+    action: str
+
+
+class ToolCallScreen(Dialog[Answer | None]):
+    """Asks whether a tool may run. Dismissed with the answer, or with None when it was parked or withdrawn."""
+
+    HELP = (
+        "A tool is about to run. Above: what would be sent, and where. Nothing has been sent yet.\n"
+        "Allowing is only possible once all of it was on screen: scroll with space or page down."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "allow('once')", "run once", id="call.once", tooltip="Run it this once"),
+        Binding("u", "allow('session')", "until exit", id="call.session", tooltip="Allow it until mcphost exits"),
+        Binding("a", "allow('always')", "always", id="call.always", tooltip="Allow it from now on"),
+        Binding("e", "edit", "edit", id="call.edit", tooltip="Change the arguments first"),
+        Binding("n", "decline", "do not run", id="call.decline", tooltip="Refuse"),
+        Binding("d", "definition", "definition", id="call.definition", tooltip="The tool as its server defines it"),
+        Binding("space,pagedown", "page(1)", "scroll", id="call.down", show=False),
+        Binding("pageup", "page(-1)", "scroll back", id="call.up", show=False),
+    ]
+
+    DEFAULT_CSS = """
+    ToolCallScreen {
+        #what { height: auto; max-height: 60vh; }
+        #hint { color: $text-warning; height: auto; }
+        #answers { border-top: solid $panel-lighten-2; }
+    }
+    """
+
+    def __init__(self, waiting: OpenQuestion) -> None:
+        super().__init__(classes="-careful" if waiting.question.careful else None)
+        self.waiting = waiting
+        self.question = waiting.question
+        self.arguments: Mapping[str, Any] = waiting.question.arguments
+        self._seen_to_the_end = False
+
+    @property
+    def edited(self) -> bool:
+        """Are these not the arguments that were asked about?"""
+        return self.arguments != self.question.arguments
+
+    def compose(self) -> ComposeResult:
+        """The frame; `_describe` fills it."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content.assemble(
+                "Run ", (show_line(self.question.tool.label, 60), "bold"), f" on {self.question.server}?"
+            )
+            dialog.border_subtitle = Content(f"asked by {show_line(self.question.origin, 30)}")
+            yield VerticalScroll(id="what", can_focus=False)
+            yield Static("", id="hint", markup=False)
+            yield RowList(_answer_row, id="answers")
+
+    async def on_mount(self) -> None:
+        """Describe the call and put the cursor on the answer that does no harm where care is due."""
+        await self._describe()
+        answers = self.query_one(RowList)
+        choices = list(self._choices())
+        answers.styles.height = len(choices) + 1  # and the line above them
+        answers.set_items(choices, keep=lambda choice: choice.key)
+        answers.highlighted = next(i for i, c in enumerate(choices) if c.key == ("n" if self.question.careful else "y"))
+        answers.focus()
+        self.watch(self.query_one("#what"), "scroll_y", self._check_end, init=False)
+        self.call_after_refresh(self._check_end)
+
+    def on_resize(self) -> None:
+        """What fits changed."""
+        self.call_after_refresh(self._check_end)
+
+    @on(RowList.Selected)
+    async def answer_chosen(self, event: RowList.Selected[Choice]) -> None:
+        """Enter on an answer does what its key does."""
+        event.stop()
+        await self.run_action(event.item.action)
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted[Choice]) -> None:
+        event.stop()
+
+    def action_allow(self, lifetime: str) -> None:
+        """Allow, once everything could be read."""
+        if not self._seen_to_the_end or not self._offered(lifetime):
+            self.app.bell()
+            return
+        changed = self.arguments if self.edited else None
+        self.dismiss(Answer(allow=True, lifetime=Lifetime(lifetime), arguments=changed))
+
+    def action_decline(self) -> None:
+        """Refuse."""
+        self.dismiss(Answer(allow=False))
+
+    def action_definition(self) -> None:
+        """Show the tool as its server defines it."""
+        from mcphost.tui.screens.reader import ReaderScreen
+
+        text = json.dumps(self.question.tool.definition(), indent=2, ensure_ascii=False)
+        self.app.push_screen(ReaderScreen(f"{self.question.server} › {self.question.tool.name}", text, "json"))
+
+    def action_edit(self) -> None:
+        """Change the arguments in the tool's form."""
+        from mcphost.tui.screens.edit_arguments import EditArgumentsScreen
+
+        screen = EditArgumentsScreen(self.question.server, self.question.tool, self.arguments)
+        self.app.push_screen(screen, self._take_arguments)
+
+    def action_page(self, direction: int) -> None:
+        """Scroll what is asked about by a page."""
+        what = self.query_one("#what", VerticalScroll)
+        what.scroll_relative(y=direction * max(1, what.size.height - 1), animate=False)
+
+    async def _take_arguments(self, arguments: Mapping[str, Any] | None) -> None:
+        if arguments is not None:
+            self.arguments = arguments
+            self._seen_to_the_end = False
+            await self._describe()
+            self.call_after_refresh(self._check_end)
+
+    async def _describe(self) -> None:
+        question = self.question
+        rows = (
+            *_tool_rows(question),
+            *_standing_rows(question.standing),
+            *_argument_rows(self.arguments, edited=self.edited),
+            _row("sent to", show(question.sent_to, limit=2000)),
+            _row("rule", show_line(question.rule, 200)),
+            *([_row("note", show(question.note), "$text-warning")] if question.note else []),
+        )
+        what = self.query_one("#what")
+        await what.remove_children()
+        await what.mount_all(rows)
+
+    def _check_end(self) -> None:
+        what = self.query_one("#what", VerticalScroll)
+        if what.scroll_offset.y >= what.max_scroll_y:
+            self._seen_to_the_end = True
+        hint = "" if self._seen_to_the_end else "▼ more below: press space until the end, then it can be allowed"
+        self.query_one("#hint", Static).update(hint)
+        self.query_one("#hint").display = bool(hint)
+
+    def _offered(self, lifetime: str) -> bool:
+        return lifetime == "once" or "destructive" not in self.question.tool.claims or lifetime == "session"
+
+    def _choices(self) -> Iterator[Choice]:
+        always = "run it, and from now on without asking (saved in approvals.toml; lapses when the tool changes)"
+        if not self._offered("always"):
+            always = "not offered: the tool claims to be destructive"
+        yield Choice("y", "run it once", "allow('once')")
+        yield Choice("u", "run it, and until mcphost exits without asking", "allow('session')")
+        yield Choice("a", always, "allow('always')")
+        yield Choice("e", "edit the arguments first", "edit")
+        yield Choice("n", "do not run it", "decline")
+        yield Choice("p", "leave it in the inbox (f2)", "park")
+
+
+def _answer_row(choice: Choice, width: int) -> Content:
+    return columns(width, [Cell(choice.key, "bold $text-accent", 2, 2), Cell(choice.words)])
+
+
+def _row(label: str, value: str | Content, style: str = "") -> Horizontal:
+    text = value if isinstance(value, Content) else Content.styled(value, style)
+    return Horizontal(Static(label, classes="label"), Static(text, classes="value", markup=False), classes="row")
+
+
+def _tool_rows(question: ToolCallQuestion) -> Iterator[Widget]:
+    tool = question.tool
+    if tool.label != tool.name:
+        yield _row("tool", show_line(tool.name))
+    yield _row("claims", claims_text(tool))
+    if tool.description:
+        whole = question.standing.kind is not Kind.UNCHANGED
+        text = show(tool.description, limit=4000) if whole else show_line(tool.description, 120)
+        yield _row("says", Content.styled(text, "italic $text-muted"))
+    hidden = hidden_count(json.dumps(tool.definition(), ensure_ascii=False))
+    if hidden:
+        yield _row("beware", f"its definition holds {hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error")
+
+
+def claims_text(tool: Tool) -> Content:
+    """What the server claims of a tool, as a claim."""
+    if not tool.claims:
+        return Content.styled("nothing (so it may write, delete and reach the network)", "$text-muted")
+    words = [Content.styled(claim, _claim_style(claim)) for claim in tool.claims]
+    return Content.assemble(Content(", ").join(words), (" (claimed by the server)", "$text-muted"))
+
+
+def _claim_style(claim: str) -> str:
+    return {"destructive": "bold $text-error", "read-only": "$text-success"}.get(claim, "")
+
+
+def _standing_rows(standing: Standing) -> Iterator[Widget]:
+    if standing.kind is Kind.NEW or standing.since is None:
+        yield _row("before", "never allowed until now")
+    elif standing.kind is Kind.UNCHANGED:
+        yield _row("before", f"definition unchanged since you allowed it on {standing.since:%-d %b %Y}")
+    else:
+        yield _row("before", f"CHANGED since you allowed it on {standing.since:%-d %b %Y}:", "bold $text-error")
+        yield from (_row("", _difference(each)) for each in standing.differences)
+
+
+def _difference(difference: Difference) -> Content:
+    lines = [Content.styled(show_line(difference.field, 80), "bold")]
+    if difference.before is not None:
+        lines.append(Content.styled(f"- {show(difference.before, limit=1500)}", "$text-error"))
+    if difference.after is not None:
+        lines.append(Content.styled(f"+ {show(difference.after, limit=1500)}", "$text-success"))
+    return Content("\n").join(lines)
+
+
+def _argument_rows(arguments: Mapping[str, Any], *, edited: bool) -> Iterator[Widget]:
+    yield _row("arguments", _edited_or_none(arguments, edited=edited))
+    for name, value in arguments.items():
+        yield _row(show_line(name, 60), _value(value))
+
+
+def _edited_or_none(arguments: Mapping[str, Any], *, edited: bool) -> Content:
+    words = "none" if not arguments else str(len(arguments))
+    return Content.assemble(words, (" · edited by you" if edited else "", "bold $text-warning"))
+
+
+def _value(value: object) -> Content:
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    shown = Content(show(text, limit=SHOWN_CHARACTERS))
+    notes = []
+    if len(text) > 80 or "\n" in text:
+        size = size_text(len(text.encode("utf-8", "replace")))
+        notes.append(f"{len(text):,} characters, {text.count(chr(10)) + 1} lines, {size}")
+    if hidden := hidden_count(text):
+        notes.append(f"{hidden} invisible characters")
+    if not notes:
+        return shown
+    return Content.assemble(shown, "\n", (f"({'; '.join(notes)})", "$text-muted"))

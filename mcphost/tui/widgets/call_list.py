@@ -1,0 +1,113 @@
+"""The calls of this run, newest first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+
+from mcphost.host.calls import Call
+from mcphost.protocol.display import duration_text, show_line
+from mcphost.tui.marks import CALL_MARKS
+from mcphost.tui.widgets.columns import Cell, columns
+from mcphost.tui.widgets.rows import RowList
+
+EMPTY = "No calls yet. Choose a tool (t), fill its form and run it:\nevery call of this run is listed here."
+
+
+class CallList(Vertical):
+    """Every call of this run that is still kept."""
+
+    HELP = (
+        "The calls of this run, newest first. enter shows a call's result, x cancels it while it runs,\n"
+        "a opens its tool again with the same arguments."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "cancel", "cancel", id="calls.cancel", tooltip="Stop the call and tell its server"),
+        Binding("a", "again", "again", id="calls.again", tooltip="The tool's form with these arguments"),
+    ]
+
+    DEFAULT_CSS = """
+    CallList { border: round $panel-lighten-2; &:focus-within { border: round $accent; } }
+    """
+
+    @dataclass
+    class Chosen(Message):
+        """Show this call."""
+
+        number: int
+
+    @dataclass
+    class CancelWanted(Message):
+        """Stop this call."""
+
+        number: int
+
+    @dataclass
+    class AgainWanted(Message):
+        """Fill the tool's form as it was for this call."""
+
+        number: int
+
+    def compose(self) -> ComposeResult:
+        """One list."""
+        self.border_title = "Calls"
+        yield RowList(_row, empty=EMPTY)
+
+    def show_calls(self, calls: Sequence[Call]) -> None:
+        """These are the calls, oldest first."""
+        self.query_one(RowList).set_items(list(reversed(calls)), keep=lambda call: call.number)
+
+    @property
+    def item(self) -> Call | None:
+        """The call under the cursor."""
+        call: Call | None = self.query_one(RowList).item
+        return call
+
+    @on(RowList.Selected)
+    def _selected(self, event: RowList.Selected[Call]) -> None:
+        event.stop()
+        self.post_message(self.Chosen(event.item.number))
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted[Call]) -> None:
+        event.stop()
+
+    def action_cancel(self) -> None:
+        """See `CancelWanted`."""
+        if self.item is not None:
+            self.post_message(self.CancelWanted(self.item.number))
+
+    def action_again(self) -> None:
+        """See `AgainWanted`."""
+        if self.item is not None:
+            self.post_message(self.AgainWanted(self.item.number))
+
+
+def _row(call: Call, width: int) -> Content:
+    mark, style = CALL_MARKS[call.state]
+    cells = [
+        Cell(mark, style, 1, 1),
+        Cell(str(call.number), "$text-muted", 3, 4, "right"),
+        Cell(call.request.server, "$text-muted", 4, min(14, width // 6)),
+        Cell(show_line(call.request.tool, 60), "bold", 8, min(28, width // 3) if width >= 70 else None),
+    ]
+    if width >= 70:
+        cells.append(Cell(show_line(json.dumps(dict(call.arguments), ensure_ascii=False), 200), "$text-muted"))
+    return columns(
+        width,
+        [
+            *cells,
+            Cell(call.state.value, style, 9, 10, "right"),
+            Cell(duration_text(call.elapsed), "$text-muted", 6, 10, "right"),
+        ],
+    )

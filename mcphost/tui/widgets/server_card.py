@@ -1,0 +1,154 @@
+"""A server's card: what it is, what it says of itself, how it is doing, and its last words where it died."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from mcphost.host.connection import Connection, ServerState, sent_to
+from mcphost.protocol.display import duration_text, show, show_line
+from mcphost.protocol.types import Implementation
+from mcphost.tui.marks import SERVER_MARKS
+
+EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
+
+HOW_TO_GO_ON = {
+    ServerState.FAILED: "press r in the list of servers to try again",
+    ServerState.STOPPED: "press space in the list of servers to connect",
+    ServerState.DISABLED: "set enabled = true in its entry, or press space to connect for now",
+}
+
+
+class ServerCard(VerticalScroll):
+    """Everything known about one server."""
+
+    HELP = "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed."
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
+    ]
+
+    DEFAULT_CSS = """
+    ServerCard { border: round $panel-lighten-2; padding: 0 1; &:focus { border: round $accent; } }
+    """
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        yield Static(EMPTY, markup=False)
+
+    def show_server(self, connection: Connection | None, now: float, dropped: int = 0) -> None:
+        """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate."""
+        self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
+        text = Content(EMPTY) if connection is None else Content("\n").join(list(card(connection, now, dropped)))
+        self.query_one(Static).update(text)
+
+    @property
+    def text(self) -> str:
+        """The card without styles."""
+        return str(self.query_one(Static).content)
+
+    def action_copy(self) -> None:
+        """Put the card on the clipboard."""
+        self.app.copy_to_clipboard(self.text)
+        self.notify("The card is on the clipboard.")
+
+
+def card(connection: Connection, now: float, dropped: int) -> Iterator[Content]:
+    """The card's lines."""
+    yield from _state(connection, now)
+    yield from _session(connection)
+    yield from _tools(connection)
+    yield from _irregularities(connection, dropped)
+    yield from _last_words(connection)
+    yield from _instructions(connection)
+
+
+def _line(label: str, value: str, style: str = "") -> Iterator[Content]:
+    first, *rest = value.split("\n")
+    yield Content.assemble((f"{label:<14}", "$text-muted"), (first, style))
+    for line in rest:
+        yield Content.assemble(" " * 14, (line, style))
+
+
+def _state(connection: Connection, now: float) -> Iterator[Content]:
+    mark, style = SERVER_MARKS[connection.state]
+    since = f" for {duration_text(now - connection.ready_at)}" if connection.ready and connection.ready_at else ""
+    yield Content.assemble((f"{'state':<14}", "$text-muted"), (f"{mark} {connection.state.value}{since}", style))
+    if connection.reason:
+        yield from _line("because", show(connection.reason, limit=2000), style)
+    if connection.retry_at is not None:
+        yield from _line("next try", f"in {max(0.0, connection.retry_at - now):.0f} s, or now with r")
+    elif connection.state in HOW_TO_GO_ON:
+        yield from _line("go on", HOW_TO_GO_ON[connection.state])
+    yield from _line("runs", show(sent_to(connection.config), limit=2000))
+    if connection.ready_at is not None and connection.started_at is not None:
+        yield from _line("ready after", duration_text(connection.ready_at - connection.started_at))
+    if connection.restarts:
+        yield from _line("failures", str(connection.restarts))
+
+
+def _session(connection: Connection) -> Iterator[Content]:
+    if connection.session is None:
+        return
+    server = connection.session.server
+    yield from _line("calls itself", _identity(server.server_info))
+    yield from _line("revision", connection.session.revision.version)
+    yield from _line("capabilities", show(json.dumps(server.capabilities, ensure_ascii=False), limit=1500))
+    if connection.level is not None:
+        yield from _line("log level", connection.level.wire)
+
+
+def _identity(info: Implementation) -> str:
+    title = f"{show_line(info.title, 80)} " if info.title and info.title != info.name else ""
+    site = f" {show_line(info.website_url, 120)}" if info.website_url else ""
+    return f"{title}{show_line(info.name, 80)} {show_line(info.version, 40)}{site}".strip()
+
+
+def _tools(connection: Connection) -> Iterator[Content]:
+    if connection.ready:
+        yield from _line("tools", str(len(connection.tools)))
+    if connection.notice:
+        yield from _line("", show(connection.notice, limit=400), "$text-warning")
+    for refused in connection.rejected[:20]:
+        words = f"{show_line(refused.name, 60)}: {show_line(refused.reason, 200)}"
+        yield from _line("left out", words, "$text-warning")
+    if len(connection.rejected) > 20:
+        yield from _line("", f"and {len(connection.rejected) - 20} more: see the logs")
+
+
+def _irregularities(connection: Connection, dropped: int) -> Iterator[Content]:
+    odd = connection.irregularities
+    if odd.stray:
+        text = f"{odd.stray} lines that are no messages; the first: {show_line(odd.first_stray, 120)}"
+        yield from _line("stray stdout", text, "$text-warning")
+    if odd.malformed:
+        text = f"{odd.malformed} messages dropped; the last: {show_line(odd.last_malformed, 120)}"
+        yield from _line("malformed", text, "$text-warning")
+    if dropped:
+        yield from _line("log lines", f"{dropped} dropped: too many a second", "$text-warning")
+
+
+def _last_words(connection: Connection) -> Iterator[Content]:
+    process = connection.process
+    if connection.ready or not (process.stderr_tail or process.exit_code is not None):
+        return
+    if process.exit_code is not None:
+        yield from _line("exit code", str(process.exit_code))
+    tail = "\n".join(show_line(line, 400) for line in process.stderr_tail[-20:]) or "(nothing)"
+    yield from _line("last stderr", tail)
+
+
+def _instructions(connection: Connection) -> Iterator[Content]:
+    if connection.session is None or not connection.session.server.instructions:
+        return
+    yield Content("")
+    yield Content.styled(f"{connection.name} gives these instructions (its words, not ours):", "$text-muted")
+    for line in show(connection.session.server.instructions, limit=20_000).split("\n"):
+        yield Content.assemble(("▏ ", "$text-muted"), line)

@@ -1,0 +1,161 @@
+"""The servers: a list with their state, and the card of the chosen one.
+
+Shows what connections hold and posts what the user wants of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+
+from mcphost.host.connection import Connection, ServerState
+from mcphost.tui.marks import SERVER_MARKS
+from mcphost.tui.widgets.columns import Cell, columns
+from mcphost.tui.widgets.rows import RowList
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """A row: a server, or None for all of them together."""
+
+    connection: Connection | None
+    tools: int
+    seconds: float = 0.0
+    """Until the next try."""
+
+
+class ServersPane(Vertical):
+    """The list of servers."""
+
+    HELP = (
+        "Servers, as configured. ● ready  ◐ starting  ↻ trying again  ✖ failed  ◌ off\n"
+        "enter opens a server's card, space switches it on or off, r restarts it or retries now."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "on_off", "on/off", id="servers.toggle", tooltip="Connect or disconnect this server"),
+        Binding("r", "restart", "restart", id="servers.restart", tooltip="Restart it, or retry now"),
+        Binding("v", "level", "log level", id="servers.level", tooltip="Which log messages it should send"),
+    ]
+
+    DEFAULT_CSS = """
+    ServersPane { border: round $panel-lighten-2; &:focus-within { border: round $accent; } }
+    """
+
+    @dataclass
+    class Highlighted(Message):
+        """The cursor is on this server; None: on all of them."""
+
+        server: str | None
+
+    @dataclass
+    class CardWanted(Message):
+        """Show this server's card."""
+
+        server: str | None
+
+    @dataclass
+    class ToggleWanted(Message):
+        """Switch this server on or off."""
+
+        server: str
+
+    @dataclass
+    class RestartWanted(Message):
+        """Restart this server, or retry now."""
+
+        server: str
+
+    @dataclass
+    class LevelWanted(Message):
+        """Choose the level of log messages this server sends."""
+
+        server: str
+
+    def compose(self) -> ComposeResult:
+        """One list."""
+        self.border_title = "Servers"
+        yield RowList(_row, empty="No servers configured.")
+
+    def show_servers(self, servers: Sequence[Connection], now: float) -> None:
+        """These are the servers; ``now`` is the host's monotonic clock."""
+        rows = [ServerRow(None, sum(len(server.tools) for server in servers))]
+        rows += [ServerRow(s, len(s.tools), max(0.0, s.retry_at - now) if s.retry_at else 0.0) for s in servers]
+        self.query_one(RowList).set_items(rows, keep=_name)
+
+    @property
+    def chosen(self) -> str | None:
+        """The server under the cursor; None for all."""
+        row = self.query_one(RowList).item
+        return _name(row) if row is not None else None
+
+    def choose(self, server: str) -> None:
+        """Put the cursor on this server."""
+        rows = self.query_one(RowList)
+        names = [_name(row) for row in rows.items]
+        if server in names:
+            rows.highlighted = names.index(server)
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted[ServerRow]) -> None:
+        event.stop()
+        if event.item is not None:
+            self.post_message(self.Highlighted(_name(event.item)))
+
+    @on(RowList.Selected)
+    def _selected(self, event: RowList.Selected[ServerRow]) -> None:
+        event.stop()
+        self.post_message(self.CardWanted(_name(event.item)))
+
+    def action_on_off(self) -> None:
+        """See `ToggleWanted`."""
+        if self.chosen is not None:
+            self.post_message(self.ToggleWanted(self.chosen))
+
+    def action_restart(self) -> None:
+        """See `RestartWanted`."""
+        if self.chosen is not None:
+            self.post_message(self.RestartWanted(self.chosen))
+
+    def action_level(self) -> None:
+        """See `LevelWanted`."""
+        if self.chosen is not None:
+            self.post_message(self.LevelWanted(self.chosen))
+
+
+def _name(row: ServerRow) -> str | None:
+    return row.connection.name if row.connection else None
+
+
+def _row(row: ServerRow, width: int) -> Content:
+    if row.connection is None:
+        total = Cell(str(row.tools), "$text-muted", 2, 6, "right")
+        return columns(width, [Cell("∑", "$text-muted", 1, 1), Cell("all servers", "", 6), total])
+    mark, style = SERVER_MARKS[row.connection.state]
+    remark = _remark(row)
+    last = Cell(remark, "$text-muted", len(remark), len(remark), "right")
+    return columns(width, [Cell(mark, style, 1, 1), Cell(row.connection.name, "", 6), last])
+
+
+def _remark(row: ServerRow) -> str:
+    assert row.connection is not None
+    words = {
+        ServerState.READY: str(row.tools),
+        ServerState.RECONNECTING: f"in {row.seconds:.0f} s",
+        ServerState.STARTING: "starting",
+        ServerState.DISABLED: "disabled",
+    }
+    return words.get(row.connection.state, row.connection.state.value)
+
+
+def has_countdown(servers: Sequence[Connection]) -> bool:
+    """Does any row show a time that runs?"""
+    return any(server.retry_at is not None for server in servers)

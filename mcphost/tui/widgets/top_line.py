@@ -1,0 +1,76 @@
+"""The line that is always there: which servers are alive, whether anything waits for you, what runs now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from textual.content import Content
+from textual.widget import Widget
+
+from mcphost.host.calls import Call, CallState
+from mcphost.host.connection import Connection, ServerState
+from mcphost.protocol.display import duration_text, show_line
+from mcphost.tui.marks import SERVER_MARKS
+
+ORDER = (
+    ServerState.READY,
+    ServerState.STARTING,
+    ServerState.RECONNECTING,
+    ServerState.FAILED,
+    ServerState.STOPPED,
+)
+
+
+class TopLine(Widget):
+    """One line over the whole width. ``show_state`` says what to draw."""
+
+    DEFAULT_CSS = """
+    TopLine { height: 1; dock: top; background: $panel; padding: 0 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left = Content("")
+        self._middle = Content("")
+        self._right = Content("")
+
+    def show_state(self, servers: Sequence[Connection], waiting: int, running: Sequence[Call]) -> None:
+        """Draw this."""
+        self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
+        self._middle = _waiting(waiting)
+        self._right = _running(running)
+        self.refresh()
+
+    def render(self) -> Content:
+        """Three parts, left, middle and right; where room is short the left one gives way."""
+        width = self.size.width - 2
+        room = width - self._middle.cell_length - self._right.cell_length - 2
+        left = self._left.truncate(max(room, 8), ellipsis=True)
+        gap = max(width - left.cell_length - self._middle.cell_length - self._right.cell_length, 2)
+        return Content.assemble(left, " " * (gap // 2), self._middle, " " * (gap - gap // 2), self._right)
+
+
+def _counts(servers: Sequence[Connection]) -> Iterator[Content]:
+    counts = Counter(server.state for server in servers)
+    for state in ORDER:
+        if counts[state]:
+            mark, style = SERVER_MARKS[state]
+            yield Content.assemble((mark, style), f" {counts[state]} {state.value}")
+
+
+def _waiting(waiting: int) -> Content:
+    if not waiting:
+        return Content("")
+    return Content.styled(f" {waiting} waiting for you · f2 ", "bold $text-warning reverse")
+
+
+def _running(running: Sequence[Call]) -> Content:
+    sent = [call for call in running if call.state is not CallState.ASKING]
+    if not sent:
+        return Content("")
+    call = sent[-1]
+    more = f" +{len(sent) - 1}" if len(sent) > 1 else ""
+    name = show_line(call.request.tool, 24)
+    word = "cancelling" if call.state is CallState.CANCELLING else "running"
+    return Content.styled(f"◐ {word} {name}{more} · {duration_text(call.elapsed)}", "$text-warning")

@@ -1,0 +1,147 @@
+"""Writes `screenshots/` from the real app on the demo server: ``python -m tests.screenshots``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from textual.pilot import Pilot
+
+from mcphost.host.host import Host
+from mcphost.host.start import StartInfo
+from mcphost.tui.app import McphostApp
+from mcphost.tui.bridge import ScreenApprover
+from mcphost.tui.screens.dialog import Dialog
+from mcphost.wiring import demo_config, fittings, values_for
+
+FOLDER: Final = Path(__file__).resolve().parents[1] / "screenshots"
+WIDE: Final = (140, 40)
+SMALL: Final = (80, 24)
+
+Story = Callable[[Pilot[None]], Awaitable[None]]
+
+
+async def until(pilot: Pilot[None], condition: Callable[[McphostApp], object], seconds: float = 10.0) -> None:
+    """Let the app work until the condition holds of it."""
+    app = pilot.app
+    assert isinstance(app, McphostApp)
+    async with asyncio.timeout(seconds):
+        while not condition(app):
+            await pilot.pause(0.02)
+    await pilot.pause()
+
+
+async def open_tool(pilot: Pilot[None], words: str) -> None:
+    """Filter the tools by these words and open the first that is left."""
+    await pilot.press("t", "slash", *("underscore" if letter == "_" else letter for letter in words))
+    await pilot.press("enter", "enter")
+    await pilot.pause()
+
+
+async def ask(pilot: Pilot[None]) -> None:
+    """Run what the form holds, as far as the dialog."""
+    await pilot.press("ctrl+r")
+    await until(pilot, lambda app: isinstance(app.screen, Dialog))
+
+
+async def run(pilot: Pilot[None]) -> None:
+    """Run what the form holds, and wait for the answer."""
+    await ask(pilot)
+    await pilot.press("y")
+    await until(pilot, lambda app: not app.host.running())
+
+
+async def main_story(pilot: Pilot[None]) -> None:
+    """A structured result beside its tool."""
+    await open_tool(pilot, "ships_in_sight")
+    await run(pilot)
+
+
+async def dialog_story(pilot: Pilot[None]) -> None:
+    """A destructive tool, asked about."""
+    await open_tool(pilot, "tear_out_pages")
+    await pilot.press("tab")
+    await ask(pilot)
+
+
+async def form_story(pilot: Pilot[None]) -> None:
+    """A form with every kind of field."""
+    await open_tool(pilot, "keep_logbook")
+
+
+async def list_story(pilot: Pilot[None]) -> None:
+    """The list of tools."""
+    await pilot.press("t")
+
+
+async def logs_story(pilot: Pilot[None]) -> None:
+    """The logs after a storm."""
+    await open_tool(pilot, "brew_storm")
+    await run(pilot)
+    await pilot.press("f3")
+    await pilot.pause()
+
+
+async def card_story(pilot: Pilot[None]) -> None:
+    """The server's card."""
+    await pilot.press("s", "down", "enter")
+    await pilot.pause()
+
+
+async def help_story(pilot: Pilot[None]) -> None:
+    """The keys."""
+    await pilot.press("question_mark")
+    await pilot.pause()
+
+
+SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
+    "main": (main_story, WIDE),
+    "dialog": (dialog_story, WIDE),
+    "form": (form_story, WIDE),
+    "logs": (logs_story, WIDE),
+    "card": (card_story, WIDE),
+    "help": (help_story, WIDE),
+    "small-list": (list_story, SMALL),
+    "small-form": (form_story, SMALL),
+    "small-dialog": (dialog_story, SMALL),
+    "small-result": (main_story, SMALL),
+}
+
+
+async def shoot(name: str, story: Story, size: tuple[int, int], folder: Path) -> None:
+    """Play one story on a fresh app and write what the screen shows at its end."""
+    config, approver = demo_config(), ScreenApprover()
+    with tempfile.TemporaryDirectory() as state:
+        parts = fittings(approver, values_for(config, os.environ), state=Path(state))
+        async with Host(config, parts) as host:
+            app = McphostApp(host, approver, StartInfo(None, True, (), Path(state), ""))
+            app.guard_seconds = 0.0
+            async with app.run_test(size=size) as pilot:
+                await until(pilot, lambda app: app.host.servers["demo"].ready)
+                await pilot.pause(0.1)
+                await story(pilot)
+                await pilot.pause(0.1)
+                (folder / f"{name}.svg").write_text(local_fonts(app.export_screenshot(title="mcphost")))
+
+
+def local_fonts(svg: str) -> str:
+    """The picture without its reference to a font on the network."""
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+
+
+async def main() -> None:
+    """Write every picture."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, (story, size) in SHOTS.items():
+        await shoot(name, story, size, FOLDER)
+        print(f"screenshots/{name}.svg")
+
+
+if __name__ == "__main__":
+    os.environ["TEXTUAL_ANIMATIONS"] = "none"
+    asyncio.run(main())

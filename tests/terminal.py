@@ -1,0 +1,142 @@
+"""A program on a terminal of its own: keys in, the screen as a person sees it out.
+
+The pseudo-terminal is real; what it shows is kept by a terminal emulator that nobody here wrote. Nothing sleeps: every
+wait reads until a condition holds, with a bound.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyte
+
+KEYS: Mapping[str, str] = {
+    "enter": "\r",
+    "escape": "\x1b",
+    "tab": "\t",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "end": "\x1b[F",
+    "home": "\x1b[H",
+    "pagedown": "\x1b[6~",
+    "f1": "\x1bOP",
+    "f2": "\x1bOQ",
+    "f3": "\x1bOR",
+    "ctrl+q": "\x11",
+    "ctrl+r": "\x12",
+    "ctrl+p": "\x10",
+    "space": " ",
+}
+
+
+class Terminal:
+    """Runs ``command`` on a terminal of ``columns`` by ``rows``. Use as ``with``."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        columns: int = 120,
+        rows: int = 36,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
+        self.raw = bytearray()
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "TEXTUAL_ANIMATIONS": "none"}
+        self.process = subprocess.Popen(
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**os.environ, **settings, **(env or {})},
+            cwd=cwd,
+            start_new_session=True,
+        )
+        os.close(slave)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(8)
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._master)
+
+    @property
+    def text(self) -> str:
+        """The screen as it stands."""
+        return "\n".join(line.rstrip() for line in self._screen.display)
+
+    def press(self, *keys: str) -> None:
+        """Type keys by name, or text as it is."""
+        for key in keys:
+            os.write(self._master, KEYS.get(key, key).encode())
+
+    def wait_for(self, *words: str, seconds: float = 20.0) -> str:
+        """Read until all the words are on the screen."""
+        return self.wait_until(lambda text: all(word in text for word in words), f"{words}", seconds)
+
+    def wait_gone(self, word: str, seconds: float = 20.0) -> str:
+        """Read until the word is not on the screen."""
+        return self.wait_until(lambda text: word not in text, f"no {word!r}", seconds)
+
+    def wait_until(self, condition: Callable[[str], bool], what: str, seconds: float = 20.0) -> str:
+        """Read until the condition holds of the screen; fails with the screen as it is."""
+        for _ in self._reads(seconds):
+            if condition(self.text):
+                return self.text
+        raise AssertionError(f"waited {seconds:g} s for {what}; the screen is\n{self.text}")
+
+    def wait_exit(self, seconds: float = 10.0) -> int:
+        """Read until the program has ended; its exit code."""
+        for _ in self._reads(seconds):
+            if self.process.poll() is not None:
+                return self.process.returncode
+        raise AssertionError(f"still running after {seconds:g} s; the screen is\n{self.text}")
+
+    def _reads(self, seconds: float) -> Iterator[None]:
+        until = time.monotonic() + seconds
+        while True:
+            yield
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            ready, _, _ = select.select([self._master], [], [], min(left, 0.1))
+            if ready:
+                self._take()
+
+    def _take(self) -> None:
+        with contextlib.suppress(OSError):  # the other side is gone
+            data = os.read(self._master, 65536)
+            self.raw += data
+            self._stream.feed(data)
+
+
+def mcphost(*arguments: str, **options: object) -> Terminal:
+    """`python -m mcphost` with these arguments, on a terminal."""
+    return Terminal([sys.executable, "-m", "mcphost", *arguments], **options)  # type: ignore[arg-type]

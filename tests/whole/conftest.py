@@ -1,0 +1,62 @@
+"""Servers nobody here wrote, installed once and started for real."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = (
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+)
+INSTALL_SECONDS = 300
+
+
+@pytest.fixture(scope="session")
+def node_modules() -> Path:
+    """The folder with the npm servers, installed into the checkout's cache on first use."""
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        pytest.skip("Node is not installed, and these servers are Node programs")
+    folder = ROOT / ".cache" / "node-servers"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = "\n".join(PACKAGES)
+        done = folder / "installed"
+        if not done.exists() or done.read_text() != wanted:
+            command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *PACKAGES]
+            subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_SECONDS)
+            done.write_text(wanted)
+    return folder / "node_modules"
+
+
+@pytest.fixture
+def five_servers(node_modules: Path, tmp_path: Path) -> Path:
+    """A configuration of five servers nobody here wrote: three from npm, two from PyPI."""
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "hello.txt").write_text("hello from a file\n")
+    subprocess.run(["git", "init", "-q", str(files)], check=True)
+    scripts = Path(sys.executable).parent
+    npm = node_modules / "@modelcontextprotocol"
+    config = tmp_path / "five.toml"
+    config.write_text(
+        _entry("everything", "node", str(npm / "server-everything/dist/index.js"), "stdio")
+        + _entry("filesystem", "node", str(npm / "server-filesystem/dist/index.js"), str(files))
+        + _entry("memory", "node", str(npm / "server-memory/dist/index.js"), env=f'MEMORY_FILE_PATH = "{tmp_path}/m"')
+        + _entry("time", str(scripts / "mcp-server-time"), "--local-timezone", "UTC")
+        + _entry("git", str(scripts / "mcp-server-git"), "--repository", str(files))
+    )
+    return config
+
+
+def _entry(name: str, command: str, *args: str, env: str = "") -> str:
+    shown = ", ".join(f'"{arg}"' for arg in args)
+    return f'[servers.{name}]\ncommand = "{command}"\nargs = [{shown}]\nenv = {{ {env} }}\n\n'

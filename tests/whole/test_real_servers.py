@@ -1,0 +1,121 @@
+"""mcphost as a whole process, on a terminal and without one, against servers nobody here wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.terminal import Terminal, mcphost
+
+CALLS = [
+    ("everything", "echo", ["message=hi there"], "hi there"),
+    ("filesystem", "list_allowed_directories", [], "files"),
+    ("memory", "read_graph", [], "entities"),
+    ("time", "get_current_time", ["timezone=UTC"], "UTC"),
+    ("git", "git_status", ["repo_path={files}"], "branch"),
+]
+
+
+def run(config: Path, *arguments: str, expect: int = 0) -> str:
+    command = [sys.executable, "-m", "mcphost", "--config", str(config), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == expect, done.stderr
+    return done.stdout
+
+
+@pytest.mark.requirement("TRANS-01", "TRANS-STDIO-01", "HOST-01")
+def test_check_finds_five_foreign_servers_ready(five_servers: Path) -> None:
+    reports = [json.loads(line) for line in run(five_servers, "check", "--json").splitlines()]
+    assert len(reports) == 5
+    assert all(report["tools"] > 0 for report in reports)
+
+
+@pytest.mark.parametrize(("server", "tool", "arguments", "words"), CALLS)
+def test_a_tool_of_each_foreign_server_is_called_without_a_screen(
+    five_servers: Path, server: str, tool: str, arguments: list[str], words: str
+) -> None:
+    filled = [argument.format(files=five_servers.parent / "files") for argument in arguments]
+    assert words in run(five_servers, "call", server, tool, *filled, "--yes")
+
+
+def open_tool(terminal: Terminal, words: str) -> None:
+    terminal.press("t", "/", *words)
+    terminal.wait_for("1 of ")
+    terminal.press("enter", "enter")
+
+
+@pytest.mark.requirement("TOOLS-13", "TOOLS-14", "TOOLS-29")
+def test_the_everything_server_is_called_on_screen_behind_a_dialog(five_servers: Path) -> None:
+    with mcphost("--config", str(five_servers), columns=140, rows=44) as terminal:
+        terminal.wait_for("5 ready", seconds=40)
+        open_tool(terminal, "everything echo")
+        terminal.wait_for("message")
+        terminal.press("hello you", "ctrl+r")
+        terminal.wait_for("Run", "never allowed until now", "hello you")
+        terminal.wait_until(lambda _: True, "the guard")
+        press_when_heard(terminal, "y", "Echo: hello you")
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+
+
+@pytest.mark.requirement("CANC-07", "PROG-05")
+def test_a_long_operation_moves_its_bar_and_escape_cancels_it(five_servers: Path) -> None:
+    with mcphost("--config", str(five_servers), columns=140, rows=44) as terminal:
+        terminal.wait_for("5 ready", seconds=40)
+        open_tool(terminal, "everything trigger-long-running")
+        terminal.wait_for("duration")
+        terminal.press("ctrl+r")
+        terminal.wait_for("never allowed until now")
+        press_when_heard(terminal, "y", "running")
+        terminal.wait_for("2 of 5", seconds=20)
+        terminal.press("escape")
+        terminal.wait_for("cancelled")
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+
+
+@pytest.mark.requirement("HOST-05", "LIFE-27", "TRANS-STDIO-10")
+def test_a_killed_server_comes_back_and_disturbs_no_other(five_servers: Path) -> None:
+    with mcphost("--config", str(five_servers), columns=140, rows=44) as terminal:
+        terminal.wait_for("5 ready", seconds=40)
+        os.kill(child_of(terminal.process.pid, "mcp-server-time"), signal.SIGKILL)
+        terminal.wait_for("SIGKILL")
+        terminal.wait_for("5 ready", seconds=40)
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+    assert not children(terminal.process.pid)
+
+
+def press_when_heard(terminal: Terminal, key: str, words: str) -> None:
+    """A dialog ignores keys at first, so press until one is heard; what has answered it ignores the rest."""
+    for _ in range(20):
+        terminal.press(key)
+        try:
+            terminal.wait_for(words, seconds=0.4)
+        except AssertionError:
+            continue
+        return
+    raise AssertionError(f"{key} was not heard; the screen is\n{terminal.text}")
+
+
+def children(parent: int) -> dict[int, str]:
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[1]) == parent:
+                    found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+            except OSError:
+                continue
+    return found
+
+
+def child_of(parent: int, words: str) -> int:
+    return next(pid for pid, command in children(parent).items() if words in command)
