@@ -13,8 +13,8 @@ SERVER_MARKS: Final[Mapping[ServerState, tuple[str, str]]] = {
     ServerState.STARTING: ("◐", "$text-warning"),
     ServerState.RECONNECTING: ("↻", "$text-warning"),
     ServerState.FAILED: ("✖", "$text-error"),
-    ServerState.STOPPED: ("◌", "$text-muted"),
-    ServerState.DISABLED: ("◌", "$text-muted"),
+    ServerState.STOPPED: ("◌", "$foreground-muted"),
+    ServerState.DISABLED: ("◌", "$foreground-muted"),
 }
 """Shape and style of each server state."""
 
@@ -25,8 +25,8 @@ CALL_MARKS: Final[Mapping[CallState, tuple[str, str]]] = {
     CallState.DONE: ("●", "$text-success"),
     CallState.FAILED: ("✖", "$text-error"),
     CallState.ERROR: ("✖", "$text-error"),
-    CallState.DECLINED: ("◌", "$text-muted"),
-    CallState.CANCELLED: ("◌", "$text-muted"),
+    CallState.DECLINED: ("◌", "$foreground-muted"),
+    CallState.CANCELLED: ("◌", "$foreground-muted"),
     CallState.TIMED_OUT: ("▲", "$text-error"),
 }
 """Shape and style of each call state."""

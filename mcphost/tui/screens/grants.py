@@ -76,6 +76,6 @@ def _row(grant: Sighting, width: int) -> Content:
             Cell(grant.server, "bold", 6, 16),
             Cell(show_line(grant.tool, 60), "", 12),
             Cell(how_long, "", 6, 19),
-            Cell(f"{grant.since:%-d %b %Y %H:%M}", "$text-muted", 0, 18, "right"),
+            Cell(f"{grant.since:%-d %b %Y %H:%M}", "$foreground-muted", 0, 18, "right"),
         ],
     )

@@ -69,11 +69,11 @@ def _section(node: DOMNode, seen: set[str]) -> Iterator[Content]:
         return
     yield Content.styled(_title(node), "bold $text-accent")
     if isinstance(text, str):
-        yield from (Content.styled(line, "$text-muted") for line in text.strip().split("\n"))
+        yield from (Content.styled(line, "$foreground-muted") for line in text.strip().split("\n"))
     for binding in bindings:
         seen.add(binding.action)
         keys = ", ".join(node.app.get_key_display(part) for part in _each_key(binding))
-        about = (binding.tooltip, "$text-muted")
+        about = (binding.tooltip, "$foreground-muted")
         yield Content.assemble("  ", (f"{keys:<18}", "bold"), f" {binding.description:<22}", about)
     yield Content("")
 

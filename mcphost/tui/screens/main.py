@@ -53,8 +53,8 @@ class MainScreen(Screen[None]):
         TabPane { padding: 0; }
         Tabs { height: 1; }
         Tab { height: 1; }
+        Tab.-active { text-style: bold reverse; }
         Underline { display: none; }
-        .underline--bar { display: none; }
         LogsPane { height: 32%; min-height: 6; }
         &.-no-logs LogsPane { display: none; }
     }

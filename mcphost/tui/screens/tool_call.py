@@ -208,7 +208,7 @@ def _tool_rows(question: ToolCallQuestion) -> Iterator[Widget]:
     if tool.description:
         whole = question.standing.kind is not Kind.UNCHANGED
         text = show(tool.description, limit=4000) if whole else show_line(tool.description, 120)
-        yield _row("says", Content.styled(text, "italic $text-muted"))
+        yield _row("says", Content.styled(text, "italic $foreground-muted"))
     hidden = hidden_count(json.dumps(tool.definition(), ensure_ascii=False))
     if hidden:
         yield _row("beware", f"its definition holds {hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error")
@@ -217,9 +217,9 @@ def _tool_rows(question: ToolCallQuestion) -> Iterator[Widget]:
 def claims_text(tool: Tool) -> Content:
     """What the server claims of a tool, as a claim."""
     if not tool.claims:
-        return Content.styled("nothing (so it may write, delete and reach the network)", "$text-muted")
+        return Content.styled("nothing (so it may write, delete and reach the network)", "$foreground-muted")
     words = [Content.styled(claim, _claim_style(claim)) for claim in tool.claims]
-    return Content.assemble(Content(", ").join(words), (" (claimed by the server)", "$text-muted"))
+    return Content.assemble(Content(", ").join(words), (" (claimed by the server)", "$foreground-muted"))
 
 
 def _claim_style(claim: str) -> str:
@@ -267,4 +267,4 @@ def _value(value: object) -> Content:
         notes.append(f"{hidden} invisible characters")
     if not notes:
         return shown
-    return Content.assemble(shown, "\n", (f"({'; '.join(notes)})", "$text-muted"))
+    return Content.assemble(shown, "\n", (f"({'; '.join(notes)})", "$foreground-muted"))

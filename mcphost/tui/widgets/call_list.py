@@ -97,17 +97,17 @@ def _row(call: Call, width: int) -> Content:
     mark, style = CALL_MARKS[call.state]
     cells = [
         Cell(mark, style, 1, 1),
-        Cell(str(call.number), "$text-muted", 3, 4, "right"),
-        Cell(call.request.server, "$text-muted", 4, min(14, width // 6)),
+        Cell(str(call.number), "$foreground-muted", 3, 4, "right"),
+        Cell(call.request.server, "$foreground-muted", 4, min(14, width // 6)),
         Cell(show_line(call.request.tool, 60), "bold", 8, min(28, width // 3) if width >= 70 else None),
     ]
     if width >= 70:
-        cells.append(Cell(show_line(json.dumps(dict(call.arguments), ensure_ascii=False), 200), "$text-muted"))
+        cells.append(Cell(show_line(json.dumps(dict(call.arguments), ensure_ascii=False), 200), "$foreground-muted"))
     return columns(
         width,
         [
             *cells,
             Cell(call.state.value, style, 9, 10, "right"),
-            Cell(duration_text(call.elapsed), "$text-muted", 6, 10, "right"),
+            Cell(duration_text(call.elapsed), "$foreground-muted", 6, 10, "right"),
         ],
     )

@@ -72,7 +72,7 @@ def card(connection: Connection, now: float, dropped: int) -> Iterator[Content]:
 
 def _line(label: str, value: str, style: str = "") -> Iterator[Content]:
     first, *rest = value.split("\n")
-    yield Content.assemble((f"{label:<14}", "$text-muted"), (first, style))
+    yield Content.assemble((f"{label:<14}", "$foreground-muted"), (first, style))
     for line in rest:
         yield Content.assemble(" " * 14, (line, style))
 
@@ -80,7 +80,7 @@ def _line(label: str, value: str, style: str = "") -> Iterator[Content]:
 def _state(connection: Connection, now: float) -> Iterator[Content]:
     mark, style = SERVER_MARKS[connection.state]
     since = f" for {duration_text(now - connection.ready_at)}" if connection.ready and connection.ready_at else ""
-    yield Content.assemble((f"{'state':<14}", "$text-muted"), (f"{mark} {connection.state.value}{since}", style))
+    yield Content.assemble((f"{'state':<14}", "$foreground-muted"), (f"{mark} {connection.state.value}{since}", style))
     if connection.reason:
         yield from _line("because", show(connection.reason, limit=2000), style)
     if connection.retry_at is not None:
@@ -149,6 +149,6 @@ def _instructions(connection: Connection) -> Iterator[Content]:
     if connection.session is None or not connection.session.server.instructions:
         return
     yield Content("")
-    yield Content.styled(f"{connection.name} gives these instructions (its words, not ours):", "$text-muted")
+    yield Content.styled(f"{connection.name} gives these instructions (its words, not ours):", "$foreground-muted")
     for line in show(connection.session.server.instructions, limit=20_000).split("\n"):
-        yield Content.assemble(("▏ ", "$text-muted"), line)
+        yield Content.assemble(("▏ ", "$foreground-muted"), line)

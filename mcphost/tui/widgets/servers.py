@@ -137,11 +137,11 @@ def _name(row: ServerRow) -> str | None:
 
 def _row(row: ServerRow, width: int) -> Content:
     if row.connection is None:
-        total = Cell(str(row.tools), "$text-muted", 2, 6, "right")
-        return columns(width, [Cell("∑", "$text-muted", 1, 1), Cell("all servers", "", 6), total])
+        total = Cell(str(row.tools), "$foreground-muted", 2, 6, "right")
+        return columns(width, [Cell("∑", "$foreground-muted", 1, 1), Cell("all servers", "", 6), total])
     mark, style = SERVER_MARKS[row.connection.state]
     remark = _remark(row)
-    last = Cell(remark, "$text-muted", len(remark), len(remark), "right")
+    last = Cell(remark, "$foreground-muted", len(remark), len(remark), "right")
     return columns(width, [Cell(mark, style, 1, 1), Cell(row.connection.name, "", 6), last])
 
 

@@ -154,10 +154,10 @@ class ToolList(Vertical):
     def _row(self, offered: OfferedTool, width: int) -> Content:
         tool, roomy = offered.tool, width >= 64
         server = min(14, max(6, width // 6))
-        cells = [Cell(offered.server, "$text-muted", 5, server)] if self._mixed else []
+        cells = [Cell(offered.server, "$foreground-muted", 5, server)] if self._mixed else []
         cells.append(Cell(show_line(tool.label, 80), "bold", 10, min(30, width // 3) if roomy else None))
         if roomy:
-            cells.append(Cell(show_line((tool.description or "").split("\n", 1)[0], 160), "$text-muted"))
+            cells.append(Cell(show_line((tool.description or "").split("\n", 1)[0], 160), "$foreground-muted"))
         word, style = _claim(offered)
         return columns(width, [*cells, Cell(word, style, 8, 8, "right")])
 

@@ -77,6 +77,8 @@ class ToolsPane(Container):
         #work { width: 1fr; height: 100%; }
         ToolForm { height: 1fr; }
         ResultView { height: 1fr; }
+        &.-form ToolForm { height: 3fr; }
+        &.-result ResultView { height: 3fr; }
         &.-single ToolList { width: 100%; display: none; }
         &.-single #work { width: 100%; }
         &.-single ToolForm, &.-single ResultView { display: none; }
@@ -209,10 +211,10 @@ def _about(offered: OfferedTool) -> Content:
     lines = []
     if tool.label != tool.name:
         lines.append(Content.styled(show_line(tool.label, 120), "bold"))
-    lines.append(Content.assemble(("claims ", "$text-muted"), claims_text(tool)))
+    lines.append(Content.assemble(("claims ", "$foreground-muted"), claims_text(tool)))
     hidden = hidden_count(f"{tool.name}{tool.description}")
     if hidden:
         lines.append(Content.styled(f"{hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error"))
     if tool.description:
-        lines.append(Content.styled(show(tool.description, limit=8000), "$text-muted"))
+        lines.append(Content.styled(show(tool.description, limit=8000), "$foreground-muted"))
     return Content("\n").join(lines)
