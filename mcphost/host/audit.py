@@ -41,6 +41,7 @@ class AuditLog:
         self._torn = False
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._last: asyncio.Future[None] | None = None
 
     def record(self, fields: Mapping[str, Any]) -> asyncio.Future[None]:
         """Append one record; the future ends when the system has it, with OSError where it could not be written."""
@@ -53,14 +54,14 @@ class AuditLog:
             self._thread = threading.Thread(target=self._write_all, args=(self.path,), name="audit log", daemon=True)
             self._thread.start()
         self._jobs.put((self._line(fields), written, loop))
+        self._last = written
         return written
 
     async def aclose(self) -> None:
         """Write what is still to be written."""
-        if self._thread is not None:
-            self._jobs.put(None)
-            await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
-            self._thread = None
+        self._jobs.put(None)
+        if self._last is not None and not self._last.done():
+            await asyncio.wait([self._last], timeout=CLOSE_SECONDS)
 
     def _line(self, fields: Mapping[str, Any]) -> bytes:
         # ASCII only: whatever a reader takes for the end of a line, or a terminal for a command, is escaped.

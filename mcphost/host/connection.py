@@ -32,7 +32,8 @@ from mcphost.host.faults import Fault, fault
 from mcphost.host.listening import Ears, Irregularities, Listening
 from mcphost.host.logs import Source
 from mcphost.host.surroundings import Surroundings
-from mcphost.host.upkeep import Pulse, ToolList, first_of
+from mcphost.host.upkeep import Pulse, ToolList
+from mcphost.host.waiting import first_of, to_the_end
 from mcphost.protocol.revisions import LEGACY, find_revision
 from mcphost.protocol.types import LogLevel, Tool
 from mcphost.transports.base import ProcessReport, Transport
@@ -61,7 +62,6 @@ class ServerState(Enum):
 
 
 WEIGHTS: Final = {ServerState.FAILED: LogLevel.ERROR, ServerState.RECONNECTING: LogLevel.WARNING}
-"""How much the log makes of a state."""
 
 
 def sent_to(config: ServerConfig) -> str:
@@ -275,9 +275,10 @@ class Connection:
             self._enter(ServerState.STARTING, "closing the connection before")
         else:
             self._enter(self._at_rest, "closing the connection")
+        self.ready_at = None
         client, self._client = self._client, None
         if client is not None:
-            await client.aclose()
+            await to_the_end(client.aclose())
         if transport is not None:
             self.process = transport.report()
 
@@ -321,13 +322,14 @@ class Connection:
     def _lost(self, reason: Exception) -> None:
         self._loss = reason
         self._gone.set()
+        if self.ready:  # those whose calls just failed must not find it ready
+            self._enter(ServerState.RECONNECTING, str(reason))
 
     def _enter(self, state: ServerState, reason: str = "") -> None:
         self.state, self.reason = state, reason
         if state is not ServerState.RECONNECTING:
             self.retry_at = None
         if state is not ServerState.READY:
-            self.ready_at = None
             self._list.clear()
         self._say(f"{state.value}{f': {reason}' if reason else ''}", WEIGHTS.get(state, LogLevel.INFO))
         self._changed()

@@ -125,6 +125,7 @@ class CallDesk:
         call.allowed = True
         if answer.arguments is not None:
             await _check_arguments(tool, answer.arguments)
+        _ = connection.client  # the server may be gone by now
         self._still_as_shown(proposal, connection)
         return tool, request.arguments if answer.arguments is None else answer.arguments
 

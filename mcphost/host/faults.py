@@ -14,7 +14,7 @@ from mcphost.errors import McphostError
 _log = logging.getLogger(__name__)
 
 
-class Fault(McphostError):  # noqa: N818 - a kind of its own
+class Fault(McphostError):
     """mcphost itself failed; trying the same again would fail again."""
 
 

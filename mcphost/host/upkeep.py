@@ -8,14 +8,14 @@ Specification: server/tools, list changes; basic/utilities/ping.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from mcphost.client.client import Client
 from mcphost.client.listing import Rejected
 from mcphost.config import ServerConfig
-from mcphost.errors import ConnectionLost, McphostError
+from mcphost.errors import ConnectionLost, McphostError, PeerError
 from mcphost.host.catalog import usable
 from mcphost.protocol.types import LogLevel, Tool
 
@@ -32,20 +32,6 @@ PING_SECONDS: Final = 10.0
 """Seconds a ping may take at most; less where pings come more often."""
 
 Note = Callable[[LogLevel, str], None]
-
-
-async def first_of(*works: Coroutine[Any, Any, object]) -> None:
-    """Run all together until one ends, and stop the rest. Raises what the first to end raised; earlier ones first."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in tasks:
-        if task in done:
-            task.result()
 
 
 class ToolList:
@@ -136,6 +122,8 @@ class Pulse:
     async def _answers(self, client: Client) -> bool:
         try:
             await client.ping(min(self.interval, PING_SECONDS))
+        except PeerError:
+            return True  # a bad answer is an answer
         except McphostError as error:
             self.note(LogLevel.WARNING, f"no answer to a ping: {error}")
             return self.busy()

@@ -12,6 +12,7 @@ import pytest
 
 from mcphost.config import Config, read_toml, write_toml
 from mcphost.errors import ConfigError
+from mcphost.host import backoff
 from mcphost.host.calls import Call
 from mcphost.host.consent import Answer, ToolCallQuestion
 from mcphost.host.events import Alarmed, Event
@@ -57,10 +58,10 @@ class FileStore:
 class RecordingHost(Host):
     """A host that keeps its events, and the approver it was given."""
 
-    def __init__(self, config: Config, approver: ScriptedApprover, **fittings: Any) -> None:
+    def __init__(self, config: Config, approver: ScriptedApprover | None = None, **fittings: Any) -> None:
         opener = fittings.pop("open_transport", open_stdio)
-        super().__init__(config, Fittings(opener, approver, "0.0-test", **fittings))
-        self.approver = approver
+        self.approver = approver or ScriptedApprover()
+        super().__init__(config, Fittings(opener, self.approver, "0.0-test", **fittings))
         self.events: list[Event] = []
         self.bus.observe(self.events.append)
 
@@ -85,6 +86,9 @@ class RecordingHost(Host):
     def said(self, server: str) -> list[str]:
         """The texts of a server's log."""
         return [record.text for record in self.logs.of(server)]
+
+
+HostOf = Callable[..., RecordingHost]
 
 
 async def open_stdio(config: Config, name: str) -> Transport:
@@ -113,13 +117,19 @@ def hostile(*args: object, **entry: Any) -> dict[str, Any]:
 def settings(*, policy: Mapping[str, Any] | None = None, **servers: Mapping[str, Any]) -> Config:
     """A configuration; servers get little time to leave."""
     return Config.model_validate(
-        {"servers": servers, "policy": policy or {}, "limits": {"exit_grace_sec": 0.3}}, strict=False
+        {"servers": servers, "policy": policy or {}, "limits": {"exit_grace_sec": 0.15}}, strict=False
     )
 
 
 @pytest.fixture
-def host() -> Callable[..., RecordingHost]:
-    """`async with host(a=echo(), policy={...}, script=[...], store=...) as running:`"""
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries come fast."""
+    monkeypatch.setattr(backoff, "FIRST", 0.01)
+
+
+@pytest.fixture
+def host() -> HostOf:
+    """`async with host(a=echo(), policy={...}, answers=(NO,), fittings={"store": ...}) as running:`"""
 
     def build(
         *,

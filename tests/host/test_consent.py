@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcphost.errors import ConfigError, Declined
+from mcphost.host.approvals import Kind, Lifetime
+from mcphost.host.calls import CallState
+from mcphost.host.consent import Answer, DeclineAll, ToolCallQuestion
+from mcphost.host.events import GrantsChanged
+from tests.conftest import Until
+from tests.host.conftest import NO, YES, FileStore, HostOf, RecordingHost, echo, hostile, settings
+
+ALWAYS = Answer(allow=True, lifetime=Lifetime.ALWAYS)
+SESSION = Answer(allow=True, lifetime=Lifetime.SESSION)
+SAY = {"text": "x"}
+
+
+class Waiting:
+    """A step of the script that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.withdrawn = False
+
+    async def __call__(self, question: ToolCallQuestion) -> Answer:
+        self.asked.set()
+        try:
+            return await self.answer
+        except asyncio.CancelledError:
+            self.withdrawn = True
+            raise
+
+
+def sent(record: Path) -> int:
+    return record.read_text().count('"tools/call"') if record.exists() else 0
+
+
+@pytest.mark.requirement("TOOLS-11", "TOOLS-14", "TOOLS-29", "SEC-02", "HOST-06")
+async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(host: HostOf, tmp_path: Path) -> None:
+    """P01, P06: description, schema, arguments, command, configured name; and a no means that nothing is sent."""
+    server = echo("--record", tmp_path / "wire", "--name", "mcphost")
+    async with host(files=server, answers=(NO,)) as running:
+        call = await running.run("files", "echo", SAY, origin="model x")
+    (question,) = running.approver.questions
+    assert (question.server, question.origin, question.arguments) == ("files", "model x", SAY)
+    assert question.tool.description == "Says back the text it was given."
+    assert question.sent_to.endswith(f"echo.py --record {tmp_path / 'wire'} --name mcphost")
+    assert (question.rule, question.standing.kind, question.note) == ("policy.default = 'ask'", Kind.NEW, None)
+    assert call.state is CallState.DECLINED
+    assert str(call.error) == "echo was declined by you: not today"
+    assert isinstance(call.error, Declined)
+    assert call.error.by == "user"
+    assert sent(tmp_path / "wire") == 0
+
+
+@pytest.mark.parametrize(("answer", "questions"), [(YES, 2), (SESSION, 1), (ALWAYS, 1)])
+@pytest.mark.requirement("SEC-01", "TOOLS-29")
+async def test_a_yes_holds_as_long_as_it_was_given_for_and_can_be_taken_back(
+    host: HostOf, answer: Answer, questions: int
+) -> None:
+    async with host(a=echo(), b=echo(), answers=(answer,)) as running:
+        for _ in range(2):
+            await running.run("a", "echo", SAY)
+        assert len(running.approver.questions) == questions
+        assert [grant.tool for grant in running.consent.approvals.grants()] == ["echo"] * (2 - questions)
+        running.consent.revoke("a", "echo")
+        await running.run("a", "echo", SAY)
+        await running.run("b", "echo", SAY)
+    assert [q.server for q in running.approver.questions[questions:]] == ["a", "b"]
+    assert GrantsChanged() in running.events
+
+
+@pytest.mark.parametrize("kind", ["description", "title", "schema", "annotations", "output", "meta"])
+@pytest.mark.requirement("TOOLS-18", "TOOLS-30")
+async def test_a_tool_that_changed_is_asked_about_again_with_what_changed(
+    host: HostOf, until: Until, kind: str
+) -> None:
+    """P03: announced, after the first call."""
+    async with host(a=hostile("definition-changes", "--kind", kind), answers=(ALWAYS, NO)) as running:
+        await running.run("a", "act")
+        before = running.server("a").tools
+        await until(lambda: running.server("a").tools != before)
+        call = await running.run("a", "act")
+    question = running.approver.questions[1]
+    assert question.standing.kind is Kind.CHANGED
+    assert question.standing.differences
+    assert question.careful
+    assert call.state is CallState.DECLINED
+
+
+async def test_a_silent_change_is_found_at_the_next_listing_and_in_the_next_run(host: HostOf, tmp_path: Path) -> None:
+    """P03: without list_changed, and compared with what an earlier run saw."""
+    store = FileStore(tmp_path)
+    entry = hostile("silent-change")
+    async with host(a=entry, answers=(ALWAYS, NO), fittings={"store": store}) as running:
+        await running.run("a", "act")
+        await running.server("a").relist()
+        assert (await running.run("a", "act")).state is CallState.DECLINED
+    async with host(a=entry, fittings={"store": store}) as running:
+        await running.run("a", "act")
+        assert running.approver.questions == []  # it is again what was allowed
+
+
+async def change_tool(running: RecordingHost) -> None:
+    tool = running.catalog.tool("a", "echo")
+    running.catalog.keep("a", [tool.model_copy(update={"description": "Now it also deletes."})])
+
+
+async def drop_tool(running: RecordingHost) -> None:
+    running.catalog.keep("a", [])
+
+
+async def other_command(running: RecordingHost) -> None:
+    await running.apply(settings(a=echo("--name", "other")))
+    await running.ready()
+
+
+async def remove_server(running: RecordingHost) -> None:
+    await running.apply(settings())
+
+
+async def stop_server(running: RecordingHost) -> None:
+    running.server("a").stop()
+    await running.server("a").settled()
+
+
+async def restart_server(running: RecordingHost) -> None:
+    running.server("a").restart()
+    await running.ready()
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "state", "words"),
+    [
+        (change_tool, CallState.DECLINED, "the tool's definition changed while you were asked"),
+        (other_command, CallState.DECLINED, "the server's command or address changed while you were asked"),
+        (drop_tool, CallState.ERROR, "a has no tool 'echo'"),
+        (remove_server, CallState.ERROR, "a is stopped"),
+        (stop_server, CallState.ERROR, "a is stopped"),
+        (restart_server, CallState.DONE, ""),
+    ],
+)
+async def test_what_runs_is_what_was_shown(
+    host: HostOf,
+    tmp_path: Path,
+    meanwhile: Callable[[RecordingHost], Awaitable[None]],
+    state: CallState,
+    words: str,
+) -> None:
+    """P04: whatever changes between the question and the sending; sent at most once."""
+    waiting = Waiting()
+    async with host(a=echo("--record", tmp_path / "wire"), answers=(waiting,)) as running:
+        call = running.call_tool("a", "echo", SAY)
+        await waiting.asked.wait()
+        await meanwhile(running)
+        waiting.answer.set_result(YES)
+        await running.end_of(call)
+    assert call.state is state
+    assert words in str(call.error or "")
+    assert sent(tmp_path / "wire") == (1 if state is CallState.DONE else 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "state", "sent_arguments"),
+    [({"text": "edited"}, CallState.DONE, {"text": "edited"}), ({"text": 7}, CallState.ERROR, None)],
+)
+async def test_edited_arguments_are_checked_and_sent_instead(
+    host: HostOf, arguments: Mapping[str, Any], state: CallState, sent_arguments: Any
+) -> None:
+    async with host(a=echo(), answers=(Answer(allow=True, arguments=arguments),)) as running:
+        call = await running.run("a", "echo", SAY)
+    assert call.state is state
+    assert call.edited is (sent_arguments is not None)
+    assert (call.arguments if call.edited else None) == sent_arguments
+
+
+@pytest.mark.requirement("CANC-07")
+async def test_cancelling_withdraws_the_question(host: HostOf) -> None:
+    waiting = Waiting()
+    async with host(a=echo(), answers=(waiting,)) as running:
+        call = running.call_tool("a", "echo", SAY)
+        await waiting.asked.wait()
+        call.cancel()
+        await running.end_of(call)
+    assert waiting.withdrawn
+    assert call.state is CallState.CANCELLED
+    assert call.sent_at is None
+
+
+async def test_leaving_withdraws_every_question(host: HostOf) -> None:
+    steps = [Waiting(), Waiting()]
+    async with host(a=echo(), answers=tuple(steps)) as running:
+        calls = [running.call_tool("a", "echo", SAY) for _ in steps]
+        for step in steps:
+            await step.asked.wait()
+    assert all(step.withdrawn for step in steps)
+    assert {call.state for call in calls} == {CallState.CANCELLED}
+
+
+@pytest.mark.parametrize(
+    ("policy", "entry", "state"),
+    [
+        ({"deny": ["a:echo"]}, {}, CallState.DECLINED),
+        ({"allow": ["a:e*"]}, {}, CallState.DONE),
+        ({}, {"tools": {"echo": {"approval": "deny"}}}, CallState.DECLINED),
+    ],
+)
+@pytest.mark.requirement("HOST-04")
+async def test_policy_decides_without_a_question(
+    host: HostOf, policy: dict[str, Any], entry: dict[str, Any], state: CallState
+) -> None:
+    async with host(a=echo(**entry), policy=policy) as running:
+        call = await running.run("a", "echo", SAY)
+    assert call.state is state
+    assert running.approver.questions == []
+    assert running.consent.approvals.grants() == []
+    if isinstance(call.error, Declined):
+        assert call.error.by == "policy"
+        assert "deny" in call.error.rule
+
+
+@pytest.mark.parametrize(("trusted", "questions"), [(False, 2), (True, 1)])
+@pytest.mark.requirement("TOOLS-19")
+async def test_what_a_tool_claims_spares_a_question_only_where_it_is_trusted_and_unchanged(
+    host: HostOf, trusted: bool, questions: int
+) -> None:
+    """P03, P07: a tool that changed after a yes is asked about, though its server is trusted."""
+    async with host(a=echo(trust_hints=trusted), answers=(ALWAYS, NO)) as running:
+        await running.ready()
+        tool = running.catalog.tool("a", "echo")
+        await running.run("a", "echo", SAY)
+        claims = type(tool).read({**tool.definition(), "annotations": {"readOnlyHint": True}})
+        running.catalog.keep("a", [claims])
+        assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
+        running.consent.revoke("a", "echo")
+        await running.run("a", "echo", SAY)
+    assert len(running.approver.questions) == 1 + questions
+
+
+async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_what_would_help(host: HostOf) -> None:
+    answer = await DeclineAll("pass --yes").ask(None)  # type: ignore[arg-type]
+    assert answer == Answer(allow=False, reason="pass --yes", by="policy")
+
+
+async def test_approvals_are_kept_between_runs_and_bound_to_the_command(host: HostOf, tmp_path: Path) -> None:
+    """P10: the same name with another command is asked about, and the difference is the command."""
+    store = FileStore(tmp_path)
+    for entry, questions in ((echo(), 1), (echo(), 0), (echo("--name", "x"), 1)):
+        async with host(a=entry, answers=(ALWAYS,), fittings={"store": store}) as running:
+            await running.run("a", "echo", SAY)
+        assert len(running.approver.questions) == questions
+    assert [change.field for change in running.approver.questions[0].standing.differences] == ["command"]
+    assert (tmp_path / "approvals.toml").stat().st_mode & 0o077 == 0
+
+
+async def test_what_cannot_be_saved_is_an_alarm_and_nothing_worse(host: HostOf, tmp_path: Path, until: Until) -> None:
+    class Full(FileStore):
+        def write(self, name: str, data: Mapping[str, Any]) -> None:
+            raise ConfigError("disk full") if not self.alarms else RuntimeError("secret")
+
+    store = Full(tmp_path)
+    async with host(a=echo(), answers=(ALWAYS, SESSION), fittings={"store": store}) as running:
+        await running.run("a", "echo", SAY)
+        await until(lambda: running.alarms)
+        store.alarms.append("next time another error")
+        running.consent.revoke("a", "echo")
+        assert (await running.run("a", "echo", SAY)).state is CallState.DONE
+    assert running.alarms[0] == "what you allowed could not be saved: disk full"
+    assert "secret" not in " ".join(running.alarms)
+
+
+async def test_what_nothing_changed_in_is_not_written(host: HostOf, tmp_path: Path) -> None:
+    async with host(a=echo(), policy={"default": "allow"}, fittings={"store": FileStore(tmp_path)}) as running:
+        await running.run("a", "echo", SAY)
+    assert not (tmp_path / "approvals.toml").exists()

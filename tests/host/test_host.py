@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcphost.config import Config
+from mcphost.errors import ConfigError, UnknownName
+from mcphost.host.calls import CallState
+from mcphost.host.connection import ServerState, sent_to
+from mcphost.host.events import ServersChanged
+from mcphost.transports.base import Limits, Transport
+from mcphost.transports.stdio import Command, StdioTransport
+from tests.conftest import Until
+from tests.host.conftest import FileStore, HostOf, RecordingHost, echo, hostile, settings
+
+SAY = {"text": "x"}
+ALLOW = {"default": "allow"}
+READY, STOPPED, DISABLED = ServerState.READY, ServerState.STOPPED, ServerState.DISABLED
+
+
+def pids(running: RecordingHost) -> dict[str, int | None]:
+    return {name: connection.process.pid for name, connection in running.servers.items()}
+
+
+def alive(pid: int | None) -> bool:
+    assert pid is not None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("entry", "state"),
+    [({}, READY), ({"start": "lazy"}, STOPPED), ({"start": "manual"}, STOPPED), ({"enabled": False}, DISABLED)],
+)
+@pytest.mark.requirement("HOST-03")
+async def test_only_what_starts_by_itself_is_started(host: HostOf, entry: dict[str, Any], state: ServerState) -> None:
+    async with host(a=echo(**entry)) as running:
+        await running.ready()
+        assert running.server("a").state is state
+
+
+@pytest.mark.parametrize(
+    ("entry", "state", "words"),
+    [
+        ({"start": "lazy"}, CallState.DONE, ""),
+        ({"start": "manual"}, CallState.ERROR, "a is stopped"),
+        ({"enabled": False}, CallState.ERROR, "a is disabled"),
+    ],
+)
+async def test_a_call_starts_a_lazy_server_and_no_other(
+    host: HostOf, entry: dict[str, Any], state: CallState, words: str
+) -> None:
+    async with host(a=echo(**entry), policy=ALLOW) as running:
+        call = await running.run("a", "echo", SAY)
+        assert (call.state, str(call.error or "")) == (state, words)
+        if not words:
+            return
+        assert running.approver.questions == []
+        await running.ready(["a"])
+        assert running.server("a").ready
+
+
+async def test_an_unknown_server_is_named_with_those_there_are(host: HostOf) -> None:
+    async with host(a=echo(), b=echo()) as running:
+        with pytest.raises(UnknownName, match="no server is called 'x'; configured: a, b"):
+            await running.ready(["a", "x"])
+
+
+@pytest.mark.requirement("HOST-05", "LIFE-15")
+async def test_waiting_for_one_server_does_not_wait_for_others(host: HostOf) -> None:
+    async with host(dead=hostile("initialize-silent"), good=echo()) as running:
+        await asyncio.wait_for(running.ready(["good"]), 2)
+        assert running.server("dead").state is ServerState.STARTING
+
+
+# Leaving.
+
+
+@pytest.mark.requirement("LIFE-15", "LIFE-23", "HOST-05")
+async def test_twenty_servers_that_ignore_everything_are_gone_in_less_than_five_seconds() -> None:
+    """S01: in parallel, with the grace every server has by default."""
+
+    async def open_transport(config: Config, name: str) -> Transport:
+        server = config.servers[name]
+        return StdioTransport(Command(server.command or "", server.args), Limits(), os.environ)
+
+    servers = {f"s{number}": echo("--ignore-eof", "--ignore-sigterm") for number in range(20)}
+    running = RecordingHost(settings(**servers), open_transport=open_transport)
+    async with running:
+        await running.ready()
+        assert all(connection.ready for connection in running.servers.values())
+        left = time.monotonic()
+    assert time.monotonic() - left < 5
+    assert not [pid for pid in pids(running).values() if alive(pid)]
+
+
+async def close_at_once(running: RecordingHost, until: Until) -> None:
+    return
+
+
+async def close_while_starting(running: RecordingHost, until: Until) -> None:
+    await asyncio.sleep(0)
+    assert running.server("a").state is ServerState.STARTING
+
+
+async def close_while_ending(running: RecordingHost, until: Until) -> None:
+    await running.ready()
+    running.server("a").stop()
+    await until(lambda: not running.server("a").ready)
+
+
+async def close_during_a_call(running: RecordingHost, until: Until) -> None:
+    call = running.call_tool("a", "sleep", {"seconds": 60})
+    await until(lambda: call.state is CallState.RUNNING)
+
+
+async def close_by_a_fault(running: RecordingHost, until: Until) -> None:
+    await running.ready()
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    "moment", [close_at_once, close_while_starting, close_while_ending, close_during_a_call, close_by_a_fault]
+)
+@pytest.mark.requirement("LIFE-23", "LIFE-26")
+async def test_leaving_at_any_moment_leaves_no_process(host: HostOf, until: Until, moment: Callable[..., Any]) -> None:
+    running = host(a=echo("--ignore-eof", "--ignore-sigterm"), policy=ALLOW)
+    try:
+        async with running:
+            await moment(running, until)
+    except ZeroDivisionError:
+        assert moment is close_by_a_fault
+    assert all(call.state is CallState.CANCELLED for call in running.calls.values())
+    assert running.server("a").state is STOPPED
+    pid = running.server("a").process.pid
+    assert pid is None or not alive(pid)
+
+
+async def test_a_cancelled_host_still_ends_its_servers(host: HostOf) -> None:
+    running = host(a=echo("--ignore-eof", "--ignore-sigterm"))
+    inside = asyncio.Event()
+
+    async def live() -> None:
+        async with running:
+            await running.ready()
+            inside.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(live())
+    await inside.wait()
+    for _ in range(3):
+        task.cancel()
+        await asyncio.sleep(0.02)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not alive(running.server("a").process.pid)
+
+
+async def test_approvals_that_are_not_ours_stop_the_start_in_words(host: HostOf, tmp_path: Path) -> None:
+    """C07: a link in the place of a state file."""
+    (tmp_path / "approvals.toml").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match=r"approvals\.toml"):
+        async with host(a=echo(), fittings={"store": FileStore(tmp_path)}):
+            pytest.fail("it started")
+
+
+# Another configuration.
+
+
+async def test_applying_adds_removes_and_changes_and_leaves_the_rest_alone(host: HostOf, tmp_path: Path) -> None:
+    async with host(stays=echo(), changes=echo(), goes=echo(), policy=ALLOW) as running:
+        await running.ready()
+        before, gone = pids(running), running.server("goes")
+        call = running.call_tool("stays", "sleep", {"seconds": 0.2})
+        cut_off = running.call_tool("goes", "sleep", {"seconds": 60})
+        changes = await running.apply(settings(policy=ALLOW, new=echo(), changes=echo("--name", "x"), stays=echo()))
+        await running.ready()
+        assert (changes.added, changes.removed) == (("new",), ("goes",))
+        assert list(running.servers) == ["new", "changes", "stays"]
+        assert all(connection.ready for connection in running.servers.values())
+        assert pids(running)["stays"] == before["stays"]
+        assert pids(running)["changes"] != before["changes"]
+        assert running.server("changes").session.server.server_info.name == "x"  # type: ignore[union-attr]
+        assert not alive(before["goes"])
+        assert gone.state is STOPPED
+        await running.end_of(call)
+        await running.end_of(cut_off)
+        assert (call.state, cut_off.state) == (CallState.DONE, CallState.ERROR)
+        assert {offered.server for offered in running.catalog.tools()} == {"new", "changes", "stays"}
+        assert running.events.count(ServersChanged()) == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "same_process"),
+    [
+        ({"tools": {"echo": {"approval": "deny"}}}, True),
+        ({"tool_timeout_sec": 5}, True),
+        ({"disabled_tools": ["echo"]}, True),
+        ({"limits": {"log_lines": 7}}, False),
+        ({"env": {"X": "1"}}, False),
+        ({"log_level": "error"}, False),
+    ],
+)
+async def test_a_change_restarts_a_server_only_where_it_must(
+    host: HostOf, until: Until, entry: dict[str, Any], same_process: bool
+) -> None:
+    async with host(a=echo(), policy=ALLOW) as running:
+        await running.ready()
+        before = pids(running)["a"]
+        await running.apply(settings(policy=ALLOW, a=echo(**entry)))
+        await running.ready()
+        assert (pids(running)["a"] == before) is same_process
+        if "disabled_tools" in entry:
+            await until(lambda: len(running.server("a").tools) == 10)
+        if "log_level" in entry:
+            assert running.server("a").level is not None
+        if "limits" in entry:
+            await running.run("a", "log", {"count": 20})
+            assert len(running.said("a")) == 7
+        if "tools" in entry:
+            assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "states"),
+    [
+        ({"enabled": False}, {}, (DISABLED, READY)),
+        ({}, {"enabled": False}, (READY, DISABLED)),
+        ({"start": "manual"}, {"env": {"X": "1"}, "start": "manual"}, (STOPPED, STOPPED)),
+        ({"required_capabilities": ["prompts"]}, {}, (ServerState.FAILED, READY)),
+    ],
+)
+@pytest.mark.requirement("HOST-03")
+async def test_applying_brings_a_server_to_the_state_its_entry_wants(
+    host: HostOf, before: dict[str, Any], after: dict[str, Any], states: tuple[ServerState, ServerState]
+) -> None:
+    async with host(a=echo(**before)) as running:
+        await running.ready()
+        assert running.server("a").state is states[0]
+        await running.apply(settings(a=echo(**after)))
+        await running.ready()
+        assert running.server("a").state is states[1]
+
+
+async def test_configurations_applied_at_once_end_in_the_last(host: HostOf) -> None:
+    async with host(a=echo(), b=echo()) as running:
+        await running.ready()
+        wanted = [settings(), settings(a=echo()), settings(c=echo()), settings(a=echo(), c=echo())]
+        await asyncio.gather(*map(running.apply, wanted))
+        await running.ready()
+        assert {name: c.state for name, c in running.servers.items()} == {"a": READY, "c": READY}
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (echo(), "echo.py"),
+        ({"url": "https://x.example/mcp"}, "https://x.example/mcp"),
+        ({"command": "a b", "args": ["${X}", ""]}, "'a b' '${X}' ''"),
+    ],
+)
+def test_what_gets_the_arguments_is_shown_as_configured(config: dict[str, Any], words: str) -> None:
+    assert sent_to(settings(a=config).servers["a"]).endswith(words)
