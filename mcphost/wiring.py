@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -185,8 +184,9 @@ def _entry(loaded: Loaded, name: str) -> ServerConfig:
 
 
 def _no_such_server(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, 3)
-    if near:
+    from difflib import get_close_matches  # late: only who mistypes pays for it
+
+    if near := get_close_matches(name, known, 3):
         return f"no server is called {name!r}; did you mean {' or '.join(near)}?"
     there = f"configured: {', '.join(known[:12])}" if known else "none is configured"
     return f"no server is called {name!r}; {there}; a program is named as 'stdio:COMMAND LINE'"

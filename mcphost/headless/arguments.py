@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mcphost.errors import InvalidArguments
-from mcphost.protocol.forms import ABSENT, FieldError, Form, Kind, parse, read_form
 
 _DEFINITIONS: Final = ("$defs", "definitions")
 
@@ -45,34 +44,46 @@ def read_given(pairs: Sequence[str], whole: str | None) -> Given:
 
 def typed(given: Given, schema: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, each text as its property of ``schema`` wants it. Raises InvalidArguments with every mistake."""
-    arguments, problems = dict(given.values), []
+    arguments = dict(given.values)
+    problems: list[tuple[str, str]] = []
     for name, text in given.texts.items():
-        try:
-            arguments[name] = _value(name, text, schema)
-        except FieldError as error:
-            problems.append((name, f"{error}; {name}:=JSON takes any value"))
+        part = _property(schema, name)
+        if part is None or part.get("type") == "string":
+            arguments[name] = text
+        else:
+            _add(arguments, problems, name, text, schema)
     if problems:
         raise InvalidArguments(problems)
     return arguments
 
 
-def _value(name: str, text: str, schema: Mapping[str, Any]) -> Any:
-    fields = _form(name, schema).fields
-    if not fields or fields[0].kind in (Kind.STRING, Kind.TEXT):
-        return text
-    value = parse(fields[0], text)
-    if value is ABSENT:
-        raise FieldError("has no value")
-    return value
-
-
-def _form(name: str, schema: Mapping[str, Any]) -> Form:
-    """The form of this one property, so that neither its many neighbours nor a combination of forms matter."""
+def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or name not in properties:
-        return Form()
+    part = properties.get(name) if isinstance(properties, Mapping) else None
+    return part if isinstance(part, Mapping) else None
+
+
+def _add(
+    arguments: dict[str, Any], problems: list[tuple[str, str]], name: str, text: str, schema: Mapping[str, Any]
+) -> None:
+    """Read ``text`` as a form would."""
+    from mcphost.protocol.forms import ABSENT, FieldError, Kind, parse, read_form  # late: most arguments are text
+
+    # Of this one property, so that neither its many neighbours nor a combination of forms matter.
     definitions = {key: schema[key] for key in _DEFINITIONS if key in schema}
-    return read_form({"type": "object", "properties": {name: properties[name]}, **definitions})
+    one = {"type": "object", "properties": {name: schema["properties"][name]}, **definitions}
+    (field,) = read_form(one).fields or (None,)
+    if field is None or field.kind in (Kind.STRING, Kind.TEXT):
+        arguments[name] = text
+        return
+    try:
+        value = parse(field, text)
+    except FieldError as error:
+        problems.append((name, f"{error}; {name}:=JSON takes any value"))
+        return
+    if value is ABSENT:
+        problems.append((name, "has no value"))
+    arguments[name] = value
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from mcphost.errors import ServerNotReady, UnknownName
 from mcphost.headless.arguments import Given, typed
@@ -69,8 +68,11 @@ def result_text(result: CallToolResult) -> str:
 
 def _tool(host: Host, wish: Wish) -> Tool:
     names = [each.tool.name for each in host.catalog.tools(wish.server)]
-    if wish.tool not in names and (near := get_close_matches(wish.tool, names, 3)):
-        raise UnknownName(f"{wish.server} has no tool {wish.tool!r}; did you mean {' or '.join(near)}?")
+    if wish.tool not in names:
+        from difflib import get_close_matches  # late: only who mistypes pays for it
+
+        if near := get_close_matches(wish.tool, names, 3):
+            raise UnknownName(f"{wish.server} has no tool {wish.tool!r}; did you mean {' or '.join(near)}?")
     return host.catalog.tool(wish.server, wish.tool)
 
 

@@ -7,6 +7,8 @@ terminal may show it; into a pipe or a file an answer goes as it came.
 from __future__ import annotations
 
 import json
+import os
+import select
 import shutil
 import sys
 import time
@@ -83,8 +85,21 @@ def answer(text: str) -> None:
     if sys.stdout is None or not text:
         return
     encoding = sys.stdout.encoding if is_terminal(sys.stdout) else "utf-8"
-    sys.stdout.buffer.write(text.encode(encoding, "replace"))
-    sys.stdout.buffer.flush()
+    _write(memoryview(text.encode(encoding, "replace")))
+
+
+def _write(data: memoryview) -> None:
+    try:
+        descriptor = sys.stdout.fileno()
+    except OSError:  # no file, but somebody who collects what is printed
+        sys.stdout.buffer.write(data)
+        return
+    sys.stdout.flush()
+    while data:
+        try:
+            data = data[os.write(descriptor, data) :]
+        except BlockingIOError:  # the pipe is full, and another program said not to wait for it
+            select.select([], [descriptor], [])
 
 
 def remark(text: str) -> None:

@@ -6,7 +6,9 @@ Knows signals and the order of answer and end. Refuses to know commands.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -20,10 +22,13 @@ from mcphost.host.host import Fittings, Host
 
 ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
+AGAIN: Final = 0.3
+"""Seconds after which a second signal is a person who will not wait; a terminal that closes sends several at once."""
+
 _T = TypeVar("_T")
 
 
-class Signalled(Exception):  # noqa: N818 - nothing went wrong
+class Signalled(Exception):
     """A signal ended the run; everything was closed in order before."""
 
     def __init__(self, number: int) -> None:
@@ -55,7 +60,7 @@ def finish(outcome: Outcome) -> int:
 
 
 def run(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run ``work`` until it ends or a signal cancels it; the second signal no longer waits for servers to leave."""
+    """Run ``work`` until it ends or a signal cancels it; a second one no longer waits for servers to leave."""
     if not gc.isenabled():
         gc.freeze()  # what was imported stays: looking through it again, at the end too, is time lost
         gc.enable()
@@ -66,10 +71,17 @@ async def _heeding_signals(work: Coroutine[Any, Any, _T]) -> _T:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     received: list[int] = []
+    impatient_at = 0.0
 
     def end(number: int) -> None:
-        received.append(number)
-        task.cancel()
+        nonlocal impatient_at
+        if not received:
+            received.append(number)
+            impatient_at = loop.time() + AGAIN
+            task.cancel()
+        elif loop.time() >= impatient_at:
+            atexit._run_exitfuncs()  # transports end their processes here, at once
+            os._exit(128 + number)
 
     for name in ENDING:
         number = getattr(signal, name, None)

@@ -1,0 +1,58 @@
+"""The command line as tests use it: in process for what it prints, as a process for how it ends."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mcphost.cli import main
+
+ECHO = Path(__file__).parents[1] / "servers" / "echo.py"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Mcphost = Callable[..., Said]
+
+
+@pytest.fixture
+def mcphost(capsys: pytest.CaptureFixture[str]) -> Mcphost:
+    """`mcphost("call", …)`: run a command in this process."""
+
+    def run(*words: str) -> Said:
+        capsys.readouterr()
+        code = main(words)
+        captured = capsys.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return run
+
+
+def echo(*options: object) -> str:
+    """The SERVER argument for the scripted server."""
+    return f"stdio:{shlex.join([sys.executable, '-S', '-E', str(ECHO), *map(str, options)])}"
+
+
+def entry(name: str, *options: object, more: str = "") -> str:
+    """The scripted server as an entry of a configuration file."""
+    args = ", ".join(f'"{word}"' for word in ("-S", "-E", str(ECHO), *map(str, options)))
+    return f'[servers.{name}]\ncommand = "{sys.executable}"\nargs = [{args}]\n{more}\n'
+
+
+def start(words: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
+    """`python -m mcphost …` as a process with pipes, without a terminal."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.Popen([sys.executable, "-m", "mcphost", *words], **pipes)  # type: ignore[call-overload,no-any-return]

@@ -1,0 +1,241 @@
+"""Each command in this process: what it prints where, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.headless.conftest import Mcphost, echo, entry
+
+CALLS = [  # words after `call SERVER`, exit code, stdout, words of stderr
+    (["echo", "text=hello", "--yes"], 0, "hello\n", ""),
+    (["echo", "--yes", "text=options may come first"], 0, "options may come first\n", ""),
+    (["echo", 'text:="typed"', "--yes"], 0, "typed\n", ""),
+    (["echo", "--args", '{"text": "whole"}', "--yes"], 0, "whole\n", ""),
+    (["echo", "--args", '{"text": "whole"}', "text=part", "--yes"], 0, "part\n", ""),
+    (["echo", "text=ends\n", "--yes"], 0, "ends\n", ""),
+    (["echo", "text=\x1b[2Jraw", "--yes"], 0, "\x1b[2Jraw\n", ""),
+    (["add", "a=2", "b=0.5", "--yes"], 0, "2.5\n", ""),
+    (["add", "a=2", "b=3", "--yes", "--json"], 0, None, ""),
+    (["fail", "text=no luck", "--yes"], 1, "no luck\n", ""),
+    (["add", "a=two", "b=3", "--yes"], 2, "", "a: must be a number; a:=JSON takes any value"),
+    (["add", "a=2", "--yes"], 2, "", "b: is required"),
+    (["ecko", "text=x", "--yes"], 2, "", "stdio has no tool 'ecko'; did you mean echo?"),
+    (["zzz", "--yes"], 2, "", "it has: echo, add"),
+    (["echo", "text", "--yes"], 2, "", "text: is neither key=value nor key:=json"),
+    (["echo", "text:={", "--yes"], 2, "", "text: is not JSON"),
+    (["echo", "text=1", "text=2", "--yes"], 2, "", "text: is given twice"),
+    (["echo", "--args", "[]", "--yes"], 2, "", "--args: is not a JSON object"),
+    (["exit", "code=3", "--yes"], 3, "", "the server exited with code 3"),
+    (["echo", "text=x"], 4, "", 'add --yes, or set policy.allow = ["stdio:echo"]'),
+    (["sleep", "seconds=60", "--timeout", "0.1", "--yes"], 5, "", "timed out after 0.1 s"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "out", "err"), CALLS, ids=lambda value: str(value)[:40])
+def test_a_call_prints_its_result_and_ends_with_the_code_for_it(
+    mcphost: Mcphost, words: list[str], code: int, out: str | None, err: str
+) -> None:
+    said = mcphost("call", echo(), *words)
+    assert (said.code, said.err.count("\n")) == (code, 1 if err else 0), said
+    assert err in said.err
+    if out is None:
+        assert json.loads(said.out)["structuredContent"] == {"sum": 5}
+    else:
+        assert said.out == out
+
+
+@pytest.mark.parametrize(
+    ("server", "code", "err"),
+    [
+        ("stdio:no-such-program-here", 3, "stdio: no-such-program-here is not installed"),
+        ("stdio:sh -c 'echo the reason >&2; exit 7'", 3, "exited with code 7; it said: the reason"),
+        ("stdio:", 2, "stdio: needs a command line"),
+        ("stdio:'", 2, "cannot be split: No closing quotation"),
+        ("stdio:cat ${NOT_SET_ANYWHERE}", 2, "servers.stdio.args[0]: ${NOT_SET_ANYWHERE} is not set"),
+        ("https://example.com/mcp", 2, "HTTP servers are not spoken to yet"),
+        ("web", 2, "HTTP servers are not spoken to yet"),
+        ("off", 2, "servers.off: is switched off; set enabled = true"),
+        ("broken", 2, "servers.broken.comand: unknown key comand"),
+        ("ech0", 2, "no server is called 'ech0'; did you mean echo?"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_a_sentence(
+    mcphost: Mcphost, tmp_path: Path, server: str, code: int, err: str
+) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(
+        entry("echo") + entry("off", more="enabled = false") + '[servers.broken]\ncomand = "x"\n[servers.web]\n'
+        'url = "https://example.com/mcp"\n'
+    )
+    said = mcphost("call", server, "echo", "text=x", "--yes", "--config", str(config))
+    assert said.code == code
+    assert said.out == ""
+    assert err in said.err
+    assert all(line.startswith("mcphost: ") for line in said.err.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("rules", "yes", "code", "err"),
+    [
+        ('[servers.echo.tools.echo]\napproval = "allow"', False, 0, ""),
+        ('[policy]\nallow = ["echo:*"]', False, 0, ""),
+        ('[policy]\ndeny = ["*:echo"]', True, 4, "policy.deny has '*:echo'"),
+        ("", False, 4, '[servers.echo.tools."echo"] approval = "allow"'),
+        ("", True, 0, ""),
+    ],
+)
+def test_policy_decides_first_and_yes_only_answers_what_it_leaves_open(
+    mcphost: Mcphost, tmp_path: Path, isolated: Path, rules: str, yes: bool, code: int, err: str
+) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(f"{entry('echo')}\n{rules}\n")
+    said = mcphost("--config", str(config), "call", "echo", "echo", "text=x", *(["--yes"] if yes else []))
+    assert said.code == code
+    assert err in said.err
+    (audit,) = isolated.rglob("audit.jsonl")
+    decision = json.loads(audit.read_text().splitlines()[0])
+    assert (decision["tool"], decision["allowed"], decision["arguments"]) == ("echo", code == 0, {"text": "x"})
+    assert not list(isolated.rglob("approvals.toml"))  # a flag is no lasting approval
+
+
+def test_check_tells_of_each_server_and_fails_when_one_does(mcphost: Mcphost) -> None:
+    said = mcphost("check", echo(), "stdio:false")
+    assert said.code == 3
+    heading, good, bad = said.out.splitlines()
+    assert good.split() == ["●", "ready", "stdio", "2025-11-25", "11", *good.split()[5:7], "echo", "1.0"]
+    assert bad.startswith("✖ failed")
+    assert bad.index("stdio-2") == good.index("stdio ") == heading.index("SERVER")
+    assert "exited with code 1" in bad
+    assert said.err == ""
+    assert mcphost("check", echo()).code == 0
+
+
+def test_check_as_json_is_one_object_a_line(mcphost: Mcphost, tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(entry("echo", more='start = "manual"') + '[servers.broken]\ncomand = "x"\n')
+    said = mcphost("check", "--json", "--config", str(config))
+    good, bad = map(json.loads, said.out.splitlines())
+    assert (good["server"], good["state"], good["tools"], good["serverInfo"]["name"]) == ("echo", "ready", 11, "echo")
+    assert (bad["server"], bad["state"]) == ("broken", "failed")
+    assert said.code == 2  # a mistake in the configuration is for the user to mend
+
+
+def test_list_tools_shows_every_tool_and_its_claims_in_columns(mcphost: Mcphost) -> None:
+    said = mcphost("list", "tools", echo("--tools", 3))
+    assert said.code == 0
+    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [["stdio", f"tool-000{n}"] for n in (1, 2, 3)]
+    assert "Generated tool 2." in said.out
+
+
+def test_list_tools_as_json_has_the_definitions_as_they_came(mcphost: Mcphost) -> None:
+    said = mcphost("list", "tools", "--json", echo("--tools", 1), "stdio:false")
+    assert json.loads(said.out) == {
+        "server": "stdio",
+        "tools": [
+            {
+                "name": "tool-0001",
+                "description": "Generated tool 1.",
+                "inputSchema": {"type": "object", "properties": {}},
+            }
+        ],
+    }
+    assert said.code == 3
+    assert "stdio-2: the server exited with code 1" in said.err
+
+
+def test_a_secret_is_masked_where_a_server_says_it(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", "hunter2hunter2")
+    config = tmp_path / "own.toml"
+    leak = 'command = "sh"\nargs = ["-c", "echo $API_TOKEN >&2; exit 1"]'
+    config.write_text(f'[servers.s]\n{leak}\nenv = {{ API_TOKEN = "${{MY_TOKEN}}" }}\n')
+    said = mcphost("check", "--config", str(config))
+    assert "•••" in said.out
+    assert "hunter2" not in said.out + said.err
+
+
+def test_a_projects_file_is_used_only_once_it_is_trusted_and_as_it_was(mcphost: Mcphost, tmp_path: Path) -> None:
+    project = tmp_path / "mcphost.toml"
+    project.write_text(entry("echo", more='env = { WHO = "me" }'))
+    refused = mcphost("list", "tools")
+    assert (refused.code, refused.out) == (2, "")
+    assert f"{project} names programs to run" in refused.err
+    assert "mcphost config trust" in refused.err
+    assert mcphost("list", "tools", echo()).code == 0  # which needs nothing of that file
+
+    assert mcphost("config", "trust").code == 2  # nobody to ask
+    trusted = mcphost("config", "trust", "--yes")
+    assert trusted.code == 0
+    assert f"{project} would run:" in trusted.err
+    assert "echo.py" in trusted.err
+    assert "with WHO=me" in trusted.err
+    assert mcphost("list", "tools").code == 0
+
+    project.write_text(entry("echo", "--tools", 1))
+    assert "changed since you trusted it" in mcphost("list", "tools").err
+
+
+def test_config_path_says_which_file_and_why(mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = mcphost("config", "path")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert "mcphost/config.toml" in nothing.err
+    own = Path(os.environ["XDG_CONFIG_HOME"]) / "mcphost" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("")
+    assert mcphost("config", "path").out == f"{own}\n"
+    assert "your own configuration" in mcphost("config", "path").err
+    monkeypatch.setenv("MCPHOST_CONFIG", "other.toml")
+    assert "named by MCPHOST_CONFIG" in mcphost("config", "path").err
+    assert "named by --config" in mcphost("config", "path", "--config", "third.toml").err
+    (tmp_path / "mcphost.toml").write_text("")
+    assert "project's file" in mcphost("config", "path").err
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "lines"),
+    [
+        ('[servers.a]\ncommand = "x"\n', 0, []),
+        ('[servers.a]\ncomand = "x"\n', 2, [2]),
+        ('[policy]\ndefault = "maybe"\n\n[ui]\ncolour = 1\n', 2, [2, 5]),
+        ("[servers\n", 2, [1]),
+    ],
+)
+def test_config_check_prints_each_problem_with_its_line(
+    mcphost: Mcphost, tmp_path: Path, text: str, code: int, lines: list[int]
+) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(text)
+    said = mcphost("config", "check", "--config", str(file))
+    assert said.code == code
+    assert sorted(int(line.split(":")[1]) for line in said.out.splitlines()) == sorted(lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "err"),
+    [
+        (["call"], "mcphost: the following arguments are required: SERVER, TOOL; see mcphost call --help"),
+        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["check", "--jsn"], "mcphost: unrecognized: --jsn"),
+        (["call", "a", "b", "--timeout", "soon"], "is no number of seconds"),
+        (["list", "tools", "--config", "/no/such/file"], "there is no such file"),
+        (["check"], "no server is configured"),
+        ([], "the screen needs a terminal"),
+        (["demo"], "the screen needs a terminal"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_on_stderr(
+    capsys: pytest.CaptureFixture[str], mcphost: Mcphost, words: list[str], err: str
+) -> None:
+    try:
+        said = mcphost(*words)
+        code, text = said.code, said.err
+    except SystemExit as left:
+        code, text = int(left.code or 0), capsys.readouterr().err
+    assert code == 2
+    assert text.count("\n") == 1
+    assert err in text

@@ -1,0 +1,130 @@
+"""What the composition root puts together."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mcphost import wiring
+from mcphost.config import Config, ServerConfig, Values, parse
+from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
+from mcphost.host.consent import DeclineAll
+from mcphost.transports.stdio import StdioTransport
+
+NOBODY = DeclineAll("nobody")
+
+
+async def test_a_program_gets_the_limits_of_its_own_entry() -> None:
+    text = (
+        '[servers.a]\ncommand = "x"\nlimits = { message_bytes = 5000, exit_grace_sec = 0.5 }\n[limits]\nbatch_items = 7'
+    )
+    config = parse(text).config
+    transport = await wiring.fittings(NOBODY, Values({})).open_transport(config, "a")
+    assert isinstance(transport, StdioTransport)
+    limits = transport.limits
+    assert (limits.message_bytes, limits.exit_grace, limits.batch_items) == (5000, 0.5, 7)
+
+
+async def test_what_cannot_run_as_configured_is_told_and_forgotten_once_it_can() -> None:
+    refused: dict[str, ConfigError] = {}
+    env: dict[str, str] = {}
+    parts = wiring.fittings(NOBODY, Values(env), refused=refused)
+    config = Config(servers={"a": ServerConfig(command="${PROGRAM}"), "web": ServerConfig(url="https://h/mcp")})
+    with pytest.raises(UnresolvedReference):
+        await parts.open_transport(config, "a")
+    with pytest.raises(ConfigError, match=r"servers\.web\.url: HTTP servers are not spoken to yet"):
+        await parts.open_transport(config, "web")
+    assert refused.keys() == {"a", "web"}
+    env["PROGRAM"] = "x"
+    await parts.open_transport(config, "a")
+    assert refused.keys() == {"web"}
+
+
+async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, never = threading.Event(), threading.Event()
+    keyring, errors = ModuleType("keyring"), ModuleType("keyring.errors")
+
+    def ask(service: str, name: str) -> None:
+        asked.set()
+        never.wait(30)
+
+    keyring.get_password = ask  # type: ignore[attr-defined]
+    errors.KeyringError = RuntimeError  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "keyring", keyring)
+    monkeypatch.setitem(sys.modules, "keyring.errors", errors)
+    monkeypatch.setattr(wiring, "LOOKUP_SECONDS", 0.05)
+    config = Config(servers={"a": ServerConfig(command="x", env={"T": "${keyring:t}"})})
+    with pytest.raises(ConfigError, match=r"servers\.a: its values were not found within 0\.05 s"):
+        await wiring.fittings(NOBODY, wiring.values_for(config, {})).open_transport(config, "a")
+    assert asked.is_set()
+    never.set()
+    await asyncio.sleep(0)
+
+
+async def test_a_keychain_that_cannot_be_used_is_a_sentence() -> None:
+    config = Config(servers={"a": ServerConfig(command="x", env={"T": "${keyring:t}"})})
+    with pytest.raises(ConfigError, match="the keychain could not be asked for t"):
+        await wiring.fittings(NOBODY, wiring.values_for(config, {})).open_transport(config, "a")
+
+
+def test_a_state_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
+    files = wiring.StateFiles(tmp_path, lambda text: None)
+    file = tmp_path / "approvals.toml"
+    assert files.read("approvals") == {}
+    files.write("approvals", {"approval": []})
+    assert not file.exists()
+    files.write("approvals", {"approval": [{"a": 1}]})
+    written = file.stat().st_ino
+    files.read("approvals")
+    files.write("approvals", {"approval": [{"a": 1}]})
+    assert file.stat().st_ino == written
+    files.write("approvals", {"approval": []})
+    assert wiring.StateFiles(tmp_path, lambda text: None).read("approvals") == {"approval": []}
+
+
+@pytest.mark.parametrize(
+    ("argument", "command", "args"),
+    [
+        ("stdio:python server.py", "python", ("server.py",)),
+        ("stdio:'my server' --flag 'a b' \"\"", "my server", ("--flag", "a b", "")),
+        ("stdio: x ", "x", ()),
+    ],
+)
+def test_a_command_line_is_split_as_a_shell_would(argument: str, command: str, args: tuple[str, ...]) -> None:
+    server = wiring.server_from_argument(argument)
+    assert (server.command, server.args) == (command, args)
+    assert server == ServerConfig(command=command, args=args)
+
+
+def test_a_server_without_an_entry_never_takes_the_name_of_one() -> None:
+    """P05: rules and approvals of an entry are not for whatever the command line runs."""
+    loaded = parse('[servers.stdio]\ncommand = "x"\n[servers.stdio-2]\ncomand = "y"\n')
+    chosen = wiring.select(loaded, ["stdio:a", "stdio", "stdio:b", "stdio:a"])
+    assert chosen.names == ("stdio-3", "stdio", "stdio-4")
+    assert chosen.config.servers["stdio"].command == "x"
+
+
+async def test_the_demo_server_runs_without_looking_into_the_working_directory(tmp_path: Path) -> None:
+    """Whoever wrote the folder one stands in must not be run by `mcphost demo`."""
+    evil = tmp_path / "mcphost"
+    evil.mkdir()
+    (evil / "__init__.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    demo = wiring.demo_config().servers["demo"]
+    assert demo.command == sys.executable
+    process = await asyncio.create_subprocess_exec(
+        demo.command, *demo.args, cwd=tmp_path, stdin=asyncio.subprocess.DEVNULL
+    )
+    assert await process.wait() == 0
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_a_program_that_is_missing_fails_when_it_is_opened(tmp_path: Path) -> None:
+    config = Config(servers={"a": ServerConfig(command="no-such-program", cwd=str(tmp_path))})
+    transport = await wiring.fittings(NOBODY, Values({})).open_transport(config, "a")
+    with pytest.raises(SpawnFailed):
+        await transport.open(None)  # type: ignore[arg-type]
