@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _explain(error: BaseException) -> int:
-    from mcphost.headless.output import exit_for, remark, remarks_on
+    from mcphost.headless.output import Signalled, exit_for, remark, remarks_on
 
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -64,8 +64,8 @@ def _explain(error: BaseException) -> int:
         for sentence in remarks_on(error):
             remark(sentence)
         return exit_for(error)
-    if signalled := getattr(error, "signal_number", None):
-        return 128 + int(signalled)
+    if isinstance(error, Signalled):
+        return 128 + error.number
     # Where and what kind, but not its text and no locals: they may hold a secret.
     remark(f"something in mcphost went wrong: {type(error).__name__} at {_place(error)}; please report this")
     return UNEXPECTED

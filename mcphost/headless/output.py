@@ -51,6 +51,14 @@ class Exit(IntEnum):
     TIMED_OUT = 5
 
 
+class Signalled(Exception):
+    """A signal ended the run; everything was closed in order before."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(f"signal {number}")
+
+
 _EXITS: Final = (
     (Declined, Exit.DECLINED),
     (RequestTimeout, Exit.TIMED_OUT),

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from mcphost.config import Config
-from mcphost.headless.output import Outcome, answer, is_terminal, remark
+from mcphost.headless.output import Outcome, Signalled, answer, is_terminal, remark
 from mcphost.host.host import Fittings, Host
 
 ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -26,14 +26,6 @@ AGAIN: Final = 0.3
 """Seconds after which a second signal is a person who will not wait; a terminal that closes sends several at once."""
 
 _T = TypeVar("_T")
-
-
-class Signalled(Exception):
-    """A signal ended the run; everything was closed in order before."""
-
-    def __init__(self, number: int) -> None:
-        self.signal_number = number
-        super().__init__(signal.Signals(number).name)
 
 
 def in_host(config: Config, fittings: Fittings, work: Callable[[Host], Awaitable[Outcome]]) -> int:

@@ -174,11 +174,13 @@ def test_a_long_answer_is_written_whole_even_into_a_pipe_that_does_not_wait(monk
 
 
 class Terminal:
-    """mcphost on a terminal of its own, with its answer on a pipe."""
+    """mcphost on a terminal of its own, with its answer on a pipe unless it is a screen."""
 
-    def __init__(self, *words: str) -> None:
+    def __init__(self, *words: str, **more: object) -> None:
         self._master, slave = pty.openpty()
-        self.process = start(words, stdin=slave, stderr=slave)
+        if "stdout" in more:
+            more["stdout"] = slave
+        self.process = start(words, stdin=slave, stderr=slave, **more)
         os.close(slave)
         self.seen = ""
 
@@ -186,7 +188,7 @@ class Terminal:
         end = time.monotonic() + SECONDS
         while words not in self.seen:
             assert select.select([self._master], [], [], max(0.0, end - time.monotonic()))[0], self.seen
-            self.seen += os.read(self._master, 65536).decode()
+            self.seen += os.read(self._master, 65536).decode("utf-8", "replace")
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -194,7 +196,7 @@ class Terminal:
     def end(self) -> tuple[int, str]:
         out, _ = self.process.communicate(timeout=SECONDS)
         os.close(self._master)
-        return self.process.returncode, out.decode()
+        return self.process.returncode, (out or b"").decode()
 
 
 @pytest.mark.parametrize(
@@ -254,3 +256,17 @@ def test_an_answer_given_on_the_terminal_is_remembered_as_what_was_seen(tmp_path
     assert 'lifetime = "once"' in approvals.read_text()
     (audit,) = isolated.rglob("audit.jsonl")
     assert [json.loads(line)["event"] for line in audit.read_text().splitlines()] == ["decision", "outcome"]
+
+
+def test_a_signal_ends_the_screen_its_servers_and_leaves_the_terminal_as_it_was(
+    witness: Witness, tmp_path: Path
+) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(entry("echo", "--record", witness.path))
+    terminal = Terminal("--config", str(config), stdout=None)
+    terminal.wait_for("\x1b[?1049h")
+    witness.wait_for(b"tools/list")
+    terminal.process.send_signal(signal.SIGTERM)
+    terminal.wait_for("\x1b[?1049l")
+    witness.wait_for_death()
+    assert terminal.end() == (143, "")
