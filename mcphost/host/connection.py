@@ -12,11 +12,12 @@ import asyncio
 import shlex
 from collections.abc import Collection, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
-from mcphost.client.client import Client, Identity, Patience, Session
-from mcphost.client.listing import ListLimits, Rejected
+from mcphost.client.client import Client, Identity, Session
+from mcphost.client.listing import Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import (
     CapabilityMissing,
@@ -31,10 +32,10 @@ from mcphost.host.backoff import Backoff
 from mcphost.host.faults import Fault, fault
 from mcphost.host.listening import Ears, Irregularities, Listening
 from mcphost.host.logs import Source
+from mcphost.host.opening import check_required, new_client
 from mcphost.host.surroundings import Surroundings
 from mcphost.host.upkeep import Pulse, ToolList
 from mcphost.host.waiting import first_of, to_the_end
-from mcphost.protocol.revisions import LEGACY, find_revision
 from mcphost.protocol.types import LogLevel, Tool
 from mcphost.transports.base import ProcessReport, Transport
 
@@ -87,7 +88,7 @@ class Connection:
         self._said = ""
         self._client: Client | None = None
         self._list = ToolList(self._note, lambda tools: around.tools_listed(name, tools), self._changed)
-        self._listening = Listening(Ears(self._log, self._list_changed, self._lost, self._changed))
+        self._listening = Listening(Ears(self._log, self._list_changed, self._lost, self._changed, around.mask))
         self.state = ServerState.STARTING if self._wanted else self._at_rest
         self.reason = ""
         """Why it is in this state; empty where the state says it all."""
@@ -118,7 +119,7 @@ class Connection:
     @property
     def notice(self) -> str | None:
         """What was odd about the last listing."""
-        return self._list.notice
+        return None if self._list.notice is None else self._around.mask(self._list.notice)
 
     @property
     def irregularities(self) -> Irregularities:
@@ -191,6 +192,11 @@ class Connection:
         self.level = level
         self._changed()
 
+    async def current_tools(self) -> None:
+        """List the tools again if the server said that they changed. Raises ServerNotReady."""
+        if self._list.is_stale:
+            await self.relist()
+
     async def relist(self) -> None:
         """List the tools again now. Raises ServerNotReady; a listing that fails is noted and the last one stays."""
         await self._list.read(self.client, self.config)
@@ -209,7 +215,8 @@ class Connection:
         failure: McphostError | None = None
         try:
             transport = await self._around.open_transport(self.name)
-            self._client = self._new_client(transport)
+            limits = self._around.current_config().limits_for(self.name)
+            self._client = new_client(transport, self._listening, self._identity, self.config, limits)
             await self._live(self._client, transport)
         except McphostError as error:
             failure = error
@@ -225,7 +232,8 @@ class Connection:
         await first_of(self._poke.wait(), self._get_ready(client), self._until_lost())
         if self._poke.is_set():
             return
-        self.ready_at, self.process = self._around.now(), transport.report()
+        self.ready_at = self._around.now()
+        self._look_at(transport)
         self._enter(ServerState.READY)
         await first_of(self._poke.wait(), self._until_lost(), *self._chores(client))
 
@@ -244,14 +252,11 @@ class Connection:
         """Shake hands, and what is useful before the first request; only the first must succeed."""
         seconds = self.config.startup_timeout_sec
         self.session = await client.connect(seconds)
-        offered = self.session.server.capabilities
-        for needed in self.config.required_capabilities:
-            if not isinstance(offered.get(needed), dict):
-                raise CapabilityMissing("required_capabilities", needed)
+        check_required(self.session, self.config)
         try:
             async with asyncio.timeout(seconds):
                 await self._ask_for_level(client)
-                if "tools" in offered:
+                if "tools" in self.session.server.capabilities:
                     await self._list.read(client, self.config)
         except TimeoutError:
             self._list.failed(f"the server took longer than startup_timeout_sec = {seconds:g}")
@@ -267,8 +272,7 @@ class Connection:
 
     async def _end_life(self, transport: Transport | None, failure: McphostError | None) -> None:
         """Say at once how it goes on, then close: a program that will not leave takes seconds."""
-        if transport is not None:
-            self.process = transport.report()
+        self._look_at(transport)
         if failure is not None and self._wanted:
             self._fall(failure)
         elif self._wanted:
@@ -279,8 +283,14 @@ class Connection:
         client, self._client = self._client, None
         if client is not None:
             await to_the_end(client.aclose())
+        self._look_at(transport)
+
+    def _look_at(self, transport: Transport | None) -> None:
+        """Keep what is known of the process. Its command line and last words may hold secrets."""
         if transport is not None:
-            self.process = transport.report()
+            mask, report = self._around.mask, transport.report()
+            tail, command = tuple(map(mask, report.stderr_tail)), tuple(map(mask, report.command))
+            self.process = replace(report, stderr_tail=tail, command=command)
 
     def _fall(self, failure: McphostError) -> None:
         now = self._around.now()
@@ -303,18 +313,6 @@ class Connection:
                 async with asyncio.timeout(self.retry_at - self._around.now()):
                     await self._poke.wait()
 
-    def _new_client(self, transport: Transport) -> Client:
-        config, limits = self.config, self._around.current_config().limits_for(self.name)
-        return Client(
-            transport,
-            self._listening,
-            self._identity,
-            minimum=find_revision(config.minimum_version) or LEGACY[0],
-            patience=Patience(config.tool_timeout_sec, config.tool_timeout_max_sec),
-            list_limits=ListLimits(limits.list_pages, limits.list_items, limits.list_seconds),
-            pending_inputs=limits.pending_server_requests,
-        )
-
     def _list_changed(self, kind: str) -> None:
         if kind == "tools" and self.session is not None and "tools" in self.session.server.capabilities:
             self._list.mark_stale()
@@ -326,12 +324,12 @@ class Connection:
             self._enter(ServerState.RECONNECTING, str(reason))
 
     def _enter(self, state: ServerState, reason: str = "") -> None:
-        self.state, self.reason = state, reason
+        self.state, self.reason = state, self._around.mask(reason)
         if state is not ServerState.RECONNECTING:
             self.retry_at = None
         if state is not ServerState.READY:
             self._list.clear()
-        self._say(f"{state.value}{f': {reason}' if reason else ''}", WEIGHTS.get(state, LogLevel.INFO))
+        self._say(f"{state.value}{f': {self.reason}' if reason else ''}", WEIGHTS.get(state, LogLevel.INFO))
         self._changed()
 
     def _say(self, text: str, level: LogLevel) -> None:

@@ -23,7 +23,7 @@ from mcphost.host.catalog import Catalog
 from mcphost.host.connection import Connection, ServerState, sent_to
 from mcphost.host.consent import ConsentBroker, Proposal
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
-from mcphost.host.faults import fault
+from mcphost.host.faults import fault, without_secrets
 from mcphost.host.validation import Verdict, validate
 from mcphost.protocol.types import CallToolResult, Progress, Tool
 
@@ -32,7 +32,10 @@ KEPT_CALLS: Final = 200
 
 
 class CallDesk:
-    """Every call that was asked for. ``server`` finds a connection or raises UnknownName."""
+    """Every call that was asked for.
+
+    ``server`` finds a connection or raises UnknownName; ``mask`` takes secrets out of what errors quote.
+    """
 
     def __init__(
         self,
@@ -40,8 +43,10 @@ class CallDesk:
         catalog: Catalog,
         consent: ConsentBroker,
         publish: Callable[[Event], None],
+        mask: Callable[[str], str],
     ) -> None:
-        self._server, self._catalog, self._consent, self._publish = server, catalog, consent, publish
+        self._server, self._catalog, self._consent = server, catalog, consent
+        self._publish, self._mask = publish, mask
         self.calls: dict[int, Call] = {}
         self._sent: dict[int, str] = {}
         self._numbers = count(1)
@@ -71,7 +76,7 @@ class CallDesk:
         except asyncio.CancelledError:
             call.cancelled()
         except McphostError as error:
-            call.failed(error)
+            call.failed(without_secrets(error, self._mask))
         except Exception as error:  # a fault in here must end neither the other calls nor the servers
             call.failed(fault(error))
 
@@ -105,6 +110,7 @@ class CallDesk:
             connection.start()
         await connection.settled()
         _ = connection.client  # raises where there is none, before anybody is asked
+        await connection.current_tools()
         return connection
 
     async def _settle(self, call: Call, connection: Connection) -> tuple[Tool, Mapping[str, Any]]:
@@ -125,6 +131,7 @@ class CallDesk:
         call.allowed = True
         if answer.arguments is not None:
             await _check_arguments(tool, answer.arguments)
+        await connection.current_tools()
         _ = connection.client  # the server may be gone by now
         self._still_as_shown(proposal, connection)
         return tool, request.arguments if answer.arguments is None else answer.arguments

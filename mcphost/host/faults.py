@@ -1,15 +1,17 @@
-"""What becomes of an exception nobody planned for: an error with words, kept to where it happened.
+"""What becomes of exceptions on their way to a person.
 
-It names the place in our code and never what the exception says, which may quote anything.
+One that nobody planned for becomes an error that names the place in our code, and never what the exception says, which
+may quote anything. One that quotes a server loses the secrets that server may have quoted.
 """
 
 from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
-from mcphost.errors import McphostError
+from mcphost.errors import ConnectionLost, McphostError, ServerError
 
 _log = logging.getLogger(__name__)
 
@@ -24,3 +26,14 @@ def fault(error: Exception) -> Fault:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return Fault(f"mcphost failed here ({type(error).__name__}{place}); this is a fault of mcphost, please report it")
+
+
+def without_secrets(error: McphostError, mask: Callable[[str], str]) -> McphostError:
+    """The same error, with secrets taken out of whatever it quotes."""
+    error.args = tuple(mask(each) if isinstance(each, str) else each for each in error.args)
+    if isinstance(error, ConnectionLost):
+        error.stderr_tail = tuple(map(mask, error.stderr_tail))
+    if isinstance(error, ServerError):
+        error.message = mask(error.message)
+        error.data = mask(error.data) if isinstance(error.data, str) else error.data
+    return error

@@ -66,7 +66,7 @@ class Host:
         self.consent = ConsentBroker(
             lambda: self.config, Approvals(), fittings.approver, self._audit, self._grants_changed, self._alarm
         )
-        self._desk = CallDesk(self.server, self.catalog, self.consent, self.bus.publish)
+        self._desk = CallDesk(self.server, self.catalog, self.consent, self.bus.publish, fittings.mask)
         self._tasks: asyncio.TaskGroup | None = None
         self._supervisors: dict[str, asyncio.Task[None]] = {}
         self._applying = asyncio.Lock()
@@ -175,6 +175,10 @@ class Host:
     def random(self) -> float:
         """Between 0 and 1."""
         return random.random()
+
+    def mask(self, text: str) -> str:
+        """The text without secrets."""
+        return self._fittings.mask(text)
 
     def busy(self, server: str) -> bool:
         """Is a call running on it?"""

@@ -18,7 +18,7 @@ from mcphost.protocol.jsonrpc import Malformed
 from mcphost.protocol.types import LogLevel
 
 QUOTED: Final = 120
-"""Bytes quoted of what was no message: enough to recognise it."""
+"""Characters quoted of what was no message: enough to recognise it."""
 
 
 @dataclass(slots=True)
@@ -33,16 +33,20 @@ class Irregularities:
 
 @dataclass(frozen=True, slots=True)
 class Ears:
-    """Who is told what: ``log`` takes source, level, text and logger; the others are told that it happened."""
+    """Who is told what: ``log`` takes source, level, text and logger; the others are told that it happened.
+
+    ``mask`` takes secrets out of what is kept here.
+    """
 
     log: Callable[[Source, LogLevel, str, str], None]
     list_changed: Callable[[str], None]
     lost: Callable[[Exception], None]
     irregular: Callable[[], None]
+    mask: Callable[[str], str]
 
 
 class Listening:
-    """Takes what a client hands on (`mcphost.client.client.Listener`)."""
+    """Takes what a client hands on (`mcphost.client.listener.Listener`)."""
 
     def __init__(self, ears: Ears) -> None:
         self._ears = ears
@@ -64,7 +68,7 @@ class Listening:
     def malformed(self, problem: Malformed) -> None:
         """Count what was no message, and quote it."""
         odd = self.irregularities
-        quoted = _text(problem.data, QUOTED)
+        quoted = self._ears.mask(_text(problem.data, LINE_CHARACTERS))[:QUOTED]
         if problem.is_json:
             odd.malformed += 1
             odd.last_malformed = problem.reason

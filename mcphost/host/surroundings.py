@@ -25,6 +25,9 @@ class Surroundings(Protocol):
     def random(self) -> float:
         """Between 0 and 1."""
 
+    def mask(self, text: str) -> str:
+        """The text without secrets."""
+
     def busy(self, server: str) -> bool:
         """Is a call running on it?"""
 

@@ -49,6 +49,11 @@ class ToolList:
         self.rejected: list[Rejected] = []
         self.notice: str | None = None
 
+    @property
+    def is_stale(self) -> bool:
+        """Did the server say that it has other tools by now?"""
+        return self._stale.is_set()
+
     def mark_stale(self) -> None:
         """What was listed is out of date."""
         self._stale.set()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcphost.config import Config
-from mcphost.errors import ServerError, ServerNotReady
+from mcphost.errors import ConnectionLost, ServerError, ServerNotReady
 from mcphost.host import backoff
 from mcphost.host.calls import CallState
 from mcphost.host.connection import ServerState
@@ -229,6 +230,28 @@ async def test_everything_a_server_says_is_in_its_log_within_its_budget(host: Ho
         assert odd.first_stray == "Hostile Server v1.0 -- listening on stdio"
         assert "Traceback (most recent call last):" in running.said("b")
         await until(lambda: "the key is •••" in running.said("c"))
+
+
+@pytest.mark.requirement("SEC-09")
+async def test_what_a_server_is_quoted_with_holds_no_secret(host: HostOf) -> None:
+    """C10: card, reason, notice, command line, and the errors of calls, besides the log."""
+
+    def mask(text: str) -> str:
+        return re.sub("last words|is on fire|Hostile Server|hostile.py|code 3", "•••", text)
+
+    servers = {"dies": hostile("crash-on-call"), "lists": hostile("page-3-fails"), "speaks": hostile("garbage-first")}
+    async with host(**servers, policy=ALLOW, fittings={"mask": mask}) as running:
+        await running.ready()
+        call = await running.run("dies", "act")
+        assert isinstance(call.error, ConnectionLost)
+        dies, lists, speaks = running.servers.values()
+        await dies.settled()
+        assert str(call.error) == "the server exited with •••"
+        assert call.error.stderr_tail[-1] == "••• 30 of 30"
+        assert dies.process.command[-2].endswith("/•••")
+        assert dies.reason == "the server exited with •••"
+        assert lists.notice == "page 3 failed: page 3 ••• (-32603)"
+        assert speaks.irregularities.first_stray.startswith("••• v1.0")
 
 
 @pytest.mark.requirement("PING-02", "PING-03")

@@ -82,12 +82,11 @@ async def test_a_tool_that_changed_is_asked_about_again_with_what_changed(
     host: HostOf, until: Until, kind: str
 ) -> None:
     """P03: announced, after the first call."""
-    async with host(a=hostile("definition-changes", "--kind", kind), answers=(ALWAYS, NO)) as running:
+    async with host(a=hostile("definition-changes", "--kind", kind), answers=(ALWAYS, YES, NO)) as running:
         await running.run("a", "act")
-        before = running.server("a").tools
-        await until(lambda: running.server("a").tools != before)
+        await running.run("a", "report")  # by its answer the announcement has come too
         call = await running.run("a", "act")
-    question = running.approver.questions[1]
+    question = running.approver.questions[2]
     assert question.standing.kind is Kind.CHANGED
     assert question.standing.differences
     assert question.careful
@@ -164,6 +163,22 @@ async def test_what_runs_is_what_was_shown(
     assert call.state is state
     assert words in str(call.error or "")
     assert sent(tmp_path / "wire") == (1 if state is CallState.DONE else 0)
+
+
+async def test_a_change_announced_while_somebody_is_asked_stops_the_call(host: HostOf) -> None:
+    """P04: the list is read again before the call is sent, not at its leisure."""
+    waiting = Waiting()
+    async with host(a=hostile("definition-changes"), answers=(waiting,)) as running:
+        call = running.call_tool("a", "act", {})
+        await waiting.asked.wait()
+        await running.run("a", "act")
+        await running.run("a", "report")  # by its answer the announcement has come too
+        waiting.answer.set_result(YES)
+        await running.end_of(call)
+        report = await running.run("a", "report")
+    assert call.state is CallState.DECLINED
+    assert report.outcome is not None
+    assert report.outcome.structured["seen"]["tools/call"] == 3
 
 
 @pytest.mark.parametrize(

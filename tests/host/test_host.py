@@ -82,6 +82,17 @@ async def test_waiting_for_one_server_does_not_wait_for_others(host: HostOf) -> 
         assert running.server("dead").state is ServerState.STARTING
 
 
+@pytest.mark.requirement("HOST-02")
+async def test_a_server_gets_nothing_that_was_meant_for_another(host: HostOf, tmp_path: Path) -> None:
+    """P12: the records of two servers, after a call on one."""
+    records = {name: tmp_path / name for name in "ab"}
+    servers = {name: echo("--record", record) for name, record in records.items()}
+    async with host(**servers, policy=ALLOW) as running:
+        await running.ready()
+        await running.run("a", "echo", {"text": "between us"})
+    assert ["between us" in record.read_text() for record in records.values()] == [True, False]
+
+
 # Leaving.
 
 
