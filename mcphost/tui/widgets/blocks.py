@@ -1,0 +1,210 @@
+"""Blocks of content as widgets: one frame each, in a column that is walked by the arrows.
+
+Knows frames, looks and which block is the current one. Refuses to know where a block came from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from mcphost.protocol.display import show
+from mcphost.tui.widgets.content import Block, Look, Shown, best_look, cut, pretty
+from mcphost.tui.widgets.json_text import json_spans
+from mcphost.tui.widgets.markdown_text import AT_ONCE, MarkdownView, render_markdown
+from mcphost.tui.widgets.text_view import TextView
+
+
+class BlockView(Vertical):
+    """One block in its frame. ``look`` is how its text is shown now."""
+
+    DEFAULT_CSS = """
+    BlockView {
+        height: auto; border: round $surface-lighten-2; padding: 0 1;
+        border-title-color: $text-muted; border-subtitle-color: $text-muted;
+        &.-current { border: round $primary; border-title-color: $text; }
+        & > .facts { width: 1fr; height: auto; }
+    }
+    """
+
+    def __init__(self, block: Block) -> None:
+        super().__init__()
+        self.block = block
+        self.look, self._value = best_look(block)
+        self._best = self.look
+        self._rest = ""
+
+    def compose(self) -> ComposeResult:
+        """The text as it reads best, or the facts."""
+        yield from self._body()
+
+    def on_mount(self) -> None:
+        """Say what it is."""
+        self.show_current(False)
+        self._render_if_long()
+
+    def show_current(self, current: bool) -> None:
+        """Mark it as the one that keys act on, or not; not by colour alone."""
+        self.set_class(current, "-current")
+        look = f" · {self.look.value}" if self.look is not Look.PLAIN else ""
+        look += " · beginning only" if self._rest else ""
+        self.border_title = Content(f"{'▸ ' if current else ''}{self.block.title or self.block.kind}{look}")
+        self.border_subtitle = Content(self._footnote()) if self._footnote() else None
+
+    def toggle(self) -> None:
+        """As it was sent, and back to how it reads best; Markdown where nothing better is known."""
+        best = Look.MARKDOWN if self._best is Look.PLAIN else self._best
+        self.look_as(best if self.look is Look.PLAIN else Look.PLAIN)
+
+    def look_as(self, look: Look) -> None:
+        """Show the text in another way."""
+        if self.block.text is None or look is self.look:
+            return
+        self.look = look
+        self._replace(*self._body())
+        self._render_if_long()
+
+    def _body(self) -> Iterator[Widget]:
+        if self.block.text is None or self.block.kind == "facts":
+            yield Static(_facts(self.block), classes="facts", markup=False)
+            return
+        if self.look is Look.MARKDOWN and len(self.block.text) <= AT_ONCE:
+            lines = render_markdown(show(self.block.text, joiners=True))
+            if lines is not None:
+                yield MarkdownView(lines)
+                return
+            self.look = Look.PLAIN
+        shown = self._shown(self.block.text)
+        self._rest = shown.rest
+        yield TextView(shown.lines, spans=json_spans if self.look is Look.JSON else None, fit=True)
+
+    def _render_if_long(self) -> None:
+        if self.look is Look.MARKDOWN and len(self.block.text or "") > AT_ONCE:
+            self.run_worker(self._render_later(self.block.text or ""), exclusive=True)
+
+    async def _render_later(self, text: str) -> None:
+        """Markdown that takes time: until it is read, the text stands there as it was sent."""
+        lines = await asyncio.to_thread(lambda: render_markdown(show(text, joiners=True)))
+        if self.look is not Look.MARKDOWN or not self.is_attached:
+            return
+        if lines is None:
+            self.look = Look.PLAIN
+            self.show_current(self.has_class("-current"))
+        else:
+            self._rest = ""
+            self._replace(MarkdownView(lines))
+
+    def _replace(self, *widgets: Widget) -> None:
+        self.remove_children()
+        self.mount_all(widgets)
+        self.show_current(self.has_class("-current"))
+
+    def _shown(self, text: str) -> Shown:
+        return pretty(self._value) if self.look is Look.JSON else cut(text, self.block.room)
+
+    def _footnote(self) -> str:
+        if self.block.link is not None:
+            return "enter opens it"
+        if self._rest:
+            return f"… {self._rest} — w saves all"
+        if self._best is Look.PLAIN or self.block.kind == "arguments":
+            return ""
+        return "m as sent" if self.look is not Look.PLAIN else f"as sent · m as {self._best.value}"
+
+
+class BlockList(VerticalScroll):
+    """Blocks below each other, and notices of ours between them. The arrows scroll, and go on to the next block."""
+
+    DEFAULT_CSS = """
+    BlockList { height: 1fr; scrollbar-size-vertical: 1; }
+    BlockList > Static { width: 1fr; height: auto; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "follow", "open link", id="block.follow", tooltip="Read the resource this link points to"),
+        Binding("m", "toggle_look", "other look", id="block.look", tooltip="The text as it was sent, or rendered"),
+    ]
+
+    class LinkFollowed(Message):
+        """The user wants the resource that a block points to."""
+
+        def __init__(self, uri: str) -> None:
+            self.uri = uri
+            super().__init__()
+
+    def __init__(self, *widgets: Widget) -> None:
+        super().__init__(*widgets)
+        self._blocks = [widget for widget in widgets if isinstance(widget, BlockView)]
+        self._at = 0
+
+    @property
+    def current(self) -> BlockView | None:
+        """The block that keys act on."""
+        return self._blocks[self._at] if self._blocks else None
+
+    @property
+    def blocks(self) -> tuple[BlockView, ...]:
+        """All of them, in order."""
+        return tuple(self._blocks)
+
+    def on_mount(self) -> None:
+        """The first block is the current one, marked where there is a choice."""
+        self._mark()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Following needs a link, another look needs text."""
+        block = self.current
+        if action == "follow":
+            return block is not None and block.block.link is not None
+        return action != "toggle_look" or (block is not None and block.block.text is not None)
+
+    def action_scroll_down(self) -> None:
+        """Scroll while the current block goes on below, then go to the next."""
+        block = self.current
+        if block is None or block.virtual_region.bottom > self.scroll_offset.y + self.size.height:
+            self.scroll_relative(y=1, animate=False)
+        else:
+            self._go_to(self._at + 1)
+
+    def action_scroll_up(self) -> None:
+        """Scroll while the current block goes on above, then go to the one before."""
+        block = self.current
+        if block is None or self._at == 0 or block.virtual_region.y < self.scroll_offset.y:
+            self.scroll_relative(y=-1, animate=False)
+        else:
+            self._go_to(self._at - 1)
+
+    def action_toggle_look(self) -> None:
+        """As sent, or rendered."""
+        if self.current is not None:
+            self.current.toggle()
+
+    def action_follow(self) -> None:
+        """Ask for the resource a link points to."""
+        if self.current is not None and self.current.block.link is not None:
+            self.post_message(self.LinkFollowed(self.current.block.link))
+
+    def _go_to(self, number: int) -> None:
+        if number < len(self._blocks):
+            self._at = number
+            self._mark()
+            self.scroll_to_widget(self._blocks[number], animate=False)
+            self.refresh_bindings()
+
+    def _mark(self) -> None:
+        for number, block in enumerate(self._blocks):
+            block.show_current(number == self._at and len(self._blocks) > 1)
+
+
+def _facts(block: Block) -> Content:
+    width = max((len(name) for name, _ in block.facts), default=0)
+    lines = (Content.assemble((name.ljust(width + 2 if width else 0), "dim"), value) for name, value in block.facts)
+    return Content("\n").join(list(lines))

@@ -1,0 +1,240 @@
+"""What a result holds, block by block, each in a frame that says what it is.
+
+Knows the kinds of content and how each is read best. Refuses to trust any: text is marked by `show` before anything
+reads it, pictures are described, and what is too long is cut with a word on what is left.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+from mcphost.protocol.display import duration_text, show, show_line, size_text
+from mcphost.protocol.types import (
+    Content,
+    EmbeddedResource,
+    Media,
+    ResourceContents,
+    ResourceLink,
+    Text,
+    Unreadable,
+)
+from mcphost.tui.media import decoded_size, probe_base64
+from mcphost.tui.widgets.json_text import json_lines, parse
+from mcphost.tui.widgets.markdown_text import LONGEST, looks_like_markdown
+
+TEXT_CHARACTERS: Final = 200_000
+LEAST_ROOM: Final = 2_000
+TEXT_LINES: Final = 2_000
+"""Of one block; the rest is saved, not scrolled through."""
+
+_SAMPLE: Final = 200_000
+
+BLOCKS: Final = 50
+"""Blocks with a frame of their own; the raw tab has them all."""
+
+
+class Look(Enum):
+    """How a block's text is read."""
+
+    PLAIN = "as sent"
+    JSON = "JSON"
+    MARKDOWN = "Markdown"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block, described. ``title`` and ``facts`` are safe to show; all else is as it came."""
+
+    kind: str
+    title: str
+    text: str | None = None
+    facts: tuple[tuple[str, str], ...] = ()
+    mime_type: str = "text/plain"
+    data: str | None = None
+    """Base64."""
+    link: str | None = None
+    """The URI of a resource that the server can be asked for."""
+    room: int = TEXT_CHARACTERS
+    """Characters of the text that are shown."""
+
+    @property
+    def copied(self) -> str:
+        """What the copy key takes: the text, the address, or the description."""
+        if self.text is not None:
+            return self.text
+        return self.link or "\n".join(f"{name}: {value}" for name, value in self.facts) or self.title
+
+    def content(self) -> tuple[bytes, str]:
+        """What the save key takes, and its MIME type."""
+        if self.data is not None:
+            try:
+                return base64.b64decode(self.data, validate=True), self.mime_type
+            except ValueError:
+                return self.data.encode("utf-8", "surrogatepass"), "text/plain"
+        return self.copied.encode("utf-8", "surrogatepass"), self.mime_type
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Lines that are safe to show; ``rest`` says how much of the text is not among them, empty when all is."""
+
+    lines: Sequence[str]
+    rest: str = ""
+
+
+def describe(content: Content) -> Block:
+    """The block of one piece of content."""
+    match content:
+        case Text():
+            return Block("text", _title("text", _size(content.text), _audience(content)), content.text)
+        case Media():
+            return _media(content)
+        case EmbeddedResource():
+            return _embedded(content.resource)
+        case ResourceLink():
+            return _link(content)
+        case Unreadable():
+            return _unreadable(content)
+
+
+def quoted(label: str, text: str) -> Block:
+    """Words of a server or an error in a frame of their own."""
+    return Block("quote", label, text)
+
+
+def best_look(block: Block) -> tuple[Look, Any]:
+    """How the text of a block is read best, and its value where it is JSON."""
+    text = block.text
+    if text is None:
+        return Look.PLAIN, None
+    if len(text) <= block.room:
+        with suppress(ValueError):
+            return Look.JSON, parse(text)
+    kind = block.mime_type.partition(";")[0].strip().lower()
+    if block.kind == "quote" or len(text) > min(block.room, LONGEST):
+        return Look.PLAIN, None
+    said = kind in ("text/markdown", "text/x-markdown")
+    return Look.MARKDOWN if said or (kind == "text/plain" and looks_like_markdown(text)) else Look.PLAIN, None
+
+
+def cut(text: str, room: int = TEXT_CHARACTERS) -> Shown:
+    """As much of a text as a block with room for so many characters shows."""
+    end = min(_end_of_lines(text), room)
+    rest = _bytes(text[end:])
+    return Shown(show(text[:end], joiners=True).split("\n"), f"{size_text(rest)} more" if rest else "")
+
+
+def pretty(value: Any) -> Shown:
+    """The lines of a value that was JSON."""
+    lines, more = json_lines(value, TEXT_LINES)
+    return Shown(lines, "more" if more else "")
+
+
+def with_room(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks, the later ones with the room that the earlier ones left, and always a little."""
+    left = TEXT_CHARACTERS
+    for block in blocks:
+        yield replace(block, room=max(left, LEAST_ROOM))
+        left -= len(block.text or "")
+
+
+def _end_of_lines(text: str) -> int:
+    at = -1
+    for _ in range(TEXT_LINES):
+        at = text.find("\n", at + 1)
+        if at < 0:
+            return len(text)
+    return at
+
+
+def _media(media: Media) -> Block:
+    said = media.mime_type
+    found = probe_base64(media.data)
+    parts = [f"{media.type} {show_line(said, 60)}"]
+    facts = [("", "Not played or drawn here: w saves it as a file.")]
+    if found and found.pixels:
+        parts.append(f"{found.pixels[0]}×{found.pixels[1]}")
+    if found and found.seconds is not None:
+        parts.append(duration_text(found.seconds))
+    if found and found.type != said.partition(";")[0].replace("x-wav", "wav"):
+        facts.insert(0, ("but", f"its first bytes are those of {found.type}"))
+    title = _title(*parts, size_text(decoded_size(media.data)), _audience(media))
+    return Block(media.type, title, None, tuple(facts), said, media.data)
+
+
+def _embedded(resource: ResourceContents) -> Block:
+    kind = resource.mime_type or ("text/plain" if resource.text is not None else "application/octet-stream")
+    name = show_line(resource.uri, 80)
+    facts = (("uri", show_line(resource.uri, 500)), ("type", show_line(resource.mime_type or "not said", 120)))
+    if resource.text is not None:
+        title = _title("resource", name, show_line(resource.mime_type or "", 60), _size(resource.text))
+        return Block("resource", title, resource.text, facts, kind)
+    data = resource.blob or ""
+    size = size_text(decoded_size(data))
+    title = _title("resource", name, show_line(kind, 60), size)
+    return Block("resource", title, None, (*facts, ("bytes", size)), kind, data)
+
+
+def _link(link: ResourceLink) -> Block:
+    facts = (
+        ("title", show_line(link.title or "")),
+        ("name", show_line(link.name)),
+        ("uri", show_line(link.uri, 2_000)),
+        ("about", show_line(link.description or "", 1_000)),
+        ("type", show_line(link.mime_type or "", 120)),
+        ("bytes", "" if link.size is None else size_text(max(0, min(link.size, 10**18)))),
+    )
+    title = _title("link", show_line(link.title or link.name or link.uri, 60), _audience(link))
+    return Block(
+        "resource_link", title, None, tuple(fact for fact in facts if fact[1]), "text/uri-list", None, link.uri
+    )
+
+
+def _unreadable(content: Unreadable) -> Block:
+    facts = (("type", show_line(content.type, 80)), ("why", show_line(content.reason, 300)))
+    return Block(
+        "unreadable", _title("✖ cannot be shown", show_line(content.type, 40)), None, facts, "application/json"
+    )
+
+
+def _audience(content: Any) -> str:
+    """Whom the server says it is for."""
+    annotations = (content.model_extra or {}).get("annotations")
+    audience = annotations.get("audience") if isinstance(annotations, dict) else None
+    names = [name for name in audience if isinstance(name, str)] if isinstance(audience, list) else []
+    return f"for {show_line(' and '.join(names), 40)}" if names else ""
+
+
+def _title(*parts: str) -> str:
+    return " · ".join(filter(None, parts))
+
+
+def _size(text: str) -> str:
+    return size_text(_bytes(text))
+
+
+def _bytes(text: str) -> int:
+    """As UTF-8; of megabytes that are not ASCII, about."""
+    if text.isascii():
+        return len(text)
+    sample = text[:_SAMPLE]
+    return len(sample.encode("utf-8", "surrogatepass")) * len(text) // len(sample)
+
+
+def weight(values: Iterable[Any]) -> int:
+    """About how many bytes values take as JSON; stops counting at 100,000 parts."""
+    stack, total, left = list(values), 0, 100_000
+    while stack and left:
+        left -= 1
+        value = stack.pop()
+        if isinstance(value, dict):
+            stack.extend((*value, *value.values()))
+        elif isinstance(value, list):
+            stack.extend(value)
+        total += _bytes(value) + 3 if isinstance(value, str) else 3
+    return total

@@ -1,0 +1,181 @@
+"""Why a call brought no result, in words: what happened, what the other side said of it, what to do next.
+
+Knows every error a call can end with. Refuses to let the server's words stand where ours do: they are quotes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from mcphost.errors import (
+    ConnectionLost,
+    Declined,
+    InvalidArguments,
+    InvalidResult,
+    McphostError,
+    MessageTooLarge,
+    PeerError,
+    RequestTimeout,
+    ServerError,
+    ServerNotReady,
+    UnknownName,
+)
+from mcphost.host.calls import Call, CallState
+from mcphost.protocol.display import duration_text, show_line
+from mcphost.protocol.jsonrpc import ErrorCode, error_label
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Words that are not ours; ``label`` says whose they are. As they came: whoever shows them makes them safe."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """``level`` is ``error``, ``warning`` or ``calm``; all words but the quotes are ours and safe."""
+
+    mark: str
+    headline: str
+    advice: str
+    level: str = "error"
+    quotes: tuple[Quote, ...] = ()
+
+
+def failure_of(call: Call) -> Failure | None:
+    """What went wrong with a call; None while it runs and when it brought what was asked for."""
+    if call.state is CallState.FAILED:
+        return Failure(
+            "✖", "The tool reports that it failed", "Its own words follow. Change the arguments and run it again."
+        )
+    if call.state is CallState.CANCELLED:
+        return _cancelled(call)
+    return None if call.error is None else _explain(call.error, show_line(call.request.server, 40))
+
+
+def _explain(error: McphostError, server: str) -> Failure:
+    return next(explain(error, server) for kind, explain in _EXPLANATIONS if isinstance(error, kind))
+
+
+def _cancelled(call: Call) -> Failure:
+    if call.sent_at is None:
+        return Failure("◌", "Cancelled before it was sent", "The server knows nothing of it.", "calm")
+    after = duration_text(call.elapsed)
+    return Failure(
+        "◌",
+        f"Cancelled after {after}",
+        "The server was told, but may have done part of the work already.",
+        "calm",
+    )
+
+
+_PROTOCOL_ADVICE: Final = {
+    ErrorCode.INVALID_PARAMS: "The server takes no such tool or arguments: compare tab 4 with the tool's schema.",
+    ErrorCode.METHOD_NOT_FOUND: "The server does not know this request; it may offer no tools at all.",
+    ErrorCode.INTERNAL_ERROR: "The server broke while it worked: its log may say why.",
+    ErrorCode.RESOURCE_NOT_FOUND: "What the arguments point to is not there: correct them and run it again.",
+    ErrorCode.URL_ELICITATION_REQUIRED: "The server wants a page visited first; the address is in what it said.",
+}
+
+
+def _server_error(error: ServerError, server: str) -> Failure:
+    advice = "The number is this server's own: what it said, its documentation and its log explain it."
+    if error.code in list(ErrorCode):
+        advice = _PROTOCOL_ADVICE.get(ErrorCode(error.code), "Server and mcphost disagree: look at the traffic.")
+    return Failure(
+        "✖",
+        f"Protocol error {error.code} · {error_label(error.code)}",
+        f"There is no result. {advice}",
+        quotes=tuple(_error_quotes(error, server)),
+    )
+
+
+def _error_quotes(error: ServerError, server: str) -> Iterator[Quote]:
+    yield Quote(f"{server} says", error.message or "(nothing)")
+    if error.data is not None:
+        text = error.data if isinstance(error.data, str) else json.dumps(error.data, ensure_ascii=False)
+        yield Quote(f"data from {server}", text)
+
+
+def _timeout(error: RequestTimeout, server: str) -> Failure:
+    why = "in all, progress or not" if error.hard else "without an answer or a sign of progress"
+    setting = "tool_timeout_max_sec" if error.hard else "tool_timeout_sec"
+    return Failure(
+        "▲",
+        f"Timed out: {error.seconds:g} s {why}",
+        f"The server was told that nobody waits any more. Raise {setting} if the tool needs longer.",
+        "warning",
+    )
+
+
+def _declined(error: Declined, server: str) -> Failure:
+    rule = f" · {show_line(error.rule, 80)}" if error.rule else ""
+    if error.by == "user":
+        return Failure(
+            "◌", f"Not run: declined by you{rule}", "Nothing was sent. Run it again to be asked again.", "calm"
+        )
+    return Failure(
+        "◌",
+        f"Not run: declined by policy{rule}",
+        "Nothing was sent. Change the rule, in [policy] or at the tool's approval, if it should run.",
+        "warning",
+        (Quote("why", str(error)),),
+    )
+
+
+def _arguments(error: InvalidArguments, server: str) -> Failure:
+    lines = (f"{path or 'arguments'}: {problem}" for path, problem in error.problems)
+    many = len(error.problems)
+    return Failure(
+        "✖",
+        f"Not sent: the arguments do not fit the tool's schema · {many} problem{'' if many == 1 else 's'}",
+        "Correct them in the form and run it again.",
+        "warning",
+        (Quote("what does not fit", "\n".join(lines)),),
+    )
+
+
+def _lost(error: ConnectionLost, server: str) -> Failure:
+    code = "" if error.exit_code is None else f" · {_exit(error.exit_code)}"
+    quotes = [Quote("what happened", str(error))]
+    if error.stderr_tail:
+        quotes.append(Quote(f"the last of {server}'s stderr", "\n".join(error.stderr_tail)))
+    advice = "Whether the tool did its work is not known. Run it again once the server is ready."
+    return Failure("✖", f"Connection lost{code}", advice, quotes=tuple(quotes))
+
+
+def _exit(code: int) -> str:
+    return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _plain(headline: str, advice: str) -> Callable[[McphostError, str], Failure]:
+    def explain(error: McphostError, server: str) -> Failure:
+        return Failure("✖", headline, advice, quotes=(Quote("why", str(error)),))
+
+    return explain
+
+
+_EXPLANATIONS: Final[tuple[tuple[type[McphostError], Callable[..., Failure]], ...]] = (
+    (ServerError, _server_error),
+    (RequestTimeout, _timeout),
+    (Declined, _declined),
+    (InvalidArguments, _arguments),
+    (ConnectionLost, _lost),
+    (MessageTooLarge, _plain("The answer is too large", "Ask for less, or raise this server's limit in [limits].")),
+    (InvalidResult, _plain("The answer has the wrong shape", "The server breaks the protocol: the traffic shows how.")),
+    (PeerError, _plain("The server broke the protocol", "The traffic shows what the server sent.")),
+    (
+        ServerNotReady,
+        _plain("Not sent: the server is not ready", "Start it, or see in the list of servers why it is not."),
+    ),
+    (
+        UnknownName,
+        _plain("Not sent: there is no such server or tool", "See the list of tools: the server may have changed it."),
+    ),
+    (McphostError, _plain("There is no result", "The server's log may say more.")),
+)
