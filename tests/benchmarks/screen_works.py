@@ -50,7 +50,7 @@ def _press_in_flood(home: Path, sizes: Sizes) -> list[Row]:
     with _app(home, "flood", flood.__file__, gate, sizes.flood_rate) as terminal:
         terminal.wait_for(lambda text: FIRST_FRAME(text) and "tool-0020" in text)
         terminal.idle(0.5)
-        calm = [_move(terminal, n, waits) for n in range(sizes.keys // 2)]
+        calm = [_move(terminal, n, waits) for n in range(sizes.keys)]
         before = terminal.resident()
         gate.touch()
         terminal.idle(0.5)
@@ -81,7 +81,7 @@ def _filter(home: Path, sizes: Sizes) -> list[Row]:
         terminal.wait_for(lambda text: FIRST_FRAME(text) and re.search(rf"· {_number(total)}\b", text))
         terminal.press(b"/")
         terminal.idle(0.5)
-        times = [taken for _ in range(3) for taken in _type_and_erase(terminal, total)]
+        times = [taken for _ in range(sizes.rounds) for taken in _type_and_erase(terminal, total)]
     return _key_rows(f"key to paint, filtering {total:,} tools", times)
 
 

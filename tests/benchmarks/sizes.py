@@ -20,10 +20,14 @@ class Sizes:
     delay: float = 1.0
     """Seconds each of those servers takes to answer ``initialize``."""
     tools: int = 10_000
-    keys: int = 80
-    """Keys pressed while a server floods."""
+    rounds: int = 5
+    """How often a filter is typed and erased."""
+    keys: int = 100
+    """Keys pressed while a server floods, and before it does; an even number, since the cursor goes down and up."""
     flood_rate: int = 10_000
     """Log messages a second."""
 
 
-TINY = Sizes(calls=20, flights=4, logs=200, big=50_000, servers=2, delay=0.01, tools=50, keys=2, flood_rate=500)
+TINY = Sizes(
+    calls=20, flights=4, logs=200, big=50_000, servers=2, delay=0.01, tools=50, keys=2, rounds=1, flood_rate=500
+)
