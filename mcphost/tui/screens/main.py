@@ -12,10 +12,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
+from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, TabbedContent, TabPane
 
 from mcphost.host.logs import LogBook
+from mcphost.tui.faults import Sturdy
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.logs import LogsPane
 from mcphost.tui.widgets.server_card import ServerCard
@@ -30,7 +32,7 @@ ROOM_FOR_LOGS = 34
 """Rows from which the log drawer is open at the start."""
 
 
-class MainScreen(Screen[None]):
+class MainScreen(Sturdy, Screen[None]):
     """The one screen that is always there."""
 
     HELP = "s servers, t tools, h calls, c card, f3 logs: go there. tab goes on, esc back. ctrl+q leaves mcphost."
@@ -60,35 +62,48 @@ class MainScreen(Screen[None]):
     }
     """
 
+    class InFront(Message):
+        """Nothing is above this screen any more."""
+
     def __init__(self, logs: LogBook, log_panel: str, welcome: str) -> None:
         super().__init__()
-        self._logs, self._log_panel, self._welcome = logs, log_panel, welcome
+        self._log_panel = log_panel
+        self.top_line = TopLine()
+        self.servers = ServersPane()
+        self.tools = ToolsPane(welcome)
+        self.calls = CallList()
+        self.card = ServerCard()
+        self.logs = LogsPane(logs)
 
     def compose(self) -> ComposeResult:
         """Top line, servers beside the work, logs, footer."""
-        yield TopLine()
+        yield self.top_line
         with Horizontal(id="body"):
-            yield ServersPane()
+            yield self.servers
             with TabbedContent(id="work-tabs"):
                 with TabPane("Tools", id="tools"):
-                    yield ToolsPane(self._welcome)
+                    yield self.tools
                 with TabPane("Calls", id="calls"):
-                    yield CallList()
+                    yield self.calls
                 with TabPane("Server", id="card"):
-                    yield ServerCard()
-        yield LogsPane(self._logs)
+                    yield self.card
+        yield self.logs
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Open or close the logs as there is room, and start in the tools."""
         is_open = self._log_panel == "open" or (self._log_panel == "auto" and self.size.height >= ROOM_FOR_LOGS)
         self.set_class(not is_open, "-no-logs")
-        self.query_one(ToolsPane).focus_list()
+        self.tools.focus_list()
+
+    def on_screen_resume(self) -> None:
+        """See `InFront`."""
+        self.post_message(self.InFront())
 
     def on_resize(self, event: Resize) -> None:
         """Arrange by the room there is."""
         self.set_class(event.size.width < 100, "-narrow")
-        self.query_one(ToolsPane).set_single(event.size.width < SIDE_BY_SIDE or event.size.height < 24)
+        self.tools.set_single(event.size.width < SIDE_BY_SIDE or event.size.height < 24)
 
     @property
     def logs_open(self) -> bool:
@@ -98,26 +113,25 @@ class MainScreen(Screen[None]):
     def action_go(self, where: str) -> None:
         """Put the focus on a part."""
         if where == "servers":
-            self.query_one(ServersPane).query_one("RowList").focus()
+            self.servers.rows.focus()
             return
         self.query_one(TabbedContent).active = where
         match where:
             case "tools":
-                self.query_one(ToolsPane).focus_list()
+                self.tools.focus_list()
             case "calls":
-                self.query_one(CallList).query_one("RowList").focus()
+                self.calls.rows.focus()
             case _:
-                self.query_one(ServerCard).focus()
+                self.card.focus()
 
     def action_logs(self) -> None:
         """Open the logs and go there; close them from there."""
-        logs = self.query_one(LogsPane)
-        if self.logs_open and logs.has_focus_within:
+        if self.logs_open and self.logs.has_focus_within:
             self.set_class(True, "-no-logs")
             self.action_go("tools")
         else:
             self.set_class(False, "-no-logs")
-            logs.focus_rows()
+            self.logs.focus_rows()
 
     @on(ServersPane.CardWanted)
     def _card_wanted(self, event: ServersPane.CardWanted) -> None:

@@ -58,20 +58,23 @@ class CallList(Vertical):
 
         number: int
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = RowList[Call](_row, empty=EMPTY)
+
     def compose(self) -> ComposeResult:
         """One list."""
         self.border_title = "Calls"
-        yield RowList(_row, empty=EMPTY)
+        yield self.rows
 
     def show_calls(self, calls: Sequence[Call]) -> None:
         """These are the calls, oldest first."""
-        self.query_one(RowList).set_items(list(reversed(calls)), keep=lambda call: call.number)
+        self.rows.set_items(list(reversed(calls)), keep=lambda call: call.number)
 
     @property
     def item(self) -> Call | None:
         """The call under the cursor."""
-        call: Call | None = self.query_one(RowList).item
-        return call
+        return self.rows.item
 
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[Call]) -> None:

@@ -39,20 +39,24 @@ class ServerCard(VerticalScroll):
     ServerCard { border: round $panel-lighten-2; padding: 0 1; &:focus { border: round $accent; } }
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = Static(EMPTY, markup=False)
+
     def compose(self) -> ComposeResult:
         """One text."""
-        yield Static(EMPTY, markup=False)
+        yield self._text
 
     def show_server(self, connection: Connection | None, now: float, dropped: int = 0) -> None:
         """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate."""
         self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
         text = Content(EMPTY) if connection is None else Content("\n").join(list(card(connection, now, dropped)))
-        self.query_one(Static).update(text)
+        self._text.update(text)
 
     @property
     def text(self) -> str:
         """The card without styles."""
-        return str(self.query_one(Static).content)
+        return str(self._text.content)
 
     def action_copy(self) -> None:
         """Put the card on the clipboard."""

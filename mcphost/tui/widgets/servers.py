@@ -80,29 +80,32 @@ class ServersPane(Vertical):
 
         server: str
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = RowList[ServerRow](_row, empty="No servers configured.")
+
     def compose(self) -> ComposeResult:
         """One list."""
         self.border_title = "Servers"
-        yield RowList(_row, empty="No servers configured.")
+        yield self.rows
 
     def show_servers(self, servers: Sequence[Connection], now: float) -> None:
         """These are the servers; ``now`` is the host's monotonic clock."""
         rows = [ServerRow(None, sum(len(server.tools) for server in servers))]
         rows += [ServerRow(s, len(s.tools), max(0.0, s.retry_at - now) if s.retry_at else 0.0) for s in servers]
-        self.query_one(RowList).set_items(rows, keep=_name)
+        self.rows.set_items(rows, keep=_name)
 
     @property
     def chosen(self) -> str | None:
         """The server under the cursor; None for all."""
-        row = self.query_one(RowList).item
+        row = self.rows.item
         return _name(row) if row is not None else None
 
     def choose(self, server: str) -> None:
         """Put the cursor on this server."""
-        rows = self.query_one(RowList)
-        names = [_name(row) for row in rows.items]
+        names = [_name(row) for row in self.rows.items]
         if server in names:
-            rows.highlighted = names.index(server)
+            self.rows.highlighted = names.index(server)
 
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted[ServerRow]) -> None:
@@ -137,7 +140,8 @@ def _name(row: ServerRow) -> str | None:
 
 def _row(row: ServerRow, width: int) -> Content:
     if row.connection is None:
-        total = Cell(str(row.tools), "$foreground-muted", 2, 6, "right")
+        count = str(row.tools)
+        total = Cell(count, "$foreground-muted", len(count), len(count), "right")
         return columns(width, [Cell("∑", "$foreground-muted", 1, 1), Cell("all servers", "", 6), total])
     mark, style = SERVER_MARKS[row.connection.state]
     remark = _remark(row)

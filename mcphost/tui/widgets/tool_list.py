@@ -71,17 +71,15 @@ class ToolList(Vertical):
         self._haystacks: list[str] = []
         self._server: str | None = None
         self._mixed = False
+        self._filter = Input(placeholder="words that must occur", classes="-empty", select_on_focus=False)
+        self.rows = RowList[OfferedTool](self._row, empty=EMPTY)
+        """The list itself."""
 
     def compose(self) -> ComposeResult:
         """The filter, hidden while empty, and the list."""
         self.border_title = "Tools"
-        yield Input(placeholder="words that must occur", classes="-empty", select_on_focus=False)
-        yield RowList(self._row, empty=EMPTY)
-
-    @property
-    def rows(self) -> RowList[OfferedTool]:
-        """The list itself."""
-        return self.query_one(RowList)
+        yield self._filter
+        yield self.rows
 
     @property
     def item(self) -> OfferedTool | None:
@@ -90,6 +88,8 @@ class ToolList(Vertical):
 
     def show_tools(self, offered: Sequence[OfferedTool], server: str | None) -> None:
         """These are the tools, of this server (None: of all)."""
+        if (offered, server) == (self._offered, self._server):  # thousands of them are often told again
+            return
         self._offered, self._server = offered, server
         self._mixed = server is None and len({each.server for each in offered}) > 1
         self._haystacks = [_haystack(each) for each in offered]
@@ -118,13 +118,13 @@ class ToolList(Vertical):
 
     def action_filter(self) -> None:
         """Go to the filter."""
-        field = self.query_one(Input)
+        field = self._filter
         field.remove_class("-empty")
         field.focus()
 
     def action_clear(self) -> None:
         """Drop the filter, or leave it to others when there is none."""
-        field = self.query_one(Input)
+        field = self._filter
         if field.value or field.has_focus:
             field.value = ""
             field.add_class("-empty")
@@ -132,7 +132,7 @@ class ToolList(Vertical):
 
     def action_to_list(self) -> None:
         """From the filter to its matches."""
-        field = self.query_one(Input)
+        field = self._filter
         field.set_class(not field.value, "-empty")
         self.rows.focus()
 
@@ -142,7 +142,7 @@ class ToolList(Vertical):
             self.post_message(self.DefinitionWanted(self.item))
 
     def _apply(self) -> None:
-        words = self.query_one(Input).value.lower().split()
+        words = self._filter.value.lower().split()
         pairs = zip(self._offered, self._haystacks, strict=True)
         matching = [each for each, hay in pairs if all(word in hay for word in words)] if words else self._offered
         self.rows.empty = NO_MATCH if words and self._offered else EMPTY

@@ -45,22 +45,25 @@ class ToolForm(Vertical):
     """
 
     def __init__(self, welcome: str = "") -> None:
-        super().__init__()
+        super().__init__(classes="-none")
         self._welcome = f"{NO_TOOL}\n\n{welcome}" if welcome else NO_TOOL
+        self._about = Static(self._welcome, markup=False)
+        self.form = SchemaForm(submit_label="run")
+        self.form.display = False
 
     def compose(self) -> ComposeResult:
         """What the server says, then the form."""
         with VerticalScroll(id="about", can_focus=False):
-            yield Static(self._welcome, markup=False)
-        yield SchemaForm(submit_label="run")
+            yield self._about
+        yield self.form
 
     def show_about(self, offered: OfferedTool | None) -> None:
         """Describe this tool."""
         name = "Tool" if offered is None else f"{offered.server} › {show_line(offered.tool.name, 60)}"
         self.border_title = Content(name)
-        self.query_one(Static).update(Content(self._welcome) if offered is None else _about(offered))
+        self._about.update(Content(self._welcome) if offered is None else _about(offered))
         self.set_class(offered is None, "-none")
-        self.query_one(SchemaForm).display = offered is not None
+        self.form.display = offered is not None
 
 
 class ToolsPane(Container):
@@ -98,7 +101,9 @@ class ToolsPane(Container):
 
     def __init__(self, welcome: str = "") -> None:
         super().__init__()
-        self._welcome = welcome
+        self.list = ToolList()
+        self.chosen = ToolForm(welcome)
+        self.result = ResultView()
         self._step: Step = "list"
         self._offered: OfferedTool | None = None
         self._forms: dict[tuple[str, str], FormState] = {}
@@ -106,10 +111,10 @@ class ToolsPane(Container):
 
     def compose(self) -> ComposeResult:
         """All three; classes decide what shows."""
-        yield ToolList()
+        yield self.list
         with Vertical(id="work"):
-            yield ToolForm(self._welcome)
-            yield ResultView()
+            yield self.chosen
+            yield self.result
 
     @property
     def step(self) -> Step:
@@ -119,12 +124,8 @@ class ToolsPane(Container):
     @property
     def shown_call(self) -> int | None:
         """The call whose result is shown."""
-        call = self.query_one(ResultView).call
+        call = self.result.call
         return call.number if call else None
-
-    def on_mount(self) -> None:
-        """Nothing is chosen yet."""
-        self.query_one(ToolForm).show_about(None)
 
     def set_single(self, single: bool) -> None:
         """Show one part at a time, or all of them."""
@@ -132,29 +133,29 @@ class ToolsPane(Container):
 
     def show_tools(self, offered: Sequence[OfferedTool], server: str | None) -> None:
         """These are the tools."""
-        self.query_one(ToolList).show_tools(offered, server)
+        self.list.show_tools(offered, server)
 
     def show_call(self, call: Call) -> None:
         """Show this call's progress and result, and go there."""
-        self.query_one(ResultView).show_call(call)
+        self.result.show_call(call)
         self._go("result")
-        self.query_one(ResultView).focus()
+        self.result.focus()
 
     def refresh_call(self) -> None:
         """The shown call changed."""
-        self.query_one(ResultView).refresh_call()
+        self.result.refresh_call()
 
     def focus_list(self) -> None:
         """Go to the list of tools."""
         self._go("list")
-        self.query_one(ToolList).rows.focus()
+        self.list.rows.focus()
 
     async def open_tool(self, offered: OfferedTool, arguments: Mapping[str, Any] | None = None) -> None:
         """Show a tool's form, as it was left, or with these arguments."""
         self._keep_form()
-        form = self.query_one(SchemaForm)
+        form = self.chosen.form
         self._offered = offered
-        self.query_one(ToolForm).show_about(offered)
+        self.chosen.show_about(offered)
         await form.load(offered.tool.input_schema, arguments)
         if arguments is None and offered.key in self._forms:
             form.restore(self._forms[offered.key])
@@ -167,8 +168,8 @@ class ToolsPane(Container):
         if _takes_nothing(event.offered):
             self._keep_form()
             self._offered = event.offered
-            self.query_one(ToolForm).show_about(event.offered)
-            await self.query_one(SchemaForm).load(event.offered.tool.input_schema)
+            self.chosen.show_about(event.offered)
+            await self.chosen.form.load(event.offered.tool.input_schema)
             self.post_message(self.RunWanted(event.offered, {}))
         else:
             await self.open_tool(event.offered)
@@ -183,7 +184,7 @@ class ToolsPane(Container):
         """One step back; the call goes on, and what was typed stays."""
         if self._step == "result" and self._offered is not None and not _takes_nothing(self._offered):
             self._go("form")
-            self.query_one(SchemaForm).focus_first()
+            self.chosen.form.focus_first()
         else:
             self.focus_list()
 
@@ -191,7 +192,7 @@ class ToolsPane(Container):
         if self._offered is None:
             return
         self._forms.pop(self._offered.key, None)
-        self._forms[self._offered.key] = self.query_one(SchemaForm).state()
+        self._forms[self._offered.key] = self.chosen.form.state()
         while len(self._forms) > KEPT_FORMS:
             del self._forms[next(iter(self._forms))]
 
