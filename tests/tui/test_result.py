@@ -22,9 +22,11 @@ from mcphost.errors import (
 )
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.validation import Verdict
+from mcphost.protocol.jsonrpc import ErrorCode, error_label
 from mcphost.protocol.schemas import Problem
 from mcphost.protocol.types import CallToolResult, Progress
 from mcphost.tui.widgets.call_tabs import progress_line
+from mcphost.tui.widgets.failure import failure_of
 from mcphost.tui.widgets.result import ResultView
 from mcphost.tui.widgets.text_view import TextView
 from tests.conftest import LoopWatchdog, Until
@@ -356,6 +358,14 @@ async def test_each_failure_says_what_happened_and_what_to_do(app: Stage) -> Non
         await pilot.press("4")
         await pilot.pause()
         assert '"message": "hi"' in app.text
+
+
+@pytest.mark.requirement("ERR-01", "ERR-03", "ERR-08")
+@pytest.mark.parametrize("code", [*ErrorCode, -32001, -32003, -32004, -32019, 0, 1])
+def test_an_error_code_is_called_what_the_protocol_calls_it(app: Stage, code: int) -> None:
+    failure = failure_of(failed(app, ServerError(code, "x")))
+    assert failure is not None
+    assert failure.headline == f"Protocol error {code:d} · {error_label(code)}"
 
 
 @pytest.mark.requirement("TOOLS-09", "ERR-05")

@@ -116,7 +116,7 @@ def test_json_is_written_until_the_budget_is_spent() -> None:
     [
         ("# Title\n\nSome **bold** and `code`", ["Title", "", "Some bold and code"]),
         ("- a\n- b\n  1. c\n  2. d\n\nend", ["• a", "• b", "  1. c", "  2. d", "", "end"]),
-        ("> quoted\n> more", ["▌ quoted more"]),
+        ("a\n\n> quoted\n> more\n>\n> b\n\nc", ["a", "", "▌ quoted more", "▌", "▌ b", "", "c"]),
         ("|a|b|\n|-|-|\n|one|2|", ["a   │ b", "────┼──", "one │ 2"]),
         ("```json\n[1]\n```", ["json", "  [1]"]),
         ("[Docs](javascript:alert(1))", ["[Docs](javascript:alert(1))"]),

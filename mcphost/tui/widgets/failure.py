@@ -25,7 +25,6 @@ from mcphost.errors import (
 )
 from mcphost.host.calls import Call, CallState
 from mcphost.protocol.display import duration_text, show_line
-from mcphost.protocol.jsonrpc import ErrorCode, error_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +73,28 @@ def _cancelled(call: Call) -> Failure:
     )
 
 
-_PROTOCOL_ADVICE: Final = {
-    ErrorCode.INVALID_PARAMS: "The server takes no such tool or arguments: compare tab 4 with the tool's schema.",
-    ErrorCode.METHOD_NOT_FOUND: "The server does not know this request; it may offer no tools at all.",
-    ErrorCode.INTERNAL_ERROR: "The server broke while it worked: its log may say why.",
-    ErrorCode.RESOURCE_NOT_FOUND: "What the arguments point to is not there: correct them and run it again.",
-    ErrorCode.URL_ELICITATION_REQUIRED: "The server wants a page visited first; the address is in what it said.",
+_DISAGREE: Final = "Server and mcphost disagree about the protocol: look at the traffic."
+_CODES: Final = {
+    -32700: ("parse error", _DISAGREE),
+    -32600: ("invalid request", _DISAGREE),
+    -32601: ("method not found", "The server does not know this request; it may offer no tools at all."),
+    -32602: ("invalid params", "The server takes no such tool or arguments: compare tab 4 with the tool's schema."),
+    -32603: ("internal error", "The server broke while it worked: its log may say why."),
+    -32002: ("resource not found", "What the arguments point to is not there: correct them and run it again."),
+    -32042: ("a page must be visited first", "The address of the page is in what the server said."),
 }
+"""What a code means, as `mcphost.protocol.jsonrpc` has it, and what to do; every other number is the server's own."""
+_OWN_CODE: Final = (
+    "server-defined error",
+    "The number is this server's own: what it said, its documentation and its log explain it.",
+)
 
 
 def _server_error(error: ServerError, server: str) -> Failure:
-    advice = "The number is this server's own: what it said, its documentation and its log explain it."
-    if error.code in list(ErrorCode):
-        advice = _PROTOCOL_ADVICE.get(ErrorCode(error.code), "Server and mcphost disagree: look at the traffic.")
+    label, advice = _CODES.get(error.code, _OWN_CODE)
     return Failure(
         "✖",
-        f"Protocol error {error.code} · {error_label(error.code)}",
+        f"Protocol error {error.code} · {label}",
         f"There is no result. {advice}",
         quotes=tuple(_error_quotes(error, server)),
     )

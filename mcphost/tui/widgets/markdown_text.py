@@ -116,7 +116,8 @@ class _Writer:
         self._lists: list[int | None] = []
         self._table: list[list[str]] = []
         self._heading = False
-        self._gap = False
+        self._gap: int | None = None
+        """A blank line is due, within so many of the prefixes."""
 
     def write(self, tokens: Sequence[Token]) -> Iterator[Line]:
         for token in tokens:
@@ -132,7 +133,7 @@ class _Writer:
             elif token.type == "table_close":
                 yield from self._rows()
             elif token.type in ("paragraph_close", "heading_close", "bullet_list_close", "ordered_list_close"):
-                self._gap = not token.hidden and (not self._lists or token.type.endswith("list_close"))
+                self._end_block(not token.hidden and (not self._lists or token.type.endswith("list_close")))
 
     def _open_or_close(self, token: Token) -> None:
         match token.type:
@@ -172,7 +173,7 @@ class _Writer:
         texts = show(token.content).rstrip("\n").split("\n")
         lines = [(f"  {text}", [(2, 2 + len(text), "code"), *_shifted(text, language)]) for text in texts]
         yield from self._block([(language, [(0, len(language), "mark")]), *lines] if language else lines)
-        self._gap = True
+        self._end_block(True)
 
     def _rows(self) -> Iterator[Line]:
         rows, self._table = self._table, []
@@ -181,12 +182,16 @@ class _Writer:
         rule = "─┼─".join("─" * width for width in widths)
         head = [(lines[0], [(0, len(lines[0]), "strong")]), (rule, [(0, len(rule), "mark")])]
         yield from self._block([*head, *((line, []) for line in lines[1:])])
-        self._gap = True
+        self._end_block(True)
+
+    def _end_block(self, gap: bool) -> None:
+        self._gap = len(self._prefixes) if gap else None
 
     def _block(self, lines: Iterable[tuple[str, list[Span]]]) -> Iterator[Line]:
-        if self._gap:
-            yield Line("".join(rest if rest.strip() else "" for _, rest in self._prefixes))
-        self._gap = False
+        if self._gap is not None:
+            bars = "".join(rest for _, rest in self._prefixes[: self._gap]).rstrip()
+            yield Line(bars, ((0, len(bars), "mark"),))
+        self._gap = None
         for text, spans in lines:
             prefix, hang = (
                 (("".join(each)) for each in zip(*self._prefixes, strict=True)) if self._prefixes else ("", "")
