@@ -42,8 +42,7 @@ class ToolList(Vertical):
     ToolList {
         border: round $panel-lighten-2;
         &:focus-within { border: round $accent; }
-        Input { border: none; height: 1; padding: 0 1; background: $panel; }
-        Input.-empty { display: none; }
+        Input { padding: 0 1; background: $panel; }
     }
     """
 
@@ -71,7 +70,8 @@ class ToolList(Vertical):
         self._haystacks: list[str] = []
         self._server: str | None = None
         self._mixed = False
-        self._filter = Input(placeholder="words that must occur", classes="-empty", select_on_focus=False)
+        self._filter = Input(compact=True, placeholder="words that must occur", select_on_focus=False)
+        self._filter.display = False
         self.rows = RowList[OfferedTool](self._row, empty=EMPTY)
         """The list itself."""
 
@@ -119,7 +119,7 @@ class ToolList(Vertical):
     def action_filter(self) -> None:
         """Go to the filter."""
         field = self._filter
-        field.remove_class("-empty")
+        field.display = True
         field.focus()
 
     def action_clear(self) -> None:
@@ -127,13 +127,13 @@ class ToolList(Vertical):
         field = self._filter
         if field.value or field.has_focus:
             field.value = ""
-            field.add_class("-empty")
+            field.display = False
             self.rows.focus()
 
     def action_to_list(self) -> None:
         """From the filter to its matches."""
         field = self._filter
-        field.set_class(not field.value, "-empty")
+        field.display = bool(field.value)
         self.rows.focus()
 
     def action_definition(self) -> None:

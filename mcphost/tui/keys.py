@@ -1,0 +1,63 @@
+"""One key at a time: a key is given out only when the one before has done all it does.
+
+Textual hands each key to what has the focus at that moment, and only later learns that an earlier key has moved the
+focus. Somebody who types quickly, or over a slow link, would lose letters: ``/storm`` must reach the filter whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from textual.events import Key
+from textual.message_pump import MessagePump
+
+PATIENCE: Final = 0.25
+"""Seconds after which a key counts as done, whatever became of it: what it went to may be gone."""
+
+
+class KeyOrder:
+    """Holds keys back. ``give`` hands one out; ``target`` is what will get it first; ``app`` is where it ends."""
+
+    def __init__(
+        self, app: MessagePump, give: Callable[[Key], Awaitable[None]], target: Callable[[], MessagePump]
+    ) -> None:
+        self._app, self._give, self._target = app, give, target
+        self._held: deque[Key] = deque()
+        self._under_way = 0
+        self._last = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def take(self, key: Key) -> None:
+        """Give this key out, now or when its turn comes."""
+        if self._under_way:
+            self._held.append(key)
+        else:
+            await self._begin(key)
+
+    async def _begin(self, key: Key) -> None:
+        self._last += 1
+        turn = self._under_way = self._last
+        target = self._target()
+        self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._app.call_later, self._end, turn)
+        await self._give(key)
+        self._follow(turn, target)
+
+    def _follow(self, turn: int, node: MessagePump) -> None:
+        """Climb as the key does, from queue to queue, always behind it; at the app, let what it caused go first."""
+        parent = node._parent
+        if parent is None:
+            node.call_later(self._app.call_later, self._end, turn)
+        else:
+            node.call_later(self._follow, turn, parent)
+
+    async def _end(self, turn: int) -> None:
+        if turn != self._under_way:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._under_way = 0
+        if self._held:
+            await self._begin(self._held.popleft())

@@ -1,0 +1,65 @@
+"""Keys that come quicker than the screen follows."""
+
+from __future__ import annotations
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.events import Event, Key
+from textual.widgets import Input, OptionList
+
+from mcphost.tui.keys import KeyOrder
+
+
+class Quick(App[None]):
+    """A list, and a field that a key opens."""
+
+    BINDINGS = [Binding("slash", "filter", "filter"), Binding("x", "leave", "leave")]
+
+    def compose(self) -> ComposeResult:
+        yield OptionList("one", "two")
+        yield Input()
+
+    def on_mount(self) -> None:
+        self.order = KeyOrder(self, super().on_event, lambda: self.focused or self.screen)
+        self.query_one(Input).display = False
+        self.query_one(OptionList).focus()
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key) and not event.is_forwarded:
+            await self.order.take(event)
+        else:
+            await super().on_event(event)
+
+    def action_filter(self) -> None:
+        self.query_one(Input).display = True
+        self.query_one(Input).focus()
+
+    async def action_leave(self) -> None:
+        await self.query_one(OptionList).remove()
+
+
+def type_at_once(app: Quick, *keys: str) -> None:
+    for key in keys:
+        app.post_message(Key(key, "/" if key == "slash" else key))
+
+
+async def test_letters_typed_behind_a_key_that_moves_the_focus_arrive_where_it_went() -> None:
+    app = Quick()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        type_at_once(app, "slash", *"storm")
+        await pilot.pause()
+        await pilot.pause()
+        assert app.query_one(Input).value == "storm"
+
+
+async def test_keys_are_heard_after_the_part_that_got_the_last_one_is_gone() -> None:
+    app = Quick()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        type_at_once(app, "x", "slash", "a")
+        for _ in range(50):
+            await pilot.pause(0.02)
+            if app.query_one(Input).value:
+                break
+        assert app.query_one(Input).value == "a"
