@@ -100,6 +100,7 @@ class StdioTransport(Pipe):
         self._process: asyncio.SubprocessTransport | None = None
         self._watch: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._gathered: list[bytes] | None = None
 
     async def open(self, inbound: Inbound) -> None:
         """Start the program. Raises SpawnFailed with the system's reason."""
@@ -124,9 +125,23 @@ class StdioTransport(Pipe):
         stdin = cast("asyncio.WriteTransport | None", self._process.get_pipe_transport(0))
         if stdin is None or stdin.is_closing():
             raise await self._end()
-        stdin.write(line + b"\n")
+        self._put(stdin, line + b"\n")
         if not self._child.writable.is_set():
             await self._wait_writable(self._child)
+
+    def _put(self, stdin: asyncio.WriteTransport, line: bytes) -> None:
+        """Write at once; what else comes in this turn of the loop follows in one piece, since a write costs a call."""
+        if self._gathered is None:
+            self._gathered = []
+            stdin.write(line)
+            asyncio.get_running_loop().call_soon(self._put_gathered, stdin)
+        else:
+            self._gathered.append(line)
+
+    def _put_gathered(self, stdin: asyncio.WriteTransport) -> None:
+        lines, self._gathered = self._gathered, None
+        if lines and not stdin.is_closing():
+            stdin.write(b"".join(lines))
 
     async def aclose(self) -> None:
         """Close stdin, wait, SIGTERM, wait, SIGKILL, on the whole group; then nothing of the group is left."""
@@ -187,6 +202,7 @@ class StdioTransport(Pipe):
         self.fail(ConnectionLost("the connection was closed by mcphost"))
         stdin = process.get_pipe_transport(0)
         if stdin is not None:
+            self._put_gathered(cast("asyncio.WriteTransport", stdin))
             stalled = self._child.stalled or not self._child.writable.is_set()
             cast("asyncio.WriteTransport", stdin).abort() if stalled else stdin.close()
         group = process.get_pid()
