@@ -6,19 +6,18 @@ stops the servers after it has left.
 
 from __future__ import annotations
 
-import asyncio
-import json
+import sys
 import time
-import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Final
 
+from rich.text import Text
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.events import Event as TextualEvent
-from textual.events import Key, Paste
+from textual.events import Key, MouseDown, Paste
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -26,34 +25,33 @@ from mcphost.errors import McphostError
 from mcphost.host.calls import Call
 from mcphost.host.catalog import OfferedTool
 from mcphost.host.connection import Connection, ServerState
-from mcphost.host.consent import Answer
 from mcphost.host.events import Alarmed, CallChanged, CallFinished, CallStarted, Event, Logged
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.protocol.display import show
 from mcphost.protocol.types import LogLevel
-from mcphost.tui.bridge import EventGatherer, HostChanged, OpenQuestion, QuestionsChanged, ScreenApprover
+from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
+from mcphost.tui.faults import Faults, Sturdy, place, sentence
+from mcphost.tui.keys import KeyOrder
+from mcphost.tui.questions import Questions
 from mcphost.tui.screens.dialog import Dialog
+from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.widgets.call_list import CallList
+from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.logs import LogsPane
 from mcphost.tui.widgets.result import ResultView
-from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane, has_countdown
 from mcphost.tui.widgets.tool_list import ToolList
 from mcphost.tui.widgets.tools import ToolsPane
-from mcphost.tui.widgets.top_line import TopLine
 
 GUARD: Final = 0.3
 """Seconds after a dialog appears in which keys do nothing: they were meant for what was there before."""
 
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
-CRASHES: Final = 20
-"""Failures of the screen itself after which it is no use going on."""
 
-
-class McphostApp(App[None]):
+class McphostApp(Sturdy, App[None]):
     """mcphost on a terminal."""
 
     TITLE = "mcphost"
@@ -70,12 +68,14 @@ class McphostApp(App[None]):
     def __init__(self, host: Host, approver: ScreenApprover, start: StartInfo) -> None:
         super().__init__()
         self.host, self.approver, self.start = host, approver, start
+        self.faults = Faults()
+        self.outlives_faults: bool | None = None
+        """None: only with a terminal, so that tests fail."""
+        self.guard_seconds = GUARD
+        self._keys = KeyOrder(self, self._give_key, lambda: self.focused or self.screen)
+        self._questions = Questions(self, approver)
         self._gatherer: EventGatherer | None = None
         self._ticking: Timer | None = None
-        self._parked: set[int] = set()
-        self._asking: int | None = None
-        self._problems = 0
-        self.guard_seconds = GUARD
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen, from the start."""
@@ -105,11 +105,19 @@ class McphostApp(App[None]):
             self._gatherer.close()
 
     async def on_event(self, event: TextualEvent) -> None:
-        """Drop keys that were typed before a dialog could be read."""
-        if isinstance(event, Key | Paste) and self._too_early():
+        """Give out keys one at a time, and drop what was typed before a dialog could be read."""
+        if isinstance(event, Key) and not event.is_forwarded:
+            await self._keys.take(event)
+        elif isinstance(event, Paste | MouseDown) and self._too_early():
             event.stop()
-            return
-        await super().on_event(event)
+        else:
+            await super().on_event(event)
+
+    async def _give_key(self, key: Key) -> None:
+        if self._too_early():
+            key.stop()
+        else:
+            await super().on_event(key)
 
     def _too_early(self) -> bool:
         screen = self.screen_stack[-1] if self.screen_stack else None
@@ -119,53 +127,57 @@ class McphostApp(App[None]):
 
     def on_host_changed(self, message: HostChanged) -> None:
         """Read again what changed, and only that."""
-        events = message.events
+        events = message.take()
         for event in events:
             if isinstance(event, Alarmed):
                 self.notify(show(event.text), severity="error", timeout=15, markup=False)
         if any(isinstance(event, Logged) for event in events):
-            self.main.query_one(LogsPane).refresh_logs()
+            self.main.logs.refresh_logs()
         if any(isinstance(event, CallStarted | CallChanged | CallFinished) for event in events):
             self._show_calls(events)
         if any(not isinstance(event, Logged | CallChanged | CallStarted | CallFinished | Alarmed) for event in events):
             self._show_servers()
+            self._withdraw_moot()
         self._show_top_line()
+
+    def _withdraw_moot(self) -> None:
+        """Nobody needs to answer what could not be sent: its server is gone."""
+        for question in [waiting.question for waiting in self.approver.open.values()]:
+            server, call = self.host.servers.get(question.server), self.host.calls.get(question.call)
+            if call is not None and (server is None or not server.ready):
+                call.cancel()
 
     def _show_everything(self) -> None:
         self._show_servers()
         self._show_top_line()
-        self.main.query_one(LogsPane).refresh_logs()
+        self.main.logs.refresh_logs()
 
     def _show_servers(self) -> None:
         servers = list(self.host.servers.values())
-        pane = self.main.query_one(ServersPane)
+        pane = self.main.servers
         pane.show_servers(servers, self.host.now())
         self._show_tools(pane.chosen)
         self._show_card()
 
     def _show_tools(self, server: str | None) -> None:
-        self.main.query_one(ToolsPane).show_tools(self.host.catalog.tools(server), server)
+        self.main.tools.show_tools(self.host.catalog.tools(server), server)
 
     def _show_card(self) -> None:
-        server = self.main.query_one(ServersPane).chosen
+        server = self.main.servers.chosen
         connection = self.host.servers.get(server or "")
         dropped = self.host.logs.dropped(server) if server else 0
-        self.main.query_one(ServerCard).show_server(connection, self.host.now(), dropped)
+        self.main.card.show_server(connection, self.host.now(), dropped)
 
     def _show_calls(self, events: Iterable[Event]) -> None:
-        self.main.query_one(CallList).show_calls(list(self.host.calls.values()))
-        tools = self.main.query_one(ToolsPane)
+        self.main.calls.show_calls(list(self.host.calls.values()))
+        tools = self.main.tools
         if any(isinstance(e, CallChanged | CallFinished) and e.call == tools.shown_call for e in events):
             tools.refresh_call()
 
     def _show_top_line(self) -> None:
         running = self.host.running()
-        self.main.query_one(TopLine).show_state(list(self.host.servers.values()), self._left_waiting(), running)
+        self.main.top_line.show_state(list(self.host.servers.values()), self._questions.left, running)
         self._tick_if_needed(bool(running))
-
-    def _left_waiting(self) -> int:
-        """Questions besides the one that is being asked."""
-        return sum(number != self._asking for number in self.approver.open)
 
     def _tick_if_needed(self, running: bool) -> None:
         needed = running or has_countdown(list(self.host.servers.values()))
@@ -179,7 +191,7 @@ class McphostApp(App[None]):
         """Once a second, while a time on screen runs."""
         self._show_top_line()
         if has_countdown(list(self.host.servers.values())):
-            servers = self.main.query_one(ServersPane)
+            servers = self.main.servers
             servers.show_servers(list(self.host.servers.values()), self.host.now())
             self._show_card()
 
@@ -187,51 +199,28 @@ class McphostApp(App[None]):
 
     def on_questions_changed(self, _: QuestionsChanged) -> None:
         """Open what waits, close what was withdrawn."""
-        self._parked &= set(self.approver.open)
-        screen = self.screen
-        if isinstance(screen, Dialog) and self._asking is not None and self._asking not in self.approver.open:
-            screen.dismiss(None)
+        self._questions.changed()
         self._show_top_line()
-        self._ask_next()
 
-    def _ask_next(self) -> None:
-        waiting = next((each for number, each in self.approver.open.items() if number not in self._parked), None)
-        if waiting is not None and self._asking is None and len(self.screen_stack) == 1:
-            self._ask(waiting)
+    @on(MainScreen.InFront)
+    def _in_front(self) -> None:
+        self._questions.ask_next()
+        self._show_top_line()
 
-    def _ask(self, waiting: OpenQuestion) -> None:
-        from mcphost.tui.screens.tool_call import ToolCallScreen
-
-        self._asking = waiting.number
-        self.push_screen(ToolCallScreen(waiting), lambda answer: self._take_answer(waiting.number, answer))
-
-    def _take_answer(self, number: int, answer: Answer | None) -> None:
-        self._asking = None
-        if answer is None:
-            self._parked.add(number)
-        else:
-            self.approver.answer(number, answer)
-        self.call_after_refresh(self._ask_next)
+    @on(InboxScreen.DeclineWanted)
+    def _decline(self, event: InboxScreen.DeclineWanted) -> None:
+        self._questions.decline(event.numbers)
 
     def action_inbox(self) -> None:
         """Show what waits."""
-        from mcphost.tui.screens.inbox import InboxScreen
-
-        if len(self.screen_stack) == 1:
-            self.push_screen(InboxScreen(list(self.approver.open.values())), self._open_from_inbox)
-
-    def _open_from_inbox(self, number: int | None) -> None:
-        waiting = self.approver.open.get(number) if number is not None else None
-        if waiting is not None:
-            self._parked.discard(waiting.number)
-            self._ask(waiting)
+        self._questions.show_inbox()
 
     # What the user wants of tools and calls.
 
     @on(ToolsPane.RunWanted)
     def _run(self, event: ToolsPane.RunWanted) -> None:
         call = self.host.call_tool(event.offered.server, event.offered.tool.name, event.arguments)
-        self.main.query_one(ToolsPane).show_call(call)
+        self.main.tools.show_call(call)
 
     @on(CallList.Chosen)
     def _show_call(self, event: CallList.Chosen) -> None:
@@ -247,17 +236,17 @@ class McphostApp(App[None]):
             self.notify(f"Call {number} is no longer kept.", severity="warning")
             return
         self.main.action_go("tools")
-        self.main.query_one(ToolsPane).show_call(call)
+        self.main.tools.show_call(call)
 
     @on(CallList.AgainWanted)
     async def _again(self, event: CallList.AgainWanted) -> None:
-        call = self.host.calls[event.number]
-        offered = self._offered(call)
-        if offered is None:
-            self.notify(f"{call.request.server} does not offer this tool now.", severity="warning")
+        call = self.host.calls.get(event.number)
+        offered = self._offered(call) if call is not None else None
+        if call is None or offered is None:
+            self.notify("No server offers this tool now.", severity="warning")
             return
         self.main.action_go("tools")
-        await self.main.query_one(ToolsPane).open_tool(offered, call.arguments)
+        await self.main.tools.open_tool(offered, call.arguments)
 
     @on(CallList.CancelWanted)
     @on(ResultView.CancelWanted)
@@ -271,8 +260,8 @@ class McphostApp(App[None]):
     def _definition(self, event: ToolList.DefinitionWanted) -> None:
         from mcphost.tui.screens.reader import ReaderScreen
 
-        text = json.dumps(event.offered.tool.definition(), indent=2, ensure_ascii=False)
-        self.push_screen(ReaderScreen(f"{event.offered.server} › definition", text, "json"))
+        text = json_text(event.offered.tool.definition())
+        self.push_screen(ReaderScreen(f"{event.offered.server} › definition", text, is_json=True))
 
     def _offered(self, call: Call) -> OfferedTool | None:
         tools = self.host.catalog.tools(call.request.server)
@@ -301,7 +290,7 @@ class McphostApp(App[None]):
 
     @on(LogsPane.LevelWanted)
     def _level_from_logs(self, event: LogsPane.LevelWanted) -> None:
-        server = event.server or self.main.query_one(ServersPane).chosen
+        server = event.server or self.main.servers.chosen
         if server is None:
             self.notify("Choose one server on the left first: each server has a level of its own.")
         else:
@@ -322,7 +311,7 @@ class McphostApp(App[None]):
         except McphostError as error:
             self.notify(show(f"The level stays: {error}"), severity="error", markup=False)
         else:
-            self.notify(f"{server.name} now sends {level.wire} and above.")
+            self.notify(f"{server.name} now sends {level.wire} and above.", markup=False)
 
     # Copying and saving.
 
@@ -369,8 +358,8 @@ class McphostApp(App[None]):
         yield SystemCommand("Keys", "The keys that work here", self.action_keys)
         yield SystemCommand("Inbox", "What waits for your answer", self.action_inbox)
         yield SystemCommand("Allowed tools", "What runs without asking; take it back", self.action_grants)
-        for name, place in (("Tools", "tools"), ("Calls", "calls"), ("Servers", "servers"), ("Server card", "card")):
-            yield SystemCommand(f"Go to: {name}", "", lambda place=place: self.main.action_go(place))
+        for name, part in (("Tools", "tools"), ("Calls", "calls"), ("Servers", "servers"), ("Server card", "card")):
+            yield SystemCommand(f"Go to: {name}", "", lambda part=part: self.main.action_go(part))
         yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
@@ -378,16 +367,17 @@ class McphostApp(App[None]):
     # When the screen itself fails.
 
     def _handle_exception(self, error: Exception) -> None:
-        """Keep the app: what a server sent may break a widget, and must not break the rest. No values are shown."""
-        self._problems += 1
-        last = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
-        place = f"{Path(last.filename).name}:{last.lineno}" if last else "an unknown place"
-        if self._problems > CRASHES or self.is_headless:
+        """Keep the app: what a server sent may break a part of it, and must not break the rest."""
+        outlives = not self.is_headless if self.outlives_faults is None else self.outlives_faults
+        if outlives and self.faults.bearable():
+            words = sentence(error, int(time.time()) % 100_000)
+            self.call_later(self.notify, words, severity="error", timeout=15, markup=False)
+        else:
             super()._handle_exception(error)
-            return
-        reference = f"{int(time.time()) % 100_000}"
-        sentence = f"mcphost could not show something ({type(error).__name__} at {place}, reference {reference})."
-        asyncio.get_running_loop().call_soon(self._tell_problem, sentence)
 
-    def _tell_problem(self, sentence: str) -> None:
-        self.notify(sentence, severity="error", timeout=15, markup=False)
+    def _fatal_error(self) -> None:
+        """Leave with the kind and place of the failure; Textual would print every local variable."""
+        error = sys.exception()
+        words = "it" if error is None else f"{type(error).__name__} at {place(error)}"
+        self._exit_renderables.append(Text(f"mcphost gives up: {words} went wrong on screen. Please report this."))
+        self._close_messages_no_wait()

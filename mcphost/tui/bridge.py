@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -21,11 +22,14 @@ FRAME: Final = 1 / 30
 
 
 class HostChanged(Message):
-    """What happened in the host since the last of these, each kind of fact once."""
+    """Something happened in the host; ``take`` hands over what, each kind of fact once.
 
-    def __init__(self, events: frozenset[Event]) -> None:
+    There is never more than one of these in the app's queue: what happens until it is read comes with it.
+    """
+
+    def __init__(self, take: Callable[[], frozenset[Event]]) -> None:
         super().__init__()
-        self.events = events
+        self.take = take
 
 
 class QuestionsChanged(Message):
@@ -78,8 +82,7 @@ class ScreenApprover:
         try:
             return await waiting.answer
         finally:
-            del self.open[waiting.number]
-            self._tell()
+            self._close(waiting.number)
 
     def answer(self, number: int, answer: Answer) -> bool:
         """Answer a question; False when it no longer waits."""
@@ -87,7 +90,12 @@ class ScreenApprover:
         if waiting is None or waiting.answer.done():
             return False
         waiting.answer.set_result(answer)
+        self._close(number)
         return True
+
+    def _close(self, number: int) -> None:
+        if self.open.pop(number, None) is not None:
+            self._tell()
 
     def _tell(self) -> None:
         if self._front is not None:
@@ -95,13 +103,14 @@ class ScreenApprover:
 
 
 class EventGatherer:
-    """Gathers the host's events for ``front`` until a frame has passed, then posts them together."""
+    """Gathers the host's events for ``front`` until a frame has passed and the last ones were taken."""
 
     def __init__(self, bus: EventBus, front: Front) -> None:
         self._front = front
         self._events: set[Event] = set()
         self._stop_observing = bus.observe(self._observe)
         self._timer: asyncio.TimerHandle | None = None
+        self._posted = False
 
     def close(self) -> None:
         """Stop handing on events."""
@@ -109,12 +118,16 @@ class EventGatherer:
         if self._timer is not None:
             self._timer.cancel()
 
+    def take(self) -> frozenset[Event]:
+        """What happened since the last time."""
+        events, self._events, self._posted = frozenset(self._events), set(), False
+        return events
+
     def _observe(self, event: Event) -> None:
         self._events.add(event)
-        if self._timer is None:
+        if self._timer is None and not self._posted:
             self._timer = asyncio.get_running_loop().call_later(FRAME, self._post)
 
     def _post(self) -> None:
         self._timer = None
-        events, self._events = frozenset(self._events), set()
-        self._front.post_message(HostChanged(events))
+        self._posted = self._front.post_message(HostChanged(self.take))

@@ -2,21 +2,59 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import AsyncIterator, Callable
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from textual import _wait
 from textual.pilot import Pilot
+from textual.screen import Screen
 
-from mcphost.config import Config
+from mcphost.config import Config, ServerConfig
+from mcphost.host.calls import Call
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
-from mcphost.wiring import fittings, values_for
+from mcphost.tui.screens.tool_call import ToolCallScreen
+from mcphost.tui.widgets.top_line import TopLine
+from mcphost.wiring import demo_config, fittings, values_for
 from tests.screenshots import until
+
+SERVERS = Path(__file__).resolve().parents[1] / "servers"
+# A pilot's key waits until the process did nothing for this long, which is most of what these tests would take.
+_wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.005, 0.0025
+
+NARROW, WIDE = (80, 24), (200, 60)
+
+
+def server(script: str, *arguments: object, **more: Any) -> ServerConfig:
+    """A server of tests/servers."""
+    return ServerConfig(command=sys.executable, args=("-S", "-E", str(SERVERS / script), *map(str, arguments)), **more)
+
+
+def servers(**entries: ServerConfig) -> Config:
+    return Config(servers=entries)
+
+
+def echo(*arguments: object, **more: Any) -> Config:
+    return servers(echo=server("echo.py", *arguments, **more))
+
+
+def hostile(*arguments: object, **more: Any) -> Config:
+    return servers(hostile=server("hostile.py", *arguments, **more))
+
+
+def calls_in(record: Path) -> list[dict[str, Any]]:
+    """The tool calls a server with ``--record`` has seen."""
+    lines = record.read_text().splitlines() if record.exists() else []
+    messages = [json.loads(line) for line in lines if line.startswith("{")]
+    return [each["params"] for each in messages if each.get("method") == "tools/call"]
 
 
 @dataclass
@@ -31,12 +69,60 @@ class Stage:
         await self.pilot.press(*keys)
         await self.pilot.pause()
 
-    async def type(self, text: str) -> None:
-        await self.pilot.press(*("underscore" if letter == "_" else "space" if letter == " " else letter for letter in text))
+    async def write(self, text: str) -> None:
+        names = {"_": "underscore", " ": "space", "-": "minus", "/": "slash", "?": "question_mark"}
+        await self.pilot.press(*(names.get(letter, letter) for letter in text))
         await self.pilot.pause()
 
     async def until(self, condition: Callable[[McphostApp], object], seconds: float = 10.0) -> None:
-        await until(self.pilot, condition, seconds)
+        try:
+            await until(self.pilot, condition, seconds)
+        except TimeoutError:
+            raise AssertionError(f"still not so after {seconds:g} s; the screen is\n{self.text}") from None
+
+    async def shows(self, *words: str, seconds: float = 10.0) -> None:
+        """Wait until all the words are on screen."""
+        await self.until(lambda _: all(word in self.text for word in words), seconds)
+
+    async def ready(self) -> None:
+        """Wait until every server is ready and its tools are listed."""
+        await self.until(lambda app: all(each.ready for each in app.host.servers.values()))
+        await self.until(lambda app: app.main.query_one("ToolList RowList").items)  # type: ignore[attr-defined]
+
+    async def at(self, screen: type[Screen[Any]]) -> None:
+        """Wait until this kind of screen is in front."""
+        await self.until(lambda app: isinstance(app.screen, screen))
+
+    async def asked(self) -> ToolCallScreen:
+        """Wait for the dialog, drawn and listening."""
+        await self.until(lambda app: isinstance(app.screen, ToolCallScreen) and app.screen.shown_for() >= 0)
+        assert isinstance(self.app.screen, ToolCallScreen)
+        return self.app.screen
+
+    async def gone(self) -> None:
+        """Wait until nothing is above the main screen."""
+        await self.until(lambda app: len(app.screen_stack) == 1)
+
+    async def open_tool(self, words: str) -> None:
+        """Filter the tools by these words and open the first that is left."""
+        await self.press("t", "slash")
+        await self.write(words)
+        await self.press("enter", "enter")
+
+    def call(self, tool: str, arguments: Mapping[str, Any] | None = None, server: str = "") -> Call:
+        """Begin a call as a model would, past the form."""
+        return self.host.call_tool(server or next(iter(self.host.servers)), tool, arguments or {})
+
+    async def ended(self, call: Call | None = None) -> Call:
+        """Wait until a call (the last one) has ended."""
+        await self.until(lambda app: not app.host.running() if call is None else call.state.ended)
+        await self.pilot.pause(0.05)
+        return call or list(self.host.calls.values())[-1]
+
+    @property
+    def top(self) -> str:
+        """The top line."""
+        return self.app.main.query_one(TopLine).render().plain
 
     @property
     def text(self) -> str:
@@ -45,15 +131,22 @@ class Stage:
         lines = self.app.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip)[:width] for strip in lines[:height])
 
+    @property
+    def flat(self) -> str:
+        """What is on screen, its frames and line ends taken out: for words that may be wrapped."""
+        return " ".join(self.text.replace("│", " ").replace("▏", " ").split())
+
 
 @asynccontextmanager
 async def on_stage(
-    config: Config, state: Path, *, size: tuple[int, int] = (140, 44), guard: float = 0.0
+    config: Config | None = None, state: Path | None = None, *, size: tuple[int, int] = (140, 44), guard: float = 0.0
 ) -> AsyncIterator[Stage]:
-    """Run the app on these servers until the block ends."""
-    approver = ScreenApprover()
-    async with Host(config, fittings(approver, values_for(config, os.environ), state=state)) as host:
-        app = McphostApp(host, approver, StartInfo(None, False, (), state, ""))
+    """Run the app on these servers (the demo) until the block ends; the host outlives it by its own ending."""
+    config, approver = config or demo_config(), ScreenApprover()
+    folder = state or Path.cwd() / "state"
+    async with Host(config, fittings(approver, values_for(config, os.environ), state=folder)) as host:
+        app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
         app.guard_seconds = guard
-        async with app.run_test(size=size) as pilot:
-            yield Stage(app, host, pilot)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            stage = Stage(app, host, pilot)
+            yield stage

@@ -6,24 +6,33 @@ Knows layout and guards; a subclass says what is asked and which keys answer it.
 from __future__ import annotations
 
 import time
-from typing import ClassVar, TypeVar
+from math import inf
+from typing import ClassVar, Final, TypeVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.events import Mount
+from textual.events import ScreenResume
 from textual.screen import ModalScreen
+
+from mcphost.tui.faults import Sturdy
 
 Result = TypeVar("Result")
 
+KEYS: Final = Binding(
+    "question_mark,f1", "app.keys", "keys", id="modal.keys", tooltip="The keys that work here", show=False
+)
+"""The help's key: the app's own keys do not reach it while a modal screen is open."""
 
-class Dialog(ModalScreen[Result]):
+
+class Dialog(Sturdy, ModalScreen[Result]):
     """A modal that leaves what is behind it readable."""
 
     HELP: ClassVar[str] = ""
-    _shown_at = 0.0
+    _shown_at = inf
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,p", "park", "leave it in the inbox", id="dialog.park", tooltip="Answer later; f2 lists it"),
+        KEYS,
     ]
 
     DEFAULT_CSS = """
@@ -46,14 +55,18 @@ class Dialog(ModalScreen[Result]):
     }
     """
 
-    @on(Mount)
+    @on(ScreenResume)
     def start_guard(self) -> None:
-        """Start the guard's clock."""
-        self._shown_at = time.monotonic()
+        """Start the guard's clock when the dialog is drawn: anew, too, when one comes back to it."""
+        self._shown_at = inf
+        self.call_after_refresh(self._shown)
 
     def shown_for(self) -> float:
-        """Seconds since the dialog appeared."""
-        return time.monotonic() - self._shown_at if self.is_mounted else 0.0
+        """Seconds since the dialog appeared; less than none before."""
+        return time.monotonic() - self._shown_at
+
+    def _shown(self) -> None:
+        self._shown_at = time.monotonic()
 
     def action_park(self) -> None:
         """Close without an answer; the question stays in the inbox."""

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 
 from mcphost.host.approvals import Lifetime, Sighting
 from mcphost.protocol.display import show_line
+from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.rows import RowList
 
@@ -27,6 +28,7 @@ class GrantsScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,g", "back", "back", id="grants.back", tooltip="Close"),
         Binding("x,delete", "revoke", "take back", id="grants.revoke", tooltip="Ask again from now on"),
+        KEYS,
     ]
 
     DEFAULT_CSS = """

@@ -14,6 +14,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from mcphost.protocol.types import LogLevel
+from mcphost.tui.screens.dialog import KEYS
 
 
 class LevelScreen(ModalScreen[LogLevel | None]):
@@ -23,6 +24,7 @@ class LevelScreen(ModalScreen[LogLevel | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="level.back", tooltip="Leave it as it is"),
+        KEYS,
     ]
 
     DEFAULT_CSS = """

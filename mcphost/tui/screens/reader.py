@@ -6,53 +6,64 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
-from textual.highlight import highlight
 from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from mcphost.protocol.display import show
+from mcphost.tui.faults import Sturdy
+from mcphost.tui.screens.dialog import KEYS
+from mcphost.tui.widgets.json_text import json_spans
+from mcphost.tui.widgets.text_view import TextView
 
-HIGHLIGHTED: int = 100_000
-"""Characters up to which colouring is quick enough."""
 
+class ReaderScreen(Sturdy, ModalScreen[bool]):
+    """Shows ``text`` from outside, marked; ``is_json`` colours it. Dismissed with whether its end was on screen."""
 
-class ReaderScreen(ModalScreen[None]):
-    """Shows ``text`` from outside, marked, with colours for ``language`` where it is small enough."""
-
-    HELP = "A text to read. The arrow keys and page keys scroll, y copies, esc goes back."
+    HELP = "A text to read. The arrow keys and page keys scroll, z wraps or not, y copies, esc goes back."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "back", id="reader.back", tooltip="Close"),
         Binding("y", "copy", "copy", id="reader.copy", tooltip="Copy the text"),
+        KEYS,
     ]
 
     DEFAULT_CSS = """
     ReaderScreen {
         align: center middle;
         background: $background 40%;
-        & > VerticalScroll { width: 92%; height: 88%; border: round $accent; background: $surface; padding: 0 1; }
+        & > Vertical { width: 92%; height: 88%; border: round $accent; background: $surface; padding: 0 1; }
     }
     """
 
-    def __init__(self, title: str, text: str, language: str | None = None) -> None:
+    def __init__(self, title: str, text: str, *, is_json: bool = False) -> None:
         super().__init__()
-        self._title, self._text, self._language = title, text, language
+        self._title, self._text, self._is_json = title, text, is_json
+        self._read_to_the_end = False
 
     def compose(self) -> ComposeResult:
         """A scrolling text."""
-        shown = show(self._text, limit=400_000)
-        coloured = self._language and len(shown) <= HIGHLIGHTED
-        content = highlight(shown, language=self._language) if coloured else Content(shown)
-        with VerticalScroll() as frame:
+        with Vertical() as frame:
             frame.border_title = Content(self._title)
             frame.border_subtitle = "y copy · esc back"
-            yield Static(content, markup=False)
+            yield TextView(show(self._text).split("\n"), spans=json_spans if self._is_json else None)
+
+    def on_mount(self) -> None:
+        """Notice when the end is reached."""
+        view = self.query_one(TextView)
+        view.focus()
+        self.watch(view, "scroll_y", self._check_end, init=False)
+        self.watch(view, "virtual_size", self._check_end, init=False)
+        self.call_after_refresh(self._check_end)
 
     def action_back(self) -> None:
         """Close."""
-        self.dismiss(None)
+        self.dismiss(self._read_to_the_end)
+
+    def _check_end(self) -> None:
+        view = self.query_one(TextView)
+        if view.size.height and view.scroll_offset.y >= view.max_scroll_y:
+            self._read_to_the_end = True
 
     def action_copy(self) -> None:
         """Put the text, as it came, on the clipboard."""

@@ -6,9 +6,10 @@ It shows and asks; the answer is the approver's to deliver.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -25,10 +26,14 @@ from mcphost.protocol.types import Tool
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.widgets.columns import Cell, columns
+from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.rows import RowList
 
-SHOWN_CHARACTERS = 20_000
-"""Of one argument. More is said in numbers; `e` opens all of it."""
+SHOWN_CHARACTERS: Final = 20_000
+"""Of one argument. More is said in numbers; then all of it must have been read (`v`) before it can be allowed."""
+
+PADDING: Final = re.compile(r"(?:[^\S\n]*\n){4,}|[^\S\n]{24,}")
+"""Blanks that could push something out of sight; shorter ones are somebody's indentation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,8 @@ class ToolCallScreen(Dialog[Answer | None]):
 
     HELP = (
         "A tool is about to run. Above: what would be sent, and where. Nothing has been sent yet.\n"
-        "Allowing is only possible once all of it was on screen: scroll with space or page down."
+        "Allowing is only possible once all of it was on screen: scroll with space or page down.\n"
+        "v shows the arguments as they would be sent, d the tool as its server defines it."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,6 +60,7 @@ class ToolCallScreen(Dialog[Answer | None]):
         Binding("a", "allow('always')", "always", id="call.always", tooltip="Allow it from now on"),
         Binding("e", "edit", "edit", id="call.edit", tooltip="Change the arguments first"),
         Binding("n", "decline", "do not run", id="call.decline", tooltip="Refuse"),
+        Binding("v", "arguments", "arguments", id="call.arguments", tooltip="All arguments, as they would be sent"),
         Binding("d", "definition", "definition", id="call.definition", tooltip="The tool as its server defines it"),
         Binding("space,pagedown", "page(1)", "scroll", id="call.down", show=False),
         Binding("pageup", "page(-1)", "scroll back", id="call.up", show=False),
@@ -61,7 +68,7 @@ class ToolCallScreen(Dialog[Answer | None]):
 
     DEFAULT_CSS = """
     ToolCallScreen {
-        #what { height: auto; max-height: 60vh; }
+        #what { height: auto; }
         #hint { color: $text-warning; height: auto; }
         #answers { border-top: solid $panel-lighten-2; }
     }
@@ -72,7 +79,7 @@ class ToolCallScreen(Dialog[Answer | None]):
         self.waiting = waiting
         self.question = waiting.question
         self.arguments: Mapping[str, Any] = waiting.question.arguments
-        self._seen_to_the_end = False
+        self._seen_to_the_end = self._read_in_full = False
 
     @property
     def edited(self) -> bool:
@@ -96,14 +103,18 @@ class ToolCallScreen(Dialog[Answer | None]):
         answers = self.query_one(RowList)
         choices = list(self._choices())
         answers.styles.height = len(choices) + 1  # and the line above them
+        self._leave_room()
         answers.set_items(choices, keep=lambda choice: choice.key)
         answers.highlighted = next(i for i, c in enumerate(choices) if c.key == ("n" if self.question.careful else "y"))
         answers.focus()
-        self.watch(self.query_one("#what"), "scroll_y", self._check_end, init=False)
+        what = self.query_one("#what")
+        self.watch(what, "scroll_y", self._check_end, init=False)
+        self.watch(what, "virtual_size", self._check_end, init=False)
         self.call_after_refresh(self._check_end)
 
     def on_resize(self) -> None:
         """What fits changed."""
+        self._leave_room()
         self.call_after_refresh(self._check_end)
 
     @on(RowList.Selected)
@@ -118,7 +129,7 @@ class ToolCallScreen(Dialog[Answer | None]):
 
     def action_allow(self, lifetime: str) -> None:
         """Allow, once everything could be read."""
-        if not self._seen_to_the_end or not self._offered(lifetime):
+        if not self._all_seen or not self._offered(lifetime):
             self.app.bell()
             return
         changed = self.arguments if self.edited else None
@@ -132,8 +143,19 @@ class ToolCallScreen(Dialog[Answer | None]):
         """Show the tool as its server defines it."""
         from mcphost.tui.screens.reader import ReaderScreen
 
-        text = json.dumps(self.question.tool.definition(), indent=2, ensure_ascii=False)
-        self.app.push_screen(ReaderScreen(f"{self.question.server} › {self.question.tool.name}", text, "json"))
+        title = f"{self.question.server} › definition"
+        self.app.push_screen(ReaderScreen(title, json_text(self.question.tool.definition()), is_json=True))
+
+    def action_arguments(self) -> None:
+        """Show all the arguments as they would be sent."""
+        from mcphost.tui.screens.reader import ReaderScreen
+
+        def done(to_the_end: bool | None) -> None:
+            self._read_in_full = self._read_in_full or bool(to_the_end)
+            self._check_end()
+
+        title = f"{self.question.server} › arguments"
+        self.app.push_screen(ReaderScreen(title, json_text(self.arguments), is_json=True), done)
 
     def action_edit(self) -> None:
         """Change the arguments in the tool's form."""
@@ -150,8 +172,9 @@ class ToolCallScreen(Dialog[Answer | None]):
     async def _take_arguments(self, arguments: Mapping[str, Any] | None) -> None:
         if arguments is not None:
             self.arguments = arguments
-            self._seen_to_the_end = False
             await self._describe()
+            self.query_one("#what").scroll_home(animate=False)
+            self._seen_to_the_end = self._read_in_full = False
             self.call_after_refresh(self._check_end)
 
     async def _describe(self) -> None:
@@ -168,13 +191,33 @@ class ToolCallScreen(Dialog[Answer | None]):
         await what.remove_children()
         await what.mount_all(rows)
 
+    def _leave_room(self) -> None:
+        """Nothing that is asked about can push the answers off the screen."""
+        answers = self.query_one(RowList).styles.height
+        taken = (answers.value if answers else 0) + 3  # the frame and the hint
+        self.query_one("#what").styles.max_height = max(2, int(self.size.height * 0.9 - taken))
+
+    @property
+    def _all_seen(self) -> bool:
+        return self._seen_to_the_end and (self._read_in_full or not self._cut)
+
+    @property
+    def _cut(self) -> bool:
+        return any(len(_text(value)) > SHOWN_CHARACTERS for value in self.arguments.values())
+
     def _check_end(self) -> None:
         what = self.query_one("#what", VerticalScroll)
-        if what.scroll_offset.y >= what.max_scroll_y:
+        last = what.children[-1].virtual_region if what.children else None
+        if last and last.height and last.bottom <= what.scroll_offset.y + what.size.height:
             self._seen_to_the_end = True
-        hint = "" if self._seen_to_the_end else "▼ more below: press space until the end, then it can be allowed"
+        hint = "" if self._all_seen else self._how_to_see_all()
         self.query_one("#hint", Static).update(hint)
         self.query_one("#hint").display = bool(hint)
+
+    def _how_to_see_all(self) -> str:
+        if not self._seen_to_the_end:
+            return "▼ more below: press space until the end, then it can be allowed"
+        return "▼ too long to show here: press v and read to the end, then it can be allowed"
 
     def _offered(self, lifetime: str) -> bool:
         return lifetime == "once" or "destructive" not in self.question.tool.claims or lifetime == "session"
@@ -257,8 +300,8 @@ def _edited_or_none(arguments: Mapping[str, Any], *, edited: bool) -> Content:
 
 
 def _value(value: object) -> Content:
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-    shown = Content(show(text, limit=SHOWN_CHARACTERS))
+    text = _text(value)
+    shown = Content(show(PADDING.sub(_counted, text), limit=SHOWN_CHARACTERS))
     notes = []
     if len(text) > 80 or "\n" in text:
         size = size_text(len(text.encode("utf-8", "replace")))
@@ -268,3 +311,12 @@ def _value(value: object) -> Content:
     if not notes:
         return shown
     return Content.assemble(shown, "\n", (f"({'; '.join(notes)})", "$foreground-muted"))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json_text(value)
+
+
+def _counted(padding: re.Match[str]) -> str:
+    lines = padding[0].count("\n")
+    return f"\n⏎×{lines:,}\n" if lines else f" {show_line(padding[0], 10_000)} "
