@@ -11,7 +11,9 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Static
+
+from mcphost.tui.widgets.facts import Fact, Facts
+from mcphost.tui.widgets.rows import RowList
 
 MARKS = (
     "● ready   ◐ starting or running   ↻ trying again   ✖ failed   ◌ off   ▲ timed out\n"
@@ -36,46 +38,50 @@ class HelpScreen(ModalScreen[None]):
     }
     """
 
-    def __init__(self, screen: Screen[object]) -> None:
+    def __init__(self, screen: Screen[object], more: str = "") -> None:
         super().__init__()
-        self._lines = list(_help_of(screen))
+        self._help, self._more = list(_help_of(screen)), more
 
     def compose(self) -> ComposeResult:
-        """A scrolling text."""
+        """A scrolling list."""
         with VerticalScroll() as frame:
             frame.border_title = "Keys"
             frame.border_subtitle = "esc back"
-            yield Static(Content("\n").join(self._lines), markup=False)
+            yield Facts([*self._help, *_marks(), Fact("", Content(self._more), wide=True)], labels=16)
 
     def action_back(self) -> None:
         """Close."""
         self.dismiss(None)
 
 
-def _help_of(screen: Screen[object]) -> Iterator[Content]:
+def _help_of(screen: Screen[object]) -> Iterator[Fact]:
     chain: list[DOMNode] = list(screen.focused.ancestors_with_self) if screen.focused else [screen, screen.app]
+    lists = [node for node in chain if isinstance(node, RowList)]
     seen: set[str] = set()
-    for node in chain:
+    for node in [*(node for node in chain if node not in lists), *lists]:
         yield from _section(node, seen)
-    yield Content.styled("Marks", "bold $text-accent")
-    yield from (Content(line) for line in MARKS.split("\n"))
 
 
-def _section(node: DOMNode, seen: set[str]) -> Iterator[Content]:
+def _marks() -> Iterator[Fact]:
+    yield Fact("", Content.styled("Marks", "bold $text-accent"), wide=True)
+    yield Fact("", Content(MARKS), wide=True)
+
+
+def _section(node: DOMNode, seen: set[str]) -> Iterator[Fact]:
     text = getattr(type(node), "HELP", None)
     own = type(node).__dict__.get("BINDINGS", ())
     bindings = [each for each in own if isinstance(each, Binding) and not each.system and each.action not in seen]
     if not bindings and not isinstance(text, str):
         return
-    yield Content.styled(_title(node), "bold $text-accent")
+    yield Fact("", Content.styled(_title(node), "bold $text-accent"), wide=True)
     if isinstance(text, str):
-        yield from (Content.styled(line, "$foreground-muted") for line in text.strip().split("\n"))
+        yield Fact("", Content.styled(text.strip(), "$foreground-muted"), wide=True)
     for binding in bindings:
         seen.add(binding.action)
         keys = ", ".join(node.app.get_key_display(part) for part in _each_key(binding))
-        about = (binding.tooltip, "$foreground-muted")
-        yield Content.assemble("  ", (f"{keys:<18}", "bold"), f" {binding.description:<22}", about)
-    yield Content("")
+        about = f"  {binding.tooltip}" if binding.tooltip else ""
+        yield Fact(f"  {keys}", Content.assemble(binding.description, (about, "$foreground-muted")))
+    yield Fact("", Content(""), wide=True)
 
 
 def _each_key(binding: Binding) -> Iterator[Binding]:

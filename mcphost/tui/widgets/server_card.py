@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from mcphost.host.connection import Connection, ServerState, sent_to
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.types import Implementation
 from mcphost.tui.marks import SERVER_MARKS
+from mcphost.tui.widgets.text_view import wrap_line
+from mcphost.tui.widgets.facts import Fact, Facts, fact
 
 EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
 
@@ -24,6 +26,23 @@ HOW_TO_GO_ON = {
     ServerState.STOPPED: "press space in the list of servers to connect",
     ServerState.DISABLED: "set enabled = true in its entry, or press space to connect for now",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the card; where it is too long, its rows stand below one another."""
+
+    lead: str
+    text: str
+    style: str = ""
+    quoted: bool = False
+    """Does each row begin with the lead? What a server says is never mistaken for what we say."""
+
+    def rows(self, width: int) -> Iterator[Content]:
+        """The rows, of at most ``width`` cells."""
+        for number, (start, end) in enumerate(wrap_line(self.text, width - len(self.lead))):
+            lead = self.lead if self.quoted or not number else " " * len(self.lead)
+            yield Content.assemble((lead, "$foreground-muted"), (self.text[start:end], self.style))
 
 
 class ServerCard(VerticalScroll):
@@ -41,22 +60,31 @@ class ServerCard(VerticalScroll):
 
     def __init__(self) -> None:
         super().__init__()
-        self._text = Static(EMPTY, markup=False)
+        self._facts = Facts([Fact("", Content(EMPTY), wide=True)])
 
     def compose(self) -> ComposeResult:
-        """One text."""
-        yield self._text
+        """One list of facts."""
+        yield self._facts
 
     def show_server(self, connection: Connection | None, now: float, dropped: int = 0) -> None:
         """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate."""
         self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
-        text = Content(EMPTY) if connection is None else Content("\n").join(list(card(connection, now, dropped)))
-        self._text.update(text)
+        self._entries = [] if connection is None else list(card(connection, now, dropped))
+        self._draw()
 
     @property
     def text(self) -> str:
-        """The card without styles."""
-        return str(self._text.content)
+        """The card without styles, its lines unbroken."""
+        return "\n".join(f"{entry.lead}{entry.text}" for entry in self._entries) or EMPTY
+
+    def on_resize(self) -> None:
+        """Lines break elsewhere."""
+        self._draw()
+
+    def _draw(self) -> None:
+        width = max(20, self.scrollable_content_region.width)
+        rows = [row for entry in self._entries for row in entry.rows(width)]
+        self._text.update(Content("\n").join(rows) if rows else Content(EMPTY))
 
     def action_copy(self) -> None:
         """Put the card on the clipboard."""
@@ -64,8 +92,8 @@ class ServerCard(VerticalScroll):
         self.notify("The card is on the clipboard.")
 
 
-def card(connection: Connection, now: float, dropped: int) -> Iterator[Content]:
-    """The card's lines."""
+def card(connection: Connection, now: float, dropped: int) -> Iterator[Fact]:
+    """What the card says."""
     yield from _state(connection, now)
     yield from _session(connection)
     yield from _tools(connection)
@@ -74,85 +102,78 @@ def card(connection: Connection, now: float, dropped: int) -> Iterator[Content]:
     yield from _instructions(connection)
 
 
-def _line(label: str, value: str, style: str = "") -> Iterator[Content]:
-    first, *rest = value.split("\n")
-    yield Content.assemble((f"{label:<14}", "$foreground-muted"), (first, style))
-    for line in rest:
-        yield Content.assemble(" " * 14, (line, style))
-
-
-def _state(connection: Connection, now: float) -> Iterator[Content]:
+def _state(connection: Connection, now: float) -> Iterator[Fact]:
     mark, style = SERVER_MARKS[connection.state]
     since = f" for {duration_text(now - connection.ready_at)}" if connection.ready and connection.ready_at else ""
-    yield Content.assemble((f"{'state':<14}", "$foreground-muted"), (f"{mark} {connection.state.value}{since}", style))
+    yield fact("state", f"{mark} {connection.state.value}{since}", style)
     if connection.reason:
-        yield from _line("because", show(connection.reason, limit=2000), style)
+        yield fact("because", show(connection.reason, limit=2000), style)
     if connection.retry_at is not None:
-        yield from _line("next try", f"in {max(0.0, connection.retry_at - now):.0f} s, or now with r")
+        yield fact("next try", f"in {max(0.0, connection.retry_at - now):.0f} s, or now with r")
     elif connection.state in HOW_TO_GO_ON:
-        yield from _line("go on", HOW_TO_GO_ON[connection.state])
-    yield from _line("runs", show(sent_to(connection.config), limit=2000))
+        yield fact("go on", HOW_TO_GO_ON[connection.state])
+    yield fact("runs", show(sent_to(connection.config), limit=2000))
     if connection.ready_at is not None and connection.started_at is not None:
-        yield from _line("ready after", duration_text(connection.ready_at - connection.started_at))
+        yield fact("ready after", duration_text(connection.ready_at - connection.started_at))
     if connection.restarts:
-        yield from _line("failures", str(connection.restarts))
+        yield fact("failures", str(connection.restarts))
 
 
-def _session(connection: Connection) -> Iterator[Content]:
+def _session(connection: Connection) -> Iterator[Fact]:
     if connection.session is None:
         return
     server = connection.session.server
-    yield from _line("calls itself", _identity(server.server_info))
-    yield from _line("revision", connection.session.revision.version)
-    yield from _line("capabilities", show(json.dumps(server.capabilities, ensure_ascii=False), limit=1500))
+    yield fact("calls itself", _identity(server.server_info))
+    yield fact("revision", connection.session.revision.version)
+    yield fact("capabilities", show(json.dumps(server.capabilities, ensure_ascii=False), limit=1500))
     if connection.level is not None:
-        yield from _line("log level", connection.level.wire)
+        yield fact("log level", connection.level.wire)
 
 
 def _identity(info: Implementation) -> str:
     title = f"{show_line(info.title, 80)} " if info.title and info.title != info.name else ""
     site = f" {show_line(info.website_url, 120)}" if info.website_url else ""
-    return f"{title}{show_line(info.name, 80)} {show_line(info.version, 40)}{site}".strip()
+    about = f"\n{show_line(info.description, 300)}" if info.description else ""
+    return f"{title}{show_line(info.name, 80)} {show_line(info.version, 40)}{site}{about}".strip()
 
 
-def _tools(connection: Connection) -> Iterator[Content]:
+def _tools(connection: Connection) -> Iterator[Fact]:
     if connection.ready:
-        yield from _line("tools", str(len(connection.tools)))
+        yield fact("tools", str(len(connection.tools)))
     if connection.notice:
-        yield from _line("", show(connection.notice, limit=400), "$text-warning")
+        yield fact("", show(connection.notice, limit=400), "$text-warning")
     for refused in connection.rejected[:20]:
         words = f"{show_line(refused.name, 60)}: {show_line(refused.reason, 200)}"
-        yield from _line("left out", words, "$text-warning")
+        yield fact("left out", words, "$text-warning")
     if len(connection.rejected) > 20:
-        yield from _line("", f"and {len(connection.rejected) - 20} more: see the logs")
+        yield fact("", f"and {len(connection.rejected) - 20} more: see the logs")
 
 
-def _irregularities(connection: Connection, dropped: int) -> Iterator[Content]:
+def _irregularities(connection: Connection, dropped: int) -> Iterator[Fact]:
     odd = connection.irregularities
     if odd.stray:
         text = f"{odd.stray} lines that are no messages; the first: {show_line(odd.first_stray, 120)}"
-        yield from _line("stray stdout", text, "$text-warning")
+        yield fact("stray stdout", text, "$text-warning")
     if odd.malformed:
         text = f"{odd.malformed} messages dropped; the last: {show_line(odd.last_malformed, 120)}"
-        yield from _line("malformed", text, "$text-warning")
+        yield fact("malformed", text, "$text-warning")
     if dropped:
-        yield from _line("log lines", f"{dropped} dropped: too many a second", "$text-warning")
+        yield fact("log lines", f"{dropped} dropped: too many a second", "$text-warning")
 
 
-def _last_words(connection: Connection) -> Iterator[Content]:
+def _last_words(connection: Connection) -> Iterator[Fact]:
     process = connection.process
     if connection.ready or not (process.stderr_tail or process.exit_code is not None):
         return
     if process.exit_code is not None:
-        yield from _line("exit code", str(process.exit_code))
+        yield fact("exit code", str(process.exit_code))
     tail = "\n".join(show_line(line, 400) for line in process.stderr_tail[-20:]) or "(nothing)"
-    yield from _line("last stderr", tail)
+    yield Fact(f"{connection.name} last wrote on stderr:", Content(tail), wide=True, mark="▏ ")
 
 
-def _instructions(connection: Connection) -> Iterator[Content]:
+def _instructions(connection: Connection) -> Iterator[Fact]:
     if connection.session is None or not connection.session.server.instructions:
         return
-    yield Content("")
-    yield Content.styled(f"{connection.name} gives these instructions (its words, not ours):", "$foreground-muted")
-    for line in show(connection.session.server.instructions, limit=20_000).split("\n"):
-        yield Content.assemble(("▏ ", "$foreground-muted"), line)
+    words = show(connection.session.server.instructions, limit=20_000)
+    yield Fact("", Content(""), wide=True)
+    yield Fact(f"{connection.name} gives these instructions (its words, not ours):", Content(words), True, "▏ ")

@@ -152,7 +152,7 @@ class ToolList(Vertical):
         self.border_title = Content(f"Tools · {whose} · {count}")
 
     def _row(self, offered: OfferedTool, width: int) -> Content:
-        tool, roomy = offered.tool, width >= 64
+        tool, roomy = offered.tool, width >= 58
         server = min(14, max(6, width // 6))
         cells = [Cell(offered.server, "$foreground-muted", 5, server)] if self._mixed else []
         cells.append(Cell(show_line(tool.label, 80), "bold", 10, min(30, width // 3) if roomy else None))

@@ -1,0 +1,83 @@
+"""Labels on the left, what they stand for on the right, every line of it under its first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from mcphost.protocol.display import show_line
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One label and its value; foreign text in either has been made safe to show. ``wide`` stands below, not beside."""
+
+    label: str
+    value: Content
+    wide: bool = False
+    mark: str = ""
+    """Stands before each line of a wide value: text that is somebody else's gets a bar."""
+
+
+def fact(label: str, value: str, style: str = "") -> Fact:
+    """A fact in one style."""
+    return Fact(label, Content.styled(value, style) if style else Content(value))
+
+
+class Facts(Widget):
+    """Shows facts, wrapped to the room there is. ``labels`` is the width of the left column in cells."""
+
+    DEFAULT_CSS = """
+    Facts { height: auto; width: 1fr; }
+    """
+
+    def __init__(self, facts: Iterable[Fact] = (), *, labels: int = 14) -> None:
+        super().__init__()
+        self._facts = tuple(facts)
+        self._labels = labels
+
+    def show_facts(self, facts: Iterable[Fact]) -> None:
+        """Show these instead."""
+        changed = tuple(facts)
+        if changed != self._facts:
+            self._facts = changed
+            self.refresh(layout=True)
+
+    @property
+    def text(self) -> str:
+        """All of it without styles."""
+        return "\n".join(f"{each.label:<{self._labels}}{each.value.plain}" for each in self._facts)
+
+    def render(self) -> Content:
+        """The lines for the width there is."""
+        return Content("\n").join(list(self._lines(self.size.width)))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many lines as the facts take at this width."""
+        return sum(1 for _ in self._lines(width))
+
+    def _lines(self, width: int) -> Iterator[Content]:
+        for each in self._facts:
+            yield from _wide(each, width) if each.wide else self._beside(each, width)
+
+    def _beside(self, each: Fact, width: int) -> Iterator[Content]:
+        label = show_line(each.label, self._labels - 1).ljust(self._labels)
+        for line in _wrapped(each.value, width - self._labels):
+            yield Content.assemble((label, "$foreground-muted"), line)
+            label = " " * self._labels
+
+
+def _wide(each: Fact, width: int) -> Iterator[Content]:
+    if each.label:
+        yield Content.styled(each.label, "$foreground-muted")
+    for line in _wrapped(each.value, width - len(each.mark)):
+        yield Content.assemble((each.mark, "$foreground-muted"), line)
+
+
+def _wrapped(value: Content, width: int) -> Iterator[Content]:
+    for line in value.split("\n", allow_blank=True):
+        yield from line.wrap(max(width, 8)) or [Content("")]
