@@ -26,6 +26,7 @@ from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
 from mcphost.protocol.framing import LineFramer, Overlong
 from mcphost.transports.base import Inbound, Limits, ProcessReport
 from mcphost.transports.pipe import Pipe
+from mcphost.transports.turns import Turns
 
 INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """Variables a program needs to run at all, and none that carries a secret. ``LC_*`` goes along with them."""
@@ -115,6 +116,7 @@ class StdioTransport(Pipe):
         except (OSError, ValueError) as error:
             raise SpawnFailed(f"{self._argv[0]} could not be started: {error}") from None
         self._process = process
+        child.read_from(process)
         _live_groups.add(process.get_pid())
         self._watch = asyncio.create_task(self._report_end(child, inbound), name="watch server process")
 
@@ -173,6 +175,7 @@ class StdioTransport(Pipe):
         await child.gone.wait()
         if not child.stalled:
             await _set_within(child.exited, EXIT_NOTICE)
+            await child.handed_on()
             await _set_within(child.drained, EXIT_DRAIN)
         reason = self._why_gone(child)
         self.fail(reason)
@@ -224,6 +227,7 @@ class _Child(asyncio.SubprocessProtocol):
         self._inbound = inbound
         self._stdout = LineFramer(limits.message_bytes)
         self._stderr = LineFramer(STDERR_LINE)
+        self._turns = Turns(pipe.received), Turns(self._note)
         self._open_outputs = 2
         self.tail: deque[str] = deque(maxlen=STDERR_TAIL)
         self.first_closed = ""
@@ -231,13 +235,18 @@ class _Child(asyncio.SubprocessProtocol):
         self.gone, self.exited, self.drained, self.writable = (asyncio.Event() for _ in range(4))
         self.writable.set()
 
+    def read_from(self, process: asyncio.SubprocessTransport) -> None:
+        for fd, turns in enumerate(self._turns, 1):
+            turns.read_from(cast("asyncio.ReadTransport | None", process.get_pipe_transport(fd)))
+
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd == 1:
-            for line in self._stdout.feed(data):
-                self._pipe.received(line)
-        else:
-            for line in self._stderr.feed(data):
-                self._note(line)
+        framer = self._stdout if fd == 1 else self._stderr
+        self._turns[fd - 1].add(framer.feed(data))
+
+    async def handed_on(self) -> None:
+        """Wait until everything that was read has reached whom it is for."""
+        for turns in self._turns:
+            await turns.idle.wait()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd in (1, 2):
@@ -295,7 +304,7 @@ def exit_text(code: int) -> str:
 def _not_found(program: str, path: str) -> str:
     if os.sep in program:
         return f"{program} does not exist or may not be run; correct command"
-    return f"{program} is not installed, or in none of the folders of PATH ({path}); correct command, or set env.PATH"
+    return f"{program} is not installed, or not on PATH; correct command, or set env.PATH (now {path})"
 
 
 def _signal_group(group: int, which: signal.Signals) -> bool:

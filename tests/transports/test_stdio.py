@@ -52,6 +52,22 @@ async def test_stray_lines_are_reported_and_skipped(start: Start) -> None:
     assert await line.says_right()
 
 
+async def test_a_flood_of_tiny_lines_leaves_room_for_the_others_and_is_read_to_its_end(
+    until: Until, loop_watchdog: LoopWatchdog
+) -> None:
+    """J03: both outputs at once, a line a byte, and then the program ends."""
+    flood = "import os; from threading import Thread as T;\n"
+    flood += "write = lambda fd: [os.write(fd, b'y\\n' * 8000) for _ in range(12)] and os.write(fd, b'end\\n')\n"
+    flood += "for fd in (1, 2): T(target=write, args=(fd,)).start()"
+    line = Line(StdioTransport(Command(sys.executable, ("-S", "-E", "-c", flood)), FAST, dict(os.environ)))
+    await line.transport.open(line.inbox)
+    await until(lambda: line.inbox.ends)
+    await line.transport.aclose()
+    assert len(line.inbox.problems) == len(line.inbox.lines) == 12 * 8000 + 1
+    assert (line.inbox.problems[-1].data, line.inbox.lines[-1]) == (b"end", "end")
+    assert loop_watchdog.longest < 0.15
+
+
 @pytest.mark.requirement("MSG-15", "MSG-13")
 @pytest.mark.parametrize(
     ("mode", "strays", "problems"),

@@ -1,0 +1,58 @@
+"""Lines handed on a turn at a time, so that a server that floods leaves room for the others.
+
+Knows time and one reading pipe. Refuses to know what a line is. While lines wait, their pipe is not read: the flood
+stays with whoever makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, TypeVar
+
+TURN: Final = 0.005
+"""Seconds of one turn: a key press that waits for several servers' turns is still answered at once."""
+
+_T = TypeVar("_T")
+
+
+class Turns(Generic[_T]):
+    """Gives what is added to ``take``, in order, and lets the event loop go on after each `TURN`."""
+
+    def __init__(self, take: Callable[[_T], None]) -> None:
+        self._take = take
+        self._waiting: deque[_T] = deque()
+        self._pipe: asyncio.ReadTransport | None = None
+        self.idle = asyncio.Event()
+        """Set while nothing waits."""
+        self.idle.set()
+
+    def read_from(self, pipe: asyncio.ReadTransport | None) -> None:
+        """The pipe that is not read while lines wait."""
+        self._pipe = pipe
+
+    def add(self, items: Iterable[_T]) -> None:
+        """Hand these on after what waits already."""
+        self._waiting.extend(items)
+        if self.idle.is_set():
+            self._turn()
+
+    def _turn(self) -> None:
+        end = time.monotonic() + TURN
+        while self._waiting and time.monotonic() < end:
+            self._take(self._waiting.popleft())
+        if self._waiting:
+            self._wait()
+        elif not self.idle.is_set():
+            self.idle.set()
+            if self._pipe is not None:
+                self._pipe.resume_reading()
+
+    def _wait(self) -> None:
+        if self.idle.is_set():
+            self.idle.clear()
+            if self._pipe is not None:
+                self._pipe.pause_reading()
+        asyncio.get_running_loop().call_soon(self._turn)
