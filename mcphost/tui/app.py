@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
 from textual import on
@@ -40,10 +40,12 @@ from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.logs import LogsPane
-from mcphost.tui.widgets.result import ResultView
 from mcphost.tui.widgets.servers import ServersPane, has_countdown
 from mcphost.tui.widgets.tool_list import ToolList
 from mcphost.tui.widgets.tools import ToolsPane
+
+if TYPE_CHECKING:
+    from mcphost.tui.widgets.result import ResultView
 
 GUARD: Final = 0.3
 """Seconds after a dialog appears in which keys do nothing: they were meant for what was there before."""
@@ -108,20 +110,20 @@ class McphostApp(Sturdy, App[None]):
         """Give out keys one at a time, and drop what was typed before a dialog could be read."""
         if isinstance(event, Key) and not event.is_forwarded:
             await self._keys.take(event)
-        elif isinstance(event, Paste | MouseDown) and self._too_early():
+        elif isinstance(event, Paste | MouseDown) and self._too_early(event):
             event.stop()
         else:
             await super().on_event(event)
 
     async def _give_key(self, key: Key) -> None:
-        if self._too_early():
+        if self._too_early(key):
             key.stop()
         else:
             await super().on_event(key)
 
-    def _too_early(self) -> bool:
+    def _too_early(self, event: TextualEvent) -> bool:
         screen = self.screen_stack[-1] if self.screen_stack else None
-        return isinstance(screen, Dialog) and screen.shown_for() < self.guard_seconds
+        return isinstance(screen, Dialog) and screen.shown_for(event) < self.guard_seconds
 
     # Facts from the host.
 
@@ -218,25 +220,25 @@ class McphostApp(Sturdy, App[None]):
     # What the user wants of tools and calls.
 
     @on(ToolsPane.RunWanted)
-    def _run(self, event: ToolsPane.RunWanted) -> None:
+    async def _run(self, event: ToolsPane.RunWanted) -> None:
         call = self.host.call_tool(event.offered.server, event.offered.tool.name, event.arguments)
-        self.main.tools.show_call(call)
+        await self.main.tools.show_call(call)
 
     @on(CallList.Chosen)
-    def _show_call(self, event: CallList.Chosen) -> None:
-        self._open_call(event.number)
+    async def _show_call(self, event: CallList.Chosen) -> None:
+        await self._open_call(event.number)
 
     @on(LogsPane.CallWanted)
-    def _call_of_log(self, event: LogsPane.CallWanted) -> None:
-        self._open_call(event.number)
+    async def _call_of_log(self, event: LogsPane.CallWanted) -> None:
+        await self._open_call(event.number)
 
-    def _open_call(self, number: int) -> None:
+    async def _open_call(self, number: int) -> None:
         call = self.host.calls.get(number)
         if call is None:
             self.notify(f"Call {number} is no longer kept.", severity="warning")
             return
         self.main.action_go("tools")
-        self.main.tools.show_call(call)
+        await self.main.tools.show_call(call)
 
     @on(CallList.AgainWanted)
     async def _again(self, event: CallList.AgainWanted) -> None:
@@ -248,10 +250,16 @@ class McphostApp(Sturdy, App[None]):
         self.main.action_go("tools")
         await self.main.tools.open_tool(offered, call.arguments)
 
-    @on(CallList.CancelWanted)
-    @on(ResultView.CancelWanted)
-    def _cancel(self, event: CallList.CancelWanted | ResultView.CancelWanted) -> None:
-        call = self.host.calls.get(event.number)
+    def on_call_list_cancel_wanted(self, event: CallList.CancelWanted) -> None:
+        """Stop a call from the list."""
+        self._cancel(event.number)
+
+    def on_result_view_cancel_wanted(self, event: ResultView.CancelWanted) -> None:
+        """Stop the call that is shown."""
+        self._cancel(event.number)
+
+    def _cancel(self, number: int) -> None:
+        call = self.host.calls.get(number)
         if call is not None:
             call.cancel()
             self._show_top_line()
@@ -313,20 +321,26 @@ class McphostApp(Sturdy, App[None]):
         else:
             self.notify(f"{server.name} now sends {level.wire} and above.", markup=False)
 
-    # Copying and saving.
+    # Copying and saving. Handlers by name where an import would cost the first picture time.
 
-    @on(LogsPane.CopyWanted)
-    @on(ResultView.CopyWanted)
-    def _copy(self, event: LogsPane.CopyWanted | ResultView.CopyWanted) -> None:
-        self.copy_to_clipboard(event.text)
-        self.notify(f"Copied {len(event.text):,} characters.")
+    def on_logs_pane_copy_wanted(self, event: LogsPane.CopyWanted) -> None:
+        """Copy log lines."""
+        self._copy(event.text)
 
-    @on(LogsPane.SaveWanted)
-    def _save_logs(self, event: LogsPane.SaveWanted) -> None:
+    def on_result_view_copy_wanted(self, event: ResultView.CopyWanted) -> None:
+        """Copy a part of a result."""
+        self._copy(event.text)
+
+    def _copy(self, text: str) -> None:
+        self.copy_to_clipboard(text)
+        self.notify(f"Copied {len(text):,} characters.")
+
+    def on_logs_pane_save_wanted(self, event: LogsPane.SaveWanted) -> None:
+        """Save log lines."""
         self._save(event.suggested_name, event.text.encode("utf-8", "replace"))
 
-    @on(ResultView.SaveWanted)
-    def _save_result(self, event: ResultView.SaveWanted) -> None:
+    def on_result_view_save_wanted(self, event: ResultView.SaveWanted) -> None:
+        """Save a part of a result."""
         self._save(event.name, event.content)
 
     def _save(self, name: str, content: bytes) -> None:

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
+from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, TabbedContent, TabPane
@@ -76,25 +77,32 @@ class MainScreen(Sturdy, Screen[None]):
         self.logs = LogsPane(logs)
 
     def compose(self) -> ComposeResult:
-        """Top line, servers beside the work, logs, footer."""
+        """Top line, servers beside the work, footer: what is seen first. `_furnish` adds the rest."""
+        self._arrange(self.app.size)
+        is_open = self._log_panel == "open" or (self._log_panel == "auto" and self.app.size.height >= ROOM_FOR_LOGS)
+        self.set_class(not is_open, "-no-logs")
         yield self.top_line
         with Horizontal(id="body"):
             yield self.servers
             with TabbedContent(id="work-tabs"):
                 with TabPane("Tools", id="tools"):
                     yield self.tools
-                with TabPane("Calls", id="calls"):
-                    yield self.calls
-                with TabPane("Server", id="card"):
-                    yield self.card
-        yield self.logs
+                yield TabPane("Calls", id="calls")
+                yield TabPane("Server", id="card")
+        if is_open:
+            yield self.logs
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Open or close the logs as there is room, and start in the tools."""
-        is_open = self._log_panel == "open" or (self._log_panel == "auto" and self.size.height >= ROOM_FOR_LOGS)
-        self.set_class(not is_open, "-no-logs")
+        """Start in the tools; what is not seen yet is made after the first picture."""
         self.tools.focus_list()
+        self.call_after_refresh(self._furnish)
+
+    async def _furnish(self) -> None:
+        await self.query_one("#calls", TabPane).mount(self.calls)
+        await self.query_one("#card", TabPane).mount(self.card)
+        if not self.logs.is_attached:
+            await self.mount(self.logs, before=self.query_one(Footer))
 
     def on_screen_resume(self) -> None:
         """See `InFront`."""
@@ -102,8 +110,11 @@ class MainScreen(Sturdy, Screen[None]):
 
     def on_resize(self, event: Resize) -> None:
         """Arrange by the room there is."""
-        self.set_class(event.size.width < 100, "-narrow")
-        self.tools.set_single(event.size.width < SIDE_BY_SIDE or event.size.height < 24)
+        self._arrange(event.size)
+
+    def _arrange(self, size: Size) -> None:
+        self.set_class(size.width < 100, "-narrow")
+        self.tools.set_single(size.width < SIDE_BY_SIDE or size.height < 24)
 
     @property
     def logs_open(self) -> bool:

@@ -137,6 +137,8 @@ class LogsPane(Vertical):
 
     def refresh_logs(self) -> None:
         """Show what came since the last time. Costs what came, however much is kept."""
+        if not self.is_mounted:
+            return  # mounting reads it all
         fresh = self._book.since(self._seen - 1) if self._seen else self._book.since(0)
         if self._seen and (not fresh or fresh[0].number != self._seen):
             self._rebuild()  # the last line we saw is gone: cleared, or pushed out by more than is kept

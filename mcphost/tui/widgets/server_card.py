@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,7 +15,6 @@ from mcphost.host.connection import Connection, ServerState, sent_to
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.types import Implementation
 from mcphost.tui.marks import SERVER_MARKS
-from mcphost.tui.widgets.text_view import wrap_line
 from mcphost.tui.widgets.facts import Fact, Facts, fact
 
 EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
@@ -26,23 +24,6 @@ HOW_TO_GO_ON = {
     ServerState.STOPPED: "press space in the list of servers to connect",
     ServerState.DISABLED: "set enabled = true in its entry, or press space to connect for now",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the card; where it is too long, its rows stand below one another."""
-
-    lead: str
-    text: str
-    style: str = ""
-    quoted: bool = False
-    """Does each row begin with the lead? What a server says is never mistaken for what we say."""
-
-    def rows(self, width: int) -> Iterator[Content]:
-        """The rows, of at most ``width`` cells."""
-        for number, (start, end) in enumerate(wrap_line(self.text, width - len(self.lead))):
-            lead = self.lead if self.quoted or not number else " " * len(self.lead)
-            yield Content.assemble((lead, "$foreground-muted"), (self.text[start:end], self.style))
 
 
 class ServerCard(VerticalScroll):
@@ -69,22 +50,13 @@ class ServerCard(VerticalScroll):
     def show_server(self, connection: Connection | None, now: float, dropped: int = 0) -> None:
         """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate."""
         self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
-        self._entries = [] if connection is None else list(card(connection, now, dropped))
-        self._draw()
+        nothing = [Fact("", Content(EMPTY), wide=True)]
+        self._facts.show_facts(nothing if connection is None else card(connection, now, dropped))
 
     @property
     def text(self) -> str:
         """The card without styles, its lines unbroken."""
-        return "\n".join(f"{entry.lead}{entry.text}" for entry in self._entries) or EMPTY
-
-    def on_resize(self) -> None:
-        """Lines break elsewhere."""
-        self._draw()
-
-    def _draw(self) -> None:
-        width = max(20, self.scrollable_content_region.width)
-        rows = [row for entry in self._entries for row in entry.rows(width)]
-        self._text.update(Content("\n").join(rows) if rows else Content(EMPTY))
+        return self._facts.text
 
     def action_copy(self) -> None:
         """Put the card on the clipboard."""
