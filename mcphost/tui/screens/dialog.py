@@ -5,13 +5,13 @@ Knows layout and guards; a subclass says what is asked and which keys answer it.
 
 from __future__ import annotations
 
-import time
 from math import inf
 from typing import ClassVar, Final, TypeVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.events import ScreenResume
+from textual.message import Message
 from textual.screen import ModalScreen
 
 from mcphost.tui.faults import Sturdy
@@ -61,12 +61,12 @@ class Dialog(Sturdy, ModalScreen[Result]):
         self._shown_at = inf
         self.call_after_refresh(self._shown)
 
-    def shown_for(self) -> float:
-        """Seconds since the dialog appeared; less than none before."""
-        return time.monotonic() - self._shown_at
+    def shown_for(self, until: Message | None = None) -> float:
+        """Seconds from when the dialog was drawn until this message was made, or until now; less than none before."""
+        return (until or Message()).time - self._shown_at
 
     def _shown(self) -> None:
-        self._shown_at = time.monotonic()
+        self._shown_at = Message().time
 
     def action_park(self) -> None:
         """Close without an answer; the question stays in the inbox."""
