@@ -15,11 +15,12 @@ from textual.events import Resize
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, TabbedContent, TabPane
+from textual.widgets import TabbedContent, TabPane
 
 from mcphost.host.logs import LogBook
 from mcphost.tui.faults import Sturdy
 from mcphost.tui.widgets.call_list import CallList
+from mcphost.tui.widgets.key_line import KeyLine
 from mcphost.tui.widgets.logs import LogsPane
 from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
@@ -28,6 +29,9 @@ from mcphost.tui.widgets.top_line import TopLine
 
 SIDE_BY_SIDE = 130
 """Columns from which list, form and result stand side by side."""
+
+FIRST_PICTURE = 0.1
+"""Seconds in which what is seen first gets the processor to itself: everything else can wait that long."""
 
 ROOM_FOR_LOGS = 34
 """Rows from which the log drawer is open at the start."""
@@ -75,6 +79,7 @@ class MainScreen(Sturdy, Screen[None]):
         self.calls = CallList()
         self.card = ServerCard()
         self.logs = LogsPane(logs)
+        self._keys = KeyLine()
 
     def compose(self) -> ComposeResult:
         """Top line, servers beside the work, footer: what is seen first. `_furnish` adds the rest."""
@@ -91,18 +96,19 @@ class MainScreen(Sturdy, Screen[None]):
                 yield TabPane("Server", id="card")
         if is_open:
             yield self.logs
-        yield Footer(show_command_palette=False)
+        yield self._keys
 
     def on_mount(self) -> None:
         """Start in the tools; what is not seen yet is made after the first picture."""
         self.tools.focus_list()
-        self.call_after_refresh(self._furnish)
+        self.set_timer(FIRST_PICTURE, self._furnish)
 
     async def _furnish(self) -> None:
+        await self.tools.bench()
         await self.query_one("#calls", TabPane).mount(self.calls)
         await self.query_one("#card", TabPane).mount(self.card)
         if not self.logs.is_attached:
-            await self.mount(self.logs, before=self.query_one(Footer))
+            await self.mount(self.logs, before=self._keys)
 
     def on_screen_resume(self) -> None:
         """See `InFront`."""

@@ -66,12 +66,8 @@ class ToolsPane(Container):
         self._step: Step = "list"
 
     def compose(self) -> ComposeResult:
-        """The list; the rest comes when it has been painted, or is asked for."""
+        """The list; the rest comes when it is asked for."""
         yield self.list
-
-    def on_mount(self) -> None:
-        """Let the list be seen first."""
-        self.call_after_refresh(self.bench)
 
     @property
     def step(self) -> Step:

@@ -1,0 +1,87 @@
+"""The keys that work here and now, in one line at the bottom.
+
+Textual's own footer is a widget for every key, made anew each time the focus moves; this is one line that is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from textual import events
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+
+
+HELP = "keys"
+"""The action that explains all others: it is always on the line, at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key and what it does; ``name`` is what Textual calls it, ``shown`` what stands on a keyboard."""
+
+    name: str
+    shown: str
+    does: str
+    action: str
+    enabled: bool
+
+    @property
+    def width(self) -> int:
+        """Cells it takes, with the blanks around it."""
+        return cell_len(self.shown) + cell_len(self.does) + 3
+
+
+class KeyLine(Widget):
+    """Draws the bindings of what has the focus, the nearest first; a click presses the key."""
+
+    DEFAULT_CSS = """
+    KeyLine { dock: bottom; height: 1; background: $footer-background; color: $footer-foreground; }
+    """
+
+    def on_mount(self) -> None:
+        """Draw again whenever other keys work."""
+        self.screen.bindings_updated_signal.subscribe(self, self._changed)
+
+    def render(self) -> Content:
+        """As many keys as fit."""
+        parts = []
+        for key in self._fitting():
+            style = "bold $footer-key-foreground" if key.enabled else "$foreground-disabled"
+            parts.append(Content.assemble((f" {key.shown}", style), f" {key.does} "))
+        return Content("").join(parts)
+
+    async def on_click(self, event: events.Click) -> None:
+        """Press the key that was clicked on."""
+        left = 0
+        for key in self._fitting():
+            left += key.width
+            if event.x < left:
+                self.app.simulate_key(key.name)
+                return
+
+    def _changed(self, _: Screen[object]) -> None:
+        self.refresh()
+
+    def _fitting(self) -> Iterator[Key]:
+        keys = list(self._keys())
+        always = [key for key in keys if key.action == HELP]
+        room = self.size.width - sum(key.width for key in always)
+        for key in keys:
+            room -= 0 if key in always else key.width
+            if room < 0:
+                break
+            if key not in always:
+                yield key
+        yield from always
+
+    def _keys(self) -> Iterator[Key]:
+        seen: set[str] = set()
+        for _, binding, enabled, _ in self.screen.active_bindings.values():
+            if binding.show and binding.action not in seen:
+                seen.add(binding.action)
+                shown = self.app.get_key_display(binding)
+                yield Key(binding.key, shown, binding.description, binding.action, enabled)
