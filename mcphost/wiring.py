@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from mcphost import __version__
-from mcphost.config import Config, Loaded, ResolvedServer, ServerConfig, Values, read_toml, resolve_server, write_toml
+from mcphost.config import Config, Loaded, ResolvedServer, ServerConfig, Values, read_toml, resolve_server, update_toml
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.host.consent import Approver
 from mcphost.host.host import Fittings
@@ -78,26 +78,17 @@ class StateFiles:
 
     def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
         self._folder, self._report = folder, report
-        self._known: dict[str, Mapping[str, Any]] = {}
 
     def read(self, name: str) -> Mapping[str, Any]:
         """The content of a state file; empty where there is none. Raises ConfigError."""
-        content = self._known[name] = read_toml(self._path(name), self._report)
-        return content
+        return read_toml(self._path(name), self._report)
 
-    def write(self, name: str, data: Mapping[str, Any]) -> None:
-        """Replace a state file, unless it would not change. Raises ConfigError."""
-        if (self._known.get(name) or _emptied(data)) != data:
-            write_toml(self._path(name), data)
-            self._known[name] = data
+    def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Replace a state file by what ``change`` makes of it, unless that is the same. Raises ConfigError."""
+        update_toml(self._path(name), change, self._report)
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.toml"
-
-
-def _emptied(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file that is not there says: the same lists, with nothing in them."""
-    return {key: [] for key in data}
 
 
 # Servers that no file names.

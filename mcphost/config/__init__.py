@@ -23,7 +23,7 @@ from mcphost.config.models import (
 from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references
 from mcphost.config.resolved import ResolvedModel, ResolvedRoot, ResolvedServer, resolve_model, resolve_server
-from mcphost.config.state import TrustedFolders, read_toml, state_folder, write_toml
+from mcphost.config.state import TrustedFolders, read_toml, state_folder, update_toml, write_toml
 from mcphost.config.values import MASK, Values, looks_secret
 
 __all__ = [
@@ -62,5 +62,6 @@ __all__ = [
     "resolve_server",
     "rule_matches",
     "state_folder",
+    "update_toml",
     "write_toml",
 ]

@@ -7,9 +7,10 @@ except for the list of trusted project files. Everything here waits for the disk
 from __future__ import annotations
 
 import os
+import time
 import tomllib
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,9 @@ from mcphost.errors import ConfigError
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
 """Bytes of one state file; what we write ourselves never comes near it."""
+
+LOCK_SECONDS = 3.0
+"""Seconds to wait for another mcphost that writes the same file; writing takes milliseconds."""
 
 Report = Callable[[str], None]
 """Takes a sentence for the user."""
@@ -74,6 +78,19 @@ def write_toml(path: Path, data: Mapping[str, Any]) -> None:
         raise ConfigError(f"cannot be written: {error.strerror}", path=path) from None
 
 
+def update_toml(path: Path, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], report: Report) -> None:
+    """Replace the state file by what ``change`` makes of its content, unless that says the same.
+
+    Nobody else who uses this function writes meanwhile, in whatever process. Raises ConfigError.
+    """
+    with _locked(path):
+        before = read_toml(path, report)
+        after = change(before)
+        # A file that is not there says what one with the same lists, all of them empty, would say.
+        if after != (before or {key: [] for key in after}):
+            write_toml(path, after)
+
+
 class TrustedFolders:
     """Which projects' ``mcphost.toml`` the user trusts: by canonical path and by content."""
 
@@ -87,19 +104,23 @@ class TrustedFolders:
 
     def trust(self, path: Path, digest: str) -> None:
         """Remember that the user trusts ``path`` as long as its content has this SHA-256."""
-        self._write({**self._records(), _canonical(path): digest})
+        self._update(lambda records: {**records, _canonical(path): digest})
 
     def forget(self, path: Path) -> None:
         """Ask again about ``path`` the next time."""
         name = _canonical(path)
-        self._write({known: digest for known, digest in self._records().items() if known != name})
+        self._update(lambda records: {known: digest for known, digest in records.items() if known != name})
 
     def _records(self) -> dict[str, str]:
-        files = read_toml(self._file, self._report).get("files")
-        return {} if not isinstance(files, dict) else {str(path): str(digest) for path, digest in files.items()}
+        return _digests(read_toml(self._file, self._report))
 
-    def _write(self, records: Mapping[str, str]) -> None:
-        write_toml(self._file, {"files": dict(sorted(records.items()))})
+    def _update(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        update_toml(self._file, lambda data: {"files": dict(sorted(change(_digests(data)).items()))}, self._report)
+
+
+def _digests(data: Mapping[str, Any]) -> dict[str, str]:
+    files = data.get("files")
+    return {} if not isinstance(files, dict) else {str(path): str(digest) for path, digest in files.items()}
 
 
 def _place(env: Mapping[str, str]) -> Path:
@@ -108,6 +129,34 @@ def _place(env: Mapping[str, str]) -> Path:
     from platformdirs import user_state_path  # late: rarely the first thing needed
 
     return user_state_path("mcphost", appauthor=False)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a state file. The lock is the system's and ends with its holder, however that ends."""
+    import fcntl  # late: reading needs none of it
+
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        handle = os.open(path.with_name(f".{path.name}.lock"), flags, 0o600)
+    except OSError as error:
+        raise ConfigError(f"cannot be locked: {error.strerror}", path=path) from None
+    try:
+        until = time.monotonic() + LOCK_SECONDS
+        while not _taken(fcntl.flock, handle, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            if time.monotonic() > until:
+                raise ConfigError(f"is held by another mcphost for more than {LOCK_SECONDS:g} s", path=path)
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _taken(lock: Callable[[int, int], None], handle: int, how: int) -> bool:
+    with suppress(BlockingIOError):
+        lock(handle, how)
+        return True
+    return False
 
 
 def _canonical(path: Path) -> str:

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from mcphost.config import Config
 from mcphost.headless.output import Outcome, Signalled, answer, is_terminal, remark
+from mcphost.host.events import Alarmed, Event
 from mcphost.host.host import Fittings, Host
 
 ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -33,6 +34,7 @@ def in_host(config: Config, fittings: Fittings, work: Callable[[Host], Awaitable
 
     async def inside() -> Outcome:
         async with Host(config, fittings) as host:
+            host.bus.observe(_remark_alarm)
             outcome = await work(host)
             if is_terminal(sys.stdout):  # a person should not wait for servers that are slow to leave
                 answer(outcome.text)
@@ -41,6 +43,11 @@ def in_host(config: Config, fittings: Fittings, work: Callable[[Host], Awaitable
 
     # Into a pipe only now: who reads slowly would keep the servers running, and signals from being heard.
     return finish(run(inside()))
+
+
+def _remark_alarm(event: Event) -> None:
+    if isinstance(event, Alarmed):
+        remark(event.text)
 
 
 def finish(outcome: Outcome) -> int:

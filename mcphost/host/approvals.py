@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -34,7 +34,7 @@ class Sighting:
     server: str
     tool: str
     identity: str
-    """What runs the server: its command line or URL, as shown."""
+    """What runs the server, as shown: command line or URL, folder, names of variables and headers."""
     definition: Mapping[str, Any]
     since: datetime
     lifetime: Lifetime = Lifetime.ONCE
@@ -89,7 +89,7 @@ class Approvals:
     """What the user allowed so far, by configured server and tool name."""
 
     def __init__(self, sightings: Iterator[Sighting] | Sequence[Sighting] = ()) -> None:
-        self._sightings = {(each.server, each.tool): each for each in sightings}
+        self._sightings = _by_tool(sightings)
 
     def standing(self, server: str, identity: str, tool: Tool) -> Standing:
         """How this tool stands to what was allowed before."""
@@ -138,6 +138,26 @@ def from_toml(data: Mapping[str, Any]) -> list[Sighting]:
     entries = data.get("approval", [])
     read = (_from_table(entry) for entry in entries if isinstance(entry, dict))
     return [sighting for sighting in read if sighting is not None]
+
+
+def merged(data: Mapping[str, Any], before: Sequence[Sighting], after: Sequence[Sighting]) -> dict[str, Any]:
+    """The content of the approvals file ``data`` with only that changed which differs between ``before`` and ``after``.
+
+    Two mcphosts may run: neither takes back what the other was told, nor keeps what was revoked there.
+    """
+    kept, old, new = (_by_tool(sightings) for sightings in (from_toml(data), before, after))
+    for key in old.keys() | new.keys():
+        if old.get(key) == new.get(key):
+            continue
+        if key in new:
+            kept[key] = new[key]
+        else:
+            kept.pop(key, None)
+    return to_toml(iter(kept.values()))
+
+
+def _by_tool(sightings: Iterable[Sighting]) -> dict[tuple[str, str], Sighting]:
+    return {(each.server, each.tool): each for each in sightings}
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:

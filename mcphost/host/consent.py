@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mcphost.config import Config
 from mcphost.errors import Declined
@@ -19,6 +19,9 @@ from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call
 from mcphost.host.policy import Decision, Verdict, decide
 from mcphost.protocol.types import Tool
+
+CHANGES_NAMED: Final = 5
+"""Changed fields that a warning names: the dialog shows all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,8 @@ class ConsentBroker:
             raise Declined(_words(answer, proposal.tool), by=answer.by, rule=answer.reason or decision.rule)
         if answer.by == "user":
             self._remember(proposal, answer.lifetime)
+        else:
+            self._unasked(proposal, standing, answer)
         return answer
 
     def revoke(self, server: str, tool: str) -> None:
@@ -175,6 +180,15 @@ class ConsentBroker:
         now = datetime.now().astimezone()
         if self.approvals.allow(proposal.server, proposal.sent_to, proposal.tool, lifetime, now):
             self._changed()
+
+    def _unasked(self, proposal: Proposal, standing: Standing, answer: Answer) -> None:
+        """It runs without a question: the user's rule stands, but a tool that is no longer what it was is told of."""
+        if standing.kind is Kind.CHANGED:
+            fields = ", ".join(each.field for each in standing.differences[:CHANGES_NAMED])
+            name = f"{proposal.server}:{proposal.tool.name}"
+            self._alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")
+        if answer.by == "policy":  # what a flag on one command line allowed may still be asked about on screen
+            self._remember(proposal, Lifetime.ONCE)
 
     async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:
         mode = self._config().policy.audit

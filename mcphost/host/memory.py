@@ -6,11 +6,11 @@ Knows one state file and when it is out of date. Refuses to know where it lies a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from mcphost.errors import ConfigError
-from mcphost.host.approvals import Approvals, from_toml, to_toml
+from mcphost.host.approvals import Approvals, Sighting, from_toml, merged
 from mcphost.host.faults import fault
 
 APPROVALS: Final = "approvals"
@@ -22,8 +22,8 @@ class Store(Protocol):
     def read(self, name: str) -> Mapping[str, Any]:
         """The content of a state file; empty where there is none. Raises ConfigError."""
 
-    def write(self, name: str, data: Mapping[str, Any]) -> None:
-        """Replace a state file. Raises ConfigError."""
+    def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Replace a state file by what ``change`` makes of it; nobody else writes meanwhile. Raises ConfigError."""
 
 
 class Memory:
@@ -33,12 +33,14 @@ class Memory:
         self._store, self._alarm = store, alarm
         self._writing = asyncio.Lock()
         self._stale = False
+        self._saved: Sequence[Sighting] = ()
 
     async def approvals(self) -> Approvals:
         """What was allowed in earlier runs. Raises ConfigError."""
         if self._store is None:
             return Approvals()
-        return Approvals(from_toml(await asyncio.to_thread(self._store.read, APPROVALS)))
+        self._saved = from_toml(await asyncio.to_thread(self._store.read, APPROVALS))
+        return Approvals(self._saved)
 
     def mark_stale(self) -> None:
         """The approvals are others than were written last."""
@@ -50,8 +52,10 @@ class Memory:
             if self._store is None or not self._stale:
                 return
             self._stale = False
+            before, after = self._saved, tuple(approvals.lasting())
             try:
-                await asyncio.to_thread(self._store.write, APPROVALS, to_toml(approvals.lasting()))
+                await asyncio.to_thread(self._store.update, APPROVALS, lambda data: merged(data, before, after))
+                self._saved = after
             except ConfigError as error:
                 self._alarm(f"what you allowed could not be saved: {error}")
             except Exception as error:

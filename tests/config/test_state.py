@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mcphost.config import TrustedFolders, read_toml, state_folder, write_toml
+from mcphost.config import TrustedFolders, read_toml, state, state_folder, update_toml, write_toml
 from mcphost.errors import ConfigError
 
 
@@ -89,6 +93,31 @@ def test_a_full_disk_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.
         write_toml(path, {"a": 2})
     assert read_toml(path, _no_report) == {"a": 1}
     assert sorted(os.listdir(tmp_path)) == ["home", "s.toml"]
+
+
+def test_a_file_is_changed_by_one_at_a_time_and_nobody_waits_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Case C07: neither is a planted lock followed."""
+    path = tmp_path / "s.toml"
+
+    def count(data: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"n": data.get("n", 0) + 1}
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: update_toml(path, count, _no_report), range(40)))
+    assert read_toml(path, _no_report) == {"n": 40}
+    monkeypatch.setattr(state, "LOCK_SECONDS", 0.02)
+    lock = tmp_path / ".s.toml.lock"
+    with lock.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="held by another mcphost"):
+            update_toml(path, count, _no_report)
+    lock.unlink()
+    lock.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="cannot be locked"):
+        update_toml(path, count, _no_report)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_state_folder_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:

@@ -99,7 +99,8 @@ def test_policy_decides_first_and_yes_only_answers_what_it_leaves_open(
     (audit,) = isolated.rglob("audit.jsonl")
     decision = json.loads(audit.read_text().splitlines()[0])
     assert (decision["tool"], decision["allowed"], decision["arguments"]) == ("echo", code == 0, {"text": "x"})
-    assert not list(isolated.rglob("approvals.toml"))  # a flag is no lasting approval
+    seen = "".join(file.read_text() for file in isolated.rglob("approvals.toml"))
+    assert "always" not in seen  # a flag is no lasting approval, nor is a rule
 
 
 def test_check_tells_of_each_server_and_fails_when_one_does(mcphost: Mcphost) -> None:

@@ -76,14 +76,13 @@ def test_a_state_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
     files = wiring.StateFiles(tmp_path, lambda text: None)
     file = tmp_path / "approvals.toml"
     assert files.read("approvals") == {}
-    files.write("approvals", {"approval": []})
+    files.update("approvals", lambda data: {"approval": []})
     assert not file.exists()
-    files.write("approvals", {"approval": [{"a": 1}]})
+    files.update("approvals", lambda data: {"approval": [{"a": 1}]})
     written = file.stat().st_ino
-    files.read("approvals")
-    files.write("approvals", {"approval": [{"a": 1}]})
+    files.update("approvals", dict)
     assert file.stat().st_ino == written
-    files.write("approvals", {"approval": []})
+    files.update("approvals", lambda data: {"approval": []})
     assert wiring.StateFiles(tmp_path, lambda text: None).read("approvals") == {"approval": []}
 
 

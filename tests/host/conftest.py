@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.config import Config, read_toml, write_toml
+from mcphost.config import Config, read_toml, update_toml
 from mcphost.errors import ConfigError
 from mcphost.host import backoff
 from mcphost.host.calls import Call
@@ -51,8 +51,8 @@ class FileStore:
     def read(self, name: str) -> Mapping[str, Any]:
         return read_toml(self.folder / f"{name}.toml", self.alarms.append)
 
-    def write(self, name: str, data: Mapping[str, Any]) -> None:
-        write_toml(self.folder / f"{name}.toml", data)
+    def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        update_toml(self.folder / f"{name}.toml", change, self.alarms.append)
 
 
 class RecordingHost(Host):

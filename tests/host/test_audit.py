@@ -179,6 +179,8 @@ async def test_an_alarm_comes_again_once_the_log_worked_in_between(host: HostOf,
     path.mkdir(parents=True)
     async with host(a=echo(), fittings={"audit_path": path}) as running:
         await running.run("a", "echo", {"text": "x"})
+        with pytest.raises(OSError, match="directory"):
+            await running._audit.record({})  # what came before it could not be written either
         path.rmdir()
         await running.run("a", "echo", {"text": "x"})
         await running._audit.record({})  # then everything before it is written too

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcphost.errors import ConfigError, Declined
-from mcphost.host.approvals import Kind, Lifetime
+from mcphost.host.approvals import Kind, Lifetime, from_toml
 from mcphost.host.calls import CallState
 from mcphost.host.consent import Answer, DeclineAll, ToolCallQuestion
 from mcphost.host.events import GrantsChanged
@@ -276,7 +276,7 @@ async def test_approvals_are_kept_between_runs_and_bound_to_the_command(host: Ho
 
 async def test_what_cannot_be_saved_is_an_alarm_and_nothing_worse(host: HostOf, tmp_path: Path, until: Until) -> None:
     class Full(FileStore):
-        def write(self, name: str, data: Mapping[str, Any]) -> None:
+        def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
             raise ConfigError("disk full") if not self.alarms else RuntimeError("secret")
 
     store = Full(tmp_path)
@@ -291,6 +291,40 @@ async def test_what_cannot_be_saved_is_an_alarm_and_nothing_worse(host: HostOf, 
 
 
 async def test_what_nothing_changed_in_is_not_written(host: HostOf, tmp_path: Path) -> None:
-    async with host(a=echo(), policy={"default": "allow"}, fittings={"store": FileStore(tmp_path)}) as running:
-        await running.run("a", "echo", SAY)
-    assert not (tmp_path / "approvals.toml").exists()
+    for times in (1, 2):
+        async with host(a=echo(), answers=(NO,) * times, fittings={"store": FileStore(tmp_path)}) as running:
+            await running.run("a", "echo", SAY)
+        assert not (tmp_path / "approvals.toml").exists()
+
+
+async def test_a_rule_of_the_user_stands_but_a_tool_that_changed_under_it_is_told_of(
+    host: HostOf, tmp_path: Path
+) -> None:
+    """P03: a rule is bound to names, so a change since the tool last ran cannot stop it; it is an alarm, once."""
+    entry, store = hostile("silent-change", "--kind", "annotations"), FileStore(tmp_path)
+    for alarms in (1, 2):  # the next run begins with what it was at first
+        async with host(a=entry, policy={"allow": ["a:*"]}, fittings={"store": store}) as running:
+            for _ in range(2):
+                await running.run("a", "act")
+                await running.server("a").relist()
+        assert len(running.alarms) == alarms
+        assert running.alarms[0].startswith("a:act is not what it was when it ran before (annotations.")
+        assert running.alarms[0].endswith("it runs by policy.allow has 'a:*'")
+        assert running.approver.questions == []
+
+
+async def test_two_hosts_at_once_lose_nothing_of_what_either_was_told(host: HostOf, tmp_path: Path) -> None:
+    """C07: what one allows does not undo what the other allowed or revoked meanwhile."""
+    store, always = FileStore(tmp_path), (ALWAYS, ALWAYS)
+    async with host(a=echo(), answers=always, fittings={"store": store}) as first:
+        await first.run("a", "echo", SAY)
+        await first.run("a", "sleep", {"seconds": 0})
+    async with (
+        host(a=echo(), answers=always, fittings={"store": store}) as first,
+        host(a=echo(), answers=always, fittings={"store": store}) as second,
+    ):
+        first.consent.revoke("a", "echo")
+        await second.run("a", "fail")
+        await first.run("a", "add", {"a": 1, "b": 2})
+    kept = from_toml(store.read("approvals"))
+    assert sorted(each.tool for each in kept) == ["add", "fail", "sleep"]

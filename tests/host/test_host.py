@@ -277,7 +277,13 @@ async def test_configurations_applied_at_once_end_in_the_last(host: HostOf) -> N
         (echo(), "echo.py"),
         ({"url": "https://x.example/mcp"}, "https://x.example/mcp"),
         ({"command": "a b", "args": ["${X}", ""]}, "'a b' '${X}' ''"),
+        (
+            {"command": "a", "args": ["(in", "x)"], "cwd": "~/x y", "env": {"T": "s3cret"}, "env_vars": ["L"]},
+            "a '(in' 'x)' (in '~/x y', given L T)",
+        ),
+        ({"url": "https://x/m", "http_headers": {"X-A": "v"}, "env_http_headers": {"K": "V"}}, "m (given K X-A)"),
     ],
 )
 def test_what_gets_the_arguments_is_shown_as_configured(config: dict[str, Any], words: str) -> None:
+    """C02: and it is what an approval is bound to, so it holds folder and names, but no values."""
     assert sent_to(settings(a=config).servers["a"]).endswith(words)
