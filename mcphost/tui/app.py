@@ -393,5 +393,6 @@ class McphostApp(Sturdy, App[None]):
         """Leave with the kind and place of the failure; Textual would print every local variable."""
         error = sys.exception()
         words = "it" if error is None else f"{type(error).__name__} at {place(error)}"
-        self._exit_renderables.append(Text(f"mcphost gives up: {words} went wrong on screen. Please report this."))
+        if not self._exit_renderables:  # the first is the one to look for
+            self._exit_renderables.append(Text(f"mcphost gives up: {words} went wrong on screen. Please report this."))
         self._close_messages_no_wait()

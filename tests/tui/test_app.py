@@ -1,0 +1,74 @@
+"""The app when a part of it fails, and as it leaves."""
+
+from __future__ import annotations
+
+import pytest
+from textual.content import Content
+
+from mcphost.tui.faults import Faults, place, sentence
+from mcphost.tui.widgets.tool_list import ToolList
+from tests.tui.story import NARROW, echo, on_stage, server, servers
+
+TOKEN = "sk-planted-secret"
+
+
+def broken(*_: object) -> Content:
+    token = TOKEN
+    raise ValueError(f"cannot show {token}")
+
+
+def test_failures_are_bearable_until_there_are_too_many() -> None:
+    faults = Faults(limit=2)
+    assert [faults.bearable() for _ in range(4)] == [True, True, False, False]
+
+
+def test_a_failure_is_told_by_kind_and_place_without_any_value() -> None:
+    with pytest.raises(ValueError, match="cannot show") as raised:
+        broken()
+    assert place(raised.value) == "an unknown place"
+    assert sentence(raised.value, 7) == (
+        "mcphost could not show something (ValueError at an unknown place, reference 7)."
+    )
+
+
+async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_stage(servers(one=server("echo.py"), two=server("echo.py")), size=NARROW) as stage:
+        await stage.ready()
+        stage.app.outlives_faults = True
+        monkeypatch.setattr(ToolList, "show_tools", broken)
+        await stage.press("s", "down")
+        await stage.shows("mcphost could not show something", "ValueError")
+        assert TOKEN not in stage.text
+        monkeypatch.undo()
+        await stage.press("down")
+        await stage.shows("Tools · two")
+        await stage.press("h")
+        await stage.shows("No calls yet")
+        assert stage.app.faults.count
+
+
+async def fail_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        stage.app.outlives_faults, stage.app.faults = True, Faults(limit=1)
+        monkeypatch.setattr(ToolList, "show_tools", broken)
+        await stage.press("s", "down", "up", "down")
+        await stage.until(lambda app: not app.is_running)
+
+
+async def test_after_too_many_failures_the_app_leaves_and_its_last_words_hold_no_value(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError, match="cannot show"):
+        await fail_too_often(monkeypatch)
+    said = capsys.readouterr().err
+    assert "mcphost gives up: ValueError at mcphost/tui/" in said
+    assert TOKEN not in said
+
+
+async def test_ctrl_q_leaves_from_wherever_one_is() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("t", "slash", "x", "ctrl+q")
+        await stage.pilot.pause()
+        assert not stage.app.is_running

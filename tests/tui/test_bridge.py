@@ -1,0 +1,99 @@
+"""Where the host's world and the screen's touch: how many messages a flood becomes, and one answer to each question."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+from textual.message import Message
+
+from mcphost.host.approvals import Kind, Standing
+from mcphost.host.consent import Answer, ToolCallQuestion
+from mcphost.host.events import EventBus, Logged, ServerChanged
+from mcphost.protocol.types import Tool
+from mcphost.tui.app import McphostApp
+from mcphost.tui.bridge import FRAME, EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
+from tests.conftest import Until
+from tests.tui.story import NARROW, hostile, on_stage
+
+TOOL = Tool.model_validate({"name": "t", "inputSchema": {"type": "object"}})
+QUESTION = ToolCallQuestion(1, "s", TOOL, {}, "you", "run", Standing(Kind.NEW), "rule")
+
+
+class Front:
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def post_message(self, message: Message) -> bool:
+        self.messages.append(message)
+        return True
+
+
+async def test_a_thousand_events_before_the_app_looked_are_one_message(until: Until) -> None:
+    bus, front = EventBus(), Front()
+    gatherer = EventGatherer(bus, front)
+    for number in range(1000):
+        bus.publish(Logged())
+        bus.publish(ServerChanged(str(number % 3)))
+    await until(lambda: front.messages)
+    bus.publish(ServerChanged("late"))
+    await asyncio.sleep(3 * FRAME)  # nothing is to come, so there is no condition to wait for
+    (message,) = front.messages
+    assert isinstance(message, HostChanged)
+    assert message.take() == {Logged(), *(ServerChanged(name) for name in ("0", "1", "2", "late"))}
+    bus.publish(Logged())
+    await until(lambda: len(front.messages) == 2)
+    gatherer.close()
+    bus.publish(Logged())
+    assert len(front.messages) == 2
+
+
+@pytest.mark.requirement("HOST-05")
+async def test_a_flood_of_logs_is_thirty_messages_a_second_and_keys_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F01"""
+    taken: list[float] = []
+    handle = McphostApp.on_host_changed
+
+    def counted(app: McphostApp, message: HostChanged) -> None:
+        taken.append(time.monotonic())
+        handle(app, message)
+
+    monkeypatch.setattr(McphostApp, "on_host_changed", counted)
+    async with on_stage(hostile("notification-flood", "--count", 10_000), size=NARROW) as stage:
+        await stage.ready()
+        await stage.open_tool("act")
+        await stage.asked()
+        taken.clear()
+        began = time.monotonic()
+        await stage.press("y")
+        await stage.gone()
+        await stage.press("h")
+        assert stage.app.main.calls.has_focus_within
+        await stage.ended()
+        assert len(taken) <= (time.monotonic() - began) / FRAME + 2
+        assert stage.host.logs.dropped("hostile")
+
+
+async def test_a_question_has_one_answer_and_is_closed_by_it(until: Until) -> None:
+    approver, front = ScreenApprover(), Front()
+    asking = asyncio.create_task(approver.ask(QUESTION))
+    await until(lambda: approver.open)
+    approver.attach(front)
+    (number,) = approver.open
+    assert approver.answer(number, Answer(allow=True))
+    assert not approver.open
+    assert not approver.answer(number, Answer(allow=False))
+    assert (await asking).allow
+    assert [type(message) for message in front.messages] == [QuestionsChanged] * 2
+
+
+async def test_a_withdrawn_question_is_closed_and_answers_to_it_are_nothing(until: Until) -> None:
+    approver = ScreenApprover()
+    asking = asyncio.create_task(approver.ask(replace(QUESTION, call=2)))
+    await until(lambda: approver.open)
+    (number,) = approver.open
+    asking.cancel()
+    await until(lambda: not approver.open)
+    assert not approver.answer(number, Answer(allow=True))

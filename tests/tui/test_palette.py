@@ -1,0 +1,35 @@
+"""The command palette: every action by name."""
+
+from __future__ import annotations
+
+from textual.command import CommandPalette
+
+from mcphost.tui.screens.grants import GrantsScreen
+from tests.tui.story import NARROW, echo, on_stage
+
+
+async def test_the_palette_names_every_action_and_every_server() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        names = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
+        assert {"Keys", "Inbox", "Allowed tools", "Go to: Calls", "Logs", "Restart echo"} <= names
+
+
+async def test_a_command_is_found_by_typing_and_run_by_enter() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("ctrl+p")
+        await stage.at(CommandPalette)
+        await stage.write("allowed")
+        await stage.shows("Allowed tools")
+        await stage.press("enter")
+        await stage.at(GrantsScreen)
+
+
+async def test_a_command_takes_one_to_another_part() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        for title, words in (("Go to: Calls", "No calls yet"), ("Go to: Tools", "Tools · all servers")):
+            commands = stage.app.get_system_commands(stage.app.screen)
+            next(each for each in commands if each.title == title).callback()
+            await stage.shows(words)
