@@ -9,7 +9,10 @@
     │   └── InvalidResult        an answer of the wrong shape
     ├── TransportError           the wire
     │   ├── SpawnFailed          the program could not be started
-    │   └── ConnectionLost       it was there and is gone; carries exit code and the last of stderr
+    │   ├── ConnectionLost       it was there and is gone, or cannot be reached; carries exit code and last of stderr
+    │   ├── HttpStatusError      an HTTP answer that holds no message: its status, content type and first characters
+    │   ├── SessionExpired       the server no longer knows the session: a new one must be opened
+    │   └── AuthorizationRequired  the server wants a sign-in first, or more than this one allows
     ├── RequestError             one request, not the connection
     │   ├── ServerError          the server answered with a JSON-RPC error: code, message and data as they came
     │   ├── RequestTimeout       no answer within the limit
@@ -84,11 +87,37 @@ class SpawnFailed(TransportError):
 
 
 class ConnectionLost(TransportError):
-    """The connection ended. ``exit_code`` is negative for a signal, None when the process still runs or there is none."""
+    """The connection ended. ``exit_code`` is negative for a signal, None while the process runs or if there is none."""
 
     def __init__(self, message: str, *, exit_code: int | None = None, stderr_tail: Sequence[str] = ()) -> None:
         self.exit_code, self.stderr_tail = exit_code, tuple(stderr_tail)
         super().__init__(message)
+
+
+class HttpStatusError(TransportError):
+    """An HTTP answer without the message that was due. ``start`` is what its body began with, safe to show.
+
+    ``content_type`` is as the server wrote it, empty where it wrote none; ``reason`` is a clause that explains.
+    """
+
+    def __init__(self, status: int, content_type: str = "", start: str = "", *, reason: str = "") -> None:
+        self.status, self.content_type, self.start = status, content_type, start
+        kind = f" ({content_type})" if content_type else ""
+        told = "".join(f": {part}" for part in (reason, start) if part)
+        super().__init__(f"the server answered HTTP {status}{kind}{told}")
+
+
+class SessionExpired(TransportError):
+    """The server answered 404 to the session's id; what was sent may or may not have been done."""
+
+
+class AuthorizationRequired(TransportError):
+    """The server answered 401, or 403 for want of a scope. ``www_authenticate`` is its challenge, as it came."""
+
+    def __init__(self, www_authenticate: str, *, status: int = 401) -> None:
+        self.www_authenticate, self.status = www_authenticate, status
+        wants = "a sign-in" if status == 401 else "more than this sign-in allows"
+        super().__init__(f"the server wants {wants} (HTTP {status})")
 
 
 class RequestError(McphostError):

@@ -213,7 +213,7 @@ class Client:
     async def _open_session(self) -> Session:
         agreed = await self._shake_hands()
         session = Session(agreed.revision, InitializeResult.read(agreed.result))
-        self._transport.batches = agreed.revision.batches
+        self._transport.agreed(agreed.revision)
         self._inputs.open_for_all = True  # the server may ask as soon as it hears the next message
         await self._transport.send(Notification("notifications/initialized"))
         return session

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, Response
+from mcphost.protocol.revisions import Revision
 
 
 class Inbound(Protocol):
@@ -63,8 +64,6 @@ class Transport(Protocol):
 
     own_stream: bool
     """Does each request have a response stream of its own?"""
-    batches: bool
-    """May arrays arrive? Set by the client once the revision is agreed."""
 
     async def open(self, inbound: Inbound) -> None:
         """Connect. Raises SpawnFailed or ConnectionLost."""
@@ -75,11 +74,17 @@ class Transport(Protocol):
         Raises ConnectionLost, InvalidResult (an answer that is none), or another TransportError.
         """
 
+    def agreed(self, revision: Revision) -> None:
+        """The handshake settled this revision: what is sent and taken from now on follows its rules."""
+
     async def send(self, message: Notification | Response) -> None:
-        """Send what nobody answers. Raises ConnectionLost."""
+        """Send what nobody answers. Raises ConnectionLost or another TransportError."""
 
     async def listen(self) -> None:
-        """Keep open whatever the server needs to speak unasked; returns at once where nothing is needed."""
+        """Keep open whatever the server needs to speak unasked; returns where nothing is needed, or nothing offered.
+
+        Raises a TransportError when it was there and could not be had again: requests may still be answered.
+        """
 
     async def aclose(self) -> None:
         """End the connection in the specification's order. Never raises; a second call waits for the first."""

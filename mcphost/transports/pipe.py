@@ -21,6 +21,7 @@ from mcphost.protocol.jsonrpc import (
     decode,
     encode,
 )
+from mcphost.protocol.revisions import Revision
 from mcphost.transports.base import Inbound, Limits
 
 
@@ -31,7 +32,7 @@ class Pipe:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.batches = False
+        self._batch_items = 0
         self._pending: dict[RequestId, asyncio.Future[Response]] = {}
         self._inbound: Inbound | None = None
         self._lost: TransportError | None = None
@@ -53,6 +54,10 @@ class Pipe:
             del self._pending[request.id]
             if answer.done() and not answer.cancelled():
                 answer.exception()  # seen: a failed write may have raised first
+
+    def agreed(self, revision: Revision) -> None:
+        """From now on arrays are taken where the revision has them."""
+        self._batch_items = self.limits.batch_items if revision.batches else 0
 
     async def send(self, message: Notification | Response) -> None:
         """Send what nobody answers. See `Transport.send`."""
@@ -78,8 +83,7 @@ class Pipe:
             return
         if not line or line.isspace():
             return
-        batch_items = self.limits.batch_items if self.batches else 0
-        for message in decode(line, batch_items=batch_items, max_items=self.limits.message_items):
+        for message in decode(line, batch_items=self._batch_items, max_items=self.limits.message_items):
             self._dispatch(replace(message, answers=None) if cut_off and isinstance(message, Malformed) else message)
 
     def fail(self, reason: TransportError) -> None:

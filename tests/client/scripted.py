@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcphost.protocol.jsonrpc import ErrorObject, Malformed, Message, Notification, Request, Response
+from mcphost.protocol.revisions import Revision
 from mcphost.transports.base import Inbound, ProcessReport
 
 NEVER = object()
@@ -23,7 +24,7 @@ class ScriptedTransport:
 
     def __init__(self, script: Mapping[str, Answer]) -> None:
         self.script = dict(script)
-        self.batches = False
+        self.revision: Revision | None = None
         self.sent: list[Message] = []
         self.inbound: Inbound | None = None
         self.waiting = 0
@@ -49,6 +50,9 @@ class ScriptedTransport:
         """The server sends a request."""
         assert self.inbound is not None
         self.inbound.message(Request(request_id, method, params))
+
+    def agreed(self, revision: Revision) -> None:
+        self.revision = revision
 
     async def open(self, inbound: Inbound) -> None:
         self.inbound = inbound

@@ -43,7 +43,7 @@ async def test_a_session_opens_with_initialize_and_one_notice(
 @pytest.mark.requirement("LIFE-05", "LIFE-12", "LIFE-13", "BATCH-01", "BATCH-04")
 async def test_the_agreed_revision_governs_the_session(connect: Connect, revision: Revision) -> None:
     line = await connect({"tools/list": {"tools": []}})
-    assert line.server.batches is (revision.version == "2025-03-26")
+    assert line.server.revision is revision
     await line.client.list_tools()
     with pytest.raises(CapabilityMissing):  # 2024-11-05 has no word for completions, and nothing is sent for prompts
         await line.client.request("prompts/list")

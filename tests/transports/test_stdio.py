@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.errors import ConnectionLost, InvalidResult
+from mcphost.protocol.revisions import V2025_03_26
 from mcphost.transports.stdio import STDERR_LINE, STDERR_TAIL, Command, StdioTransport
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.conftest import Start
@@ -155,7 +156,7 @@ async def test_a_batch_is_unpacked_where_the_revision_has_batches(
 ) -> None:
     """J11"""
     line = await start("hostile.py", "batch", "--kind", kind)
-    line.transport.batches = True
+    line.transport.agreed(V2025_03_26)
     assert await line.says_right()
     assert (len(line.inbox.messages), len(line.inbox.problems)) == (messages, problems)
     assert loop_watchdog.longest < 0.5
