@@ -58,7 +58,6 @@ def test_the_everything_server_is_called_on_screen_behind_a_dialog(five_servers:
         terminal.wait_for("message")
         terminal.press("hello you", "ctrl+r")
         terminal.wait_for("Run", "never allowed until now", "hello you")
-        terminal.wait_until(lambda _: True, "the guard")
         press_when_heard(terminal, "y", "Echo: hello you")
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
@@ -72,7 +71,7 @@ def test_a_long_operation_moves_its_bar_and_escape_cancels_it(five_servers: Path
         terminal.wait_for("duration")
         terminal.press("ctrl+r")
         terminal.wait_for("never allowed until now")
-        press_when_heard(terminal, "y", "running")
+        press_when_heard(terminal, "y", "◐ running")
         terminal.wait_for("2 of 5", seconds=20)
         terminal.press("escape")
         terminal.wait_for("cancelled")
