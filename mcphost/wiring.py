@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,6 +23,7 @@ from mcphost.host.consent import Approver
 from mcphost.host.host import Fittings
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport
+from mcphost.transports.traces import Traces
 
 NO_HTTP: Final = (
     "HTTP servers are not spoken to yet in this version; use a server with a command, or stdio:COMMAND LINE"
@@ -46,14 +48,18 @@ def fittings(
     """What a host needs besides its configuration.
 
     ``state`` is the folder for approvals and audit log (None: nothing is kept); ``report`` takes a sentence for the
-    user when a file in it was damaged; ``refused`` is told which servers could not run as they are configured.
+    user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` is told which servers
+    could not run as they are configured.
     """
     noted = {} if refused is None else refused
+    traces = None if state is None else Traces(state / "running")
+    for leftover in traces.leftovers() if traces else ():
+        report(str(leftover))
 
     async def open_transport(config: Config, name: str) -> Transport:
         noted.pop(name, None)
         try:
-            return await _open_transport(config, values, name)
+            return _traced(await _open_transport(config, values, name), traces, name)
         except ConfigError as error:
             noted[name] = error
             raise
@@ -186,7 +192,7 @@ def _no_such_server(name: str, known: Sequence[str]) -> str:
 # From an entry to a transport.
 
 
-async def _open_transport(config: Config, values: Values, name: str) -> Transport:
+async def _open_transport(config: Config, values: Values, name: str) -> StdioTransport:
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
             server = await _in_daemon_thread(lambda: resolve_server(config, values, name))
@@ -195,7 +201,13 @@ async def _open_transport(config: Config, values: Values, name: str) -> Transpor
     return _transport(config, server)
 
 
-def _transport(config: Config, server: ResolvedServer) -> Transport:
+def _traced(transport: StdioTransport, traces: Traces | None, name: str) -> StdioTransport:
+    if traces is not None:
+        transport.started, transport.ended = partial(traces.leave, name), traces.remove
+    return transport
+
+
+def _transport(config: Config, server: ResolvedServer) -> StdioTransport:
     if server.command is None:
         raise ConfigError(f"servers.{server.name}.url: {NO_HTTP}", path=config.path)
     given = config.limits_for(server.name)

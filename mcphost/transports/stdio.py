@@ -17,7 +17,7 @@ import os
 import shutil
 import signal
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
@@ -42,6 +42,9 @@ EXIT_NOTICE: Final = 0.5
 
 EXIT_DRAIN: Final = 0.15
 """Seconds in which a dead server's last words may still be read. Longer than any pipe takes, too short to notice."""
+
+EXIT_DRAINS: Final = 10
+"""How often that time is given as long as more was read in it."""
 
 SWEEP: Final = 0.5
 """Seconds that processes a server left behind get between SIGTERM and SIGKILL."""
@@ -102,6 +105,10 @@ class StdioTransport(Pipe):
         self._watch: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._gathered: list[bytes] | None = None
+        self.started: Callable[[int], None] = _nothing
+        """Told the process id in a thread, once the program runs."""
+        self.ended: Callable[[int], None] = _nothing
+        """Told it again once nothing of its group is left."""
 
     async def open(self, inbound: Inbound) -> None:
         """Start the program. Raises SpawnFailed with the system's reason."""
@@ -119,6 +126,7 @@ class StdioTransport(Pipe):
         child.read_from(process)
         _live_groups.add(process.get_pid())
         self._watch = asyncio.create_task(self._report_end(child, inbound), name="watch server process")
+        await asyncio.to_thread(self.started, process.get_pid())
 
     async def write(self, line: bytes) -> None:
         """Write one line; waits while the pipe is full. Raises ConnectionLost."""
@@ -175,8 +183,7 @@ class StdioTransport(Pipe):
         await child.gone.wait()
         if not child.stalled:
             await _set_within(child.exited, EXIT_NOTICE)
-            await child.handed_on()
-            await _set_within(child.drained, EXIT_DRAIN)
+            await child.last_words()
         reason = self._why_gone(child)
         self.fail(reason)
         inbound.closed(reason)
@@ -216,6 +223,7 @@ class StdioTransport(Pipe):
         await _set_within(self._child.exited, self.limits.exit_grace)
         await _sweep(group)
         _live_groups.discard(group)
+        await asyncio.to_thread(self.ended, group)
         process.close()
 
 
@@ -228,7 +236,7 @@ class _Child(asyncio.SubprocessProtocol):
         self._stdout = LineFramer(limits.message_bytes)
         self._stderr = LineFramer(STDERR_LINE)
         self._turns = Turns(pipe.received), Turns(self._note)
-        self._open_outputs = 2
+        self._open_outputs, self._heard = 2, False
         self.tail: deque[str] = deque(maxlen=STDERR_TAIL)
         self.first_closed = ""
         self.stalled = ""
@@ -241,10 +249,15 @@ class _Child(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         framer = self._stdout if fd == 1 else self._stderr
+        self._heard = True
         self._turns[fd - 1].add(framer.feed(data))
 
-    async def handed_on(self) -> None:
-        """Wait until everything that was read has reached whom it is for."""
+    async def last_words(self) -> None:
+        """Wait until what is left in the pipes was read and handed on, or nothing more comes."""
+        for _ in range(EXIT_DRAINS):
+            self._heard = False
+            if await _set_within(self.drained, EXIT_DRAIN) or not self._heard:
+                break
         for turns in self._turns:
             await turns.idle.wait()
 
@@ -282,6 +295,10 @@ class _Child(asyncio.SubprocessProtocol):
         text = raw.decode("utf-8", "replace")
         self.tail.append(text)
         self._inbound.stderr(text)
+
+
+def _nothing(pid: int) -> None:
+    """Nobody wants to know."""
 
 
 async def _set_within(event: asyncio.Event, seconds: float) -> bool:

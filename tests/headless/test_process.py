@@ -93,6 +93,22 @@ def sleeping_call(witness: Witness, *options: str, grace: float = 0.2) -> subpro
     return process
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only where /proc tells when a process started")
+def test_what_a_killed_mcphost_left_running_is_named_by_the_next(witness: Witness, isolated: Path) -> None:
+    """S05: a server that honours neither the end of its stdin nor anything else."""
+    process = sleeping_call(witness, "--ignore-eof")
+    process.kill()
+    process.communicate(timeout=SECONDS)
+    (trace,) = isolated.rglob("running/*")
+    try:
+        code, out, err = run("call", echo(), "echo", "text=x", "--yes")
+    finally:
+        os.killpg(int(trace.name), signal.SIGKILL)
+    assert (code, out) == (0, "x\n")
+    assert f"the server echo (process {trace.name}) still runs" in err
+    witness.wait_for_death()
+
+
 @pytest.mark.parametrize(
     ("number", "options", "code"),
     [
