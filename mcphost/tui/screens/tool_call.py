@@ -240,7 +240,9 @@ def _answer_row(choice: Choice, width: int) -> Content:
 
 def _row(label: str, value: str | Content, style: str = "") -> Horizontal:
     text = value if isinstance(value, Content) else Content.styled(value, style)
-    return Horizontal(Static(label, classes="label"), Static(text, classes="value", markup=False), classes="row")
+    return Horizontal(
+        Static(label, classes="label", markup=False), Static(text, classes="value", markup=False), classes="row"
+    )
 
 
 def _tool_rows(question: ToolCallQuestion) -> Iterator[Widget]:

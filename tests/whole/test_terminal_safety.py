@@ -1,0 +1,128 @@
+"""Whatever a server says, the terminal is told nothing that it would not have been told otherwise.
+
+The same walk (list, form, dialog, result, logs, card) on a real terminal over a plain server and over servers whose
+every text is hostile; the output of both is parsed, and the second holds no kind of sequence that the first lacks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcphost.tui.app import GUARD as KEY_GUARD
+from tests.terminal import Terminal, mcphost
+from tests.whole.sequences import kinds
+
+SERVERS = Path(__file__).resolve().parents[1] / "servers"
+
+GUARD = KEY_GUARD + 0.15
+"""Seconds after which a dialog surely listens."""
+
+MARKS = {
+    "csi": ["␛[2J␛[H␛[8mhidden"],
+    "clipboard": ["␛]52;c;"],
+    "link": ["␛]8;;https://evil.example/"],
+    "title": ["␛]0;owned␇"],
+    "query": ["␛[6n␛[c"],
+    "modes": ["␛[?1049l"],
+    "c1": ["⟨U+009B⟩2J"],
+    "bidi": ["safe⟨U+202E⟩txt.exe"],
+    "invisible": ["a⟨U+200B⟩⟨U+00AD⟩"],
+    "markup": ["[link=https://evil.example/]x[/link]", "[DELETES ALL FILES]", "[$error]"],
+    "markdown": ["![i](https://evil.example/p.png)", "<img src=x onerror=alert(1)>"],
+    "wall": ["wwww"],
+}
+
+
+def start(folder: Path, *arguments: str, **env: str) -> Terminal:
+    config = folder / "one.toml"
+    words = json.dumps(["-S", "-E", *arguments])
+    config.write_text(f'[servers.one]\ncommand = "{sys.executable}"\nargs = {words}\n')
+    return mcphost(
+        "--config", str(config), columns=160, rows=48, env={"MCPHOST_STATE_DIR": str(folder / "state"), **env}
+    )
+
+
+def walk(terminal: Terminal, tool: str, typed: str) -> list[str]:
+    """The screens passed on the way: list, definition, form, dialog, result, its JSON, logs, card and help."""
+    screens = [terminal.wait_for("1 ready", "Tools · all servers")]
+    terminal.press("/", *tool)
+    terminal.wait_for("1 of ")
+    slowly(terminal, "enter", "d")
+    screens.append(terminal.wait_for("definition", '"inputSchema"'))
+    terminal.press("q")
+    terminal.wait_gone('"inputSchema"')
+    terminal.press("enter")
+    screens.append(terminal.wait_for("ctrl+r run"))
+    terminal.press(typed, "ctrl+r")
+    terminal.wait_for("do not run it")
+    rest(terminal, GUARD)
+    while "more below" in terminal.text:
+        screens.append(terminal.text)
+        terminal.press("space")
+        rest(terminal, 0.1)
+    screens.append(terminal.text)
+    terminal.press("y")
+    screens.append(terminal.wait_for("Result · one", "● done"))
+    rest(terminal, 0.3)
+    terminal.press("3")
+    screens.append(terminal.wait_for('"content"'))
+    slowly(terminal, "f3", "enter")
+    screens.append(terminal.text)
+    slowly(terminal, "escape", "s", "down", "enter")
+    screens.append(terminal.wait_for("Server · one"))
+    terminal.press("end")
+    screens.append(terminal.wait_for("its words, not ours"))
+    terminal.press("?")
+    screens.append(terminal.wait_for("Keys"))
+    slowly(terminal, "escape", "ctrl+q")
+    assert terminal.wait_exit() == 0
+    return screens
+
+
+def slowly(terminal: Terminal, *keys: str) -> None:
+    """Type with a pause after each key: an escape and what follows at once would be another key."""
+    for key in keys:
+        terminal.press(key)
+        rest(terminal, 0.4 if key == "escape" else 0.15)
+
+
+def rest(terminal: Terminal, seconds: float) -> None:
+    """Read what comes for so long: the guard of a dialog is a time, and a walker may be slower than the screen."""
+    with contextlib.suppress(AssertionError):
+        terminal.wait_until(lambda _: False, "nothing", seconds)
+
+
+@pytest.fixture(scope="module")
+def benign(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The kinds of sequences of a walk over a server that means well."""
+    folder = tmp_path_factory.mktemp("benign")
+    with start(folder, str(SERVERS / "echo.py"), "--instructions", "Be nice.") as terminal:
+        walk(terminal, "echo back", "hello")
+        return kinds(bytes(terminal.raw))
+
+
+def test_the_parser_tells_kinds_apart() -> None:
+    raw = b"\x1b[2J\x1b[1;31mx\x1b[8mh\x1b[?1049h\x1b]0;title\x07\x1b]52;c;eA==\x1b\\\x1bc\x07\xc2\x9b2J\x1b[6n"
+    assert kinds(raw) == {
+        "CSI J", "CSI m", "SGR 8", "CSI ?1049h", "OSC 0", "OSC 52", "ESC c", "'\\x07'", "'\\x9b'", "CSI 6n",
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("SEC-08", "SEC-13")
+@pytest.mark.parametrize("kind", MARKS)
+def test_hostile_text_tells_the_terminal_nothing_and_is_seen_as_marks(
+    kind: str, benign: set[str], tmp_path: Path
+) -> None:
+    """T01 T02 T03 T04 T05 T06 T07 T08 T09 T10 T11 T12"""
+    with start(tmp_path, str(SERVERS / "hostile.py"), "escapes", "--kind", kind) as terminal:
+        screens = walk(terminal, "dressed", "")
+        told = kinds(bytes(terminal.raw))
+    assert told - benign == set()
+    everything = "\n".join(" ".join(screen.split()) for screen in screens)
+    for mark in MARKS[kind]:
+        assert mark in everything
