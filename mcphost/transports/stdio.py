@@ -255,11 +255,11 @@ class _Child(asyncio.SubprocessProtocol):
     async def last_words(self) -> None:
         """Wait until what is left in the pipes was read and handed on, or nothing more comes."""
         for _ in range(EXIT_DRAINS):
+            for turns in self._turns:
+                await turns.idle.wait()
             self._heard = False
             if await _set_within(self.drained, EXIT_DRAIN) or not self._heard:
                 break
-        for turns in self._turns:
-            await turns.idle.wait()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd in (1, 2):
