@@ -20,17 +20,24 @@ COLUMNS: Final = 30
 CELLS: Final = 2_000
 """On screen; each takes some 20 µs to measure."""
 
+BESIDE: Final = 4
+"""Plain members beside the rows; with more of them the rows are not what the value is about."""
+
 _CELL_WIDTH: Final = 60
 _HEADING_WIDTH: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``name`` is the one member that holds the rows, empty where the value itself is the list."""
+    """``name`` is the one member that holds the rows, empty where the value itself is the list.
+
+    ``beside`` are its plain neighbours: text, numbers and the like that stand once for the whole.
+    """
 
     name: str
     columns: tuple[str, ...]
     rows: Sequence[Mapping[str, Any]]
+    beside: tuple[tuple[str, Any], ...] = ()
 
     @property
     def shown(self) -> int:
@@ -42,20 +49,28 @@ class Table:
         """``items · 41 rows``."""
         count = f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
         first = f"first {self.shown} of " if self.shown < len(self.rows) else ""
-        return " · ".join(filter(None, (show_line(self.name, 40), first + count)))
+        beside = (f"{show_line(name, 40)}: {_plain(value)}" for name, value in self.beside)
+        return " · ".join(filter(None, (show_line(self.name, 40), first + count, *beside)))
 
 
 def as_table(value: object) -> Table | None:
-    """The table in a list of objects, or in an object whose only member is one; else None."""
+    """The table in a list of objects, or in an object that holds one and a few plain members; else None."""
     if isinstance(value, list):
         return _table("", value)
-    if isinstance(value, dict) and len(value) == 1:
-        (name, rows), *_ = value.items()
-        return _table(str(name), rows) if isinstance(rows, list) else None
-    return None
+    if not isinstance(value, dict) or len(value) > BESIDE + 1:
+        return None
+    lists = [(str(name), member) for name, member in value.items() if isinstance(member, list)]
+    plain = tuple((str(name), member) for name, member in value.items() if not isinstance(member, list | dict))
+    if len(lists) != 1 or len(plain) + 1 != len(value):
+        return None
+    return _table(*lists[0], plain)
 
 
-def _table(name: str, rows: list[Any]) -> Table | None:
+def _plain(value: object) -> str:
+    return show_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 60)
+
+
+def _table(name: str, rows: list[Any], beside: tuple[tuple[str, Any], ...] = ()) -> Table | None:
     if not rows or not all(isinstance(row, dict) and row for row in rows):
         return None
     columns: dict[str, None] = {}
@@ -63,7 +78,7 @@ def _table(name: str, rows: list[Any]) -> Table | None:
         columns.update(dict.fromkeys(row))
         if len(columns) > COLUMNS:
             return None
-    return Table(name, tuple(columns), rows)
+    return Table(name, tuple(columns), rows, beside)
 
 
 class TableView(DataTable[Text]):
