@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 IN_ONE = frozenset(
@@ -27,6 +28,8 @@ REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 BACKTRACKING = 1_000_000_000
 """The weight of a pattern that no linear engine takes."""
 
+_SAME_IN_ONE = ("not", "if", "then", "else")
+_SAME_IN_LIST = ("allOf", "anyOf", "oneOf")
 _HOPS = 16
 _COUNTED = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 _NEEDS_BACKTRACKING = re.compile(r"\(\?(?:<?[=!])|\\[1-9]|\\k")
@@ -56,6 +59,45 @@ def walk(schema: Any) -> Iterator[Any]:
         current = waiting.pop()
         yield current
         waiting.extend(subschemas(current))
+
+
+def leads_back(root: Any) -> bool:
+    """Whether some schema in ``root`` applies to a value by way of itself, so that it says nothing about it at all."""
+    done: set[int] = set()
+    return any(_leads_back(root, start, done) for start in walk(root))
+
+
+def _leads_back(root: Any, start: Any, done: set[int]) -> bool:
+    open_, way = {id(start)}, [(start, _same_value(root, start))]
+    while way:
+        schema, nexts = way[-1]
+        following = next((each for each in nexts if isinstance(each, dict) and id(each) not in done), None)
+        if following is None:
+            way.pop()
+            open_.discard(id(schema))
+            done.add(id(schema))
+        elif id(following) in open_:
+            return True
+        else:
+            open_.add(id(following))
+            way.append((following, _same_value(root, following)))
+    return False
+
+
+def _same_value(root: Any, schema: Any) -> Iterator[Any]:
+    """Yield the schemas that are applied to the same value as ``schema``, not to a part of it."""
+    if not isinstance(schema, dict):
+        return
+    if isinstance(reference := schema.get("$ref"), str):
+        with suppress(Unresolvable):
+            yield resolve(root, reference)
+    for keyword in _SAME_IN_ONE:
+        yield schema.get(keyword)
+    for keyword in _SAME_IN_LIST:
+        if isinstance(several := schema.get(keyword), list):
+            yield from several
+    if isinstance(by_name := schema.get("dependentSchemas"), dict):
+        yield from by_name.values()
 
 
 def patterns(schema: Any) -> Iterator[str]:

@@ -28,6 +28,7 @@ from mcphost.protocol.schema_walk import (
     Unresolvable,
     depth,
     follow,
+    leads_back,
     nodes,
     pattern_weight,
     patterns,
@@ -170,11 +171,14 @@ def _admit(canonical: str) -> None:
         if isinstance(part, dict):
             _check_references(schema, part)
             _dialect(part)
+    if leads_back(schema):
+        raise SchemaRefused("the schema is malformed: a $ref leads back to itself")
     _check_form(schema)
 
 
 def _check_references(root: Any, schema: dict[str, Any]) -> None:
-    for keyword in (*REFERENCES, "$id", "id"):
+    # What a whole schema is called is harmless: nothing is ever fetched, and no reference may name it.
+    for keyword in (*REFERENCES, "$id", "id") if schema is not root else REFERENCES:
         value = schema.get(keyword)
         if not isinstance(value, str) or (keyword == "id" and "draft-04" not in _dialect(root)):
             continue
@@ -201,7 +205,12 @@ def _dialect(schema: Any) -> str:
 
 
 def _named(schema: Any) -> Any:
-    return {**schema, "$schema": _dialect(schema)} if isinstance(schema, dict) else schema
+    """The schema with its dialect's exact name, and without an address of its own, which references would start from."""
+    if not isinstance(schema, dict):
+        return schema
+    dialect = _dialect(schema)
+    own = ("$id", "id") if "draft-04" in dialect else ("$id",)
+    return {key: value for key, value in schema.items() if key not in own} | {"$schema": dialect}
 
 
 def _check_form(schema: Any) -> None:

@@ -48,10 +48,19 @@ def ladder(levels: int, width: int) -> dict[str, Any]:
         *({"$schema": f"https://json-schema.org/{name}/schema#"} for name in ("draft-06", "draft-07")),
         *({"$schema": f"https://json-schema.org/draft/{name}/schema"} for name in ("2019-09", "2020-12")),
         {"x-own": {"$ref": 5}, "x-mcp-header": "Region"},
+        {"$id": "https://example.com/tool.json", "$ref": "#/$defs/a", "$defs": {"a": {"type": ["null", "object"]}}},
+        {
+            "$schema": "http://json-schema.org/draft-04/schema#",
+            "id": "http://x",
+            "$ref": "#/definitions/a",
+            "definitions": {"a": {}},
+        },
+        {"anyOf": [{"type": "null"}, {"properties": {"child": {"$ref": "#"}}}], "items": {"$ref": "#/anyOf/1"}},
     ],
 )
 def test_a_sound_schema_is_accepted(schema: Any) -> None:
     check_schema(schema)
+    problems(schema, None)
 
 
 @pytest.mark.requirement("SCHEMA-02", "SCHEMA-03", "SCHEMA-04", "SCHEMA-05", "TOOLS-28")
@@ -63,8 +72,13 @@ def test_a_sound_schema_is_accepted(schema: Any) -> None:
         ({"$ref": "http://evil.example/x"}, "external $ref 'http://evil.example/x'"),
         ({"properties": {"a": {"items": {"$ref": "file:///etc/passwd"}}}}, "external $ref"),
         ({"anyOf": [{"$dynamicRef": "other.json#x"}]}, "external $dynamicRef"),
-        ({"$id": "https://evil.example/"}, "external $id"),
-        ({"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://x"}, "external id"),
+        ({"items": {"$id": "https://evil.example/"}}, "external $id"),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "not": {"id": "http://x"}}, "external id"),
+        ({"$id": "https://evil.example/a", "$ref": "https://evil.example/a"}, "external $ref"),
+        ({"$ref": "#"}, "a $ref leads back to itself"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, "leads back"),
+        ({"properties": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/properties/a"}]}}}, "leads back"),
+        ({"allOf": [{"dependentSchemas": {"x": {"not": {"$ref": "#/allOf/0"}}}}]}, "leads back"),
         ({"$ref": "\x1b[2Jx"}, "external $ref '␛[2Jx'"),
         ({"$schema": "https://evil.example/mine"}, "unknown schema dialect 'https://evil.example/mine'"),
         ({"properties": {"a": {"$schema": 3}}}, "unknown schema dialect '3'"),
@@ -80,7 +94,7 @@ def test_a_sound_schema_is_accepted(schema: Any) -> None:
     ],
 )
 def test_an_unacceptable_schema_is_refused_with_the_reason(schema: Any, reason: str) -> None:
-    """L05 (no reference is followed out of the schema) and L06 (size, depth, subschemas)."""
+    """L05 (no reference is followed out of the schema) and L06 (size, depth, subschemas, references in circles)."""
     with pytest.raises(SchemaRefused) as refused:
         check_schema(schema)
     assert reason in str(refused.value)
