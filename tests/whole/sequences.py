@@ -22,6 +22,12 @@ def kinds(raw: bytes) -> set[str]:
     return set(_kinds(raw.decode("utf-8", "replace")))
 
 
+def coloured(raw: bytes) -> list[str]:
+    """The SGR sequences in ``raw`` that set a colour which is no grey."""
+    triples = re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", raw.decode("utf-8", "replace"))
+    return [";".join(triple) for triple in triples if len({*triple}) > 1]
+
+
 def _kinds(text: str) -> Iterator[str]:
     for found in SEQUENCE.finditer(text):
         parts = found.groupdict()

@@ -15,7 +15,8 @@ import pytest
 
 from mcphost.tui.app import GUARD as KEY_GUARD
 from tests.terminal import Terminal, mcphost
-from tests.whole.sequences import kinds
+from tests.whole.sequences import coloured, kinds
+from tests.whole.test_real_servers import child_of
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
 
@@ -126,3 +127,46 @@ def test_hostile_text_tells_the_terminal_nothing_and_is_seen_as_marks(
     everything = "\n".join(" ".join(screen.split()) for screen in screens)
     for mark in MARKS[kind]:
         assert mark in everything
+
+
+def test_a_server_has_no_terminal_to_write_to(tmp_path: Path) -> None:
+    """T13"""
+    with start(tmp_path, str(SERVERS / "hostile.py"), "tty") as terminal:
+        terminal.wait_for("1 ready", "act")
+        slowly(terminal, "enter")
+        terminal.wait_for("do not run it")
+        rest(terminal, GUARD)
+        terminal.press("y")
+        terminal.wait_for("● done")
+        rest(terminal, 0.3)
+        terminal.press("2")
+        terminal.wait_for("isatty", "refused: ")
+        assert b"hostile was here" not in terminal.raw
+        slowly(terminal, "ctrl+q")
+        assert terminal.wait_exit() == 0
+
+
+def test_leaving_with_an_open_question_leaves_no_process_and_sends_nothing(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    with start(tmp_path, str(SERVERS / "echo.py"), "--record", str(record)) as terminal:
+        terminal.wait_for("1 ready")
+        terminal.press("/", *"environment")
+        terminal.wait_for("1 of ")
+        slowly(terminal, "enter", "enter")
+        terminal.press("ctrl+r")
+        terminal.wait_for("do not run it")
+        rest(terminal, GUARD)
+        server = child_of(terminal.process.pid, "echo.py")
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+        assert not Path(f"/proc/{server}").exists()
+    assert "tools/call" not in record.read_text()
+
+
+def test_without_colour_states_are_told_by_words_and_shapes(tmp_path: Path) -> None:
+    with start(tmp_path, str(SERVERS / "hostile.py"), "version-unknown", NO_COLOR="1") as terminal:
+        text = terminal.wait_for("✖ 1 failed", "✖ one")
+        assert "failed" in text
+        slowly(terminal, "ctrl+q")
+        assert terminal.wait_exit() == 0
+        assert not coloured(bytes(terminal.raw))
