@@ -103,8 +103,8 @@ class StateFiles:
 def demo_config() -> Config:
     """A configuration with the built-in demo server alone."""
     # -P keeps the working directory, which may be anybody's project, off the import path.
-    demo = ServerConfig(command=sys.executable, args=("-P", "-m", "mcphost.demo"))
-    return Config(servers={"demo": demo})
+    demo = ServerConfig.model_construct(command=sys.executable, args=("-P", "-m", "mcphost.demo"))
+    return Config.model_construct(servers={"demo": demo})
 
 
 def is_ad_hoc(argument: str) -> bool:
@@ -214,6 +214,7 @@ def _transport(config: Config, server: ResolvedServer) -> StdioTransport:
     limits = Limits(
         message_bytes=given.message_bytes,
         message_items=given.message_items,
+        json_depth=given.json_depth,
         batch_items=given.batch_items,
         stderr_bytes=given.stderr_bytes,
         exit_grace=given.exit_grace_sec,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final
@@ -25,10 +26,14 @@ from mcphost.host.consent import ConsentBroker, Proposal
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
 from mcphost.host.faults import fault, without_secrets
 from mcphost.host.validation import Verdict, validate
+from mcphost.host.weight import weight
 from mcphost.protocol.types import CallToolResult, Progress, Tool
 
 KEPT_CALLS: Final = 200
 """Ended calls that are kept to look at again."""
+
+KEPT_BYTES: Final = 64 << 20
+"""About how much of them is kept: a few of the largest results there may be."""
 
 
 class CallDesk:
@@ -50,12 +55,13 @@ class CallDesk:
         self.calls: dict[int, Call] = {}
         self._sent: dict[int, str] = {}
         self._numbers = count(1)
+        self._ended: deque[tuple[int, int]] = deque()
+        self._kept_bytes = 0
 
     def begin(self, request: CallRequest, tasks: asyncio.TaskGroup) -> Call:
         """Begin a call in a task of its own."""
         call = Call(next(self._numbers), request, time.monotonic)
         self.calls[call.number] = call
-        self._forget_old_calls()
         task = tasks.create_task(self._carry_out(call), name=f"call {call.number}")
         call.attach(task)
         task.add_done_callback(lambda _: self._finish(call))
@@ -86,6 +92,7 @@ class CallDesk:
             call.cancelled()
         if call.allowed:
             self._consent.finished(call)
+        self._forget_old_calls(call)
         self._publish(CallFinished(call.number))
 
     async def _attempt(self, call: Call) -> None:
@@ -151,9 +158,14 @@ class CallDesk:
         call.progress = progress
         self._publish(CallChanged(call.number))
 
-    def _forget_old_calls(self) -> None:
-        ended = [number for number, call in self.calls.items() if call.state.ended]
-        for number in ended[: max(0, len(ended) - KEPT_CALLS)]:
+    def _forget_old_calls(self, ended: Call) -> None:
+        """Make room for what this call left; it is itself kept in any case."""
+        size = weight([ended.request.arguments, ended.outcome and ended.outcome.raw])
+        self._ended.append((ended.number, size))
+        self._kept_bytes += size
+        while len(self._ended) > 1 and (len(self._ended) > KEPT_CALLS or self._kept_bytes > KEPT_BYTES):
+            number, size = self._ended.popleft()
+            self._kept_bytes -= size
             del self.calls[number]
 
 

@@ -174,7 +174,11 @@ def _parse_choices(field: Field, raw: Any) -> Any:
         return [] if field.required and raw is not ABSENT else ABSENT
     if not isinstance(raw, list):
         raise FieldError("must be a list")
-    return [_parse_choice(field, each) for each in raw]
+    # Thousands may be chosen of thousands: most are a choice as they stand, found without looking at the others.
+    plain = {(type(value), value) for value, _ in field.choices if type(value) in (str, int)}
+    return [
+        each if type(each) in (str, int) and (type(each), each) in plain else _parse_choice(field, each) for each in raw
+    ]
 
 
 def _parse_list(field: Field, raw: Any) -> Any:

@@ -137,13 +137,16 @@ def encode(message: Message) -> bytes:
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def decode(data: bytes, *, batch_items: int = 0, max_items: int = 50_000) -> Sequence[Message | Malformed]:
+def decode(
+    data: bytes, *, batch_items: int = 0, max_items: int = 50_000, max_depth: int = MAX_DEPTH
+) -> Sequence[Message | Malformed]:
     """Read one JSON text: a message, or a batch of up to ``batch_items`` (0: this revision has no batches).
 
-    ``max_items`` bounds the objects and arrays of a message over 1 MiB, since those, not bytes, cost time.
+    ``max_items`` bounds the objects and arrays of a message over 1 MiB, since those, not bytes, cost time;
+    ``max_depth`` those inside each other.
     """
     try:
-        value = _parse(data, max_items)
+        value = _parse(data, max_items, max_depth)
     except _Refused as refused:
         return (Malformed(str(refused), data, answers=answered_by(data), is_json=refused.is_json),)
     return tuple(_batch(value, data, batch_items)) if type(value) is list else (_message(value, data),)
@@ -195,7 +198,7 @@ def _no_constant(text: str) -> float:
 _decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_float=_finite, parse_constant=_no_constant)
 
 
-def _parse(data: bytes, max_items: int) -> Any:
+def _parse(data: bytes, max_items: int, max_depth: int) -> Any:
     opened = data.count(b"{") + data.count(b"[")
     if len(data) > BIG_MESSAGE and opened > max_items:
         raise _Refused(f"{opened} objects and arrays in one message, over the limit of {max_items}")
@@ -204,11 +207,13 @@ def _parse(data: bytes, max_items: int) -> Any:
     except UnicodeDecodeError as error:
         raise _Refused(f"not UTF-8 at byte {error.start}", is_json=False) from None
     except RecursionError:
-        raise _Refused(f"nested deeper than {MAX_DEPTH}") from None
-    except ValueError as error:
+        raise _Refused(f"nested deeper than {max_depth}") from None
+    except json.JSONDecodeError as error:
         raise _Refused(f"not JSON: {error}", is_json=False) from None
-    if opened > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
-        raise _Refused(f"nested deeper than {MAX_DEPTH}")
+    except ValueError:  # Python reads no integer of thousands of digits
+        raise _Refused("a number too long to read") from None
+    if opened > max_depth and _deeper_than(value, max_depth):
+        raise _Refused(f"nested deeper than {max_depth}")
     return _without_surrogates(value) if b"\\ud" in data or b"\\uD" in data else value
 
 

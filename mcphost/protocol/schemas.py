@@ -205,7 +205,7 @@ def _dialect(schema: Any) -> str:
 
 
 def _named(schema: Any) -> Any:
-    """The schema with its dialect's exact name, and without an address of its own, which references would start from."""
+    """The schema with its dialect's exact name, and without an address of its own, where references would start."""
     if not isinstance(schema, dict):
         return schema
     dialect = _dialect(schema)

@@ -41,6 +41,7 @@ class Limits:
 
     message_bytes: int = 32 << 20
     message_items: int = 50_000
+    json_depth: int = 128
     batch_items: int = 100
     stderr_bytes: int = 1 << 20
     write_seconds: float = 30.0

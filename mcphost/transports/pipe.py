@@ -83,7 +83,10 @@ class Pipe:
             return
         if not line or line.isspace():
             return
-        for message in decode(line, batch_items=self._batch_items, max_items=self.limits.message_items):
+        limits, batch_items = self.limits, self._batch_items
+        for message in decode(
+            line, batch_items=batch_items, max_items=limits.message_items, max_depth=limits.json_depth
+        ):
             self._dispatch(replace(message, answers=None) if cut_off and isinstance(message, Malformed) else message)
 
     def fail(self, reason: TransportError) -> None:

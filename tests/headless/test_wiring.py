@@ -20,14 +20,18 @@ NOBODY = DeclineAll("nobody")
 
 
 async def test_a_program_gets_the_limits_of_its_own_entry() -> None:
-    text = (
-        '[servers.a]\ncommand = "x"\nlimits = { message_bytes = 5000, exit_grace_sec = 0.5 }\n[limits]\nbatch_items = 7'
-    )
+    text = """
+[servers.a]
+command = "x"
+limits = { message_bytes = 5000, exit_grace_sec = 0.5, json_depth = 8 }
+[limits]
+batch_items = 7
+"""
     config = parse(text).config
     transport = await wiring.fittings(NOBODY, Values({})).open_transport(config, "a")
     assert isinstance(transport, StdioTransport)
     limits = transport.limits
-    assert (limits.message_bytes, limits.exit_grace, limits.batch_items) == (5000, 0.5, 7)
+    assert (limits.message_bytes, limits.exit_grace, limits.batch_items, limits.json_depth) == (5000, 0.5, 7, 8)
 
 
 async def test_what_cannot_run_as_configured_is_told_and_forgotten_once_it_can() -> None:

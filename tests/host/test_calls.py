@@ -275,7 +275,19 @@ async def test_ended_calls_are_kept_up_to_a_number(host: HostOf, monkeypatch: py
     async with host(a=echo(), policy=ALLOW) as running:
         for number in range(6):
             await running.run("a", "echo", {"text": str(number)})
-    assert list(running.calls) == [3, 4, 5, 6]
+    assert list(running.calls) == [4, 5, 6]
+
+
+async def test_ended_calls_are_kept_up_to_a_size_and_the_last_one_always(
+    host: HostOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "KEPT_BYTES", 100_000)
+    async with host(a=echo(), policy=ALLOW) as running:
+        kept = []
+        for size in (40_000, 40_000, 40_000, 200_000):
+            await running.run("a", "big", {"bytes": size})
+            kept.append(list(running.calls))
+    assert kept == [[1], [1, 2], [2, 3], [4]]
 
 
 async def test_a_fault_of_ours_ends_its_call_alone(host: HostOf) -> None:

@@ -95,7 +95,7 @@ INVALID_ANSWERS: list[tuple[str, str]] = [
     (answer('"result":{"a":1,"a":2}'), "twice"),
     (answer('"result":{"a":' + "[" * 200 + "]" * 200 + "}"), "nested deeper than 128"),
     (answer('"result":{"a":' + "[" * 100_000 + "]" * 100_000 + "}"), "nested deeper than 128"),
-    (answer('"result":{"a":' + "9" * 10_000 + "}"), "not JSON"),
+    (answer('"result":{"a":' + "9" * 10_000 + "}"), "a number too long to read"),
     (answer('"result":{"a":1,}'), "not JSON"),
     (answer('"result":{"a":'), "not JSON"),
 ]
@@ -110,6 +110,15 @@ def test_an_invalid_answer_says_why_and_whose_it_was(data: str, reason: str) -> 
     assert problem.answers == 7
     assert problem.asks is None
     assert problem.data == data.encode()
+
+
+def test_how_deep_a_message_may_be_can_be_set() -> None:
+    """J06"""
+    data = answer(f'"result":{{"a":{"[" * 9}{"]" * 9}}}')
+    assert isinstance(one(data, max_depth=11), Response)
+    refused = one(data, max_depth=10)
+    assert isinstance(refused, Malformed)
+    assert refused.reason == "nested deeper than 10"
 
 
 INVALID_REQUESTS: list[tuple[str, int | str | None, ErrorCode]] = [
