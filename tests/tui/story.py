@@ -139,7 +139,7 @@ class Stage:
 
 @asynccontextmanager
 async def on_stage(
-    config: Config | None = None, state: Path | None = None, *, size: tuple[int, int] = (140, 44), guard: float = 0.0
+    config: Config | None = None, state: Path | None = None, *, size: tuple[int, int] = (100, 32), guard: float = 0.0
 ) -> AsyncIterator[Stage]:
     """Run the app on these servers (the demo) until the block ends; the host outlives it by its own ending."""
     config, approver = config or demo_config(), ScreenApprover()

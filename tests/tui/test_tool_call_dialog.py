@@ -12,7 +12,7 @@ from mcphost.tui.screens.edit_arguments import EditArgumentsScreen
 from mcphost.tui.screens.reader import ReaderScreen
 from mcphost.tui.screens.tool_call import ToolCallScreen
 from mcphost.tui.widgets.rows import RowList
-from tests.tui.story import NARROW, calls_in, echo, hostile, on_stage
+from tests.tui.story import NARROW, WIDE, calls_in, echo, hostile, on_stage
 
 HI = {"text": "hi"}
 
@@ -160,7 +160,7 @@ async def test_long_arguments_must_have_been_seen_to_the_end_and_the_answers_sta
 
 async def test_an_argument_too_long_for_the_dialog_is_read_to_its_end_elsewhere() -> None:
     """P08"""
-    async with on_stage(echo()) as stage:
+    async with on_stage(echo(), size=WIDE) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "word " * 4200 + "the end"})
         await stage.asked()

@@ -223,7 +223,7 @@ class ToolCallScreen(Dialog[Answer | None]):
         return lifetime == "once" or "destructive" not in self.question.tool.claims or lifetime == "session"
 
     def _choices(self) -> Iterator[Choice]:
-        always = "run it, and from now on without asking (saved in approvals.toml; lapses when the tool changes)"
+        always = "run it, and always from now on (approvals.toml; lapses if it changes)"
         if not self._offered("always"):
             always = "not offered: the tool claims to be destructive"
         yield Choice("y", "run it once", "allow('once')")
