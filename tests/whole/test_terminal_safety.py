@@ -170,3 +170,30 @@ def test_without_colour_states_are_told_by_words_and_shapes(tmp_path: Path) -> N
         slowly(terminal, "ctrl+q")
         assert terminal.wait_exit() == 0
         assert not coloured(bytes(terminal.raw))
+
+
+BROKEN = """
+import sys
+from mcphost.cli import main
+from mcphost.tui.widgets.tool_list import ToolList
+
+def show_tools(self, *_):
+    token = "sk-planted-secret"
+    raise ValueError("cannot show " + token)
+
+ToolList.show_tools = show_tools
+sys.exit(main(["--config", sys.argv[1]]))
+"""
+
+
+def test_a_screen_that_fails_too_often_leaves_and_its_last_words_hold_no_value(tmp_path: Path) -> None:
+    config = tmp_path / "one.toml"
+    config.write_text(f'[servers.one]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}"]\n')
+    env = {"MCPHOST_STATE_DIR": str(tmp_path / "state")}
+    with Terminal([sys.executable, "-c", BROKEN, str(config)], env=env, columns=160) as terminal:
+        terminal.wait_for("mcphost could not show something")
+        terminal.press("s", *["down", "up"] * 12)
+        terminal.wait_exit()
+        rest(terminal, 0.1)
+        assert b"mcphost gives up: ValueError at mcphost/tui/" in terminal.raw
+        assert b"sk-planted-secret" not in terminal.raw
