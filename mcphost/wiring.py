@@ -17,8 +17,18 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from mcphost import __version__
-from mcphost.config import Config, Loaded, ResolvedServer, ServerConfig, Values, read_toml, resolve_server, update_toml
-from mcphost.errors import ConfigError, UnknownName
+from mcphost.config import (
+    Config,
+    Loaded,
+    ResolvedServer,
+    ServerConfig,
+    Values,
+    placed,
+    read_toml,
+    resolve_server,
+    update_toml,
+)
+from mcphost.errors import ConfigError, UnknownName, UnresolvedReference
 from mcphost.host.consent import Approver
 from mcphost.host.host import Fittings
 from mcphost.transports.base import Limits, Transport
@@ -195,10 +205,17 @@ def _no_such_server(name: str, known: Sequence[str]) -> str:
 async def _open_transport(config: Config, values: Values, name: str) -> StdioTransport:
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
-            server = await _in_daemon_thread(lambda: resolve_server(config, values, name))
+            server = await _in_daemon_thread(lambda: _resolved(config, values, name))
     except TimeoutError:
         raise ConfigError(f"servers.{name}: its values were not found within {LOOKUP_SECONDS:g} s") from None
     return _transport(config, server)
+
+
+def _resolved(config: Config, values: Values, name: str) -> ResolvedServer:
+    try:
+        return resolve_server(config, values, name)
+    except UnresolvedReference as error:
+        raise placed(error, config, name) from None
 
 
 def _traced(transport: StdioTransport, traces: Traces | None, name: str) -> StdioTransport:

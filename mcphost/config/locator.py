@@ -42,6 +42,10 @@ class KeyLines:
         except RecursionError:
             self._lines = {}  # nested beyond reason: the message then goes without a line
 
+    def holds(self, path: Path) -> bool:
+        """Say whether the text has this very thing."""
+        return path in self._lines
+
     def line_of(self, path: Path) -> int | None:
         """Return the line of ``path``, or of the innermost part of it that the text has."""
         for length in range(len(path), 0, -1):

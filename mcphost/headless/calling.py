@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcphost.errors import ServerNotReady, UnknownName
+from mcphost.errors import (
+    ConnectionLost,
+    McphostError,
+    PeerError,
+    RequestError,
+    ServerNotReady,
+    TransportError,
+    UnknownName,
+)
 from mcphost.headless.arguments import Given, typed
-from mcphost.headless.output import Exit, Outcome, StatusLine, foreign, json_text
-from mcphost.headless.servers import Broken, failure
+from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text
+from mcphost.headless.servers import Broken, failure, with_last_words
 from mcphost.host.calls import Call
 from mcphost.host.events import CallChanged, Event
 from mcphost.host.host import Host
@@ -39,7 +47,7 @@ class Wish:
 
 
 async def call(host: Host, wish: Wish, broken: Broken) -> Outcome:
-    """Call the tool. Raises UnknownName, InvalidArguments, Declined, and whatever ends a connection or a request."""
+    """Call the tool. Raises UnknownName, InvalidArguments and Declined, and ServerNotReady where there is no server."""
     await host.ready([wish.server])
     if not host.server(wish.server).ready:
         raise failure(host, wish.server, broken)
@@ -52,6 +60,8 @@ async def call(host: Host, wish: Wish, broken: Broken) -> Outcome:
         result = await running.result()
     except ServerNotReady as error:
         raise failure(host, wish.server, broken) from error
+    except (PeerError, TransportError, RequestError) as error:
+        return _failed(host, wish.server, error)
     finally:
         stop()
         status.clear()
@@ -66,6 +76,14 @@ def result_text(result: CallToolResult) -> str:
     return "".join(map(_ended, map(_block_text, result.content)))
 
 
+def _failed(host: Host, server: str, error: McphostError) -> Outcome:
+    """What the server did instead of answering."""
+    reason = f"{server}: {error}"
+    if isinstance(error, ConnectionLost):
+        reason = with_last_words(host, server, reason)
+    return Outcome(code=exit_for(error), remarks=(reason,))
+
+
 def _tool(host: Host, wish: Wish) -> Tool:
     names = [each.tool.name for each in host.catalog.tools(wish.server)]
     if wish.tool not in names:
@@ -73,7 +91,12 @@ def _tool(host: Host, wish: Wish) -> Tool:
 
         if near := get_close_matches(wish.tool, names, 3):
             raise UnknownName(f"{wish.server} has no tool {wish.tool!r}; did you mean {' or '.join(near)}?")
-    return host.catalog.tool(wish.server, wish.tool)
+    try:
+        return host.catalog.tool(wish.server, wish.tool)
+    except UnknownName as error:
+        if notice := host.server(wish.server).notice:  # why it may be missing
+            raise UnknownName(f"{error}; {notice}") from None
+        raise
 
 
 def _block_text(block: Content) -> str:

@@ -112,6 +112,13 @@ def failure(host: Host, name: str, broken: Broken) -> McphostError:
     return ConfigError(text) if name in broken else ServerNotReady(text)
 
 
+def with_last_words(host: Host, name: str, reason: str) -> str:
+    """The reason, and the last line that the server wrote on stderr."""
+    said = [record.text for record in host.logs.of(name) if record.source is Source.STDERR]
+    last = next((text.strip() for text in reversed(said) if text.strip()), "")
+    return f"{reason}; it said: {last[:LAST_WORDS]}" if last else reason
+
+
 def _others(broken: Broken, names: Sequence[str]) -> list[tuple[str, ConfigError]]:
     return [(name, error) for name, error in broken.items() if name not in names]
 
@@ -136,10 +143,7 @@ async def _check(host: Host, name: str, broken: Broken) -> Checked:
 
 def _reason(host: Host, connection: Connection) -> str:
     """Why it failed, with the last thing it said on stderr: that is mostly the true reason."""
-    said = [record.text for record in host.logs.of(connection.name) if record.source is Source.STDERR]
-    last = next((text.strip() for text in reversed(said) if text.strip()), "")
-    reason = connection.reason or f"is {connection.state.value}"
-    return f"{reason}; it said: {last[:LAST_WORDS]}" if last else reason
+    return with_last_words(host, connection.name, connection.reason or f"is {connection.state.value}")
 
 
 def _worst(failures: Sequence[McphostError]) -> Exit:

@@ -46,6 +46,11 @@ def echo(*options: object) -> str:
     return f"stdio:{shlex.join([sys.executable, '-S', '-E', str(ECHO), *map(str, options)])}"
 
 
+def hostile(mode: str) -> str:
+    """The SERVER argument for a server that breaks a rule."""
+    return f"stdio:{shlex.join([sys.executable, '-S', '-E', str(ECHO.with_name('hostile.py')), *mode.split()])}"
+
+
 def entry(name: str, *options: object, more: str = "") -> str:
     """The scripted server as an entry of a configuration file."""
     args = ", ".join(f'"{word}"' for word in ("-S", "-E", str(ECHO), *map(str, options)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.headless.conftest import Mcphost, echo, entry
+from tests.headless.conftest import Mcphost, echo, entry, hostile
 
 CALLS = [  # words after `call SERVER`, exit code, stdout, words of stderr
     (["echo", "text=hello", "--yes"], 0, "hello\n", ""),
@@ -49,6 +49,23 @@ def test_a_call_prints_its_result_and_ends_with_the_code_for_it(
 
 
 @pytest.mark.parametrize(
+    ("mode", "code", "err"),
+    [
+        ("crash-on-call", 3, "mcphost: stdio: the server exited with code 3; it said: last words 30 of 30"),
+        ("both", 3, "mcphost: stdio: the server's answer is invalid: both a result and an error"),
+        ("many-tools", 2, "it has: none; listing the tools failed: "),
+        ("page-3-fails", 2, "it has: tool-1, tool-2; "),
+    ],
+)
+def test_what_a_server_did_instead_of_answering_names_it(mcphost: Mcphost, mode: str, code: int, err: str) -> None:
+    """S06 (its last words), J10, L03 (a list that failed is not an empty one)."""
+    said = mcphost("call", hostile(mode), "act", "--yes")
+    assert (said.code, said.out) == (code, "")
+    assert err in said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("server", "code", "err"),
     [
         ("stdio:no-such-program-here", 3, "stdio: no-such-program-here is not installed"),
@@ -61,6 +78,7 @@ def test_a_call_prints_its_result_and_ends_with_the_code_for_it(
         ("off", 2, "servers.off: is switched off; set enabled = true"),
         ("broken", 2, "servers.broken.comand: unknown key comand"),
         ("ech0", 2, "no server is called 'ech0'; did you mean echo?"),
+        ("unset", 2, "own.toml:15: servers.unset.env.A.B: ${NOT_SET_ANYWHERE} is not set"),
     ],
 )
 def test_a_server_that_cannot_be_used_is_a_sentence(
@@ -69,7 +87,7 @@ def test_a_server_that_cannot_be_used_is_a_sentence(
     config = tmp_path / "own.toml"
     config.write_text(
         entry("echo") + entry("off", more="enabled = false") + '[servers.broken]\ncomand = "x"\n[servers.web]\n'
-        'url = "https://example.com/mcp"\n'
+        'url = "https://example.com/mcp"\n[servers.unset]\ncommand = "x"\nenv."A.B" = "${NOT_SET_ANYWHERE}"\n'
     )
     said = mcphost("call", server, "echo", "text=x", "--yes", "--config", str(config))
     assert said.code == code
