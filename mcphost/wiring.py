@@ -23,7 +23,6 @@ from mcphost.config import (
     ResolvedServer,
     ServerConfig,
     Values,
-    placed,
     read_toml,
     resolve_server,
     update_toml,
@@ -215,6 +214,8 @@ def _resolved(config: Config, values: Values, name: str) -> ResolvedServer:
     try:
         return resolve_server(config, values, name)
     except UnresolvedReference as error:
+        from mcphost.config.places import placed  # late: only a mistake pays for it
+
         raise placed(error, config, name) from None
 
 

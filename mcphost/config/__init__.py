@@ -20,7 +20,6 @@ from mcphost.config.models import (
     Verdict,
     rule_matches,
 )
-from mcphost.config.places import placed
 from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references
 from mcphost.config.resolved import ResolvedModel, ResolvedRoot, ResolvedServer, resolve_model, resolve_server
@@ -57,7 +56,6 @@ __all__ = [
     "load_found",
     "looks_secret",
     "parse",
-    "placed",
     "read_toml",
     "references",
     "resolve_model",

@@ -67,7 +67,7 @@ _FOREIGN_KEYS = {
 }
 
 
-class ConfigErrors(ConfigError):  # noqa: N818 - several of ConfigError
+class ConfigErrors(ConfigError):
     """Several things are wrong; ``problems`` holds each, the message one a line. Placed at the first."""
 
     def __init__(self, problems: Sequence[ConfigError]) -> None:
