@@ -15,6 +15,8 @@
     │   └── AuthorizationRequired  the server wants a sign-in first, or more than this one allows
     ├── RequestError             one request, not the connection
     │   ├── ServerError          the server answered with a JSON-RPC error: code, message and data as they came
+    │   │   └── ResourceMissing  it has no resource of this URI
+    │   ├── TaskStopped          the server stopped the task that was to bring the answer
     │   ├── RequestTimeout       no answer within the limit
     │   └── CapabilityMissing    never sent: the server did not offer this
     └── NotDone                  we decided against it
@@ -130,6 +132,23 @@ class ServerError(RequestError):
     def __init__(self, code: int, message: str, data: Any = None, *, method: str = "") -> None:
         self.code, self.message, self.data, self.method = code, message, data, method
         super().__init__(f"{message} ({code})")
+
+
+class ResourceMissing(ServerError):
+    """The server has no resource ``uri`` (the one it names, or else the one that was asked for)."""
+
+    def __init__(self, uri: str, error: ServerError) -> None:
+        super().__init__(error.code, error.message, error.data, method=error.method)
+        self.uri = uri
+        self.args = (f"resource not found: {uri}; the server says: {self.args[0]}",)
+
+
+class TaskStopped(RequestError):
+    """The server stopped task ``task_id`` before it brought a result; ``reason`` is the server's, perhaps empty."""
+
+    def __init__(self, task_id: str, reason: str = "") -> None:
+        self.task_id, self.reason = task_id, reason
+        super().__init__(f"the server cancelled the task{f': {reason}' if reason else ''}")
 
 
 class RequestTimeout(RequestError):

@@ -28,12 +28,16 @@ class Revision:
     era: Era
     batches: bool = False
     """May an array of messages arrive?"""
+    completion_context: bool = False
+    """Does a completion request say what the other arguments are?"""
+    tasks: bool = False
+    """May a tool call be answered later, as a task of the core protocol's?"""
 
 
 V2024_11_05: Final = Revision("2024-11-05", Era.LEGACY)
 V2025_03_26: Final = Revision("2025-03-26", Era.LEGACY, batches=True)
-V2025_06_18: Final = Revision("2025-06-18", Era.LEGACY)
-V2025_11_25: Final = Revision("2025-11-25", Era.LEGACY)
+V2025_06_18: Final = Revision("2025-06-18", Era.LEGACY, completion_context=True)
+V2025_11_25: Final = Revision("2025-11-25", Era.LEGACY, completion_context=True, tasks=True)
 
 LEGACY: Final = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25)
 """Oldest first."""
@@ -53,6 +57,10 @@ NEEDED_CAPABILITY: Final[Mapping[str, str]] = {
     "prompts/get": "prompts",
     "logging/setLevel": "logging",
     "completion/complete": "completions",
+    "tasks/get": "tasks",
+    "tasks/result": "tasks",
+    "tasks/cancel": "tasks.cancel",
+    "tasks/list": "tasks.list",
 }
 """The server capability without which a method is not sent."""
 
@@ -62,6 +70,12 @@ ASKS_FOR: Final[Mapping[str, str]] = {
     "elicitation/create": "elicitation",
 }
 """The client capability without which a server may not send a request."""
+
+TASK_CALLS: Final = "tasks.requests.tools.call"
+"""The server capability without which no tool is called as a task."""
+
+_FLAGS: Final = frozenset({"resources.subscribe"})
+"""Capabilities that are a boolean: present and false means no. All others are objects."""
 
 _UNDECLARED: Final[Mapping[str, str]] = {"completions": "2025-03-26"}
 """Capabilities that older revisions had no word for, with the revision that brought the word."""
@@ -73,15 +87,24 @@ def find_revision(version: object) -> Revision | None:
 
 
 def missing_capability(method: str, capabilities: Mapping[str, Any], revision: Revision) -> str | None:
-    """The capability that ``method`` needs and the server did not declare; None when it may be sent.
-
-    A sub-capability is offered only when it is ``true``: its mere presence says nothing.
-    """
+    """The capability that ``method`` needs and the server did not declare; None when it may be sent."""
     needed = NEEDED_CAPABILITY.get(method)
-    if needed is None or revision.version < _UNDECLARED.get(needed, ""):
-        return None
-    feature, _, part = needed.partition(".")
-    declared = capabilities.get(feature)
-    if part:
-        return None if isinstance(declared, dict) and declared.get(part) is True else needed
-    return None if isinstance(declared, dict) else needed
+    return None if needed is None or offers(needed, capabilities, revision) else needed
+
+
+def offers(capability: str, capabilities: Mapping[str, Any], revision: Revision) -> bool:
+    """Did the server declare this (``feature`` or ``feature.part``), in a revision that has it?
+
+    What is a flag is offered only when it is ``true``: its mere presence says nothing.
+    """
+    if revision.version < _UNDECLARED.get(capability, ""):
+        return True
+    *features, last = capability.split(".")
+    if "tasks" in (*features, last) and not revision.tasks:
+        return False
+    declared: Any = capabilities
+    for feature in features:
+        declared = declared.get(feature)
+        if not isinstance(declared, dict):
+            return False
+    return declared.get(last) is True if capability in _FLAGS else isinstance(declared.get(last), dict)

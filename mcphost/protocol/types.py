@@ -1,47 +1,82 @@
 """The protocol's nouns, in one vocabulary for all revisions: lenient in, exact out.
 
 Members nobody here knows are kept, optional ones may be missing, and one bad item never spoils its neighbours. What
-is read is what was sent: nothing here makes text safe to show (`mcphost.protocol.display` does).
+is read is what was sent: nothing here makes text safe to show (`mcphost.protocol.display` does). Tools, results and
+what concerns the connection stand here; the other nouns have modules of their own and can be had from here as well.
 
 Specification: schema of every revision; server/tools, utilities/logging.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, Self, TypeGuard
+from typing import Any, TypeGuard
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
 from mcphost.errors import InvalidResult
+from mcphost.protocol.content import (
+    Annotations,
+    Content,
+    EmbeddedResource,
+    Media,
+    ResourceContents,
+    ResourceLink,
+    Text,
+    Unreadable,
+    read_content,
+)
+from mcphost.protocol.prompts import (
+    Completion,
+    CompletionRef,
+    GetPromptResult,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    PromptRef,
+    TemplateRef,
+)
+from mcphost.protocol.resources import ReadResourceResult, Resource, ResourceTemplate
+from mcphost.protocol.tasks import RELATED_TASK, CreateTaskResult, Task, TaskSupport
+from mcphost.protocol.wire import Wire, first_problem
 
-
-class Wire(BaseModel):
-    """The base of what arrives as JSON: camelCase there, snake_case here, unknown members kept."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="allow", alias_generator=to_camel, populate_by_name=True, defer_build=True
-    )
-
-    @classmethod
-    def read(cls, value: object) -> Self:
-        """The model of ``value``; raises InvalidResult with the first thing that is wrong."""
-        try:
-            return cls.model_validate(value)
-        except ValidationError as error:
-            raise InvalidResult(first_problem(error)) from None
-
-
-def first_problem(error: ValidationError) -> str:
-    """The first thing a model found wrong, in a few words."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"{place}: {first['msg']}" if place else first["msg"]
+__all__ = [
+    "RELATED_TASK",
+    "Annotations",
+    "CallToolResult",
+    "Completion",
+    "CompletionRef",
+    "Content",
+    "CreateTaskResult",
+    "EmbeddedResource",
+    "GetPromptResult",
+    "Implementation",
+    "InitializeResult",
+    "LogLevel",
+    "Media",
+    "Progress",
+    "Prompt",
+    "PromptArgument",
+    "PromptMessage",
+    "PromptRef",
+    "ReadResourceResult",
+    "Resource",
+    "ResourceContents",
+    "ResourceLink",
+    "ResourceTemplate",
+    "Task",
+    "TaskSupport",
+    "TemplateRef",
+    "Text",
+    "Tool",
+    "ToolAnnotations",
+    "Unreadable",
+    "Wire",
+    "first_problem",
+    "read_content",
+]
 
 
 class Implementation(Wire):
@@ -106,106 +141,10 @@ class Tool(Wire):
         )
         return tuple(yes if hint else no for hint, yes, no in pairs if hint is not None)
 
-    def definition(self) -> dict[str, Any]:
-        """The definition as it came, for fingerprints, differences and the raw view."""
-        return self.model_dump(by_alias=True, exclude_unset=True)
-
-
-class Text(Wire):
-    """A text block of a result."""
-
-    type: str
-    text: str
-
-
-class Media(Wire):
-    """An image or audio block; ``data`` is base64 as it came."""
-
-    type: str
-    data: str
-    mime_type: str = "application/octet-stream"
-
-    def content(self) -> bytes:
-        """The bytes; raises InvalidResult when the data is not base64."""
-        try:
-            return base64.b64decode(self.data, validate=True)
-        except (binascii.Error, ValueError):
-            raise InvalidResult(f"the {self.type} data is not base64") from None
-
-
-class ResourceContents(Wire):
-    """A resource's contents: ``text``, or ``blob`` as base64."""
-
-    uri: str
-    mime_type: str | None = None
-    text: str | None = None
-    blob: str | None = None
-
-
-class EmbeddedResource(Wire):
-    """A resource carried inside a result."""
-
-    type: str
-    resource: ResourceContents
-
-
-class ResourceLink(Wire):
-    """A pointer to a resource that the same server can be asked for."""
-
-    type: str
-    uri: str
-    name: str = ""
-    title: str | None = None
-    description: str | None = None
-    mime_type: str | None = None
-    size: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A block of an unknown type or a wrong shape, kept beside its neighbours with the reason."""
-
-    type: str
-    reason: str
-    raw: Any
-
-
-Content = Text | Media | EmbeddedResource | ResourceLink | Unreadable
-
-
-def _embedded(item: Mapping[str, Any]) -> Content:
-    if "resource" not in item and "uri" in item:  # a shape some early servers send
-        return EmbeddedResource.read({**item, "resource": item})
-    return EmbeddedResource.read(item)
-
-
-def _media(item: Mapping[str, Any]) -> Content:
-    media = Media.read(item)
-    media.content()
-    return media
-
-
-_READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Content]]] = {
-    "text": Text.read,
-    "image": _media,
-    "audio": _media,
-    "resource": _embedded,
-    "resource_link": ResourceLink.read,
-}
-
-
-def read_content(item: object) -> Content:
-    """One content block; never raises."""
-    if not isinstance(item, dict) or not isinstance(item.get("type"), str):
-        return Unreadable("?", "not a content block", item)
-    kind = item["type"]
-    reader = _READERS.get(kind)
-    if reader is None:
-        return Unreadable(kind, "a type of content that mcphost does not know", item)
-    try:
-        return reader(item)
-    except InvalidResult as error:
-        return Unreadable(kind, str(error), item)
+    @property
+    def task_support(self) -> TaskSupport:
+        """Whether it may, or must, be called as a task."""
+        return TaskSupport.read((self.model_extra or {}).get("execution"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""URI templates (RFC 6570): which variables one has, and what it becomes when they are filled in.
+
+Expansion is a library's; what is no template by the grammar is refused here, since the library would pass it on.
+
+Specification: server/resources (templates); RFC 6570.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from uritemplate import URITemplate
+from uritemplate.variable import VariableValueDict
+
+from mcphost.errors import InvalidResult
+
+TEMPLATE_CHARACTERS: Final = 4096
+"""Characters of a template: more is no pattern of addresses."""
+
+TEMPLATE_VARIABLES: Final = 64
+"""Variables of a template: each is a field somebody fills in."""
+
+_EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
+_OPERATORS: Final = "+#./;?&"
+_NOT_ASSIGNED: Final = "=,!@|"
+_OPTIONAL: Final = "?&#"
+_CHARACTER: Final = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})"
+_VARIABLE: Final = re.compile(
+    rf"(?P<name>{_CHARACTER}(?:\.?{_CHARACTER})*)(?:(?P<explode>\*)|:(?P<prefix>[1-9][0-9]{{0,3}}))?"
+)
+_NOT_LITERAL: Final = re.compile(r"[\x00-\x20\x7f\"<>\\^`]|%(?![0-9A-Fa-f]{2})")
+
+Values = Mapping[str, str | Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a template."""
+
+    name: str
+    optional: bool = False
+    """Does the URI make sense without it? So it is for a query and a fragment."""
+    many: bool = False
+    """May it be a list (``*``)?"""
+    longest: int | None = None
+    """Only that many characters of its value are used (``:n``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class UriTemplate:
+    """A template that was read without fault."""
+
+    text: str
+    variables: tuple[Variable, ...]
+    """In the order of their first appearance, each once."""
+
+    @classmethod
+    def read(cls, text: str) -> UriTemplate:
+        """Raises InvalidResult with a sentence that says what of the template is wrong."""
+        if len(text) > TEMPLATE_CHARACTERS:
+            raise InvalidResult(f"the URI template has {len(text)} characters, more than {TEMPLATE_CHARACTERS}")
+        _check_literals(_EXPRESSION.sub("", text))
+        found: dict[str, Variable] = {}
+        for expression in _EXPRESSION.findall(text):
+            for variable in _variables(expression):
+                found.setdefault(variable.name, variable)
+        if len(found) > TEMPLATE_VARIABLES:
+            raise InvalidResult(f"the URI template has {len(found)} variables, more than {TEMPLATE_VARIABLES}")
+        return cls(text, tuple(found.values()))
+
+    def missing(self, values: Values) -> tuple[str, ...]:
+        """The variables without which the URI makes no sense and that have no value here."""
+        return tuple(each.name for each in self.variables if not each.optional and not values.get(each.name))
+
+    def expand(self, values: Values) -> str:
+        """The URI. A variable without a value vanishes as the RFC says; values of other names are ignored."""
+        given: VariableValueDict = {}
+        for each in self.variables:
+            if each.name in values:
+                value = values[each.name]
+                given[each.name] = value if isinstance(value, str) else list(value)
+        return URITemplate(self.text).expand(given)
+
+
+def _check_literals(literal: str) -> None:
+    if "{" in literal or "}" in literal:
+        raise InvalidResult("the URI template has a brace without its counterpart")
+    wrong = _NOT_LITERAL.search(literal)
+    if wrong is not None:
+        raise InvalidResult(f"the URI template holds {wrong[0]!r}, which no URI may hold")
+
+
+def _variables(expression: str) -> list[Variable]:
+    operator = expression[:1]
+    if operator and operator in _NOT_ASSIGNED:
+        raise InvalidResult(f"the URI template uses {operator!r} in {{{expression}}}, which means nothing yet")
+    names = expression[1:] if operator and operator in _OPERATORS else expression
+    return [_variable(name, expression, operator) for name in names.split(",")]
+
+
+def _variable(text: str, expression: str, operator: str) -> Variable:
+    match = _VARIABLE.fullmatch(text)
+    if match is None:
+        raise InvalidResult(f"the URI template has no valid variable name in {{{expression}}}")
+    prefix = match["prefix"]
+    return Variable(
+        match["name"],
+        optional=operator != "" and operator in _OPTIONAL,
+        many=match["explode"] is not None,
+        longest=None if prefix is None else int(prefix),
+    )
