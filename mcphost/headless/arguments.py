@@ -96,7 +96,9 @@ def _object(text: str) -> dict[str, Any]:
 def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise InvalidArguments([(name, "is nested too deeply")]) from None
+    except ValueError as error:
         raise InvalidArguments([(name, f"is not JSON: {error}")]) from None
 
 

@@ -89,11 +89,16 @@ def is_terminal(stream: IO[str] | None) -> bool:
 
 
 def answer(text: str) -> None:
-    """Write to stdout, completely. Raises BrokenPipeError when nobody reads it any more."""
+    """Write to stdout, completely. Raises BrokenPipeError when nobody reads it any more, ConfigError on a full disk."""
     if sys.stdout is None or not text:
         return
     encoding = sys.stdout.encoding if is_terminal(sys.stdout) else "utf-8"
-    _write(memoryview(text.encode(encoding, "replace")))
+    try:
+        _write(memoryview(text.encode(encoding, "replace")))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"the answer could not be written to stdout: {error.strerror}") from None
 
 
 def _write(data: memoryview) -> None:

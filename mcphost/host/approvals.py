@@ -70,6 +70,8 @@ class Standing:
     since: datetime | None = None
     differences: Sequence[Difference] = ()
     lifetime: Lifetime = Lifetime.ONCE
+    moved: bool = False
+    """Is its server run by something else than then?"""
 
     @property
     def remembered(self) -> str | None:
@@ -100,7 +102,7 @@ class Approvals:
         if fingerprint(identity, definition) == known.fingerprint:
             return Standing(Kind.UNCHANGED, known.since, lifetime=known.lifetime)
         changes = (*_changed_command(known.identity, identity), *differences(known.definition, definition))
-        return Standing(Kind.CHANGED, known.since, changes, known.lifetime)
+        return Standing(Kind.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity)
 
     def allow(self, server: str, identity: str, tool: Tool, lifetime: Lifetime, now: datetime) -> bool:
         """Remember that the user allowed this tool as it is; a longer-lived earlier yes to the same is kept.

@@ -182,8 +182,11 @@ class ConsentBroker:
             self._changed()
 
     def _unasked(self, proposal: Proposal, standing: Standing, answer: Answer) -> None:
-        """It runs without a question: the user's rule stands, but a tool that is no longer what it was is told of."""
-        if standing.kind is Kind.CHANGED:
+        """It runs without a question: the user's rule stands, but a tool that is no longer what it was is told of.
+
+        Where another program runs by now, that was the user's doing, and its tools are others for that reason.
+        """
+        if standing.kind is Kind.CHANGED and not standing.moved:
             fields = ", ".join(each.field for each in standing.differences[:CHANGES_NAMED])
             name = f"{proposal.server}:{proposal.tool.name}"
             self._alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")

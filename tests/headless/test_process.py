@@ -47,6 +47,15 @@ def test_a_command_answers_on_stdout_and_remarks_on_stderr(words: list[str], cod
     assert bool(ended[2]) == bool(err)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only where there is a disk that is always full")
+def test_an_answer_that_cannot_be_written_is_said() -> None:
+    with open("/dev/full", "wb") as full:
+        process = start(["list", "tools", echo()], stdout=full)
+        _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 2
+    assert err == b"mcphost: the answer could not be written to stdout: No space left on device\n"
+
+
 class Witness:
     """A pipe that a server holds open by its --record option: what it received, and by EOF that it is dead."""
 

@@ -311,6 +311,11 @@ async def test_a_rule_of_the_user_stands_but_a_tool_that_changed_under_it_is_tol
         assert running.alarms[0].startswith("a:act is not what it was when it ran before (annotations.")
         assert running.alarms[0].endswith("it runs by policy.allow has 'a:*'")
         assert running.approver.questions == []
+    async with host(a=echo(), policy={"allow": ["a:*"]}, fittings={"store": store}) as running:
+        await running.run("a", "echo", SAY)
+    async with host(a=echo("--name", "x"), policy={"allow": ["a:*"]}, fittings={"store": store}) as running:
+        await running.run("a", "echo", SAY)
+    assert running.alarms == []  # the user's own doing
 
 
 async def test_two_hosts_at_once_lose_nothing_of_what_either_was_told(host: HostOf, tmp_path: Path) -> None:
