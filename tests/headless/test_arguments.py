@@ -70,7 +70,7 @@ def test_a_text_becomes_what_its_property_wants(pair: str, value: object) -> Non
         (["=x"], "neither key=value"),
         ([":=x"], "neither key=value"),
         (["a:=NaN"], "is not JSON"),
-        (["a:=" + "[" * 100_000], "is not JSON"),
+        (["a:=" + "[" * 100_000], "is nested too deeply"),
     ],
 )
 def test_what_does_not_fit_is_said_by_name(pairs: list[str], words: str) -> None:
