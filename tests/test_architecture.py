@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, list[str]] = {
 
 # Which parts may use a library, so that another one could take its place in a day.
 OWNERS: dict[str, set[str]] = {
+    "aiohttp": {"transports.http_engine"},
     "httpx": {"transports", "auth", "providers", "wiring"},
     "httpx_sse": {"transports", "providers"},
     "jsonschema_rs": {"protocol", "host.validation_worker"},
@@ -53,6 +54,7 @@ OWNERS: dict[str, set[str]] = {
     "textual": {"tui"},
     "tomli_w": {"config"},
     "uritemplate": {"protocol", "host"},
+    "yarl": {"transports.http_engine"},
 }
 
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "manager", "common"}

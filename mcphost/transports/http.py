@@ -1,0 +1,220 @@
+"""Streamable HTTP of the handshake era: each message its own POST, each answer a JSON body or an event stream.
+
+Knows which answer belongs to which request, and how a stream goes on after a break. Refuses to know methods, to open a
+new session, and to send anything twice: the connection above decides that.
+
+Specification: basic/transports, Streamable HTTP, of 2025-03-26 to 2025-11-25.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Final
+
+import httpx
+
+from mcphost.errors import (
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResult,
+    MessageTooLarge,
+    SessionExpired,
+    TransportError,
+)
+from mcphost.protocol.jsonrpc import Notification, Request, Response, decode, encode
+from mcphost.protocol.revisions import Revision
+from mcphost.transports import http_answers as answers
+from mcphost.transports.answer import Answer
+from mcphost.transports.base import Inbound, Limits, ProcessReport
+from mcphost.transports.http_client import FAILURES, Phases
+from mcphost.transports.http_endpoint import POST, Endpoint
+from mcphost.transports.resumption import EventStream
+
+LINGER: Final = 0.25
+"""Seconds a stream may take to end after its answer, so that its connection can be used again."""
+
+
+class HttpTransport:
+    """A `Transport` over Streamable HTTP. It never reports an end by itself: a request fails, or it does not."""
+
+    own_stream = True
+
+    def __init__(
+        self,
+        url: str,
+        limits: Limits,
+        *,
+        headers: Mapping[str, str] | None = None,
+        auth: httpx.Auth | None = None,
+        phases: Phases | None = None,
+    ) -> None:
+        self.limits = limits
+        self._endpoint = Endpoint(url, limits, headers=headers, auth=auth, phases=phases)
+        self._inbound: Inbound | None = None
+        self._agreed = False
+        self._batch_items = 0
+        self._loose: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Task[None] | None = None
+
+    async def open(self, inbound: Inbound) -> None:
+        """Get ready; the first request connects. Raises ConnectionLost for a URL that cannot be used."""
+        self._inbound = inbound
+        self._endpoint.open()
+
+    def agreed(self, revision: Revision) -> None:
+        """From now on every message names the session and this revision."""
+        self._agreed = True
+        self._endpoint.version = revision.version
+        self._batch_items = self.limits.batch_items if revision.batches else 0
+
+    async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
+        """Send, and return the response. Cancelling the await closes its stream.
+
+        Raises ConnectionLost, HttpStatusError, SessionExpired, AuthorizationRequired, InvalidResult, MessageTooLarge.
+        """
+        answer = Answer(request.id, self._heard_by())
+        tags = self._endpoint.tags() if self._agreed else {}
+        response = await self._endpoint.exchange("POST", {**headers, **POST, **tags}, encode(request))
+        if response.status_code == 200 and answers.media_type(response) == answers.EVENTS:
+            await self._answer_from_stream(response, answer)
+            return answer.response()
+        async with aclosing(response):
+            if not response.is_success:
+                return await self._endpoint.refusal(response, request)
+            await self._answer_from_body(response, answer)
+        return answer.response()
+
+    async def send(self, message: Notification | Response) -> None:
+        """Send what nobody answers. Raises as `request` does."""
+        await self._endpoint.post(encode(message), self._endpoint.tags())
+
+    async def listen(self) -> None:
+        """Take what the server says unasked, over as many connections as it takes, until it offers none.
+
+        Raises a TransportError when the stream was there, or might be, and cannot be had.
+        """
+        nobody = Answer(None, self._heard_by())
+        stream = EventStream(self.limits, self._batch_items, nobody.take)
+        try:
+            response = await self._first_stream(stream)
+            while response is not None:
+                await self._read(response, stream, nobody)
+                response = await self._resumed(stream)
+        except HttpStatusError as error:
+            if error.status != 405:
+                raise
+
+    async def aclose(self) -> None:
+        """Fail who waits, close every stream, and say farewell to the session within two seconds."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._end(), name="close HTTP session")
+        await asyncio.shield(self._closing)
+
+    def report(self) -> ProcessReport:
+        """Nothing: there is no process of ours."""
+        return ProcessReport()
+
+    async def _end(self) -> None:
+        for task in self._loose:
+            task.cancel()
+        await self._endpoint.aclose()
+
+    def _heard_by(self) -> Inbound:
+        if self._inbound is None:
+            raise ConnectionLost("the connection is not open")
+        return self._inbound
+
+    # Answers.
+
+    def _begin_session(self, response: httpx.Response) -> None:
+        if not self._agreed:
+            self._endpoint.start_session(response)
+
+    async def _answer_from_body(self, response: httpx.Response, answer: Answer) -> None:
+        if response.status_code != 200 or answers.media_type(response) != answers.JSON:
+            reason = "the server took the request and will not answer it" if response.status_code != 200 else ""
+            raise await self._endpoint.unexpected(response, reason=reason)
+        self._begin_session(response)
+        try:
+            body = await answers.read_body(response, self.limits.message_bytes)
+        except FAILURES as error:
+            raise self._endpoint.lost(error) from None
+        answer.take_body(decode(body, batch_items=self._batch_items, max_items=self.limits.message_items))
+
+    async def _answer_from_stream(self, response: httpx.Response, answer: Answer) -> None:
+        stream = EventStream(self.limits, self._batch_items, answer.take)
+        try:
+            self._begin_session(response)
+        except InvalidResult:
+            await response.aclose()
+            raise
+        while True:
+            broken = await self._read(response, stream, answer)
+            if answer.done:
+                return
+            if not stream.last_id:
+                raise broken or ConnectionLost("the server ended the answer's stream before the answer")
+            response = await self._resumed(stream)
+
+    async def _read(self, response: httpx.Response, stream: EventStream, answer: Answer) -> TransportError | None:
+        """Read one connection of a stream, until the answer is there or it ends; what broke it, if that is why."""
+        pieces = answers.chunks(response)
+        try:
+            await stream.read(pieces, lambda: answer.done or stream.overlong)
+        except FAILURES as error:
+            return self._endpoint.lost(error)
+        finally:
+            if answer.done:
+                self._let_go(response, pieces)
+            else:
+                await response.aclose()
+        if stream.overlong:
+            limit = self.limits.message_bytes
+            answer.fail(MessageTooLarge("the server sent an event over the limit, perhaps this answer", limit))
+        return None
+
+    def _let_go(self, response: httpx.Response, pieces: AsyncGenerator[bytes, None]) -> None:
+        """Let the stream end by itself for a moment: a connection that ended well can be used again."""
+        task = asyncio.create_task(_end_soon(response, pieces), name="end of an answered stream")
+        self._loose.add(task)
+        task.add_done_callback(self._loose.discard)
+
+    # Streams that go on.
+
+    async def _first_stream(self, stream: EventStream) -> httpx.Response | None:
+        try:
+            return await self._get(stream)
+        except SessionExpired:
+            return None  # many servers say 404 where they mean 405; a session that is gone shows at the next request
+        except ConnectionLost:
+            stream.failed()
+            return await self._resumed(stream)
+
+    async def _resumed(self, stream: EventStream) -> httpx.Response:
+        """The stream's next connection, in the server's pace. Raises TransportError when it cannot be had."""
+        while not stream.exhausted:
+            await self._endpoint.pause(stream.wait())
+            try:
+                return await self._get(stream)
+            except ConnectionLost:
+                stream.failed()
+            except HttpStatusError as error:
+                if error.status < 500 and error.status != 429:
+                    raise
+                stream.failed()
+        raise ConnectionLost("the server's event stream broke off too many times in a row")
+
+    async def _get(self, stream: EventStream) -> httpx.Response:
+        place = {"Last-Event-ID": stream.last_id.encode()} if stream.last_id else {}
+        return await self._endpoint.get_stream({**self._endpoint.tags(), **place})
+
+
+async def _end_soon(response: httpx.Response, pieces: AsyncGenerator[bytes, None]) -> None:
+    async with aclosing(response):
+        with contextlib.suppress(TimeoutError, InvalidResult, *FAILURES):
+            async with asyncio.timeout(LINGER):
+                async for _ in pieces:
+                    pass

@@ -1,0 +1,101 @@
+"""Says in a sentence why an exchange failed on the wire, and what a person can do about it.
+
+Knows the causes under an engine's errors: names, addresses, certificates, silence. Names hosts and ports, never a whole
+URL, since a path or a query may hold a secret.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import httpx
+
+from mcphost.errors import ConnectionLost
+from mcphost.protocol.display import show_line
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def place(url: httpx.URL) -> str:
+    """``host:port`` of a URL, safe to show."""
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    return show_line(f"{host}:{url.port or _DEFAULT_PORTS.get(url.scheme, 0)}")
+
+
+def lost(error: BaseException, url: httpx.URL) -> ConnectionLost:
+    """What to raise for an engine's error in an exchange with ``url``."""
+    by_proxy = any(isinstance(cause, httpx.ProxyError) for cause in _causes(error))
+    where = "the proxy" if by_proxy else place(url)
+    for kind, sentence in _SENTENCES:
+        for cause in _causes(error):
+            if isinstance(cause, kind):
+                return ConnectionLost(sentence(cause, where))
+    return ConnectionLost(f"the exchange with {where} failed: {_words(error)}")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _words(error: BaseException) -> str:
+    return show_line(str(error).strip() or type(error).__name__)
+
+
+def _certificate(error: BaseException, where: str) -> str:
+    reason = getattr(error, "verify_message", "") or _words(error)
+    return (
+        f"the certificate of {where} is not trusted: {reason}; "
+        "if its authority is your own, name its file in SSL_CERT_FILE"
+    )
+
+
+def _tls(error: BaseException, where: str) -> str:
+    reason = getattr(error, "reason", None) or _words(error)
+    return f"no TLS with {where}: {reason}; is the url's https right?"
+
+
+def _unknown_name(error: BaseException, where: str) -> str:
+    return f"no address is known for {where}; check the url and the network"
+
+
+def _system(error: BaseException, where: str) -> str:
+    number = error.errno if isinstance(error, OSError) else None
+    if number == errno.ECONNREFUSED:
+        return f"nothing listens at {where}; is the server running, and the url right?"
+    if number in (errno.ECONNRESET, errno.EPIPE):
+        return f"{where} broke off the connection"
+    return f"{where} cannot be reached: {os.strerror(number) if number else _words(error)}"
+
+
+def _silent(error: BaseException, where: str) -> str:
+    if isinstance(error, httpx.ReadTimeout):
+        return f"{where} sent nothing in the time it had"
+    return f"{where} could not be connected to in the time it had"
+
+
+def _broken(error: BaseException, where: str) -> str:
+    return f"{where} closed the connection before its answer was complete"
+
+
+def _proxy(error: BaseException, where: str) -> str:
+    status = getattr(error.__cause__, "status", None)
+    told = f"HTTP {status}" if status else _words(error)
+    return f"{where} of the environment refused: {told}; check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
+
+
+_SENTENCES: Final[tuple[tuple[type[BaseException], Callable[[BaseException, str], str]], ...]] = (
+    (ssl.SSLCertVerificationError, _certificate),
+    (ssl.SSLError, _tls),
+    (socket.gaierror, _unknown_name),
+    (httpx.TimeoutException, _silent),
+    (OSError, _system),
+    (httpx.ProxyError, _proxy),
+    (httpx.ReadError, _broken),
+)

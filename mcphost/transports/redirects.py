@@ -1,0 +1,62 @@
+"""Follows a redirect where that is harmless: to the same origin, with the method kept, a few times.
+
+Refuses everything else by name, so that neither a header nor a body ever reaches another origin.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import httpx
+
+from mcphost.errors import HttpStatusError
+from mcphost.protocol.display import show_line
+from mcphost.transports.http_failures import place
+
+MOST: Final = 5
+"""Redirects one request may meet; real servers send one, for a missing slash."""
+
+_KEEPS_METHOD: Final = (307, 308)
+_REDIRECTS: Final = (301, 302, 303, *_KEEPS_METHOD)
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+def same_origin(one: httpx.URL, other: httpx.URL) -> bool:
+    """Have both the same scheme, host and port, and does neither carry a name and password?"""
+    return _origin(one) == _origin(other) and not other.userinfo
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host.rstrip("."), url.port or _PORTS.get(url.scheme)
+
+
+async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    """Send ``request`` and go where it is redirected to on its origin; the response is still to be read and closed.
+
+    Raises HttpStatusError for any other redirect, and what the engine raises.
+    """
+    for _ in range(MOST + 1):
+        response = await client.send(request, stream=True)
+        if response.status_code not in _REDIRECTS or "location" not in response.headers:
+            return response
+        await response.aclose()
+        target = _target(request.url, response)
+        request = httpx.Request(
+            request.method, target, headers=request.headers, content=request.content, extensions=request.extensions
+        )
+    raise HttpStatusError(response.status_code, reason=f"it redirected more than {MOST} times")
+
+
+def _target(url: httpx.URL, response: httpx.Response) -> httpx.URL:
+    status = response.status_code
+    try:
+        target = url.join(response.headers["location"])
+    except (httpx.InvalidURL, ValueError):
+        raise HttpStatusError(status, reason="it redirects to what is no URL") from None
+    if not same_origin(url, target):
+        named = f"{show_line(target.scheme)}://{place(target)}"
+        raise HttpStatusError(status, reason=f"it redirects to {named}, which is another origin and was not asked")
+    if status not in _KEEPS_METHOD:
+        reason = f"it redirects to {show_line(target.path)}, but not with the same method; correct the url"
+        raise HttpStatusError(status, reason=reason)
+    return target
