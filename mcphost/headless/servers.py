@@ -143,7 +143,10 @@ async def _check(host: Host, name: str, broken: Broken) -> Checked:
 
 def _reason(host: Host, connection: Connection) -> str:
     """Why it failed, with the last thing it said on stderr: that is mostly the true reason."""
-    return with_last_words(host, connection.name, connection.reason or f"is {connection.state.value}")
+    reason, odd = connection.reason or f"is {connection.state.value}", connection.irregularities
+    if odd.stray and not connection.ready:
+        reason += f"; on stdout it wrote what is no message ({odd.stray} times), first: {odd.first_stray[:LAST_WORDS]}"
+    return with_last_words(host, connection.name, reason)
 
 
 def _worst(failures: Sequence[McphostError]) -> Exit:

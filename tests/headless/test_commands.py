@@ -70,6 +70,11 @@ def test_what_a_server_did_instead_of_answering_names_it(mcphost: Mcphost, mode:
     [
         ("stdio:no-such-program-here", 3, "stdio: no-such-program-here is not installed"),
         ("stdio:sh -c 'echo the reason >&2; exit 7'", 3, "exited with code 7; it said: the reason"),
+        (
+            "stdio:sh -c 'echo usage: me; exit 0'",
+            3,
+            "on stdout it wrote what is no message (1 times), first: usage: me",
+        ),
         ("stdio:", 2, "stdio: needs a command line"),
         ("stdio:'", 2, "cannot be split: No closing quotation"),
         ("stdio:cat ${NOT_SET_ANYWHERE}", 2, "servers.stdio.args[0]: ${NOT_SET_ANYWHERE} is not set"),
