@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcphost.headless.output import Outcome
     from mcphost.host.host import Host
     from mcphost.host.start import StartInfo
+    from mcphost.tui.reloading import Reread
     from mcphost.wiring import Selection
 
 UNEXPECTED: Final = 70
@@ -268,8 +269,8 @@ def _screen(options: Words) -> int:
 
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise ConfigError("the screen needs a terminal; for commands without one see: mcphost --help")
-    run(_show(*_start(options)))
-    return 0
+    config, start = _start(options)
+    return run(_show(config, start, _rereader(options, start)))
 
 
 def _start(options: Words) -> tuple[Config, StartInfo]:
@@ -287,7 +288,22 @@ def _start(options: Words) -> tuple[Config, StartInfo]:
     return config, StartInfo(settings.path, settings.path is None, settings.problems, state, how_to)
 
 
-async def _show(config: Config, start: StartInfo) -> None:
+def _rereader(options: Words, start: StartInfo) -> Callable[[], Reread] | None:
+    """How to read the configuration again; None where no file is in use."""
+    if start.config_path is None:
+        return None
+
+    def reread() -> Reread:
+        from mcphost.headless.settings import find, settings_for_screen
+        from mcphost.tui.reloading import Reread
+
+        settings = settings_for_screen(find(options.config, os.environ), os.environ)
+        return Reread(settings.loaded.config, settings.problems)
+
+    return reread
+
+
+async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] | None) -> int:
     from mcphost.host.host import Host
     from mcphost.tui.app import McphostApp
     from mcphost.tui.bridge import ScreenApprover
@@ -297,4 +313,6 @@ async def _show(config: Config, start: StartInfo) -> None:
     parts = fittings(approver, values_for(config, os.environ), state=start.state_folder, report=damages.append)
     async with Host(config, parts) as host:
         start = replace(start, problems=(*start.problems, *damages))
-        await McphostApp(host, approver, start).run_async()
+        app = McphostApp(host, approver, start, reread)
+        await app.run_async()
+    return UNEXPECTED if app.return_code else 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
@@ -19,17 +18,17 @@ from textual.binding import Binding, BindingType
 from textual.events import Event as TextualEvent
 from textual.events import Key, MouseDown, Paste
 from textual.screen import Screen
-from textual.timer import Timer
 
 from mcphost.errors import McphostError
 from mcphost.host.calls import Call
 from mcphost.host.catalog import OfferedTool
 from mcphost.host.connection import Connection, ServerState
-from mcphost.host.events import Alarmed, CallChanged, CallFinished, CallStarted, Event, Logged
+from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.protocol.display import show
 from mcphost.protocol.types import LogLevel
+from mcphost.tui import reloading
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.faults import Faults, Sturdy, place, sentence
 from mcphost.tui.keys import KeyOrder
@@ -37,11 +36,10 @@ from mcphost.tui.questions import Questions
 from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.main import MainScreen
+from mcphost.tui.showing import Showing
 from mcphost.tui.widgets.call_list import CallList
-from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.logs import LogsPane
-from mcphost.tui.widgets.servers import ServersPane, has_countdown
-from mcphost.tui.widgets.tool_list import ToolList
+from mcphost.tui.widgets.servers import ServersPane
 from mcphost.tui.widgets.tools import ToolsPane
 
 if TYPE_CHECKING:
@@ -64,10 +62,13 @@ class McphostApp(Sturdy, App[None]):
         Binding("question_mark,f1", "keys", "keys", id="app.keys", tooltip="The keys that work here, and what this is"),
         Binding("f2", "inbox", "inbox", id="app.inbox", tooltip="What waits for your answer"),
         Binding("g", "grants", "allowed", id="app.grants", tooltip="What runs without asking", show=False),
+        Binding("ctrl+l", "reload", "reload", id="app.reload", tooltip="Read the configuration again", show=False),
         Binding("ctrl+q", "quit", "quit", id="app.quit", tooltip="Leave mcphost; servers are stopped", priority=True),
     ]
 
-    def __init__(self, host: Host, approver: ScreenApprover, start: StartInfo) -> None:
+    def __init__(
+        self, host: Host, approver: ScreenApprover, start: StartInfo, reread: reloading.Read | None = None
+    ) -> None:
         super().__init__()
         self.host, self.approver, self.start = host, approver, start
         self.faults = Faults()
@@ -76,20 +77,16 @@ class McphostApp(Sturdy, App[None]):
         self.guard_seconds = GUARD
         self._keys = KeyOrder(self, self._give_key, lambda: self.focused or self.screen)
         self._questions = Questions(self, approver)
+        self._reread = reread
+        welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
+        self.main = MainScreen(host.logs, host.config.ui.log_panel, welcome)
+        """Whatever is above it."""
+        self.showing = Showing(host, self.main, lambda: self._questions.left)
         self._gatherer: EventGatherer | None = None
-        self._ticking: Timer | None = None
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen, from the start."""
-        welcome = f"{DEMO}\n\n{self.start.how_to}" if self.start.is_demo else ""
-        return MainScreen(self.host.logs, self.host.config.ui.log_panel, welcome)
-
-    @property
-    def main(self) -> MainScreen:
-        """The main screen, whatever is above it."""
-        screen = self.screen_stack[0]
-        assert isinstance(screen, MainScreen)
-        return screen
+        return self.main
 
     def on_mount(self) -> None:
         """Begin to listen, and show what is there already."""
@@ -97,7 +94,7 @@ class McphostApp(Sturdy, App[None]):
             self.theme = self.host.config.ui.theme
         self._gatherer = EventGatherer(self.host.bus, self)
         self.approver.attach(self)
-        self.call_after_refresh(self._show_everything)
+        self.call_after_refresh(self.showing.everything)
         for problem in self.start.problems:
             self.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
 
@@ -128,19 +125,13 @@ class McphostApp(Sturdy, App[None]):
     # Facts from the host.
 
     def on_host_changed(self, message: HostChanged) -> None:
-        """Read again what changed, and only that."""
+        """Show what changed."""
         events = message.take()
         for event in events:
             if isinstance(event, Alarmed):
                 self.notify(show(event.text), severity="error", timeout=15, markup=False)
-        if any(isinstance(event, Logged) for event in events):
-            self.main.logs.refresh_logs()
-        if any(isinstance(event, CallStarted | CallChanged | CallFinished) for event in events):
-            self._show_calls(events)
-        if any(not isinstance(event, Logged | CallChanged | CallStarted | CallFinished | Alarmed) for event in events):
-            self._show_servers()
-            self._withdraw_moot()
-        self._show_top_line()
+        self.showing.changed([event for event in events if not isinstance(event, Alarmed)])
+        self._withdraw_moot()
 
     def _withdraw_moot(self) -> None:
         """Nobody needs to answer what could not be sent: its server is gone."""
@@ -149,65 +140,17 @@ class McphostApp(Sturdy, App[None]):
             if call is not None and (server is None or not server.ready):
                 call.cancel()
 
-    def _show_everything(self) -> None:
-        self._show_servers()
-        self._show_top_line()
-        self.main.logs.refresh_logs()
-
-    def _show_servers(self) -> None:
-        servers = list(self.host.servers.values())
-        pane = self.main.servers
-        pane.show_servers(servers, self.host.now())
-        self._show_tools(pane.chosen)
-        self._show_card()
-
-    def _show_tools(self, server: str | None) -> None:
-        self.main.tools.show_tools(self.host.catalog.tools(server), server)
-
-    def _show_card(self) -> None:
-        server = self.main.servers.chosen
-        connection = self.host.servers.get(server or "")
-        dropped = self.host.logs.dropped(server) if server else 0
-        self.main.card.show_server(connection, self.host.now(), dropped)
-
-    def _show_calls(self, events: Iterable[Event]) -> None:
-        self.main.calls.show_calls(list(self.host.calls.values()))
-        tools = self.main.tools
-        if any(isinstance(e, CallChanged | CallFinished) and e.call == tools.shown_call for e in events):
-            tools.refresh_call()
-
-    def _show_top_line(self) -> None:
-        running = self.host.running()
-        self.main.top_line.show_state(list(self.host.servers.values()), self._questions.left, running)
-        self._tick_if_needed(bool(running))
-
-    def _tick_if_needed(self, running: bool) -> None:
-        needed = running or has_countdown(list(self.host.servers.values()))
-        if needed and self._ticking is None:
-            self._ticking = self.set_interval(1.0, self._tick)
-        elif not needed and self._ticking is not None:
-            self._ticking.stop()
-            self._ticking = None
-
-    def _tick(self) -> None:
-        """Once a second, while a time on screen runs."""
-        self._show_top_line()
-        if has_countdown(list(self.host.servers.values())):
-            servers = self.main.servers
-            servers.show_servers(list(self.host.servers.values()), self.host.now())
-            self._show_card()
-
     # Questions.
 
     def on_questions_changed(self, _: QuestionsChanged) -> None:
         """Open what waits, close what was withdrawn."""
         self._questions.changed()
-        self._show_top_line()
+        self.showing.top_line()
 
     @on(MainScreen.InFront)
     def _in_front(self) -> None:
         self._questions.ask_next()
-        self._show_top_line()
+        self.showing.top_line()
 
     @on(InboxScreen.DeclineWanted)
     def _decline(self, event: InboxScreen.DeclineWanted) -> None:
@@ -262,14 +205,7 @@ class McphostApp(Sturdy, App[None]):
         call = self.host.calls.get(number)
         if call is not None:
             call.cancel()
-            self._show_top_line()
-
-    @on(ToolList.DefinitionWanted)
-    def _definition(self, event: ToolList.DefinitionWanted) -> None:
-        from mcphost.tui.screens.reader import ReaderScreen
-
-        text = json_text(event.offered.tool.definition())
-        self.push_screen(ReaderScreen(f"{event.offered.server} › definition", text, is_json=True))
+            self.showing.top_line()
 
     def _offered(self, call: Call) -> OfferedTool | None:
         tools = self.host.catalog.tools(call.request.server)
@@ -279,8 +215,8 @@ class McphostApp(Sturdy, App[None]):
 
     @on(ServersPane.Highlighted)
     def _server_highlighted(self, event: ServersPane.Highlighted) -> None:
-        self._show_tools(event.server)
-        self._show_card()
+        event.stop()
+        self.showing.chosen()
 
     @on(ServersPane.ToggleWanted)
     def _toggle(self, event: ServersPane.ToggleWanted) -> None:
@@ -321,37 +257,6 @@ class McphostApp(Sturdy, App[None]):
         else:
             self.notify(f"{server.name} now sends {level.wire} and above.", markup=False)
 
-    # Copying and saving. Handlers by name where an import would cost the first picture time.
-
-    def on_logs_pane_copy_wanted(self, event: LogsPane.CopyWanted) -> None:
-        """Copy log lines."""
-        self._copy(event.text)
-
-    def on_result_view_copy_wanted(self, event: ResultView.CopyWanted) -> None:
-        """Copy a part of a result."""
-        self._copy(event.text)
-
-    def _copy(self, text: str) -> None:
-        self.copy_to_clipboard(text)
-        self.notify(f"Copied {len(text):,} characters.")
-
-    def on_logs_pane_save_wanted(self, event: LogsPane.SaveWanted) -> None:
-        """Save log lines."""
-        self._save(event.suggested_name, event.text.encode("utf-8", "replace"))
-
-    def on_result_view_save_wanted(self, event: ResultView.SaveWanted) -> None:
-        """Save a part of a result."""
-        self._save(event.name, event.content)
-
-    def _save(self, name: str, content: bytes) -> None:
-        from mcphost.tui.screens.save import SaveScreen
-
-        def saved(path: Path | None) -> None:
-            if path is not None:
-                self.notify(f"Saved {path}", markup=False)
-
-        self.push_screen(SaveScreen(name, content, Path.cwd()), saved)
-
     # Help, grants, palette.
 
     def action_keys(self) -> None:
@@ -366,12 +271,20 @@ class McphostApp(Sturdy, App[None]):
 
         self.push_screen(GrantsScreen(self.host.consent.approvals.grants, self.host.consent.revoke))
 
+    def action_reload(self) -> None:
+        """Read the configuration file again."""
+        if self._reread is None:
+            self.notify("This run has no configuration file.")
+        elif len(self.screen_stack) == 1:
+            self.run_worker(reloading.reload(self, self.host, self._reread), exclusive=True, exit_on_error=False)
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every action, for the command palette."""
         yield from super().get_system_commands(screen)
         yield SystemCommand("Keys", "The keys that work here", self.action_keys)
         yield SystemCommand("Inbox", "What waits for your answer", self.action_inbox)
         yield SystemCommand("Allowed tools", "What runs without asking; take it back", self.action_grants)
+        yield SystemCommand("Reload the configuration", "Read the file again, and see what changed", self.action_reload)
         for name, part in (("Tools", "tools"), ("Calls", "calls"), ("Servers", "servers"), ("Server card", "card")):
             yield SystemCommand(f"Go to: {name}", "", lambda part=part: self.main.action_go(part))
         yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)

@@ -5,7 +5,8 @@ It arranges the panes and brings what they ask for to the app; it holds no state
 
 from __future__ import annotations
 
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -26,6 +27,10 @@ from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
 from mcphost.tui.widgets.tools import ToolsPane
 from mcphost.tui.widgets.top_line import TopLine
+
+if TYPE_CHECKING:
+    from mcphost.tui.widgets.result import ResultView
+    from mcphost.tui.widgets.tool_list import ToolList
 
 SIDE_BY_SIDE = 130
 """Columns from which list, form and result stand side by side."""
@@ -149,6 +154,45 @@ class MainScreen(Sturdy, Screen[None]):
         else:
             self.set_class(False, "-no-logs")
             self.logs.focus_rows()
+
+    # What the panes ask for that needs no host. Handlers by name where an import would delay the first picture.
+
+    def on_tool_list_definition_wanted(self, event: ToolList.DefinitionWanted) -> None:
+        """Show a tool as its server defines it."""
+        from mcphost.tui.screens.reader import ReaderScreen
+        from mcphost.tui.widgets.json_text import json_text
+
+        text = json_text(event.offered.tool.definition())
+        self.app.push_screen(ReaderScreen(f"{event.offered.server} › definition", text, is_json=True))
+
+    def on_logs_pane_copy_wanted(self, event: LogsPane.CopyWanted) -> None:
+        """Copy log lines."""
+        self._copy(event.text)
+
+    def on_result_view_copy_wanted(self, event: ResultView.CopyWanted) -> None:
+        """Copy a part of a result."""
+        self._copy(event.text)
+
+    def on_logs_pane_save_wanted(self, event: LogsPane.SaveWanted) -> None:
+        """Save log lines."""
+        self._save(event.suggested_name, event.text.encode("utf-8", "replace"))
+
+    def on_result_view_save_wanted(self, event: ResultView.SaveWanted) -> None:
+        """Save a part of a result."""
+        self._save(event.name, event.content)
+
+    def _copy(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self.notify(f"Copied {len(text):,} characters.")
+
+    def _save(self, name: str, content: bytes) -> None:
+        from mcphost.tui.screens.save import SaveScreen
+
+        def saved(path: Path | None) -> None:
+            if path is not None:
+                self.notify(f"Saved {path}", markup=False)
+
+        self.app.push_screen(SaveScreen(name, content, Path.cwd()), saved)
 
     @on(ServersPane.CardWanted)
     def _card_wanted(self, event: ServersPane.CardWanted) -> None:

@@ -14,7 +14,6 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
 
-
 HELP = "keys"
 """The action that explains all others: it is always on the line, at its end."""
 

@@ -1,0 +1,82 @@
+"""What of the host stands on the main screen, read again where something changed.
+
+Knows which fact concerns which pane. Refuses to act: wishes and questions are the app's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from textual.timer import Timer
+
+from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event, Logged
+from mcphost.host.host import Host
+from mcphost.tui.screens.main import MainScreen
+from mcphost.tui.widgets.servers import has_countdown
+
+CALLS = (CallStarted, CallChanged, CallFinished)
+
+
+class Showing:
+    """Brings ``host`` onto ``main``; ``waiting`` says how many questions wait unseen."""
+
+    def __init__(self, host: Host, main: MainScreen, waiting: Callable[[], int]) -> None:
+        self._host, self._main, self._waiting = host, main, waiting
+        self._ticking: Timer | None = None
+
+    def everything(self) -> None:
+        """Read all of it."""
+        self.servers()
+        self.top_line()
+        self._main.logs.refresh_logs()
+
+    def changed(self, events: Iterable[Event]) -> None:
+        """Read again what these events concern, and only that."""
+        if any(isinstance(event, Logged) for event in events):
+            self._main.logs.refresh_logs()
+        if any(isinstance(event, CALLS) for event in events):
+            self._calls(events)
+        if any(not isinstance(event, (*CALLS, Logged)) for event in events):
+            self.servers()
+        self.top_line()
+
+    def servers(self) -> None:
+        """The list of servers, and what depends on which is chosen."""
+        self._main.servers.show_servers(list(self._host.servers.values()), self._host.now())
+        self.chosen()
+
+    def chosen(self) -> None:
+        """The tools and the card of the server under the cursor."""
+        server = self._main.servers.chosen
+        self._main.tools.show_tools(self._host.catalog.tools(server), server)
+        self._card(server)
+
+    def top_line(self) -> None:
+        """The line that is always there; it keeps time while a time on screen runs."""
+        running, servers = self._host.running(), list(self._host.servers.values())
+        self._main.top_line.show_state(servers, self._waiting(), running)
+        self._keep_time(bool(running) or has_countdown(servers))
+
+    def _card(self, server: str | None) -> None:
+        connection = self._host.servers.get(server or "")
+        dropped = self._host.logs.dropped(server) if server else 0
+        self._main.card.show_server(connection, self._host.now(), dropped)
+
+    def _calls(self, events: Iterable[Event]) -> None:
+        self._main.calls.show_calls(list(self._host.calls.values()))
+        shown = self._main.tools.shown_call
+        if any(isinstance(event, CallChanged | CallFinished) and event.call == shown for event in events):
+            self._main.tools.refresh_call()
+
+    def _keep_time(self, needed: bool) -> None:
+        if needed and self._ticking is None:
+            self._ticking = self._main.set_interval(1.0, self._tick)
+        elif not needed and self._ticking is not None:
+            self._ticking.stop()
+            self._ticking = None
+
+    def _tick(self) -> None:
+        self.top_line()
+        if has_countdown(list(self._host.servers.values())):
+            self._main.servers.show_servers(list(self._host.servers.values()), self._host.now())
+            self._card(self._main.servers.chosen)
