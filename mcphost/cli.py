@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from mcphost.config import Config, Loaded
     from mcphost.headless.output import Outcome
     from mcphost.host.host import Host
-    from mcphost.host.start import StartInfo
-    from mcphost.tui.reloading import Reread
+    from mcphost.host.start import Reread, StartInfo
     from mcphost.wiring import Selection
 
 UNEXPECTED: Final = 70
@@ -295,7 +294,7 @@ def _rereader(options: Words, start: StartInfo) -> Callable[[], Reread] | None:
 
     def reread() -> Reread:
         from mcphost.headless.settings import find, settings_for_screen
-        from mcphost.tui.reloading import Reread
+        from mcphost.host.start import Reread
 
         settings = settings_for_screen(find(options.config, os.environ), os.environ)
         return Reread(settings.loaded.config, settings.problems)

@@ -5,8 +5,19 @@ A value handed from the command line to a screen; it decides nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from mcphost.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """The configuration as its file has it now, and what of it is not used."""
+
+    config: Config
+    problems: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,24 +6,15 @@ Knows the order of these steps. Refuses to read files itself: it is given how.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from textual.app import App
 
-from mcphost.config import Config, compare
+from mcphost.config import compare
 from mcphost.errors import McphostError
 from mcphost.host.host import Host
+from mcphost.host.start import Reread
 from mcphost.protocol.display import show
-
-
-@dataclass(frozen=True, slots=True)
-class Reread:
-    """The configuration as the file has it now, and what of it is not used."""
-
-    config: Config
-    problems: Sequence[str] = ()
-
 
 Read = Callable[[], Reread]
 """Reads the configuration; waits for the disk. Raises ConfigError."""

@@ -10,8 +10,8 @@ import pytest
 
 from mcphost.config import Config, parse
 from mcphost.errors import ConfigError
+from mcphost.host.start import Reread
 from mcphost.tui.app import McphostApp
-from mcphost.tui.reloading import Reread
 from mcphost.tui.screens.reload import ReloadScreen
 from tests.conftest import SERVERS
 from tests.tui.story import Stage, on_stage
