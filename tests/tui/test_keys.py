@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual.app import App, ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.events import Event, Key
 from textual.widgets import Input, OptionList
 
@@ -13,7 +15,7 @@ from mcphost.tui.keys import KeyOrder
 class Quick(App[None]):
     """A list, and a field that a key opens."""
 
-    BINDINGS = [Binding("slash", "filter", "filter"), Binding("x", "leave", "leave")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "filter", "filter"), Binding("x", "leave", "leave")]
 
     def compose(self) -> ComposeResult:
         yield OptionList("one", "two")

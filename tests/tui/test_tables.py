@@ -16,7 +16,7 @@ ROWS = [{"name": "Great Auk", "miles": 7.8}, {"name": "Kittiwake"}]
     [
         (ROWS, "2 rows"),
         ({"ships": ROWS}, "ships · 2 rows"),
-        ({"ships": ROWS, "lookout": "north gallery", "fog": None}, "ships · 2 rows · lookout: north gallery · fog: null"),
+        ({"ships": ROWS, "lookout": "north", "fog": None}, "ships · 2 rows · lookout: north · fog: null"),
         ({"ships": ROWS, "at": "\x1b[2J"}, "ships · 2 rows · at: ␛[2J"),
     ],
 )
