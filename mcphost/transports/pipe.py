@@ -23,6 +23,7 @@ from mcphost.protocol.jsonrpc import (
 )
 from mcphost.protocol.revisions import Revision
 from mcphost.transports.base import Inbound, Limits
+from mcphost.transports.tap import Tap
 
 
 class Pipe:
@@ -30,8 +31,10 @@ class Pipe:
 
     own_stream = False
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, tap: Tap | None = None) -> None:
         self.limits = limits
+        self.tap = tap
+        """Told of what is received here; of what is sent by whoever writes it."""
         self._batch_items = 0
         self._pending: dict[RequestId, asyncio.Future[Response]] = {}
         self._inbound: Inbound | None = None
@@ -83,6 +86,8 @@ class Pipe:
             return
         if not line or line.isspace():
             return
+        if self.tap is not None:
+            self.tap.received(line)
         limits, batch_items = self.limits, self._batch_items
         for message in decode(
             line, batch_items=batch_items, max_items=limits.message_items, max_depth=limits.json_depth
@@ -131,6 +136,8 @@ class Pipe:
     def _overlong(self, line: Overlong) -> None:
         """Where it does not say at its start whose answer it was, everybody who waits must be told."""
         reason = f"a message over the limit of {_size(self.limits.message_bytes)}"
+        if self.tap is not None:
+            self.tap.noted("malformed", f"{reason}: {line.start.decode('utf-8', 'replace')}…")
         problem = Malformed(reason, line.start, answers=answered_by(line.start))
         if problem.answers is None:
             for waiting in self._pending.values():

@@ -26,6 +26,7 @@ from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
 from mcphost.protocol.framing import LineFramer, Overlong
 from mcphost.transports.base import Inbound, Limits, ProcessReport
 from mcphost.transports.pipe import Pipe
+from mcphost.transports.tap import Tap
 from mcphost.transports.turns import Turns
 
 INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
@@ -95,8 +96,8 @@ def find_program(command: Command, path: str) -> str:
 class StdioTransport(Pipe):
     """A `Transport` over a child's standard streams."""
 
-    def __init__(self, command: Command, limits: Limits, environ: Mapping[str, str]) -> None:
-        super().__init__(limits)
+    def __init__(self, command: Command, limits: Limits, environ: Mapping[str, str], *, tap: Tap | None = None) -> None:
+        super().__init__(limits, tap)
         self._command = command
         self._environ = environ
         self._argv: tuple[str, ...] = ()
@@ -135,6 +136,8 @@ class StdioTransport(Pipe):
         stdin = cast("asyncio.WriteTransport | None", self._process.get_pipe_transport(0))
         if stdin is None or stdin.is_closing():
             raise await self._end()
+        if self.tap is not None:
+            self.tap.sent(line)
         self._put(stdin, line + b"\n")
         if not self._child.writable.is_set():
             await self._wait_writable(self._child)
@@ -294,6 +297,8 @@ class _Child(asyncio.SubprocessProtocol):
         raw = line.start + b" ..." if isinstance(line, Overlong) else line
         text = raw.decode("utf-8", "replace")
         self.tail.append(text)
+        if self._pipe.tap is not None:
+            self._pipe.tap.noted("stderr", text)
         self._inbound.stderr(text)
 
 

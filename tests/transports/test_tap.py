@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcphost.errors import InvalidResult
+from mcphost.transports.base import Limits
+from mcphost.transports.stdio import StdioTransport
+from mcphost.transports.tap import HEADER_CHARACTERS, HEADERS, MASK, request_head, response_head, safe_url
+from tests.conftest import PythonServer, Until
+from tests.transports.processes import FAST, Line
+
+
+class Recording:
+    """A tap that keeps what it is told, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def sent(self, data: bytes) -> None:
+        self.told.append(("sent", data.decode("utf-8", "replace")))
+
+    def received(self, data: bytes) -> None:
+        self.told.append(("received", data.decode("utf-8", "replace")))
+
+    def noted(self, kind: str, text: str) -> None:
+        self.told.append((kind, text))
+
+    def of(self, what: str) -> list[str]:
+        return [text for kind, text in self.told if kind == what]
+
+
+@asynccontextmanager
+async def tapped(
+    server: PythonServer, script: str, *args: object, limits: Limits = FAST
+) -> AsyncIterator[tuple[Line, Recording]]:
+    tap = Recording()
+    line = Line(StdioTransport(server(script, *args), limits, dict(os.environ), tap=tap))
+    await line.transport.open(line.inbox)
+    try:
+        yield line, tap
+    finally:
+        await line.transport.aclose()
+
+
+async def test_both_directions_are_told_as_they_stand_on_the_wire(python_server: PythonServer, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with tapped(python_server, "echo.py", "--record", record) as (line, tap):
+        for text in ("héllo", "two\nlines"):
+            await line.call("echo", text=text)
+    assert [kind for kind, _ in tap.told] == ["sent", "received"] * 2
+    assert tap.of("sent") == record.read_text("utf-8").split("\n")[:2]
+    assert [json.loads(text)["id"] for text in tap.of("received")] == [1, 2]
+
+
+async def test_stray_lines_and_stderr_stand_where_they_came(python_server: PythonServer, until: Until) -> None:
+    async with tapped(python_server, "hostile.py", "garbage-first") as (line, tap):
+        await line.ask("initialize", {"protocolVersion": "2025-11-25"})
+    assert len(tap.of("received")) == 11
+    assert '"result"' in tap.of("received")[-1]
+    async with tapped(python_server, "hostile.py", "crash-at-start") as (line, tap):
+        await until(lambda: bool(line.inbox.ends))
+    assert tap.told == [("stderr", text) for text in line.inbox.lines]
+    assert len(tap.told) == 30
+
+
+@pytest.mark.requirement("SEC-07")
+async def test_a_message_over_the_limit_is_told_by_its_start(python_server: PythonServer) -> None:
+    limits = Limits(message_bytes=10_000, exit_grace=1.0)
+    async with tapped(python_server, "hostile.py", "long-line", "--bytes", 50_000, limits=limits) as (line, tap):
+        with pytest.raises(InvalidResult):
+            await line.call()
+    (told,) = tap.of("malformed")
+    assert told.startswith("a message over the limit of 10000 bytes: {")
+    assert len(told) < 1000
+
+
+CANARY = "canary-0123456789"
+
+
+@pytest.mark.requirement("SEC-09")
+@pytest.mark.parametrize(
+    "name",
+    ["Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "Mcp-Session-Id", "X-Api-Key", "X-Auth-Token"],
+)
+def test_a_secret_header_is_named_and_its_value_is_not(name: str) -> None:
+    """C10"""
+    head = response_head(200, "OK", [(name, f"Bearer {CANARY}"), ("Content-Type", "text/plain")])
+    assert head.split("\n") == ["HTTP 200 OK", f"{name}: {MASK}", "Content-Type: text/plain"]
+
+
+@pytest.mark.requirement("SEC-09")
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://me:canary@h/mcp?a=1", "https://h/mcp?a=1"),
+        ("https://h/messages?session_id=canary&b=2", f"https://h/messages?session_id={MASK}&b=2"),
+        ("https://h/cb?code=canary&state=canary", f"https://h/cb?code={MASK}&state={MASK}"),
+        ("https://h/cb#access_token=canary", f"https://h/cb#access_token={MASK}"),
+        ("/messages?sessionId=canary", f"/messages?sessionId={MASK}"),
+        ("https://h/@scope/pkg?decode=x", "https://h/@scope/pkg?decode=x"),
+    ],
+)
+def test_a_url_is_told_without_what_it_hides(url: str, shown: str) -> None:
+    """C10"""
+    assert safe_url(url) == shown
+    assert request_head("POST", url, [("Location", url)]) == f"POST {shown}\nLocation: {shown}"
+
+
+def test_a_head_is_bounded_and_a_challenge_is_shown() -> None:
+    headers: list[Any] = [("X-Long", "x" * 10_000), ("WWW-Authenticate", 'Bearer scope="a"')] * 100
+    lines = response_head(401, "", headers).split("\n")
+    assert lines[0] == "HTTP 401"
+    assert len(lines) == 1 + HEADERS + 1
+    assert lines[1] == f"X-Long: {'x' * HEADER_CHARACTERS}…"
+    assert lines[2] == 'WWW-Authenticate: Bearer scope="a"'
