@@ -31,12 +31,8 @@ class DetectedTransport:
         self.found: Kind | None = None
         self._older = older
         self._transport = streamable()
+        self.own_stream = self._transport.own_stream
         self._inbound: Inbound | None = None
-
-    @property
-    def own_stream(self) -> bool:
-        """Does each request have a response stream of its own?"""
-        return self._transport.own_stream
 
     async def open(self, inbound: Inbound) -> None:
         """See `Transport.open`."""
@@ -83,6 +79,7 @@ class DetectedTransport:
             raise ConnectionLost("the connection is not open")
         await self._transport.aclose()
         self._transport = self._older()
+        self.own_stream = self._transport.own_stream
         try:
             await self._transport.open(self._inbound)
         except TransportError:

@@ -32,6 +32,7 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         self._context = context
         self._proxy: dict[str, Any] = {} if proxy is None else _proxy_options(proxy)
         self._session: aiohttp.ClientSession | None = None
+        self._open: set[aiohttp.ClientResponse] = set()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """See `httpx.AsyncBaseTransport`."""
@@ -48,10 +49,13 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
                 timeout=timeout,
                 **self._proxy,
             )
-        return httpx.Response(response.status, headers=response.raw_headers, stream=_Body(response, request))
+        body = _Body(response, request, self._open)
+        return httpx.Response(response.status, headers=response.raw_headers, stream=body)
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close every connection; who reads is told at once, as closing the session alone would not do."""
+        for response in self._open:
+            response.close()
         if self._session is not None:
             await self._session.close()
 
@@ -68,9 +72,13 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
 
 
 class _Body(httpx.AsyncByteStream):
-    def __init__(self, response: aiohttp.ClientResponse, request: httpx.Request) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, request: httpx.Request, still_open: set[aiohttp.ClientResponse]
+    ) -> None:
         self._response = response
         self._request = request
+        self._still_open = still_open
+        still_open.add(response)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with _as_httpx(self._request):
@@ -78,6 +86,7 @@ class _Body(httpx.AsyncByteStream):
                 yield chunk
 
     async def aclose(self) -> None:
+        self._still_open.discard(self._response)
         self._response.release()  # a body that was not read to its end closes the connection
 
     async def _next(self) -> bytes:

@@ -27,7 +27,20 @@ SMALL = replace(Limits(), message_bytes=100_000)
 QUICK = Phases(connect=1.0, headers=1.0, ending=0.5)
 HELLO = {"protocolVersion": V2025_11_25.version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
-__all__ = ["HELLO", "QUICK", "SMALL", "Echo", "Talk", "Visit", "Web", "WebLine", "connected", "redirecting", "spoiling"]
+__all__ = [
+    "HELLO",
+    "QUICK",
+    "SMALL",
+    "Echo",
+    "Inbox",
+    "Talk",
+    "Visit",
+    "Web",
+    "WebLine",
+    "connected",
+    "redirecting",
+    "spoiling",
+]
 
 
 @dataclass

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+
+import pytest
+
+from mcphost.errors import AuthorizationRequired, ConnectionLost, HttpStatusError, McphostError, SessionExpired
+from mcphost.protocol.jsonrpc import Malformed, Message
+from mcphost.transports import resumption
+from mcphost.transports.base import Limits
+from mcphost.transports.resumption import EventStream
+from tests.conftest import Until
+from tests.transports.web_line import Echo, Talk, connected, spoiling
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The waits that are ours are a tenth of what they are; those the server names are its own."""
+    monkeypatch.setattr(resumption, "FIRST_WAIT", 0.1)
+    monkeypatch.setattr(resumption, "SHORTEST", 0.05)
+
+
+# A stream that breaks off before its answer
+
+
+@pytest.mark.requirement("SSE-03", "SSE-04", "SSE-06", "SSE-08", "HTTP-22")
+async def test_a_broken_stream_goes_on_where_it_was_and_says_nothing_twice() -> None:
+    """H10"""
+    async with connected(Echo()) as line:
+        assert await line.call("breaks", count=3) == "whole"
+        assert line.words == ["part 0", "part 1", "part 2"]
+        gets = line.web.seen("GET")
+        assert [visit.headers["last-event-id"] for visit in gets] == [f"stream-2/{number}" for number in (1, 2, 3)]
+        assert {visit.headers["mcp-session-id"] for visit in gets} == {"session-1!"}
+        assert len(line.web.seen("POST")) == 3
+        assert line.inbox.strays == []
+
+
+@pytest.mark.requirement("SSE-07")
+@pytest.mark.parametrize("retry", [60, 150, 300])
+async def test_a_server_names_the_pace_and_it_is_kept_to_the_millisecond(retry: int) -> None:
+    times: list[float] = []
+    echo = Echo()
+
+    def serve(talk: Talk) -> None:
+        times.append(time.monotonic())
+        echo(talk)
+        times.append(time.monotonic())
+
+    async with connected(serve) as line:
+        assert await line.call("breaks", count=2, retry=retry) == "whole"
+    waits = [times[8] - times[7], times[6] - times[5]]
+    assert all(retry / 1000 - 0.002 <= wait < retry / 1000 + 0.15 for wait in waits), waits
+
+
+@pytest.mark.requirement("SSE-05")
+async def test_streams_go_on_each_at_its_own_place() -> None:
+    async with connected(Echo()) as line:
+        calls = [line.call("breaks", count=2), line.call("breaks", count=1), line.call("breaks", count=1, ids=False)]
+        *whole, lost = await asyncio.gather(*calls, return_exceptions=True)
+        assert whole == ["whole", "whole"]
+        assert isinstance(lost, ConnectionLost)
+        places = sorted(visit.headers["last-event-id"] for visit in line.web.seen("GET"))
+        assert places == ["stream-2/1", "stream-2/2", "stream-3/1"]
+
+
+@pytest.mark.requirement("SSE-10", "HTTP-25")
+@pytest.mark.parametrize(
+    ("status", "failure"),
+    [(405, HttpStatusError), (400, HttpStatusError), (404, SessionExpired), (401, AuthorizationRequired)],
+)
+async def test_a_stream_that_may_not_go_on_fails_the_call(status: int, failure: type[McphostError]) -> None:
+    echo = Echo()
+    async with connected(lambda talk: talk.whole(status) if talk.command == "GET" else echo(talk)) as line:
+        with pytest.raises(failure):
+            await line.call("breaks", count=1)
+        assert len(line.web.seen("GET")) == 1
+
+
+@pytest.mark.requirement("SSE-06", "HTTP-33")
+async def test_an_outage_while_a_stream_goes_on_is_waited_out() -> None:
+    echo, troubles = Echo(), iter([503, 0])
+
+    def serve(talk: Talk) -> None:
+        trouble = next(troubles, None) if talk.command == "GET" else None
+        if trouble == 0:
+            talk.close_connection = True
+        elif trouble:
+            talk.whole(trouble)
+        else:
+            echo(talk)
+
+    async with connected(serve) as line:
+        assert await line.call("breaks", count=1) == "whole"
+        assert len(line.web.seen("GET")) == 3
+
+
+@pytest.mark.requirement("SSE-09")
+async def test_a_server_that_wants_to_be_asked_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H04"""
+    monkeypatch.setattr(resumption, "SHORTEST", 0.001)
+    monkeypatch.setattr(resumption, "IN_VAIN", 6)
+    async with connected(spoiling("storm")) as line:
+        began = time.monotonic()
+        with pytest.raises(ConnectionLost, match="broke off too many times"):
+            await line.call()
+        assert time.monotonic() - began > 0.001 * (1 + 2 + 4 + 8 + 16 + 32)
+        assert len(line.web.seen("GET")) == 6
+
+
+class Pieces:
+    """A connection that brings these bytes and ends."""
+
+    def __init__(self, text: str) -> None:
+        self._left = [text.encode()]
+
+    def __aiter__(self) -> Pieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._left:
+            raise StopAsyncIteration
+        return self._left.pop()
+
+
+NOTE = 'data: {"jsonrpc":"2.0","method":"n"}\n\n'
+
+
+@pytest.mark.requirement("SSE-07", "SSE-09")
+@pytest.mark.parametrize(
+    ("connections", "waits", "exhausted"),
+    [
+        ([""] * 4, [0.1, 0.2, 0.4, 0.8], False),
+        (["retry: 0\nid: 1\n\n"] * 4, [0.05, 0.1, 0.2, 0.4], False),
+        ([f"retry: 500\nid: {number}\n\n" for number in range(40)], [0.5] * 40, False),
+        (["retry: 500\nid: 1\n\n"] * 12, [0.5] * 12, True),
+        (["retry: 999999999999\n\n"], [60.0], False),
+        (["retry: -5\nretry: soon\n\n"], [0.1], False),
+        (["", "", NOTE, "", ""], [0.1, 0.2, 0.1, 0.1, 0.2], False),
+        ([""] * 11, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0], True),
+    ],
+)
+async def test_waits_grow_where_nothing_comes_and_are_the_servers_where_it_names_them(
+    connections: list[str], waits: list[float], exhausted: bool
+) -> None:
+    """H04, H05"""
+    came: list[Message | Malformed] = []
+    stream = EventStream(Limits(), 0, came.append)
+    measured = []
+    for text in connections:
+        await stream.read(Pieces(text), lambda: False)
+        measured.append(stream.wait())
+    assert measured == pytest.approx(waits)
+    assert stream.exhausted is exhausted
+
+
+@pytest.mark.requirement("SSE-05")
+@pytest.mark.parametrize("bad", ["x" * 1025, "a\x07b", " 7", "\u202e"])
+async def test_an_id_that_no_header_may_hold_is_no_place_to_go_on(bad: str) -> None:
+    stream = EventStream(Limits(), 0, lambda _: None)
+    await stream.read(Pieces(f"id: ok \u00e9\n{NOTE}"), lambda: False)
+    assert stream.last_id == "ok \u00e9"
+    await stream.read(Pieces(f"id: {bad}\n{NOTE}"), lambda: False)
+    assert stream.last_id == ""
+
+
+# The stream a server speaks on unasked
+
+
+@pytest.mark.requirement("HTTP-19", "BATCH-01")
+async def test_what_a_server_says_unasked_arrives_and_answers_nobody(until: Until) -> None:
+    """H10"""
+    echo = Echo()
+    echo.unasked += [
+        {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"},
+        {"jsonrpc": "2.0", "id": 1, "method": "roots/list"},
+        {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": "wrong"}]}},
+    ]
+    async with connected(echo) as line:
+        call = asyncio.create_task(line.call("sleep"))
+        listening = asyncio.create_task(line.transport.listen())
+        await until(lambda: len(line.inbox.messages) == 2 and line.inbox.strays)
+        assert not call.done()
+        for task in (call, listening):
+            task.cancel()
+        await until(lambda: len(line.web.hung_up) == 2)
+
+
+@pytest.mark.requirement("HTTP-20")
+@pytest.mark.parametrize("status", [405, 404])
+async def test_a_server_without_such_a_stream_is_asked_once(status: int) -> None:
+    echo = Echo()
+    async with connected(lambda talk: talk.whole(status) if talk.command == "GET" else echo(talk)) as line:
+        await asyncio.wait_for(line.transport.listen(), 1)
+        assert await line.call("echo", text="x") == "x"
+        assert len(line.web.seen("GET")) == 1
+
+
+@pytest.mark.requirement("SSE-06", "SSE-08", "SSE-09")
+async def test_the_stream_is_opened_again_and_replays_are_known_by_their_ids(until: Until) -> None:
+    echo, turn = Echo(), iter(range(100))
+
+    def serve(talk: Talk) -> None:
+        if talk.command != "GET":
+            echo(talk)
+            return
+        number = next(turn)
+        talk.begin_events()
+        for event in range(max(number - 1, 0), number + 1):
+            talk.events(f"id: {event}\n".encode(), {"jsonrpc": "2.0", "method": "n", "params": {"data": event}})
+        talk.end_events() if number < 3 else talk.linger()
+
+    async with connected(serve) as line:
+        listening = asyncio.create_task(line.transport.listen())
+        await until(lambda: len(line.inbox.messages) == 4)
+        assert line.words == [0, 1, 2, 3]
+        assert [visit.headers.get("last-event-id") for visit in line.web.seen("GET")] == [None, "0", "1", "2"]
+        await line.transport.aclose()
+        with suppress(asyncio.CancelledError), pytest.raises(ConnectionLost, match="closed by mcphost"):
+            await listening
+
+
+@pytest.mark.requirement("SSE-09")
+@pytest.mark.parametrize(("status", "failure"), [(401, AuthorizationRequired), (503, HttpStatusError)])
+async def test_a_stream_that_cannot_be_had_blocks_no_call(status: int, failure: type[McphostError]) -> None:
+    """H12"""
+    echo = Echo()
+    async with connected(lambda talk: talk.whole(status) if talk.command == "GET" else echo(talk)) as line:
+        with pytest.raises(failure):
+            await line.transport.listen()
+        assert await line.call("echo", text="x") == "x"
+        assert len(line.web.seen("GET")) == 1
