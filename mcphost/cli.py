@@ -313,5 +313,5 @@ async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] |
     async with Host(config, parts) as host:
         start = replace(start, problems=(*start.problems, *damages))
         app = McphostApp(host, approver, start, reread)
-        await app.run_async()
+        await app.run_async(mouse=config.ui.mouse)
     return UNEXPECTED if app.return_code else 0

@@ -234,7 +234,6 @@ def _transport(config: Config, server: ResolvedServer) -> StdioTransport:
         message_items=given.message_items,
         json_depth=given.json_depth,
         batch_items=given.batch_items,
-        stderr_bytes=given.stderr_bytes,
         exit_grace=given.exit_grace_sec,
     )
     return StdioTransport(Command(server.command, server.args, server.env, server.cwd), limits, os.environ)

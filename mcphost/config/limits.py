@@ -38,8 +38,6 @@ class Limits(Table):
     log_lines: Count = 5_000
     """Log lines kept: what a person may still scroll through."""
     log_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 5 * MiB
-    """Bytes of log lines kept: few but huge lines must not fill the memory."""
-    stderr_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 1 * MiB
-    """Bytes of a program's error output kept: enough to find out why it failed."""
+    """Bytes of log lines kept, a program's error output among them: few but huge lines must not fill the memory."""
     exit_grace_sec: Seconds = 2.0
     """Seconds a program has to leave after each step of stopping it, so that leaving the app stays quick."""

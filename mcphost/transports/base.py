@@ -43,7 +43,6 @@ class Limits:
     message_items: int = 50_000
     json_depth: int = 128
     batch_items: int = 100
-    stderr_bytes: int = 1 << 20
     write_seconds: float = 30.0
     """How long a full pipe may refuse to take more before the server counts as gone."""
     exit_grace: float = 2.0
