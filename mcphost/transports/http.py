@@ -24,14 +24,16 @@ from mcphost.errors import (
     SessionExpired,
     TransportError,
 )
-from mcphost.protocol.jsonrpc import Notification, Request, Response, decode, encode
+from mcphost.protocol.jsonrpc import Notification, Request, Response, encode
 from mcphost.protocol.revisions import Revision
 from mcphost.transports import http_answers as answers
 from mcphost.transports.answer import Answer
 from mcphost.transports.base import Inbound, Limits, ProcessReport
 from mcphost.transports.http_client import FAILURES, Phases
 from mcphost.transports.http_endpoint import POST, Endpoint
+from mcphost.transports.incoming import Incoming
 from mcphost.transports.resumption import EventStream
+from mcphost.transports.tap import Tap
 
 LINGER: Final = 0.25
 """Seconds a stream may take to end after its answer, so that its connection can be used again."""
@@ -50,12 +52,13 @@ class HttpTransport:
         headers: Mapping[str, str] | None = None,
         auth: httpx.Auth | None = None,
         phases: Phases | None = None,
+        tap: Tap | None = None,
     ) -> None:
         self.limits = limits
-        self._endpoint = Endpoint(url, limits, headers=headers, auth=auth, phases=phases)
+        self._incoming = Incoming(limits, tap)
+        self._endpoint = Endpoint(url, self._incoming, headers=headers, auth=auth, phases=phases, tap=tap)
         self._inbound: Inbound | None = None
         self._agreed = False
-        self._batch_items = 0
         self._loose: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
 
@@ -68,7 +71,7 @@ class HttpTransport:
         """From now on every message names the session and this revision."""
         self._agreed = True
         self._endpoint.version = revision.version
-        self._batch_items = self.limits.batch_items if revision.batches else 0
+        self._incoming.agreed(revision)
 
     async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
         """Send, and return the response. Cancelling the await closes its stream.
@@ -97,7 +100,7 @@ class HttpTransport:
         Raises a TransportError when the stream was there, or might be, and cannot be had.
         """
         nobody = Answer(None, self._heard_by())
-        stream = EventStream(self.limits, self._batch_items, nobody.take)
+        stream = EventStream(self._incoming, nobody.take)
         try:
             response = await self._first_stream(stream)
             while response is not None:
@@ -142,10 +145,10 @@ class HttpTransport:
             body = await answers.read_body(response, self.limits.message_bytes)
         except FAILURES as error:
             raise self._endpoint.lost(error) from None
-        answer.take_body(decode(body, batch_items=self._batch_items, max_items=self.limits.message_items))
+        answer.take_body(self._incoming.messages(body))
 
     async def _answer_from_stream(self, response: httpx.Response, answer: Answer) -> None:
-        stream = EventStream(self.limits, self._batch_items, answer.take)
+        stream = EventStream(self._incoming, answer.take)
         try:
             self._begin_session(response)
         except InvalidResult:

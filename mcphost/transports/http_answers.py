@@ -16,9 +16,9 @@ import httpx
 
 from mcphost.errors import AuthorizationRequired, HttpStatusError, InvalidResult, MessageTooLarge, TransportError
 from mcphost.protocol.display import show_line, size_text
-from mcphost.protocol.jsonrpc import ErrorObject, Response, decode
-from mcphost.transports.base import Limits
+from mcphost.protocol.jsonrpc import ErrorObject, Response
 from mcphost.transports.content_coding import coding_of
+from mcphost.transports.incoming import Incoming
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -74,11 +74,11 @@ async def skip_body(response: httpx.Response) -> None:
             return
 
 
-async def error_in(response: httpx.Response, limits: Limits) -> Response | None:
+async def error_in(response: httpx.Response, incoming: Incoming) -> Response | None:
     """The JSON-RPC error in the body of a refusal, if it holds one."""
     if media_type(response) != JSON:
         return None
-    messages = decode(await read_body(response, limits.message_bytes), max_items=limits.message_items)
+    messages = incoming.messages(await read_body(response, incoming.limits.message_bytes))
     found = [message for message in messages if isinstance(message, Response) and message.error]
     return found[0] if found else None
 

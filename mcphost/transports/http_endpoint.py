@@ -20,9 +20,10 @@ from mcphost.errors import ConnectionLost, InvalidResult, SessionExpired, Transp
 from mcphost.protocol.jsonrpc import ErrorCode, Request, Response
 from mcphost.transports import http_answers as answers
 from mcphost.transports import redirects
-from mcphost.transports.base import Limits
 from mcphost.transports.http_client import FAILURES, Phases, open_client
 from mcphost.transports.http_failures import lost
+from mcphost.transports.incoming import Incoming
+from mcphost.transports.tap import Tap, request_head, response_head
 
 POST: Final = {"Content-Type": answers.JSON, "Accept": f"{answers.JSON}, {answers.EVENTS}"}
 GET: Final = {"Accept": answers.EVENTS}
@@ -37,17 +38,19 @@ class Endpoint:
     def __init__(
         self,
         url: str,
-        limits: Limits,
+        incoming: Incoming,
         *,
         headers: Mapping[str, str] | None = None,
         auth: httpx.Auth | None = None,
         phases: Phases | None = None,
+        tap: Tap | None = None,
     ) -> None:
         self.url = url
         self.phases = phases or Phases()
         self.version = ""
         """The agreed revision; empty until there is one."""
-        self._limits = limits
+        self._incoming = incoming
+        self._tap = tap
         self._headers = headers
         self._auth = auth
         self._session = ""
@@ -84,9 +87,20 @@ class Endpoint:
         timeout = httpx.Timeout(seconds, connect=connect, pool=connect)
         try:
             request = client.build_request(method, self.url, headers=headers, content=content, timeout=timeout)
-            return await redirects.send(client, request)
+            if self._tap is not None:
+                self._tell(self._tap, request)
+            response = await redirects.send(client, request)
         except FAILURES as error:
             raise self.lost(error) from None
+        if self._tap is not None:
+            status, reason = response.status_code, response.reason_phrase
+            self._tap.noted("http", response_head(status, reason, response.headers.multi_items()))
+        return response
+
+    def _tell(self, tap: Tap, request: httpx.Request) -> None:
+        tap.noted("http", request_head(request.method, str(request.url), request.headers.multi_items()))
+        if request.content:
+            tap.sent(request.content)
 
     async def post(self, message: bytes, headers: Mapping[str, str]) -> None:
         """Send what is answered elsewhere or not at all. Raises a TransportError where the server refuses it."""
@@ -114,7 +128,7 @@ class Endpoint:
         if challenge is not None:
             raise challenge
         try:
-            found = await answers.error_in(response, self._limits)
+            found = await answers.error_in(response, self._incoming)
         except FAILURES as error:
             raise self.lost(error) from None
         in_session = "mcp-session-id" in response.request.headers

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -102,8 +103,10 @@ class _Body(httpx.AsyncByteStream):
 
 
 def _proxy_options(proxy: httpx.Proxy) -> dict[str, Any]:
-    auth = aiohttp.BasicAuth(*proxy.auth) if proxy.auth else None
-    return {"proxy": str(proxy.url), "proxy_auth": auth}
+    if proxy.auth is None:
+        return {"proxy": str(proxy.url)}
+    basic = b64encode(":".join(proxy.auth).encode()).decode()
+    return {"proxy": str(proxy.url), "proxy_headers": {"Authorization": f"Basic {basic}"}}  # told to the proxy alone
 
 
 _KINDS: Final[tuple[tuple[type[Exception], type[httpx.TransportError]], ...]] = (

@@ -29,10 +29,10 @@ def place(url: httpx.URL) -> str:
 
 def lost(error: BaseException, url: httpx.URL) -> ConnectionLost:
     """What to raise for an engine's error in an exchange with ``url``."""
-    by_proxy = any(isinstance(cause, httpx.ProxyError) for cause in _causes(error))
-    where = "the proxy" if by_proxy else place(url)
+    causes = tuple(_causes(error))
+    where = "the proxy" if any(isinstance(cause, httpx.ProxyError) for cause in causes) else place(url)
     for kind, sentence in _SENTENCES:
-        for cause in _causes(error):
+        for cause in reversed(causes):  # the one that is deepest knows best
             if isinstance(cause, kind):
                 return ConnectionLost(sentence(cause, where))
     return ConnectionLost(f"the exchange with {where} failed: {_words(error)}")

@@ -49,10 +49,7 @@ async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Respo
 
 def _target(url: httpx.URL, response: httpx.Response) -> httpx.URL:
     status = response.status_code
-    try:
-        target = url.join(response.headers["location"])
-    except (httpx.InvalidURL, ValueError):
-        raise HttpStatusError(status, reason="it redirects to what is no URL") from None
+    target = url.join(response.headers["location"])  # httpx has refused what is no URL
     if not same_origin(url, target):
         named = f"{show_line(target.scheme)}://{place(target)}"
         raise HttpStatusError(status, reason=f"it redirects to {named}, which is another origin and was not asked")

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterable, Callable
 from typing import Final
 
 from mcphost.protocol.framing import Overlong
-from mcphost.protocol.jsonrpc import Malformed, Message, answered_by, decode
-from mcphost.transports.base import Limits
+from mcphost.protocol.jsonrpc import Malformed, Message
 from mcphost.transports.event_stream import Event, EventParser
+from mcphost.transports.incoming import Incoming
 
 FIRST_WAIT: Final = 1.0
 """Seconds before coming back where the server named no time; doubled each time in vain."""
@@ -42,9 +42,8 @@ Take = Callable[[Message | Malformed], None]
 class EventStream:
     """Gives the messages of one stream to ``take``, each event once."""
 
-    def __init__(self, limits: Limits, batch_items: int, take: Take) -> None:
-        self._limits = limits
-        self._batch_items = batch_items
+    def __init__(self, incoming: Incoming, take: Take) -> None:
+        self._incoming = incoming
         self._take = take
         self._retry: int | None = None
         self._given: deque[str] = deque(maxlen=REMEMBERED)
@@ -58,7 +57,7 @@ class EventStream:
 
     async def read(self, pieces: AsyncIterable[bytes], enough: Callable[[], bool]) -> None:
         """Take what one connection brings, until it ends or there is ``enough``."""
-        parser = EventParser(self._limits.message_bytes)
+        parser = EventParser(self._incoming.limits.message_bytes)
         came_from, began = self.last_id, time.monotonic()
         self._given_before = frozenset(self._given)
         self._brought_something = False
@@ -119,11 +118,11 @@ class EventStream:
 
     def _messages(self, data: bytes | Overlong) -> None:
         if isinstance(data, Overlong):
-            problem = Malformed("an event over the limit", data.start, answers=answered_by(data.start))
+            problem = self._incoming.too_large(data)
             self.overlong = self.overlong or problem.answers is None
             self._take(problem)
             return
-        for message in decode(data, batch_items=self._batch_items, max_items=self._limits.message_items):
+        for message in self._incoming.messages(data):
             self._take(message)
 
 

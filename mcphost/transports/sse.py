@@ -20,8 +20,10 @@ from mcphost.transports.base import Inbound, Limits, ProcessReport
 from mcphost.transports.event_stream import Event, EventParser
 from mcphost.transports.http_client import FAILURES, Phases
 from mcphost.transports.http_endpoint import Endpoint
+from mcphost.transports.incoming import Incoming
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.redirects import same_origin
+from mcphost.transports.tap import Tap
 
 ENDPOINT_SECONDS: Final = 10.0
 """How long the server may take to say where it wants its messages."""
@@ -38,10 +40,12 @@ class SseTransport(Pipe):
         headers: Mapping[str, str] | None = None,
         auth: httpx.Auth | None = None,
         phases: Phases | None = None,
+        tap: Tap | None = None,
         endpoint_seconds: float = ENDPOINT_SECONDS,
     ) -> None:
-        super().__init__(limits)
-        self._endpoint = Endpoint(url, limits, headers=headers, auth=auth, phases=phases)
+        super().__init__(limits, tap)
+        incoming = Incoming(limits, tap)
+        self._endpoint = Endpoint(url, incoming, headers=headers, auth=auth, phases=phases, tap=tap)
         self._endpoint_seconds = endpoint_seconds
         self._told: asyncio.Future[str] | None = None
         self._reader: asyncio.Task[None] | None = None

@@ -39,6 +39,7 @@ class Talk(BaseHTTPRequestHandler):
     """One request and the means to answer it, well or badly."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is written in parts, which would wait for each other
     web: Web
 
     def do_POST(self) -> None:
@@ -139,7 +140,7 @@ class Web:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(PEM)
             self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
         self._thread.start()
         return self
 

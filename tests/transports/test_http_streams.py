@@ -10,6 +10,7 @@ from mcphost.errors import AuthorizationRequired, ConnectionLost, HttpStatusErro
 from mcphost.protocol.jsonrpc import Malformed, Message
 from mcphost.transports import resumption
 from mcphost.transports.base import Limits
+from mcphost.transports.incoming import Incoming
 from mcphost.transports.resumption import EventStream
 from tests.conftest import Until
 from tests.transports.web_line import Echo, Talk, connected, spoiling
@@ -147,7 +148,7 @@ async def test_waits_grow_where_nothing_comes_and_are_the_servers_where_it_names
 ) -> None:
     """H04, H05"""
     came: list[Message | Malformed] = []
-    stream = EventStream(Limits(), 0, came.append)
+    stream = EventStream(Incoming(Limits(), None), came.append)
     measured = []
     for text in connections:
         await stream.read(Pieces(text), lambda: False)
@@ -159,7 +160,7 @@ async def test_waits_grow_where_nothing_comes_and_are_the_servers_where_it_names
 @pytest.mark.requirement("SSE-05")
 @pytest.mark.parametrize("bad", ["x" * 1025, "a\x07b", " 7", "\u202e"])
 async def test_an_id_that_no_header_may_hold_is_no_place_to_go_on(bad: str) -> None:
-    stream = EventStream(Limits(), 0, lambda _: None)
+    stream = EventStream(Incoming(Limits(), None), lambda _: None)
     await stream.read(Pieces(f"id: ok \u00e9\n{NOTE}"), lambda: False)
     assert stream.last_id == "ok \u00e9"
     await stream.read(Pieces(f"id: {bad}\n{NOTE}"), lambda: False)

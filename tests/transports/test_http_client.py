@@ -1,0 +1,234 @@
+"""What holds whichever engine is under httpx: redirects, proxies, authorities, phases, and what failures say."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import httpx
+import pytest
+from web import PEM
+
+from mcphost.errors import ConnectionLost, HttpStatusError
+from mcphost.protocol.jsonrpc import Notification
+from mcphost.transports.base import Limits
+from mcphost.transports.content_coding import PIECE, coding_of
+from mcphost.transports.http import HttpTransport
+from mcphost.transports.http_client import Phases, open_client
+from tests.transports.web_line import Echo, Inbox, Talk, Web, WebLine, connected, redirecting
+
+SECRETS = {"Authorization": "Bearer canary-1", "X-Api-Key": "canary-2"}
+SHORT = Phases(connect=0.3, headers=0.3, ending=0.3)
+
+
+async def opening(url: str, **more: object) -> str:
+    """Why a handshake with ``url`` fails."""
+    with Web(Echo()) as unused:
+        line = WebLine(unused, HttpTransport(url, Limits(), phases=SHORT, **more))  # type: ignore[arg-type]
+        try:
+            await line.transport.open(line.inbox)
+            await line.shake_hands()
+        except ConnectionLost as lost:
+            return str(lost)
+        finally:
+            await line.transport.aclose()
+    pytest.fail("the handshake went well")
+
+
+# Redirects
+
+
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize("where", ["/there", "there", "//{host}/there", "http://{host}/there"])
+async def test_a_redirect_on_the_same_origin_keeps_method_body_and_headers(status: int, where: str) -> None:
+    """H01"""
+    serve = redirecting(status, lambda talk: where.format(host=talk.headers["host"]))
+    async with connected(serve, headers=SECRETS) as line:
+        assert await line.call("echo", text="x") == "x"
+        there = [visit for visit in line.web.visits if visit.path == "/there"]
+        assert [visit.method for visit in there] == ["POST"] * 3
+        assert {visit.headers["authorization"] for visit in there} == {"Bearer canary-1"}
+        assert there[-1].headers["mcp-session-id"] == "session-1!"
+
+
+@pytest.mark.requirement("HTTP-29")
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("where", ["http://127.0.0.1:{port}/x", "http://localhost:{port}/x", "//127.0.0.1:{port}/x"])
+async def test_a_redirect_to_another_origin_is_named_and_never_followed(status: int, where: str) -> None:
+    """H01"""
+    with Web(Echo()) as canary:
+        target = where.format(port=canary.port)
+        async with connected(redirecting(status, lambda _: target), revision=None, headers=SECRETS) as line:
+            with pytest.raises(HttpStatusError, match=f"HTTP {status}: .*:{canary.port}, which is another origin"):
+                await line.shake_hands()
+            assert len(line.web.visits) == 1
+        assert canary.visits == []
+
+
+@pytest.mark.requirement("HTTP-29")
+@pytest.mark.parametrize(
+    ("status", "where", "says"),
+    [
+        (302, "/there", "not with the same method"),
+        (307, "/mcp", "more than 5 times"),
+        (307, "file:///etc/passwd", "another origin"),
+        (307, "https://{host}/there", "another origin"),
+        (307, "http://user@{host}/there", "another origin"),
+        (307, "http://x:99x/", "Invalid URL in location"),
+    ],
+)
+async def test_a_redirect_that_leads_nowhere_good_is_refused(status: int, where: str, says: str) -> None:
+    """H01"""
+    serve = redirecting(status, lambda talk: where.format(host=talk.headers["host"]))
+    async with connected(serve, revision=None) as line:
+        with pytest.raises((HttpStatusError, ConnectionLost), match=says):
+            await line.shake_hands()
+        assert len(line.web.visits) <= 6
+
+
+# TLS
+
+
+@pytest.mark.requirement("HTTP-29")
+async def test_a_certificate_nobody_vouches_for_is_refused_with_the_reason() -> None:
+    with Web(Echo(), tls=True) as web:
+        why = await opening(web.url)
+        assert web.visits == []
+    assert f"the certificate of localhost:{web.port} is not trusted: self-signed certificate; if its" in why
+    assert "SSL_CERT_FILE" in why
+
+
+async def test_an_authority_of_the_environment_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(PEM))
+    async with connected(Echo("sse"), tls=True) as line:
+        assert await line.call("echo", text="x") == "x"
+    with Web(Echo(), tls=True) as web:
+        assert "IP address mismatch" not in await opening(web.url.replace("localhost", "127.0.0.2"), headers={})
+
+
+async def test_a_file_of_authorities_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/no/such/file.pem")
+    assert "cannot be used" in await opening("https://127.0.0.1:1/")
+
+
+# What failures say
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that takes connections and says nothing."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        yield listener.getsockname()[1]
+
+
+async def test_each_failure_of_the_wire_is_a_sentence_to_act_on(silent_port: int) -> None:
+    """H06"""
+    with Web(Echo()) as web:
+        assert "no TLS with 127.0.0.1" in await opening(web.url.replace("http", "https"))
+        free = web.port
+    began = time.monotonic()
+    assert await opening(f"https://127.0.0.1:{silent_port}/") == (
+        f"127.0.0.1:{silent_port} could not be connected to in the time it had"
+    )
+    assert time.monotonic() - began < 1
+    assert f"nothing listens at 127.0.0.1:{free}; is the server running" in await opening(f"http://127.0.0.1:{free}/")
+    assert f"nothing listens at [::1]:{free}" in await opening(f"http://[::1]:{free}/?token=s3cret")
+    assert "no address is known for no-such-host.example:80" in await opening("http://no-such-host.example/")
+    for bad, says in [
+        ("ftp://x/", "must start with http"),
+        ("http:///x", "names no host"),
+        ("http://x:99x/", "cannot be"),
+    ]:
+        assert says in await opening(bad)
+
+
+async def test_headers_that_could_add_headers_are_never_sent() -> None:
+    with Web(Echo()) as web:
+        assert "s3cret" not in await opening(web.url, headers={"X-Key": "s3cret\r\nX-More: 1"})
+        assert web.visits == []
+
+
+async def test_a_notification_is_not_waited_for_without_end(silent_port: int) -> None:
+    """H06"""
+    transport = HttpTransport(f"http://127.0.0.1:{silent_port}/", Limits(), phases=SHORT)
+    await transport.open(Inbox())
+    with pytest.raises(ConnectionLost, match="sent nothing in the time it had"):
+        await asyncio.wait_for(transport.send(Notification("n")), 2)
+    await transport.aclose()
+
+
+# Proxies
+
+
+def proxying(talk: Talk) -> None:
+    if talk.command == "CONNECT":
+        talk.whole(403)
+    else:
+        Echo(stateless=True)(talk)
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy"])
+async def test_a_proxy_of_the_environment_is_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Web(proxying) as proxy:
+        monkeypatch.setenv(name, f"http://user:p%40ss@127.0.0.1:{proxy.port}")
+        line = WebLine(proxy, HttpTransport("http://server.example:81/mcp?a=b", Limits(), phases=SHORT))
+        await line.transport.open(line.inbox)
+        await line.shake_hands()
+        await line.transport.aclose()
+        assert {visit.path for visit in proxy.visits} == {"http://server.example:81/mcp?a=b"}
+        assert proxy.visits[0].headers["proxy-authorization"] == "Basic dXNlcjpwQHNz"
+
+
+@pytest.mark.parametrize("exempt", ["127.0.0.1", "*", "other, 127.0.0.1"])
+async def test_no_proxy_is_heeded(exempt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Web(proxying) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("NO_PROXY", exempt)
+        async with connected(Echo()):
+            assert proxy.visits == []
+
+
+async def test_a_proxy_that_fails_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Web(proxying) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://user:s3cret@127.0.0.1:{proxy.port}")
+        why = await opening("https://server.example/")
+        assert "the proxy of the environment refused" in why
+        assert "s3cret" not in why
+    assert "nothing listens at the proxy" in await opening("https://server.example/")
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://127.0.0.1:1")
+    assert "socks5 proxy" in await opening("https://server.example/")
+
+
+# The client itself
+
+
+@pytest.mark.parametrize("path", ["/a%2Fb?c=%2F&d=e+f", "/caf%C3%A9?x=%41"])
+async def test_a_url_is_asked_for_as_it_was_written(path: str) -> None:
+    with Web(lambda talk: talk.whole(200)) as web:
+        async with open_client(web.url, SHORT) as client:
+            await client.get(f"http://127.0.0.1:{web.port}{path}")
+        assert web.visits[0].path == path
+        assert web.visits[0].headers["user-agent"].startswith("mcphost/")
+
+
+async def test_the_client_of_httpx_raises_errors_of_httpx(silent_port: int) -> None:
+    async with open_client("http://127.0.0.1/", SHORT) as client:
+        with pytest.raises(httpx.ConnectError):
+            await client.get("http://127.0.0.1:1/")
+        with pytest.raises(httpx.ReadTimeout):
+            await client.get(f"http://127.0.0.1:{silent_port}/", timeout=0.05)
+
+
+def test_a_compressed_body_comes_in_bounded_pieces() -> None:
+    """H08"""
+    whole = bytes(range(256)) * 4000
+    packed = gzip.compress(whole)
+    for step in (1, 1000, len(packed)):
+        coding = coding_of(" GZip ")
+        pieces = [piece for at in range(0, len(packed), step) for piece in coding.pieces(packed[at : at + step])]
+        assert b"".join(pieces) == whole
+        assert max(map(len, pieces)) <= PIECE
