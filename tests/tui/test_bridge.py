@@ -11,7 +11,7 @@ from textual.message import Message
 
 from mcphost.host.approvals import Kind, Standing
 from mcphost.host.consent import Answer, ToolCallQuestion
-from mcphost.host.events import EventBus, Logged, ServerChanged
+from mcphost.host.events import CallChanged, EventBus, Logged, ServerChanged
 from mcphost.protocol.types import Tool
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import FRAME, EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
@@ -31,18 +31,20 @@ class Front:
         return True
 
 
+@pytest.mark.requirement("PROG-06")
 async def test_a_thousand_events_before_the_app_looked_are_one_message(until: Until) -> None:
     bus, front = EventBus(), Front()
     gatherer = EventGatherer(bus, front)
     for number in range(1000):
         bus.publish(Logged())
+        bus.publish(CallChanged(7))
         bus.publish(ServerChanged(str(number % 3)))
     await until(lambda: front.messages)
     bus.publish(ServerChanged("late"))
     await asyncio.sleep(3 * FRAME)  # nothing is to come, so there is no condition to wait for
     (message,) = front.messages
     assert isinstance(message, HostChanged)
-    assert message.take() == {Logged(), *(ServerChanged(name) for name in ("0", "1", "2", "late"))}
+    assert message.take() == {Logged(), CallChanged(7), *(ServerChanged(name) for name in ("0", "1", "2", "late"))}
     bus.publish(Logged())
     await until(lambda: len(front.messages) == 2)
     gatherer.close()

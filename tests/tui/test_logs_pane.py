@@ -236,6 +236,7 @@ async def test_the_least_level_goes_round_and_lines_over_the_rate_are_counted() 
         }
 
 
+@pytest.mark.requirement("LOG-03")
 async def test_a_filter_works_as_it_is_typed_and_letters_act_only_in_the_list() -> None:
     app = Logs()
     app.log_lines(10, "flow flow", "db")
