@@ -7,15 +7,14 @@ that nobody waits for a disk; a log that cannot be written is an alarm, and a re
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
-import os
-import stat
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
+
+from mcphost.host.private_file import PrivateFile
 
 ROTATE: Final = 64 << 20
 """Bytes after which a new file is begun; the old one keeps its name with ``.1``."""
@@ -38,7 +37,6 @@ class AuditLog:
     def __init__(self, path: Path | None, mask: Callable[[str], str]) -> None:
         self.path = path
         self._mask = mask
-        self._torn = False
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._last: asyncio.Future[None] | None = None
@@ -73,41 +71,16 @@ class AuditLog:
         return masked.encode("ascii", "backslashreplace") + b"\n"
 
     def _write_all(self, path: Path) -> None:
+        file = PrivateFile(path)
         while (job := self._jobs.get()) is not None:
             line, written, loop = job
             failure: OSError | None = None
             try:
-                self._append(path, line)
+                file.append(line, ROTATE)
             except OSError as error:
                 failure = error
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_settle, written, failure)
-
-    def _append(self, path: Path, line: bytes) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Not blocking: a pipe planted under this name would hold the thread for ever.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        descriptor = os.open(path, flags, 0o600)
-        try:
-            size = _make_private(descriptor)
-            whole = b"\n" + line if self._torn else line
-            self._torn = os.write(descriptor, whole) < len(whole)
-        finally:
-            os.close(descriptor)
-        if self._torn:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if size > ROTATE:
-            path.replace(path.with_name(path.name + ".1"))
-
-
-def _make_private(descriptor: int) -> int:
-    """Refuse what is no file of our own, close it to others; its size in bytes."""
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        raise OSError(errno.EPERM, "it is not a regular file of yours")
-    if found.st_mode & 0o077:
-        os.fchmod(descriptor, 0o600)
-    return found.st_size
 
 
 def _shortened(value: Any) -> Any:

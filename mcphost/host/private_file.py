@@ -1,0 +1,46 @@
+"""A file of lines that is only ever appended to, that nobody else may read, and that makes way for a new one in time.
+
+Knows the system's ways to plant another file under its name. Refuses to know what a line holds.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+
+class PrivateFile:
+    """Appends to ``path``, mode 0600. Everything here waits for the disk, and belongs to one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._torn = False
+
+    def append(self, lines: bytes, rotate: int) -> None:
+        """Append whole lines; over ``rotate`` bytes the file is then renamed to ``NAME.1``. Raises OSError."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not blocking: a pipe planted under this name would hold the thread for ever.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(self.path, flags, 0o600)
+        try:
+            size = _make_private(descriptor)
+            whole = b"\n" + lines if self._torn else lines
+            self._torn = os.write(descriptor, whole) < len(whole)
+        finally:
+            os.close(descriptor)
+        if self._torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if size > rotate:
+            self.path.replace(self.path.with_name(self.path.name + ".1"))
+
+
+def _make_private(descriptor: int) -> int:
+    """Refuse what is no file of our own, close it to others; its size in bytes."""
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise OSError(errno.EPERM, "it is not a regular file of yours")
+    if found.st_mode & 0o077:
+        os.fchmod(descriptor, 0o600)
+    return found.st_size

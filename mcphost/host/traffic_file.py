@@ -1,0 +1,215 @@
+"""Traffic as lines of JSON, one frame a line: written while a host runs or at the end, and read again elsewhere.
+
+Knows the fields of a line and takes every secret out before it is written. Refuses to know where a file belongs.
+
+A line holds ``time`` (ISO 8601, UTC), ``server``, ``connection``, ``direction`` (``in``, ``out``), ``kind``, ``text``
+(raw), ``size`` (bytes), and where there are such ``method``, ``id``, ``status``, ``call``, ``latency`` (seconds) and
+``note`` (for what was no message by itself). The last four are for other programs: reading finds them out again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from mcphost.errors import NotDone
+from mcphost.host.frames import Frame
+from mcphost.host.pairing import Pairing, is_answer
+from mcphost.host.private_file import PrivateFile
+from mcphost.host.redaction import Mask, redacted
+
+ROTATE: Final = 256 << 20
+"""Bytes after which a new file is begun; the old one keeps its name with ``.1``."""
+
+BACKLOG: Final = 32 << 20
+"""Bytes that may wait for the disk; what comes beyond is counted and left out."""
+
+BATCH: Final = 200
+"""Frames written in one piece."""
+
+CLOSE_SECONDS: Final = 2.0
+"""How long the end of mcphost waits for a disk that does not answer."""
+
+_NOTES: Final = ("stderr", "stray", "malformed", "http")
+
+
+def line_of(frame: Frame, mask: Mask, latency: float | None) -> bytes:
+    """One frame as a line, its newline included. ASCII only, so that nothing in it can pass for the end of a line."""
+    fields: dict[str, Any] = {
+        "time": datetime.fromtimestamp(frame.time, UTC).isoformat(),
+        "server": frame.server,
+        "connection": frame.connection,
+        "direction": frame.direction,
+        "kind": frame.kind.value,
+        "text": redacted(frame.data.decode("utf-8", "replace"), mask),
+        "size": frame.size,
+        "method": redacted(frame.method, mask) or None,
+        "id": redacted(frame.id, mask) if isinstance(frame.id, str) else frame.id,
+        "status": " ".join(frame.status) or None,
+        "call": frame.call,
+        "latency": None if latency is None else round(latency, 6),
+        "note": frame.note or None,
+        "cut": frame.cut or None,
+    }
+    told = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps(told).encode("ascii") + b"\n"
+
+
+def lines_of(frames: Iterable[Frame], mask: Mask) -> Iterator[bytes]:
+    """The lines of an export."""
+    return (line_of(frame, mask, frame.latency) for frame in frames)
+
+
+# Reading.
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a line says that cannot be found out from its text."""
+
+    time: float
+    server: str
+    connection: int
+    sent: bool
+    note: str
+    data: bytes
+    size: int
+    call: int | None
+
+
+def read_lines(content: bytes, name: str) -> Iterator[Told]:
+    """The frames of an export. Raises NotDone, naming ``name`` and the line that is none."""
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield _told(json.loads(line))
+            except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
+                raise NotDone(f"{name}, line {number}: this is no line of exported traffic ({error})") from None
+
+
+def _told(fields: Any) -> Told:
+    if type(fields) is not dict:
+        raise TypeError("it is no JSON object")
+    text, note = _typed(fields, "text", str), fields.get("note", "")
+    if note not in ("", *_NOTES):
+        raise ValueError(f"there is no note {note!r}")
+    data = text.encode("utf-8", "replace")
+    size = _typed(fields, "size", int) if fields.get("cut") is True else len(data)
+    return Told(
+        time=_time(_typed(fields, "time", str)),
+        server=_typed(fields, "server", str),
+        connection=fields["connection"] if type(fields.get("connection")) is int else 1,
+        sent=_direction(fields["direction"]),
+        note=note,
+        data=data,
+        size=max(size, len(data)),
+        call=fields["call"] if type(fields.get("call")) is int else None,
+    )
+
+
+def _typed(fields: dict[str, Any], name: str, kind: type[Any]) -> Any:
+    if type(fields[name]) is not kind:
+        raise TypeError(f"{name} is not of its kind")
+    return fields[name]
+
+
+def _direction(value: Any) -> bool:
+    if value not in ("in", "out"):
+        raise ValueError("direction is neither in nor out")
+    return bool(value == "out")
+
+
+def _time(text: str) -> float:
+    when = datetime.fromisoformat(text)
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+# Writing while a host runs.
+
+
+class TrafficFile:
+    """Appends every frame it is given to ``path``, in a thread of its own.
+
+    ``mask`` takes secrets out; ``alarm`` is told once, in the event loop's thread, when the file cannot be written.
+    """
+
+    def __init__(self, path: Path, mask: Mask, alarm: Callable[[str], None]) -> None:
+        self._file = PrivateFile(path)
+        self._mask, self._alarm = mask, alarm
+        self._frames: SimpleQueue[Frame | None] = SimpleQueue()
+        self._pairing = Pairing()
+        # Each counter is written by one thread alone.
+        self._taken = self._written = self._left_out = self._confessed = 0
+        self._broken = False
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        threading.Thread(target=self._write_all, name="traffic file", daemon=True).start()
+
+    def take(self, frame: Frame) -> None:
+        """Write this frame soon; where the disk is too slow it is counted instead."""
+        if self._broken:
+            return
+        if self._taken - self._written > BACKLOG:
+            self._left_out += 1
+            return
+        self._taken += len(frame.data)
+        self._frames.put(frame)
+
+    async def aclose(self) -> None:
+        """Write what is still to be written."""
+        self._frames.put(None)
+        with_limit = asyncio.ensure_future(self._ended.wait())
+        await asyncio.wait([with_limit], timeout=CLOSE_SECONDS)
+        with_limit.cancel()
+
+    def _write_all(self) -> None:
+        more = True
+        while more:
+            frames, more = self._next()
+            try:
+                self._file.append(b"".join(map(self._line, frames)) + self._gap(), ROTATE)
+            except OSError as error:
+                self._broken, more = True, False
+                self._say(f"the traffic is no longer written to {self._file.path}: {error.strerror or error}")
+            self._written += sum(len(frame.data) for frame in frames)
+        self._tell(self._ended.set)
+
+    def _next(self) -> tuple[list[Frame], bool]:
+        """What waits, at least one frame; False at the end."""
+        found = [self._frames.get()]
+        try:
+            while found[-1] is not None and len(found) < BATCH:
+                found.append(self._frames.get_nowait())
+        except Empty:
+            pass
+        return [frame for frame in found if frame is not None], found[-1] is not None
+
+    def _line(self, frame: Frame) -> bytes:
+        asked = self._pairing.add(frame)
+        return line_of(frame, self._mask, frame.at - asked.at if asked and is_answer(frame) else None)
+
+    def _gap(self) -> bytes:
+        count = self._left_out - self._confessed
+        if not count:
+            return b""
+        self._confessed += count
+        words = f"mcphost left out {count} frames here: the disk was too slow"
+        now = datetime.now(UTC).isoformat()
+        line = {"time": now, "server": "", "direction": "in", "kind": "malformed", "note": "malformed", "text": words}
+        return json.dumps({**line, "size": len(words)}).encode("ascii") + b"\n"
+
+    def _say(self, text: str) -> None:
+        self._tell(lambda: self._alarm(text))
+
+    def _tell(self, what: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(what)
+        except RuntimeError:  # the loop has ended, and with it everybody who wanted to know
+            return

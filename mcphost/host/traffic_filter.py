@@ -1,0 +1,175 @@
+"""The language in which traffic is searched: ``server:db method:tools/* latency>100ms -status:ok "connection lost"``.
+
+Knows its words and when a frame passes. Refuses to know how it is typed or shown. The grammar is that of the log's.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from mcphost.host.filter_terms import FilterError, Language, any_like, call_numbers, listed, one_of, split_terms
+from mcphost.host.frames import Frame, Kind
+
+Test = Callable[[Frame], bool]
+
+EXAMPLES: Final = (
+    "words  server:NAME  method:tools/*  id:7  dir:in  kind:error  status:404  size>1k  latency>100ms  call:12"
+    '  -not  "two words"'
+)
+
+COMPARED: Final = "size and latency"
+
+_COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
+    ":": operator.ge,
+    ">=": operator.ge,
+    ">": operator.gt,
+    "=": operator.eq,
+    "<=": operator.le,
+    "<": operator.lt,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficFilter:
+    """What a frame must be to be shown; with no tests, every frame passes."""
+
+    text: str = ""
+    tests: tuple[Test, ...] = ()
+
+    def passes(self, frame: Frame) -> bool:
+        """Is every term true of this frame? It must have been paired, as those that the traffic book gives are."""
+        return all(test(frame) for test in self.tests)
+
+
+def parse_traffic_filter(text: str) -> TrafficFilter:
+    """Read a filter as typed. Terms are separated by blanks, and all of them must be true of a frame.
+
+    ``a,b`` after a field means one of them; ``*`` stands for any characters, ``status:4xx`` for all those codes;
+    ``size:1k`` and ``latency:100ms`` mean at least so much, on an answer and on its request. Raises FilterError.
+    """
+    text = text.strip()
+    return TrafficFilter(text, tuple(map(_LANGUAGE.test, split_terms(text))))
+
+
+def _words(text: str) -> Test:
+    wanted = text.casefold()
+    in_json = wanted.isascii() and wanted.isprintable()
+    # Bytes are searched as they are where that finds the same: it takes a fifth of the time.
+    raw = wanted.encode() if in_json else b""
+
+    def test(frame: Frame) -> bool:
+        if raw and (raw in frame.data.lower()):
+            return True
+        escaped_or_foreign = b"\\" in frame.data or not frame.data.isascii()
+        return escaped_or_foreign and wanted in _readable(frame)
+
+    return test
+
+
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/]))")
+
+
+def _readable(frame: Frame) -> str:
+    """The text as it is read: the escapes of JSON as what they stand for."""
+    text = frame.data.decode("utf-8", "replace")
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text).casefold()
+
+
+def _like(field: str, of: Callable[[Frame], str]) -> Callable[[str, str], Test]:
+    def maker(sign: str, value: str) -> Test:
+        like = any_like(listed(field, sign, value, compared=COMPARED))
+        return lambda frame: like(of(frame))
+
+    return maker
+
+
+def _text(sign: str, value: str) -> Test:
+    tests = [_words(text) for text in listed("text", sign, value, compared=COMPARED)]
+    return lambda frame: any(test(frame) for test in tests)
+
+
+def _direction(sign: str, value: str) -> Test:
+    names = one_of("direction", listed("dir", sign, value, compared=COMPARED), ["in", "out"])
+    return lambda frame: frame.direction in names
+
+
+def _kind(sign: str, value: str) -> Test:
+    names = one_of("kind", listed("kind", sign, value, compared=COMPARED), [kind.value for kind in Kind])
+    return lambda frame: frame.kind.value in names
+
+
+_CODE: Final = re.compile(r"-?\d[\dx]*")
+
+
+def _status(sign: str, value: str) -> Test:
+    words = listed("status", sign, value, compared=COMPARED)
+    for word in words:
+        if not _CODE.fullmatch(word) and not any(map(any_like([word]), _STATES)):
+            raise FilterError(f"There is no status {word}; there are {', '.join(_STATES)} and codes, as in status:404.")
+    like = any_like([word.replace("x", "?") if _CODE.fullmatch(word) else word for word in words])
+    return lambda frame: any(map(like, frame.status))
+
+
+_STATES: Final = ("waiting", "answered", "ok", "failed", "error")
+
+
+def _call(sign: str, value: str) -> Test:
+    wanted = call_numbers(sign, value, compared=COMPARED)
+    return lambda frame: wanted(frame.call)
+
+
+_MEASURE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([a-z\u03bc]*)")
+_BYTES: Final = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20}
+_SECONDS: Final = {"": 1e-3, "us": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
+
+
+def _measured(field: str, value: str, units: dict[str, float] | dict[str, int]) -> float:
+    found = _MEASURE.fullmatch(value)
+    if found is None or found[2] not in units:
+        raise FilterError(f"{value} is no {field}; write for example {_EXAMPLE[field]}.")
+    return float(found[1]) * units[found[2]]
+
+
+def _size(sign: str, value: str) -> Test:
+    bound, compare = _measured("size", value, _BYTES), _COMPARE[sign]
+    return lambda frame: compare(frame.size, bound)
+
+
+def _latency(sign: str, value: str) -> Test:
+    bound, compare = _measured("latency", value, _SECONDS), _COMPARE[sign]
+    return lambda frame: frame.latency is not None and compare(frame.latency, bound)
+
+
+_EXAMPLE: Final = {
+    "server": "server:git",
+    "method": "method:tools/call",
+    "id": "id:7",
+    "dir": "dir:in",
+    "kind": "kind:error",
+    "status": "status:404",
+    "size": "size>1k",
+    "latency": "latency>100ms",
+    "text": "text:lost",
+    "call": "call:12",
+}
+
+_LANGUAGE: Final[Language[Frame]] = Language(
+    fields={
+        "server": _like("server", lambda frame: frame.server),
+        "method": _like("method", lambda frame: frame.method),
+        "id": _like("id", lambda frame: "" if frame.id is None else str(frame.id)),
+        "dir": _direction,
+        "kind": _kind,
+        "status": _status,
+        "size": _size,
+        "latency": _latency,
+        "text": _text,
+        "call": _call,
+    },
+    examples=_EXAMPLE,
+    words=_words,
+)
