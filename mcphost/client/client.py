@@ -10,22 +10,37 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from typing import Any, Final
 
+from mcphost.client.completion import Completions
 from mcphost.client.deadlines import Deadline, Deadlines
+from mcphost.client.handshake import Identity, shake_hands
 from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered, OnlyDeclared
 from mcphost.client.listener import Listener
 from mcphost.client.listing import Listing, ListLimits, read_list
+from mcphost.client.prompts import Prompts
+from mcphost.client.requester import Item, Patience, ProgressCallback, Session, result_of
+from mcphost.client.resources import Resources
+from mcphost.client.tasks import Tasks
 from mcphost.errors import McphostError, RequestTimeout, ServerError, ServerNotReady
 from mcphost.protocol.era import LegacyEra
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response
-from mcphost.protocol.negotiation import Agreed, negotiate
-from mcphost.protocol.revisions import LEGACY, NEWEST_LEGACY, Revision
-from mcphost.protocol.types import CallToolResult, InitializeResult, LogLevel, Progress, Tool
+from mcphost.protocol.revisions import LEGACY, Revision
+from mcphost.protocol.types import (
+    CallToolResult,
+    Completion,
+    CompletionRef,
+    InitializeResult,
+    LogLevel,
+    Progress,
+    Tool,
+)
 from mcphost.transports.base import Transport
+
+__all__ = ["Client", "Identity", "Patience", "ProgressCallback", "Session"]
 
 CANCEL_SECONDS: Final = 1.0
 """How long closing waits for cancel notices that are still being written."""
@@ -34,41 +49,11 @@ NOTE_LENGTH: Final = 300
 """Characters of a note: it may quote what a server sent, and that may be as long as a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait for an answer, in seconds: ``idle`` without progress, ``hard`` whatever progress comes."""
-
-    idle: float = 60.0
-    hard: float = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What we say of ourselves: a name and a version, nothing of the machine."""
-
-    version: str
-    name: str = "mcphost"
-
-    def as_object(self) -> dict[str, str]:
-        """The ``clientInfo`` of the handshake."""
-        return {"name": self.name, "title": self.name, "version": self.version}
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """What the handshake settled."""
-
-    revision: Revision
-    server: InitializeResult
-
-
-ProgressCallback = Callable[[Progress], None]
-
-
 class Client:
     """A connection to one server over ``transport``.
 
-    ``connect`` first, ``aclose`` last; in between the verbs, any number at once.
+    ``connect`` first, ``aclose`` last; in between the verbs, any number at once: those for tools here, the others
+    under ``resources``, ``prompts``, ``completions`` and ``tasks``.
     """
 
     def __init__(
@@ -100,10 +85,22 @@ class Client:
         # Ids nobody can guess: an answer sent before its question must not find one.
         self._ids = count(secrets.randbelow(1 << 20) * 1000 + 1)
         self._waiting: dict[RequestId, tuple[Deadline, ProgressCallback]] = {}
+        self._hearing: dict[RequestId, ProgressCallback] = {}
         self._deadlines = Deadlines()
         self._background: set[asyncio.Task[None]] = set()
         self._era: LegacyEra | None = None
         self.session: Session | None = None
+        self.resources = Resources(self)
+        self.prompts = Prompts(self)
+        self.completions = Completions(self)
+        self.tasks = Tasks(self)
+
+    @property
+    def opened(self) -> Session:
+        """The session; raises ServerNotReady where it is not open."""
+        if self._era is None or self.session is None:
+            raise ServerNotReady("the session is not open")
+        return self.session
 
     async def connect(self, seconds: float) -> Session:
         """Open the transport and shake hands within ``seconds``.
@@ -148,7 +145,7 @@ class Client:
 
     async def list_tools(self) -> Listing[Tool]:
         """Every tool, page by page. Raises as `request` does where not even the first page came."""
-        return await self._list("tools/list", "tools", Tool.read)
+        return await self.read_list("tools/list", "tools", Tool.read)
 
     async def call_tool(
         self,
@@ -166,6 +163,12 @@ class Client:
         result = await self.request("tools/call", params, patience=patience, on_progress=report)
         return CallToolResult.read(result)
 
+    async def complete(
+        self, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str] | None = None
+    ) -> Completion:
+        """See `mcphost.client.completion.Completions.complete`."""
+        return await self.completions.complete(ref, argument, value, context)
+
     async def set_log_level(self, level: LogLevel) -> None:
         """Ask the server for messages of ``level`` and above. Raises as `request` does."""
         await self.request("logging/setLevel", {"level": level.wire})
@@ -178,6 +181,31 @@ class Client:
             await asyncio.wait(self._background, timeout=CANCEL_SECONDS)
         await self._transport.aclose()
         self._deadlines.close()
+
+    # What the verbs need (`mcphost.client.requester.Requester`).
+
+    async def read_list(self, method: str, key: str, read: Callable[[object], Item]) -> Listing[Item]:
+        """Every page of a list. Raises as `request` does where not even the first page came."""
+
+        async def fetch(cursor: str | None) -> Mapping[str, Any]:
+            return await self.request(method, None if cursor is None else {"cursor": cursor})
+
+        return await read_list(fetch, key, read, self._list_limits, asyncio.get_running_loop().time)
+
+    @contextmanager
+    def hearing(self, token: RequestId, report: ProgressCallback) -> Iterator[None]:
+        """Hand progress under ``token`` to ``report``, also when no request with it is under way."""
+        self._hearing[token] = report
+        try:
+            yield
+        finally:
+            del self._hearing[token]
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let ``work``, which may not raise, go on by itself; closing waits for it a moment."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     # What the transport hands on (`mcphost.transports.base.Inbound`).
 
@@ -211,35 +239,15 @@ class Client:
         self._listener.lost(reason)
 
     async def _open_session(self) -> Session:
-        agreed = await self._shake_hands()
+        agreed = await shake_hands(self._ask, self._identity, self._capabilities, self._minimum)
         session = Session(agreed.revision, InitializeResult.read(agreed.result))
         self._transport.agreed(agreed.revision)
         self._inputs.open_for_all = True  # the server may ask as soon as it hears the next message
         await self._transport.send(Notification("notifications/initialized"))
         return session
 
-    async def _shake_hands(self) -> Agreed:
-        negotiation = negotiate(newest=NEWEST_LEGACY, minimum=self._minimum)
-        attempt = next(negotiation)
-        while True:
-            outcome = await self._initialize(attempt.offer)
-            try:
-                attempt = negotiation.send(outcome)
-            except StopIteration as agreed:
-                value: Agreed = agreed.value
-                return value
-
-    async def _initialize(self, offer: Revision) -> Mapping[str, Any] | ServerError:
-        params = {
-            "protocolVersion": offer.version,
-            "capabilities": self._capabilities,
-            "clientInfo": self._identity.as_object(),
-        }
-        response = await self._transport.request(Request(next(self._ids), "initialize", params), {})
-        try:
-            return _result(response, "initialize")
-        except ServerError as error:
-            return error
+    async def _ask(self, method: str, params: Mapping[str, Any]) -> Response:
+        return await self._transport.request(Request(next(self._ids), method, params), {})
 
     async def _exchange(
         self, request: Request, era: LegacyEra, patience: Patience, report: ProgressCallback | None
@@ -259,24 +267,19 @@ class Client:
             raise
         finally:
             self._waiting.pop(request.id, None)
-        return _result(response, request.method)
+        return result_of(response, request.method)
 
     def _tell_cancelled(self, request: Request, era: LegacyEra, reason: str) -> None:
         notice = era.spell_cancel(request, reason)
         if notice is not None:
             self._note(f"told the server to stop {request.method} (id {request.id}): {reason}")
-            self._spawn(self._send_quietly(notice))
+            self.in_background(self._send_quietly(notice))
 
     async def _send_quietly(self, notice: Notification) -> None:
         try:
             await self._transport.send(notice)
         except McphostError:
             return  # nobody is left to be told
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
 
     def _note(self, text: str) -> None:
         self._listener.noted(text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ...")
@@ -295,6 +298,10 @@ class Client:
                 | "notifications/resources/list_changed"
             ):
                 self._list_changed(method.split("/")[1])
+            case "notifications/resources/updated":
+                self._updated(params.get("uri"))
+            case "notifications/tasks/status":
+                self._task_changed(params)
             case _:
                 self._note(f"ignored a notification mcphost does not know: {method}")
 
@@ -304,28 +311,28 @@ class Client:
         else:
             self._note(f"ignored a change of {kind}, which the server does not offer")
 
+    def _updated(self, uri: object) -> None:
+        if isinstance(uri, str):
+            self._listener.resource_updated(uri)
+        else:
+            self._note("ignored an update of a resource that has no URI")
+
+    def _task_changed(self, params: Mapping[str, Any]) -> None:
+        task = self.tasks.heard(params)
+        if task is not None:
+            self._listener.task_changed(task)
+
     def _progressed(self, params: Mapping[str, Any]) -> None:
-        token = params.get("progressToken")
-        waiting = self._waiting.get(token) if type(token) in (int, str) else None  # type: ignore[arg-type]
-        progress = Progress.read(params)
-        if waiting is None or progress is None:
+        token, progress = params.get("progressToken"), Progress.read(params)
+        if progress is None or type(token) not in (int, str):
             return
-        limit, report = waiting
-        limit.extend()
-        report(progress)
-
-    async def _list(self, method: str, key: str, read: Callable[[object], Tool]) -> Listing[Tool]:
-        async def fetch(cursor: str | None) -> Mapping[str, Any]:
-            return await self.request(method, None if cursor is None else {"cursor": cursor})
-
-        return await read_list(fetch, key, read, self._list_limits, asyncio.get_running_loop().time)
+        if token in self._waiting:
+            limit, report = self._waiting[token]
+            limit.extend()
+            report(progress)
+        elif token in self._hearing:
+            self._hearing[token](progress)
 
 
 def _ignore(_: Progress) -> None:
     return
-
-
-def _result(response: Response, method: str) -> Mapping[str, Any]:
-    if response.error is not None:
-        raise ServerError(response.error.code, response.error.message, response.error.data, method=method)
-    return response.result or {}

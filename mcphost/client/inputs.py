@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from mcphost.errors import McphostError
 from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Request, RequestId, Response
 from mcphost.protocol.revisions import ASKS_FOR
+from mcphost.protocol.types import RELATED_TASK
 
 QUICK_REPLIES: Final = 1000
 """Answers that cost no thought (pings, refusals) and are being written at one moment. A server that reads its answers
@@ -146,7 +147,8 @@ class InputQueue:
         try:
             if not self.open_for_all:
                 raise InputRefused(ErrorCode.INVALID_REQUEST, "the session is not initialized yet")
-            return Response(request.id, await self._handler.answer(_read(request)))
+            result = await self._handler.answer(_read(request))
+            return Response(request.id, _of_the_same_task(request, result))
         except InputRefused as refused:
             self._note(f"refused {request.method}: {refused}")
             return Response(request.id, error=ErrorObject(refused.code, str(refused)))
@@ -169,3 +171,12 @@ def _is_cancelled() -> bool:
 
 def _read(request: Request) -> InputRequest:
     return InputRequest(request.method, request.params or {})
+
+
+def _of_the_same_task(request: Request, result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The answer to a question that belongs to a task says so too."""
+    meta = (request.params or {}).get("_meta")
+    related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
+    if related is None:
+        return result
+    return {**result, "_meta": {**result.get("_meta", {}), RELATED_TASK: related}}

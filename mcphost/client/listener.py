@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from mcphost.protocol.jsonrpc import Malformed
+from mcphost.protocol.types import Task
 
 
 class Listener(Protocol):
@@ -19,6 +20,12 @@ class Listener(Protocol):
 
     def list_changed(self, kind: str) -> None:
         """``tools``, ``prompts`` or ``resources``: what was listed is out of date."""
+
+    def resource_updated(self, uri: str) -> None:
+        """A resource that was subscribed to changed; or one below it, or one nobody asked about."""
+
+    def task_changed(self, task: Task) -> None:
+        """The server told by itself how a task stands."""
 
     def malformed(self, problem: Malformed) -> None:
         """The server sent what is no message."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from mcphost.errors import Declined, McphostError, RequestTimeout
 from mcphost.host.validation import Verdict
-from mcphost.protocol.types import CallToolResult, Progress
+from mcphost.protocol.types import CallToolResult, Progress, Task
 
 
 class CallState(Enum):
@@ -48,6 +48,8 @@ class CallRequest:
     """Who asked for it."""
     timeout: float | None = None
     """Seconds without progress; None: as configured."""
+    as_task: bool = False
+    """Run it as a task where the tool allows both ways? One that must run as a task does in any case."""
 
 
 class Call:
@@ -62,6 +64,8 @@ class Call:
         self.allowed = False
         """Did policy or the user say yes?"""
         self.progress: Progress | None = None
+        self.task: Task | None = None
+        """How its task stands; None where the call is answered directly."""
         self.outcome: CallToolResult | None = None
         self.error: McphostError | None = None
         self.validity: Verdict | None = None
@@ -76,6 +80,13 @@ class Call:
     def edited(self) -> bool:
         """Did the user change the arguments before they were sent?"""
         return self.arguments != self.request.arguments
+
+    @property
+    def doing(self) -> str:
+        """Where it stands in words; while a task runs, in those of its server."""
+        if self.state is CallState.RUNNING and self.task is not None:
+            return f"{self.state.value} as a task, {self.task.words}"
+        return self.state.value
 
     @property
     def elapsed(self) -> float:

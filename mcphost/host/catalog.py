@@ -1,23 +1,45 @@
 """What all servers offer together, by configured server name and the name the server uses.
 
-A tool is the pair of both, so that no server can pass a tool off as another's. It shows what is usable; what was
+An offer is the pair of both, so that no server can pass its own off as another's. It shows what is usable; what was
 rejected stays with its server's card.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from enum import Enum
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from mcphost.client.listing import Listing, Rejected
 from mcphost.config import ServerConfig
-from mcphost.errors import UnknownName
-from mcphost.protocol.types import Tool
+from mcphost.errors import InvalidResult, UnknownName
+from mcphost.protocol.templates import UriTemplate
+from mcphost.protocol.types import Prompt, Resource, ResourceTemplate, Tool, Wire
 
 DEFINITION_CHARACTERS: Final = 64 << 10
-"""Characters of a tool's definition: nobody agrees to more, and an approval keeps all of it."""
+"""Characters of a definition: nobody agrees to more, and an approval keeps all of a tool's."""
+
+NAMED: Final = 12
+"""Names that an error names as those there are."""
+
+Offered = TypeVar("Offered")
+Item = TypeVar("Item", bound=Wire)
+
+
+class Kind(Enum):
+    """What a server can offer, by the word for it."""
+
+    TOOLS = "tools"
+    RESOURCES = "resources"
+    TEMPLATES = "resource templates"
+    PROMPTS = "prompts"
+
+    @property
+    def capability(self) -> str:
+        """The capability under which it is listed, and by whose name its changes are announced."""
+        return "resources" if self is Kind.TEMPLATES else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,60 +55,196 @@ class OfferedTool:
         return self.server, self.tool.name
 
 
-class Catalog:
-    """The tools of all servers, in the order the servers were configured."""
+@dataclass(frozen=True, slots=True)
+class OfferedResource:
+    """A resource and the configured name of the server that offers it."""
+
+    server: str
+    resource: Resource
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it apart from every other."""
+        return self.server, self.resource.uri
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTemplate:
+    """A resource template and the configured name of the server that offers it."""
+
+    server: str
+    template: ResourceTemplate
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it apart from every other."""
+        return self.server, self.template.uri_template
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedPrompt:
+    """A prompt and the configured name of the server that offers it."""
+
+    server: str
+    prompt: Prompt
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it apart from every other."""
+        return self.server, self.prompt.name
+
+
+class Shelf(Generic[Offered]):
+    """One kind of offer of all servers, in the order the servers were configured."""
 
     def __init__(self, servers: Iterable[str]) -> None:
-        self._tools: dict[str, tuple[OfferedTool, ...]] = dict.fromkeys(servers, ())
+        self._offers: dict[str, tuple[Offered, ...]] = dict.fromkeys(servers, ())
 
-    def keep(self, server: str, tools: Iterable[Tool]) -> None:
-        """Replace the tools of ``server``."""
-        self._tools[server] = tuple(OfferedTool(server, tool) for tool in tools)
+    def keep(self, server: str, offers: Iterable[Offered]) -> None:
+        """Replace those of ``server``."""
+        self._offers[server] = tuple(offers)
 
     def forget(self, server: str) -> None:
-        """Drop a server that is no longer configured."""
-        self._tools.pop(server, None)
+        """Drop a server."""
+        self._offers.pop(server, None)
 
     def put_in_order(self, servers: Iterable[str]) -> None:
         """Go over to this order of the servers."""
         for server in servers:
-            self._tools[server] = self._tools.pop(server, ())
+            self._offers[server] = self._offers.pop(server, ())
+
+    def of(self, server: str | None) -> Sequence[Offered]:
+        """Those of one server, or of all."""
+        if server is not None:
+            return self._offers.get(server, ())
+        return tuple(offered for offers in self._offers.values() for offered in offers)
+
+
+_OFFERED: Final[Mapping[Kind, Callable[[str, Any], Any]]] = {
+    Kind.TOOLS: OfferedTool,
+    Kind.RESOURCES: OfferedResource,
+    Kind.TEMPLATES: OfferedTemplate,
+    Kind.PROMPTS: OfferedPrompt,
+}
+
+
+class Catalog:
+    """The offers of all servers, in the order the servers were configured."""
+
+    def __init__(self, servers: Iterable[str]) -> None:
+        names = tuple(servers)
+        self._shelves: dict[Kind, Shelf[Any]] = {kind: Shelf(names) for kind in Kind}
+
+    def keep(self, server: str, tools: Iterable[Tool]) -> None:
+        """Replace the tools of ``server``."""
+        self.keep_kind(server, Kind.TOOLS, tools)
+
+    def keep_kind(self, server: str, kind: Kind, items: Iterable[Any]) -> None:
+        """Replace what ``server`` offers of this kind."""
+        self._shelves[kind].keep(server, (_OFFERED[kind](server, item) for item in items))
+
+    def forget(self, server: str) -> None:
+        """Drop a server that is no longer configured."""
+        for shelf in self._shelves.values():
+            shelf.forget(server)
+
+    def put_in_order(self, servers: Iterable[str]) -> None:
+        """Go over to this order of the servers."""
+        for shelf in self._shelves.values():
+            shelf.put_in_order(servers)
 
     def tools(self, server: str | None = None) -> Sequence[OfferedTool]:
         """The tools of one server, or of all."""
-        if server is not None:
-            return self._tools.get(server, ())
-        return tuple(offered for tools in self._tools.values() for offered in tools)
+        return self._shelves[Kind.TOOLS].of(server)
+
+    def resources(self, server: str | None = None) -> Sequence[OfferedResource]:
+        """The resources of one server, or of all."""
+        return self._shelves[Kind.RESOURCES].of(server)
+
+    def templates(self, server: str | None = None) -> Sequence[OfferedTemplate]:
+        """The resource templates of one server, or of all."""
+        return self._shelves[Kind.TEMPLATES].of(server)
+
+    def prompts(self, server: str | None = None) -> Sequence[OfferedPrompt]:
+        """The prompts of one server, or of all."""
+        return self._shelves[Kind.PROMPTS].of(server)
 
     def tool(self, server: str, name: str) -> Tool:
         """The tool; raises UnknownName with what there is instead."""
-        offered = self._tools.get(server, ())
-        found = next((each.tool for each in offered if each.tool.name == name), None)
-        if found is None:
-            known = ", ".join(each.tool.name for each in offered[:12]) or "none"
-            raise UnknownName(f"{server} has no tool {name!r}; it has: {known}{' …' if len(offered) > 12 else ''}")
-        return found
+        found = next((each.tool for each in self.tools(server) if each.tool.name == name), None)
+        return found or _unknown(server, "tool", name, [each.tool.name for each in self.tools(server)])
+
+    def prompt(self, server: str, name: str) -> Prompt:
+        """The prompt; raises UnknownName with what there is instead."""
+        found = next((each.prompt for each in self.prompts(server) if each.prompt.name == name), None)
+        return found or _unknown(server, "prompt", name, [each.prompt.name for each in self.prompts(server)])
+
+    def resource(self, server: str, uri: str) -> Resource | None:
+        """The listed resource of this URI; None where it is not listed, which is no reason against reading it."""
+        return next((each.resource for each in self.resources(server) if each.resource.uri == uri), None)
+
+
+def _unknown(server: str, kind: str, name: str, names: Sequence[str]) -> NoReturn:
+    known = ", ".join(names[:NAMED]) or "none"
+    raise UnknownName(f"{server} has no {kind} {name!r}; it has: {known}{' …' if len(names) > NAMED else ''}")
 
 
 def usable(listing: Listing[Tool], config: ServerConfig) -> tuple[list[Tool], list[Rejected]]:
     """What may be used of a listing, and what may not: names given twice, and what the configuration leaves out."""
-    tools: dict[str, Tool] = {}
+
+    def left_out(tool: Tool) -> str | None:
+        return None if config.offers(tool.name) else "left out by enabled_tools or disabled_tools"
+
+    return _sift(listing, lambda tool: tool.name, "name", left_out)
+
+
+def usable_resources(listing: Listing[Resource], _: ServerConfig) -> tuple[list[Resource], list[Rejected]]:
+    """What may be used of a listing, and what may not: URIs given twice."""
+    return _sift(listing, lambda resource: resource.uri, "URI")
+
+
+def usable_templates(
+    listing: Listing[ResourceTemplate], _: ServerConfig
+) -> tuple[list[ResourceTemplate], list[Rejected]]:
+    """What may be used of a listing, and what may not: templates given twice, and what is none."""
+    return _sift(listing, lambda template: template.uri_template, "template", _no_template)
+
+
+def usable_prompts(listing: Listing[Prompt], _: ServerConfig) -> tuple[list[Prompt], list[Rejected]]:
+    """What may be used of a listing, and what may not: names given twice."""
+    return _sift(listing, lambda prompt: prompt.name, "name")
+
+
+def _no_template(template: ResourceTemplate) -> str | None:
+    try:
+        UriTemplate.read(template.uri_template)
+    except InvalidResult as error:
+        return str(error)
+    return None
+
+
+def _sift(
+    listing: Listing[Item],
+    key: Callable[[Item], str],
+    word: str,
+    against: Callable[[Item], str | None] = lambda _: None,
+) -> tuple[list[Item], list[Rejected]]:
+    items: dict[str, Item] = {}
     rejected = list(listing.rejected)
-    for tool in listing.items:
-        reason = _reason_against(tool, tools, config)
+    for item in listing.items:
+        name = key(item)
+        reason = against(item) or _reason_against(item, name, word, items)
         if reason is None:
-            tools[tool.name] = tool
+            items[name] = item
         else:
-            rejected.append(Rejected(tool.name, reason))
-    return list(tools.values()), rejected
+            rejected.append(Rejected(name, reason))
+    return list(items.values()), rejected
 
 
-def _reason_against(tool: Tool, earlier: Container[str], config: ServerConfig) -> str | None:
-    if not config.offers(tool.name):
-        return "left out by enabled_tools or disabled_tools"
-    if tool.name in earlier:
-        return "the server lists this name twice; the first is used"
-    size = len(json.dumps(tool.definition(), ensure_ascii=False))
+def _reason_against(item: Wire, name: str, word: str, earlier: Container[str]) -> str | None:
+    if name in earlier:
+        return f"the server lists this {word} twice; the first is used"
+    size = len(json.dumps(item.definition(), ensure_ascii=False))
     if size > DEFINITION_CHARACTERS:
         return f"its definition has {size} characters, more than the {DEFINITION_CHARACTERS} that are taken"
     return None

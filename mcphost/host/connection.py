@@ -9,16 +9,13 @@ Specification: basic/lifecycle; server/utilities/logging (levels).
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Collection, Coroutine
 from contextlib import suppress
 from dataclasses import replace
-from enum import Enum
 from typing import Any, Final
 
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.listing import Rejected
-from mcphost.config import ServerConfig
 from mcphost.errors import (
     CapabilityMissing,
     ConfigError,
@@ -29,15 +26,22 @@ from mcphost.errors import (
     VersionRefused,
 )
 from mcphost.host.backoff import Backoff
+from mcphost.host.catalog import Kind
 from mcphost.host.faults import Fault, fault
 from mcphost.host.listening import Ears, Irregularities, Listening
 from mcphost.host.logs import Source
+from mcphost.host.offers import Offers
 from mcphost.host.opening import check_required, new_client
+from mcphost.host.recipient import sent_to
+from mcphost.host.states import WEIGHTS, ServerState
 from mcphost.host.surroundings import Surroundings
-from mcphost.host.upkeep import Pulse, ToolList
+from mcphost.host.upkeep import Pulse
 from mcphost.host.waiting import first_of, to_the_end
+from mcphost.host.watches import Watches
 from mcphost.protocol.types import LogLevel, Tool
 from mcphost.transports.base import ProcessReport, Transport
+
+__all__ = ["Connection", "ServerState", "sent_to"]
 
 PERMANENT: Final = (ConfigError, SpawnFailed, VersionRefused, CapabilityMissing, Fault)
 """Failures that trying again cannot mend."""
@@ -49,32 +53,6 @@ LIVE_FIELDS: Final = LISTING_FIELDS | {
     "sampling", "start", "startup_timeout_sec", "tool_timeout_max_sec", "tool_timeout_sec", "tools", "trust_hints",
 }  # fmt: skip
 """Settings that are read when they are needed: a standing connection goes on when they change."""
-
-
-class ServerState(Enum):
-    """Where a server stands."""
-
-    DISABLED = "disabled"
-    STOPPED = "stopped"
-    STARTING = "starting"
-    READY = "ready"
-    RECONNECTING = "reconnecting"
-    FAILED = "failed"
-
-
-WEIGHTS: Final = {ServerState.FAILED: LogLevel.ERROR, ServerState.RECONNECTING: LogLevel.WARNING}
-
-
-def sent_to(config: ServerConfig) -> str:
-    """What runs the server, as configured: command line or URL, folder, and the names of what it is given besides.
-
-    References stay references, and no value is told. What is quoted in the command line cannot pass for the rest.
-    """
-    line = config.url or shlex.join([config.command or "", *config.args])
-    given = sorted({*config.env, *config.env_vars, *config.http_headers, *config.env_http_headers})
-    more = [f"in {shlex.quote(config.cwd)}"] if config.cwd else []
-    more += [f"given {shlex.join(given)}"] if given else []
-    return f"{line} ({', '.join(more)})" if more else line
 
 
 class Connection:
@@ -94,8 +72,11 @@ class Connection:
         self._loss: Exception | None = None
         self._said = ""
         self._client: Client | None = None
-        self._list = ToolList(self._note, lambda tools: around.tools_listed(name, tools), self._changed)
-        self._listening = Listening(Ears(self._log, self._list_changed, self._lost, self._changed, around.mask))
+        self.offers = Offers(self._note, lambda kind, items: around.listed(name, kind, items), self._changed)
+        self.watches = Watches(self._note, lambda uri: around.resource_updated(name, uri), around.mask)
+        self._listening = Listening(
+            Ears(self._log, self.offers.mark_stale, self.watches.updated, self._lost, self._changed, around.mask)
+        )
         self.state = ServerState.STARTING if self._wanted else self._at_rest
         self.reason = ""
         """Why it is in this state; empty where the state says it all."""
@@ -116,17 +97,18 @@ class Connection:
     @property
     def tools(self) -> list[Tool]:
         """The tools that may be used; none unless the server is ready."""
-        return self._list.tools
+        return self.offers.tools.items
 
     @property
     def rejected(self) -> list[Rejected]:
         """What the last listing held that may not be used, and why."""
-        return self._list.rejected
+        return self.offers.tools.rejected
 
     @property
     def notice(self) -> str | None:
         """What was odd about the last listing."""
-        return None if self._list.notice is None else self._around.mask(self._list.notice)
+        notice = self.offers.tools.notice
+        return None if notice is None else self._around.mask(notice)
 
     @property
     def irregularities(self) -> Irregularities:
@@ -164,7 +146,7 @@ class Connection:
             self.level = LogLevel.read(self.config.log_level)
         if self.ready and LIVE_FIELDS.issuperset(fields):
             if not LISTING_FIELDS.isdisjoint(fields):
-                self._list.mark_stale()
+                self.offers.tools.mark_stale()
             return
         begins = self.state is ServerState.DISABLED and self.config.start == "eager"
         self._wanted = self.config.enabled and (self._wanted or begins)
@@ -199,14 +181,25 @@ class Connection:
         self.level = level
         self._changed()
 
+    async def reach(self) -> Client:
+        """The client once the server is up; a lazy one is started. Raises ServerNotReady."""
+        if self.state is ServerState.STOPPED and self.config.start == "lazy":
+            self.start()
+        await self.settled()
+        return self.client
+
     async def current_tools(self) -> None:
         """List the tools again if the server said that they changed. Raises ServerNotReady."""
-        if self._list.is_stale:
-            await self.relist()
+        await self.current(Kind.TOOLS)
 
-    async def relist(self) -> None:
-        """List the tools again now. Raises ServerNotReady; a listing that fails is noted and the last one stays."""
-        await self._list.read(self.client, self.config)
+    async def current(self, kind: Kind) -> None:
+        """Wait until what is kept of this kind is what the server said last. Raises ServerNotReady."""
+        if self.offers.of(kind).is_stale:
+            await self.offers.of(kind).current(self.client, self.config)
+
+    async def relist(self, kind: Kind = Kind.TOOLS) -> None:
+        """List again now. Raises ServerNotReady; a listing that fails is noted and the last one stays."""
+        await self.offers.of(kind).read(self.client, self.config)
 
     @property
     def _at_rest(self) -> ServerState:
@@ -245,7 +238,7 @@ class Connection:
         await first_of(self._poke.wait(), self._until_lost(), *self._chores(client))
 
     def _chores(self, client: Client) -> list[Coroutine[Any, Any, None]]:
-        chores = [self._list.keep_current(client, lambda: self.config)]
+        chores = [*self.offers.chores(client, lambda: self.config), self.watches.keep_current(client)]
         if self.config.ping_interval_sec > 0:
             pulse = Pulse(self.config.ping_interval_sec, lambda: self._around.busy(self.name), self._note)
             chores.append(pulse.watch(client))
@@ -260,13 +253,14 @@ class Connection:
         seconds = self.config.startup_timeout_sec
         self.session = await client.connect(seconds)
         check_required(self.session, self.config)
+        self.offers.begin(self.session.server.capabilities)
         try:
             async with asyncio.timeout(seconds):
                 await self._ask_for_level(client)
-                if "tools" in self.session.server.capabilities:
-                    await self._list.read(client, self.config)
+                if self.offers.offers(Kind.TOOLS):  # the others are listed as soon as it is ready
+                    await self.offers.tools.read(client, self.config)
         except TimeoutError:
-            self._list.failed(f"the server took longer than startup_timeout_sec = {seconds:g}")
+            self.offers.tools.failed(f"the server took longer than startup_timeout_sec = {seconds:g}")
 
     async def _ask_for_level(self, client: Client) -> None:
         if self.level is None or self.session is None or "logging" not in self.session.server.capabilities:
@@ -320,10 +314,6 @@ class Connection:
                 async with asyncio.timeout(self.retry_at - self._around.now()):
                     await self._poke.wait()
 
-    def _list_changed(self, kind: str) -> None:
-        if kind == "tools" and self.session is not None and "tools" in self.session.server.capabilities:
-            self._list.mark_stale()
-
     def _lost(self, reason: Exception) -> None:
         self._loss = reason
         self._gone.set()
@@ -335,7 +325,8 @@ class Connection:
         if state is not ServerState.RECONNECTING:
             self.retry_at = None
         if state is not ServerState.READY:
-            self._list.clear()
+            self.offers.clear()
+            self.watches.lost()
         self._say(f"{state.value}{f': {self.reason}' if reason else ''}", WEIGHTS.get(state, LogLevel.INFO))
         self._changed()
 

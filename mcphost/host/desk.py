@@ -16,18 +16,19 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final
 
-from mcphost.client.client import Patience
+from mcphost.client.client import Client, Patience
 from mcphost.config import ServerConfig
 from mcphost.errors import Declined, InvalidArguments, McphostError
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
-from mcphost.host.connection import Connection, ServerState, sent_to
+from mcphost.host.connection import Connection, sent_to
 from mcphost.host.consent import ConsentBroker, Proposal
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
 from mcphost.host.faults import fault, without_secrets
 from mcphost.host.validation import Verdict, validate
 from mcphost.host.weight import weight
-from mcphost.protocol.types import CallToolResult, Progress, Tool
+from mcphost.host.witness import Witness
+from mcphost.protocol.types import CallToolResult, Progress, Task, Tool
 
 KEPT_CALLS: Final = 200
 """Ended calls that are kept to look at again."""
@@ -47,10 +48,11 @@ class CallDesk:
         server: Callable[[str], Connection],
         catalog: Catalog,
         consent: ConsentBroker,
+        witness: Witness,
         publish: Callable[[Event], None],
         mask: Callable[[str], str],
     ) -> None:
-        self._server, self._catalog, self._consent = server, catalog, consent
+        self._server, self._catalog, self._consent, self._witness = server, catalog, consent, witness
         self._publish, self._mask = publish, mask
         self.calls: dict[int, Call] = {}
         self._sent: dict[int, str] = {}
@@ -102,21 +104,27 @@ class CallDesk:
         call.sent(arguments)
         self._sent[call.number] = call.request.server
         self._publish(CallChanged(call.number))
-        result = await client.call_tool(
-            tool.name,
-            arguments,
-            patience=_patience(call, connection.config),
-            on_progress=lambda progress: self._progressed(call, progress),
-        )
+        result = await self._send(call, client, tool, _patience(call, connection.config))
         call.answered(result, await _validity(tool, result))
+
+    async def _send(self, call: Call, client: Client, tool: Tool, patience: Patience) -> CallToolResult:
+        def report(progress: Progress) -> None:
+            self._progressed(call, progress)
+
+        if not client.tasks.suit(tool, wanted=call.request.as_task):
+            return await client.call_tool(tool.name, call.arguments, patience=patience, on_progress=report)
+        return await client.tasks.call_tool(
+            tool.name,
+            call.arguments,
+            patience=patience,
+            on_progress=report,
+            on_task=lambda task: self._task_moved(call, task),
+        )
 
     async def _connected(self, name: str) -> Connection:
         """The connection once it is up. Raises UnknownName or ServerNotReady."""
         connection = self._server(name)
-        if connection.state is ServerState.STOPPED and connection.config.start == "lazy":
-            connection.start()
-        await connection.settled()
-        _ = connection.client  # raises where there is none, before anybody is asked
+        await connection.reach()  # raises where there is no server, before anybody is asked
         await connection.current_tools()
         return connection
 
@@ -156,6 +164,14 @@ class CallDesk:
 
     def _progressed(self, call: Call, progress: Progress) -> None:
         call.progress = progress
+        self._publish(CallChanged(call.number))
+
+    def _task_moved(self, call: Call, task: Task) -> None:
+        before, call.task = call.task, task
+        if before is None or before.status != task.status:
+            request = call.request
+            record = {"event": "task", "call": call.number, "server": request.server, "tool": request.tool}
+            self._witness.note({**record, "task": task.task_id, "status": task.status})
         self._publish(CallChanged(call.number))
 
     def _forget_old_calls(self, ended: Call) -> None:

@@ -33,6 +33,28 @@ class ToolsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourcesChanged:
+    """A server's resources or resource templates were listed anew, or are gone."""
+
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptsChanged:
+    """A server's prompts were listed anew, or are gone."""
+
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUpdated:
+    """The watch of a resource changed: begun, out of date, read again, refused or ended."""
+
+    server: str
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
 class Logged:
     """There are new log lines; how many is the log book's to say."""
 
@@ -74,6 +96,9 @@ Event = (
     ServerChanged
     | ServersChanged
     | ToolsChanged
+    | ResourcesChanged
+    | PromptsChanged
+    | ResourceUpdated
     | Logged
     | CallStarted
     | CallChanged

@@ -14,25 +14,56 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from mcphost.client.client import Identity
+from mcphost.client.listing import Listing
 from mcphost.config import Changes, Config, compare
 from mcphost.errors import UnknownName
 from mcphost.host.approvals import Approvals
 from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call, CallRequest
-from mcphost.host.catalog import Catalog
+from mcphost.host.catalog import Catalog, Kind
+from mcphost.host.completing import Completing
 from mcphost.host.connection import Connection
 from mcphost.host.consent import Approver, ConsentBroker
 from mcphost.host.desk import CallDesk
-from mcphost.host.events import Alarmed, EventBus, GrantsChanged, Logged, ServerChanged, ServersChanged, ToolsChanged
+from mcphost.host.events import (
+    Alarmed,
+    Event,
+    EventBus,
+    GrantsChanged,
+    Logged,
+    PromptsChanged,
+    ResourcesChanged,
+    ResourceUpdated,
+    ServerChanged,
+    ServersChanged,
+    ToolsChanged,
+)
 from mcphost.host.logs import LogBook, LogBudget, Source
 from mcphost.host.memory import Memory, Store
-from mcphost.protocol.types import LogLevel, Tool
+from mcphost.host.reading import ReadingDesk
+from mcphost.host.watches import Watch
+from mcphost.host.witness import Witness
+from mcphost.protocol.types import (
+    Completion,
+    CompletionRef,
+    GetPromptResult,
+    LogLevel,
+    ReadResourceResult,
+    Task,
+)
 from mcphost.transports.base import Transport
 
 __all__ = ["Fittings", "Host", "Store"]
+
+_LISTED: Final[Mapping[Kind, Callable[[str], Event]]] = {
+    Kind.TOOLS: ToolsChanged,
+    Kind.RESOURCES: ResourcesChanged,
+    Kind.TEMPLATES: ResourcesChanged,
+    Kind.PROMPTS: PromptsChanged,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +97,10 @@ class Host:
         self.consent = ConsentBroker(
             lambda: self.config, Approvals(), fittings.approver, self._audit, self._grants_changed, self._alarm
         )
-        self._desk = CallDesk(self.server, self.catalog, self.consent, self.bus.publish, fittings.mask)
+        witness = Witness(lambda: self.config, self._audit, self._alarm)
+        self._desk = CallDesk(self.server, self.catalog, self.consent, witness, self.bus.publish, fittings.mask)
+        self._reading = ReadingDesk(self.server, self.catalog, witness, fittings.mask)
+        self._completing = Completing(self.server, time.monotonic)
         self._tasks: asyncio.TaskGroup | None = None
         self._supervisors: dict[str, asyncio.Task[None]] = {}
         self._applying = asyncio.Lock()
@@ -149,14 +183,78 @@ class Host:
         *,
         origin: str = "you",
         timeout: float | None = None,
+        as_task: bool = False,
     ) -> Call:
-        """Begin a tool call: checked, asked for, sent, and its result checked. Returns at once."""
+        """Begin a tool call: checked, asked for, sent, and its result checked. Returns at once.
+
+        ``as_task``: as a task where the tool leaves the choice.
+        """
         assert self._tasks is not None
-        return self._desk.begin(CallRequest(server, tool, arguments, origin, timeout), self._tasks)
+        return self._desk.begin(CallRequest(server, tool, arguments, origin, timeout, as_task), self._tasks)
 
     def running(self, server: str | None = None) -> list[Call]:
         """The calls that have not ended, oldest first."""
         return self._desk.running(server)
+
+    # What else servers offer. All of these raise UnknownName, ServerNotReady, Declined, or as a request does.
+
+    async def read_resource(self, server: str, uri: str, *, origin: str = "you") -> ReadResourceResult:
+        """Read a resource, listed or not, the URI as it stands. Raises ResourceMissing where there is none."""
+        return await self._reading.read(server, uri, origin)
+
+    async def get_prompt(
+        self, server: str, name: str, arguments: Mapping[str, object], *, origin: str = "you"
+    ) -> GetPromptResult:
+        """The messages of a prompt. Raises InvalidArguments where a required argument is missing."""
+        return await self._reading.prompt(server, name, arguments, origin)
+
+    async def relist(self, server: str, kind: Kind) -> None:
+        """List again now what a server offers of this kind."""
+        await self.server(server).relist(kind)
+
+    async def current(self, server: str, kind: Kind) -> None:
+        """Wait until the catalog holds what the server offers of this kind; starts a lazy server."""
+        await self.server(server).reach()
+        await self.server(server).current(kind)
+
+    def completes(self, server: str) -> bool:
+        """Does this server suggest values for arguments, as far as is known?"""
+        return self._completing.offered(server)
+
+    async def complete(
+        self, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str] | None = None
+    ) -> Completion:
+        """Suggestions for an argument, now; ``context`` holds the other arguments of the same form."""
+        return await self._completing.complete(server, ref, argument, value, context or {})
+
+    async def suggest(
+        self, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str] | None = None
+    ) -> Completion | None:
+        """The same for every key somebody types: asked once typing pauses, and None once another text was asked for.
+
+        Never raises: a server that cannot say suggests nothing.
+        """
+        return await self._completing.suggest(server, ref, argument, value, context or {})
+
+    async def subscribe(self, server: str, uri: str, *, origin: str = "you") -> Watch:
+        """Watch a resource, across reconnects, until `unsubscribe`; each change is a ResourceUpdated."""
+        return await self._reading.watch(server, uri, origin)
+
+    async def unsubscribe(self, server: str, uri: str) -> None:
+        """Watch it no more. Raises UnknownName alone."""
+        await self._reading.unwatch(server, uri)
+
+    def watches(self, server: str) -> Mapping[str, Watch]:
+        """What is watched on a server, by URI."""
+        return self.server(server).watches.all
+
+    async def list_tasks(self, server: str) -> Listing[Task]:
+        """The tasks a server keeps, those of earlier runs included."""
+        return await self._reading.tasks(server)
+
+    async def cancel_task(self, server: str, task: str, *, origin: str = "you") -> None:
+        """Stop a task by its id; a task of a call is stopped by `Call.cancel`."""
+        await self._reading.cancel_task(server, task, origin)
 
     # What a connection is given (`mcphost.host.surroundings.Surroundings`).
 
@@ -192,13 +290,17 @@ class Host:
         """Tell the fronts."""
         self.bus.publish(ServerChanged(server))
 
-    def tools_listed(self, server: str, tools: list[Tool]) -> None:
-        """Keep the tools and tell the fronts."""
+    def listed(self, server: str, kind: Kind, items: Sequence[Any]) -> None:
+        """Keep what a server offers and tell the fronts."""
         if server in self.servers:
-            self.catalog.keep(server, tools)
+            self.catalog.keep_kind(server, kind, items)
         else:
             self.catalog.forget(server)
-        self.bus.publish(ToolsChanged(server))
+        self.bus.publish(_LISTED[kind](server))
+
+    def resource_updated(self, server: str, uri: str) -> None:
+        """Tell the fronts."""
+        self.bus.publish(ResourceUpdated(server, uri))
 
     def _add(self, name: str) -> None:
         assert self._tasks is not None

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from mcphost.host.logs import LINE_CHARACTERS, Source
 from mcphost.protocol.jsonrpc import Malformed
-from mcphost.protocol.types import LogLevel
+from mcphost.protocol.types import LogLevel, Task
 
 QUOTED: Final = 120
 """Characters quoted of what was no message: enough to recognise it."""
@@ -40,6 +40,7 @@ class Ears:
 
     log: Callable[[Source, LogLevel, str, str], None]
     list_changed: Callable[[str], None]
+    updated: Callable[[str], None]
     lost: Callable[[Exception], None]
     irregular: Callable[[], None]
     mask: Callable[[str], str]
@@ -64,6 +65,14 @@ class Listening:
     def list_changed(self, kind: str) -> None:
         """Pass on that a list is stale."""
         self._ears.list_changed(kind)
+
+    def resource_updated(self, uri: str) -> None:
+        """Pass on that a resource changed."""
+        self._ears.updated(uri)
+
+    def task_changed(self, task: Task) -> None:
+        """Keep what is told of a task; whoever waits for it was told by the client."""
+        self.note(LogLevel.DEBUG, f"task {task.task_id[:QUOTED]} is {task.words[:QUOTED]}")
 
     def malformed(self, problem: Malformed) -> None:
         """Count what was no message, and quote it."""

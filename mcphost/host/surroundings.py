@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from mcphost.config import Config
+from mcphost.host.catalog import Kind
 from mcphost.host.logs import Source
-from mcphost.protocol.types import LogLevel, Tool
+from mcphost.protocol.types import LogLevel
 from mcphost.transports.base import Transport
 
 
@@ -37,5 +39,8 @@ class Surroundings(Protocol):
     def state_changed(self, server: str) -> None:
         """The connection's state changed."""
 
-    def tools_listed(self, server: str, tools: list[Tool]) -> None:
-        """These are the server's tools now."""
+    def listed(self, server: str, kind: Kind, items: Sequence[Any]) -> None:
+        """These are the server's offers of this kind now: `Tool`, `Resource`, `ResourceTemplate` or `Prompt`."""
+
+    def resource_updated(self, server: str, uri: str) -> None:
+        """The watch of a resource changed."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcphost.protocol.jsonrpc import ErrorObject, Malformed, Message, Notification, Request, Response
 from mcphost.protocol.revisions import Revision
+from mcphost.protocol.types import Task
 from mcphost.transports.base import Inbound, ProcessReport
 
 NEVER = object()
@@ -110,6 +111,12 @@ class Notes:
 
     def list_changed(self, kind: str) -> None:
         self.heard.append(("changed", kind))
+
+    def resource_updated(self, uri: str) -> None:
+        self.heard.append(("updated", uri))
+
+    def task_changed(self, task: Task) -> None:
+        self.heard.append(("task", task))
 
     def malformed(self, problem: Malformed) -> None:
         self.heard.append(("malformed", problem))

@@ -171,7 +171,7 @@ async def test_a_change_of_what_was_never_offered_is_ignored(host: HostOf) -> No
     async with host(a=hostile("bare-greeting", "--at", "tools/list"), policy=ALLOW) as running:
         await running.ready()
         connection = running.server("a")
-        connection._list_changed("tools")
+        connection.offers.mark_stale("tools")
         assert connection.ready
         assert connection.notice is None
         assert connection.tools == []

@@ -1,0 +1,57 @@
+"""The verb for completion: what might an argument's value be?
+
+Specification: server/utilities/completion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mcphost.client.requester import Patience, Requester
+from mcphost.errors import CapabilityMissing, ServerError
+from mcphost.protocol.jsonrpc import ErrorCode
+from mcphost.protocol.revisions import offers
+from mcphost.protocol.types import Completion, CompletionRef
+
+METHOD: Final = "completion/complete"
+CAPABILITY: Final = "completions"
+
+
+class Completions:
+    """What one server suggests. The oldest revision has no word for offering it: there one refusal settles it."""
+
+    def __init__(self, requester: Requester) -> None:
+        self._requester = requester
+        self._refused = False
+
+    @property
+    def offered(self) -> bool:
+        """Is it worth asking? Raises ServerNotReady."""
+        session = self._requester.opened
+        return not self._refused and offers(CAPABILITY, session.server.capabilities, session.revision)
+
+    async def complete(
+        self,
+        ref: CompletionRef,
+        argument: str,
+        value: str,
+        context: Mapping[str, str] | None = None,
+        *,
+        patience: Patience | None = None,
+    ) -> Completion:
+        """Suggestions for ``argument``, of which ``value`` is typed so far; ``context`` holds the other arguments.
+
+        Raises as `mcphost.client.client.Client.request` does.
+        """
+        if self._refused:
+            raise CapabilityMissing(METHOD, CAPABILITY)
+        params: dict[str, Any] = {"ref": ref.as_object(), "argument": {"name": argument, "value": value}}
+        others = {name: known for name, known in (context or {}).items() if name != argument}
+        if others and self._requester.opened.revision.completion_context:
+            params["context"] = {"arguments": others}
+        try:
+            return Completion.read(await self._requester.request(METHOD, params, patience=patience))
+        except ServerError as error:
+            self._refused = error.code == ErrorCode.METHOD_NOT_FOUND
+            raise

@@ -1,0 +1,61 @@
+"""The handshake: what we say of ourselves, and the revision it ends with.
+
+Knows the order of offers by asking `mcphost.protocol.negotiation`. Refuses to know what follows on it.
+
+Specification: basic/lifecycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcphost.client.requester import result_of
+from mcphost.errors import ServerError
+from mcphost.protocol.jsonrpc import Response
+from mcphost.protocol.negotiation import Agreed, negotiate
+from mcphost.protocol.revisions import NEWEST_LEGACY, Revision
+
+Ask = Callable[[str, Mapping[str, Any]], Awaitable[Response]]
+"""Sends a request of this method and params."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What we say of ourselves: a name and a version, nothing of the machine."""
+
+    version: str
+    name: str = "mcphost"
+
+    def as_object(self) -> dict[str, str]:
+        """The ``clientInfo`` of the handshake."""
+        return {"name": self.name, "title": self.name, "version": self.version}
+
+
+async def shake_hands(ask: Ask, identity: Identity, capabilities: Mapping[str, Any], minimum: Revision) -> Agreed:
+    """What both sides agree on. Raises VersionRefused, InvalidResult or ServerError, and what ``ask`` raises."""
+    negotiation = negotiate(newest=NEWEST_LEGACY, minimum=minimum)
+    attempt = next(negotiation)
+    while True:
+        outcome = await _initialize(ask, identity, capabilities, attempt.offer)
+        try:
+            attempt = negotiation.send(outcome)
+        except StopIteration as agreed:
+            value: Agreed = agreed.value
+            return value
+
+
+async def _initialize(
+    ask: Ask, identity: Identity, capabilities: Mapping[str, Any], offer: Revision
+) -> Mapping[str, Any] | ServerError:
+    params = {
+        "protocolVersion": offer.version,
+        "capabilities": capabilities,
+        "clientInfo": identity.as_object(),
+    }
+    response = await ask("initialize", params)
+    try:
+        return result_of(response, "initialize")
+    except ServerError as error:
+        return error

@@ -1,0 +1,43 @@
+"""The verbs for prompts: list them, get one.
+
+Specification: server/prompts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from mcphost.client.listing import Listing
+from mcphost.client.requester import Patience, ProgressCallback, Requester
+from mcphost.protocol.types import GetPromptResult, Prompt
+
+
+class Prompts:
+    """What one server has to say for others. Every verb raises as `mcphost.client.client.Client.request` does."""
+
+    def __init__(self, requester: Requester) -> None:
+        self._requester = requester
+
+    async def list(self) -> Listing[Prompt]:
+        """Every prompt, page by page."""
+        return await self._requester.read_list("prompts/list", "prompts", Prompt.read)
+
+    async def get(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        patience: Patience | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> GetPromptResult:
+        """The messages of a prompt. Arguments are strings on the wire: what is none goes out as its JSON."""
+        params: dict[str, object] = {"name": name}
+        if arguments:
+            params["arguments"] = {key: _as_string(value) for key, value in arguments.items()}
+        result = await self._requester.request("prompts/get", params, patience=patience, on_progress=on_progress)
+        return GetPromptResult.read(result)
+
+
+def _as_string(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,54 @@
+"""The verbs for resources: list them and their templates, read one, watch it.
+
+Specification: server/resources.
+"""
+
+from __future__ import annotations
+
+from mcphost.client.listing import Listing
+from mcphost.client.requester import Patience, ProgressCallback, Requester
+from mcphost.errors import ResourceMissing, ServerError
+from mcphost.protocol.jsonrpc import ErrorCode
+from mcphost.protocol.types import ReadResourceResult, Resource, ResourceTemplate
+
+
+class Resources:
+    """What one server has to read. Every verb raises as `mcphost.client.client.Client.request` does."""
+
+    def __init__(self, requester: Requester) -> None:
+        self._requester = requester
+
+    async def list(self) -> Listing[Resource]:
+        """Every resource, page by page."""
+        return await self._requester.read_list("resources/list", "resources", Resource.read)
+
+    async def templates(self) -> Listing[ResourceTemplate]:
+        """Every resource template, page by page."""
+        return await self._requester.read_list("resources/templates/list", "resourceTemplates", ResourceTemplate.read)
+
+    async def read(
+        self, uri: str, *, patience: Patience | None = None, on_progress: ProgressCallback | None = None
+    ) -> ReadResourceResult:
+        """Read a resource; ``uri`` goes out exactly as given. Raises ResourceMissing where there is none."""
+        try:
+            result = await self._requester.request(
+                "resources/read", {"uri": uri}, patience=patience, on_progress=on_progress
+            )
+        except ServerError as error:
+            if error.code != ErrorCode.RESOURCE_NOT_FOUND:
+                raise
+            raise ResourceMissing(_named(error) or uri, error) from None
+        return ReadResourceResult.read(result)
+
+    async def subscribe(self, uri: str) -> None:
+        """Be told when the resource changes (`Listener.resource_updated`)."""
+        await self._requester.request("resources/subscribe", {"uri": uri})
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Be told no more."""
+        await self._requester.request("resources/unsubscribe", {"uri": uri})
+
+
+def _named(error: ServerError) -> str | None:
+    uri = error.data.get("uri") if isinstance(error.data, dict) else None
+    return uri if isinstance(uri, str) else None

@@ -1,0 +1,171 @@
+"""Tool calls that are answered later: begun, looked after, collected, stopped.
+
+Knows a task's course. Refuses to know who waits for it; that it is polled, and never relied on to report by itself.
+
+Specification: basic/utilities/tasks (2025-11-25 only).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from mcphost.client.listing import Listing
+from mcphost.client.requester import Patience, ProgressCallback, Requester
+from mcphost.errors import InvalidResult, McphostError, RequestTimeout, TaskStopped
+from mcphost.protocol.revisions import TASK_CALLS, offers
+from mcphost.protocol.types import CallToolResult, CreateTaskResult, Progress, Task, TaskSupport, Tool
+
+POLL_SECONDS: Final = 1.0
+"""Between two looks at a task whose server does not say how often it wants them."""
+
+LEAST_POLL_SECONDS: Final = 0.1
+"""Between two looks, whatever a server says: one that says 0 would keep us both busy."""
+
+MOST_POLL_SECONDS: Final = 86_400.0
+
+TaskCallback = Callable[[Task], None]
+
+
+class Tasks:
+    """The tasks of one server. Every verb raises as `mcphost.client.client.Client.request` does."""
+
+    def __init__(self, requester: Requester) -> None:
+        self._requester = requester
+        self._watched: dict[str, _Watch] = {}
+
+    @property
+    def offered(self) -> bool:
+        """May tools be called as tasks at all? Raises ServerNotReady."""
+        session = self._requester.opened
+        return offers(TASK_CALLS, session.server.capabilities, session.revision)
+
+    def suit(self, tool: Tool, *, wanted: bool = False) -> bool:
+        """Is this tool to be called as a task: because it must, or because it may and that is ``wanted``?"""
+        support = tool.task_support
+        return self.offered and (support is TaskSupport.REQUIRED or (wanted and support is TaskSupport.OPTIONAL))
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        ttl: int | None = None,
+        patience: Patience | None = None,
+        on_progress: ProgressCallback | None = None,
+        on_task: TaskCallback | None = None,
+    ) -> CallToolResult:
+        """Run a tool once, as a task that is kept ``ttl`` milliseconds (as long as ``patience.hard``), to its end.
+
+        ``on_task`` hears of every state. Cancelling the await, and the end of ``patience.hard``, cancel the task.
+        Raises TaskStopped where the server cancelled it.
+        """
+        patience = patience or Patience()
+        token = f"task-{secrets.token_hex(8)}"
+        params = {"name": name, "task": {"ttl": round(patience.hard * 1000) if ttl is None else ttl}}
+        params |= {"_meta": {"progressToken": token}} | ({} if arguments is None else {"arguments": arguments})
+        # Of its own: who gives up before the task has a name still has to tell the server which one to stop.
+        begun = asyncio.ensure_future(self._begin(params, patience))
+        try:
+            with self._requester.hearing(token, on_progress or _ignore):
+                async with asyncio.timeout(patience.hard):
+                    first = await asyncio.shield(begun)
+                    if isinstance(first, CallToolResult):
+                        return first
+                    return await self._follow(first, patience, on_task or _ignore)
+        except TimeoutError:
+            self._requester.in_background(self._stop(begun))
+            raise RequestTimeout("tools/call", patience.hard, hard=True) from None
+        except asyncio.CancelledError:
+            self._requester.in_background(self._stop(begun))
+            raise
+
+    async def get(self, task_id: str) -> Task:
+        """How a task stands."""
+        return Task.read(await self._requester.request("tasks/get", {"taskId": task_id}))
+
+    async def result(self, task_id: str, *, patience: Patience | None = None) -> CallToolResult:
+        """What a task brought, once it has ended: this waits for it."""
+        return CallToolResult.read(
+            await self._requester.request("tasks/result", {"taskId": task_id}, patience=patience)
+        )
+
+    async def cancel(self, task_id: str) -> None:
+        """Stop a task."""
+        await self._requester.request("tasks/cancel", {"taskId": task_id})
+
+    async def list(self) -> Listing[Task]:
+        """Every task the server keeps, page by page."""
+        return await self._requester.read_list("tasks/list", "tasks", Task.read)
+
+    def heard(self, params: Mapping[str, Any]) -> Task | None:
+        """Take the params of notifications/tasks/status; the task, or None where they tell of none."""
+        try:
+            task = Task.read(params)
+        except InvalidResult:
+            return None
+        watch = self._watched.get(task.task_id)
+        if watch is not None:
+            watch.tell(task)
+        return task
+
+    async def _begin(self, params: Mapping[str, Any], patience: Patience) -> Task | CallToolResult:
+        result = await self._requester.request("tools/call", params, patience=patience)
+        return CreateTaskResult.read(result).task if "task" in result else CallToolResult.read(result)
+
+    async def _follow(self, task: Task, patience: Patience, report: TaskCallback) -> CallToolResult:
+        watch = self._watched[task.task_id] = _Watch(report)
+        try:
+            watch.tell(task)
+            while not watch.due.is_set():
+                await self._look(watch, task.task_id)
+            if watch.task.status == "cancelled":
+                raise TaskStopped(task.task_id, watch.task.status_message or "")
+            # A task that wants input says what it wants on the stream of this request, and answers it in the end.
+            waiting = Patience(patience.hard, patience.hard) if watch.task.wants_input else patience
+            return await self.result(task.task_id, patience=waiting)
+        finally:
+            del self._watched[task.task_id]
+
+    async def _look(self, watch: _Watch, task_id: str) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(watch.pause):
+                await watch.due.wait()
+        if not watch.due.is_set():
+            watch.tell(await self.get(task_id))
+
+    async def _stop(self, begun: asyncio.Future[Task | CallToolResult]) -> None:
+        with suppress(McphostError):  # it may have ended by itself, or its server is gone
+            first = await begun
+            if isinstance(first, Task):
+                await self.cancel(first.task_id)
+
+
+class _Watch:
+    """A task that somebody waits for; ``due`` is set once its result is to be asked for."""
+
+    def __init__(self, report: TaskCallback) -> None:
+        self.task: Task
+        self.due = asyncio.Event()
+        self._report = report
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next look."""
+        told = self.task.poll_interval
+        seconds = POLL_SECONDS if told is None else told / 1000
+        return min(max(seconds, LEAST_POLL_SECONDS), MOST_POLL_SECONDS)
+
+    def tell(self, task: Task) -> None:
+        """Take how it stands now."""
+        self.task = task
+        if task.ended or task.wants_input:
+            self.due.set()
+        self._report(task)
+
+
+def _ignore(_: Progress | Task) -> None:
+    return

@@ -1,0 +1,190 @@
+"""Everything one server offers, as last listed: tools, resources, resource templates and prompts.
+
+Knows which of these exist and when to list them again. Refuses to know when a server is started, and what its offers
+are used for.
+
+Specification: server/tools, server/resources, server/prompts (list changes).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from mcphost.client.client import Client
+from mcphost.client.listing import Listing, Rejected
+from mcphost.config import ServerConfig
+from mcphost.errors import McphostError, ServerError
+from mcphost.host.catalog import Kind, usable, usable_prompts, usable_resources, usable_templates
+from mcphost.protocol.jsonrpc import ErrorCode
+from mcphost.protocol.types import LogLevel, Prompt, Resource, ResourceTemplate, Tool
+
+RELIST_DELAY: Final = 0.1
+"""Seconds in which more changes may come: servers announce several at once."""
+
+RELIST_PAUSE: Final = 2.0
+"""Seconds between two listings, however often a server announces changes."""
+
+Item = TypeVar("Item")
+Note = Callable[[LogLevel, str], None]
+Sift = Callable[[Listing[Item], ServerConfig], tuple[list[Item], list[Rejected]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Generic[Item]):
+    """How one kind of offer is had: ``fetch`` lists it, ``sift`` says what of it may be used."""
+
+    kind: Kind
+    fetch: Callable[[Client], Awaitable[Listing[Item]]]
+    sift: Sift[Item]
+
+
+async def _templates(client: Client) -> Listing[ResourceTemplate]:
+    try:
+        return await client.resources.templates()
+    except ServerError as error:
+        if error.code != ErrorCode.METHOD_NOT_FOUND:  # one capability stands for both lists, and many have only one
+            raise
+        return Listing()
+
+
+_TOOLS: Final[Source[Tool]] = Source(Kind.TOOLS, lambda client: client.list_tools(), usable)
+_RESOURCES: Final[Source[Resource]] = Source(Kind.RESOURCES, lambda client: client.resources.list(), usable_resources)
+_TEMPLATES: Final[Source[ResourceTemplate]] = Source(Kind.TEMPLATES, _templates, usable_templates)
+_PROMPTS: Final[Source[Prompt]] = Source(Kind.PROMPTS, lambda client: client.prompts.list(), usable_prompts)
+
+
+class OfferList(Generic[Item]):
+    """One kind of offer of one server.
+
+    ``listed`` is told the items whenever they were listed anew or are gone, ``changed`` that anything here is.
+    """
+
+    def __init__(
+        self,
+        source: Source[Item],
+        note: Note,
+        listed: Callable[[Kind, Sequence[Any]], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._source, self._note, self._listed, self._changed = source, note, listed, changed
+        self._stale = asyncio.Event()
+        self._reading = asyncio.Lock()
+        self._lives = 0
+        self._known = False
+        self.items: list[Item] = []
+        self.rejected: list[Rejected] = []
+        self.notice: str | None = None
+
+    @property
+    def is_stale(self) -> bool:
+        """Is it not listed yet, or did the server say that it changed?"""
+        return self._stale.is_set()
+
+    def mark_stale(self) -> None:
+        """What was listed is out of date."""
+        self._stale.set()
+
+    def clear(self) -> None:
+        """The connection ended: nothing is offered, and a listing still under way no longer counts."""
+        self._lives += 1
+        self._known = False
+        self._stale.clear()
+        if self.items:
+            self.items = []
+            self._listed(self._source.kind, self.items)
+
+    async def read(self, client: Client, config: ServerConfig) -> None:
+        """List now. A listing that fails is noted, and the last one stays. Never two at once."""
+        async with self._reading:
+            await self._read_noting(client, config)
+
+    async def current(self, client: Client, config: ServerConfig) -> None:
+        """List if it is stale; where a listing is under way, wait for it."""
+        async with self._reading:
+            if self.is_stale:
+                await self._read_noting(client, config)
+
+    def failed(self, reason: str, life: int | None = None) -> None:
+        """Keep why it could not be listed."""
+        if life in (None, self._lives):
+            self.notice = f"listing the {self._source.kind.value} failed: {reason}"
+            self._note(LogLevel.WARNING, self.notice)
+
+    async def keep_current(self, client: Client, config: Callable[[], ServerConfig]) -> None:
+        """List again whenever it is stale, but not too often. Never ends by itself."""
+        while True:
+            await self._stale.wait()
+            if self._known:
+                await asyncio.sleep(RELIST_DELAY)
+                self._note(LogLevel.DEBUG, f"the server's {self._source.kind.value} changed; listing them again")
+            await self.current(client, config())
+            await asyncio.sleep(RELIST_PAUSE)
+
+    async def _read_noting(self, client: Client, config: ServerConfig) -> None:
+        life = self._lives
+        try:
+            self._stale.clear()
+            await self._read(client, config, life)
+        except McphostError as error:
+            self.failed(str(error), life)
+        self._changed()
+
+    async def _read(self, client: Client, config: ServerConfig, life: int) -> None:
+        listing = await self._source.fetch(client)
+        if life != self._lives:
+            return
+        self._known = True
+        self.items, self.rejected = self._source.sift(listing, config)
+        self.notice = listing.notice
+        for refused in listing.rejected:
+            word = self._source.kind.value.removesuffix("s")
+            self._note(LogLevel.WARNING, f"left out the {word} {refused.name[:80]}: {refused.reason}")
+        if listing.notice:
+            self._note(LogLevel.WARNING, listing.notice)
+        self._listed(self._source.kind, self.items)
+
+
+class Offers:
+    """All offers of one server; see `OfferList` for the callbacks."""
+
+    def __init__(self, note: Note, listed: Callable[[Kind, Sequence[Any]], None], changed: Callable[[], None]) -> None:
+        self.tools = OfferList(_TOOLS, note, listed, changed)
+        self.resources = OfferList(_RESOURCES, note, listed, changed)
+        self.templates = OfferList(_TEMPLATES, note, listed, changed)
+        self.prompts = OfferList(_PROMPTS, note, listed, changed)
+        self._offered: Collection[str] = ()
+
+    def __iter__(self) -> Iterator[tuple[Kind, OfferList[Any]]]:
+        yield from zip(Kind, (self.tools, self.resources, self.templates, self.prompts), strict=True)
+
+    def of(self, kind: Kind) -> OfferList[Any]:
+        """The list of this kind."""
+        return dict(self)[kind]
+
+    def offers(self, kind: Kind) -> bool:
+        """Did the server say, in this connection, that it has such a list?"""
+        return kind.capability in self._offered
+
+    def begin(self, capabilities: Collection[str]) -> None:
+        """A session is open in which the server has these capabilities: nothing is listed yet."""
+        self._offered = capabilities
+        self.mark_stale(*capabilities)
+
+    def mark_stale(self, *features: str) -> None:
+        """The server says that these changed; what it does not offer is ignored."""
+        for kind, offers in self:
+            if kind.capability in features and self.offers(kind):
+                offers.mark_stale()
+
+    def clear(self) -> None:
+        """The connection ended."""
+        self._offered = ()
+        for _, offers in self:
+            offers.clear()
+
+    def chores(self, client: Client, config: Callable[[], ServerConfig]) -> list[Coroutine[Any, Any, None]]:
+        """What keeps the lists current while the connection stands."""
+        return [offers.keep_current(client, config) for kind, offers in self if self.offers(kind)]

@@ -1,0 +1,96 @@
+"""Reads resources, gets prompts and looks after tasks for whoever asked: no dialog, since asking is the consent, but
+every one written down.
+
+Knows the order of these steps. Refuses to know how a request travels, and what is done with what it brings.
+
+Specification: server/resources, server/prompts, basic/utilities/tasks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from mcphost.client.client import Client
+from mcphost.client.listing import Listing
+from mcphost.errors import InvalidArguments, McphostError
+from mcphost.host.catalog import Catalog, Kind
+from mcphost.host.connection import Connection
+from mcphost.host.faults import without_secrets
+from mcphost.host.recipient import sent_to
+from mcphost.host.watches import Watch
+from mcphost.host.witness import Witness
+from mcphost.protocol.types import GetPromptResult, ReadResourceResult, Task
+
+Result = TypeVar("Result")
+
+
+class ReadingDesk:
+    """``server`` finds a connection or raises UnknownName; ``mask`` takes secrets out of what errors quote."""
+
+    def __init__(
+        self, server: Callable[[str], Connection], catalog: Catalog, witness: Witness, mask: Callable[[str], str]
+    ) -> None:
+        self._server, self._catalog, self._witness, self._mask = server, catalog, witness, mask
+
+    async def read(self, server: str, uri: str, origin: str) -> ReadResourceResult:
+        """Read a resource, whether it is listed or not."""
+        return await self._do(server, {"event": "resource", "uri": uri}, origin, lambda it: it.resources.read(uri))
+
+    async def prompt(self, server: str, name: str, arguments: Mapping[str, object], origin: str) -> GetPromptResult:
+        """Get the messages of a prompt; raises InvalidArguments where a required argument is missing."""
+        connection = self._server(server)
+        await connection.reach()
+        await connection.current(Kind.PROMPTS)
+        missing = self._catalog.prompt(server, name).missing(arguments)
+        if missing:
+            raise InvalidArguments([(each, "is required") for each in missing])
+        record = {"event": "prompt", "prompt": name, "arguments": arguments}
+        return await self._do(server, record, origin, lambda it: it.prompts.get(name, arguments))
+
+    async def watch(self, server: str, uri: str, origin: str) -> Watch:
+        """Subscribe to a resource."""
+        watches = self._server(server).watches
+        return await self._do(server, {"event": "subscription", "uri": uri}, origin, lambda it: watches.add(it, uri))
+
+    async def unwatch(self, server: str, uri: str) -> None:
+        """End a subscription."""
+        connection = self._server(server)
+        await connection.watches.drop(connection.client if connection.ready else None, uri)
+
+    async def tasks(self, server: str) -> Listing[Task]:
+        """The tasks a server keeps."""
+        client = await self._server(server).reach()
+        return await self._quoting(client.tasks.list())
+
+    async def cancel_task(self, server: str, task: str, origin: str) -> None:
+        """Stop a task of whomever's."""
+        await self._do(
+            server, {"event": "task", "task": task, "status": "cancel"}, origin, lambda it: it.tasks.cancel(task)
+        )
+
+    async def _do(
+        self, server: str, record: Mapping[str, Any], origin: str, work: Callable[[Client], Awaitable[Result]]
+    ) -> Result:
+        connection = self._server(server)
+        await connection.reach()
+        told = {"server": server, "sent_to": sent_to(connection.config), "asked_by": origin}
+        await self._witness.before({**record, **told})
+        began, outcome = time.monotonic(), "cancelled"
+        try:
+            result = await self._quoting(work(connection.client))
+            outcome = "done"
+        except McphostError as error:
+            outcome = f"error: {error}"
+            raise
+        finally:
+            seconds = round(time.monotonic() - began, 3)
+            self._witness.note({**record, "event": "outcome", "server": server, "outcome": outcome, "seconds": seconds})
+        return result
+
+    async def _quoting(self, work: Awaitable[Result]) -> Result:
+        try:
+            return await work
+        except McphostError as error:
+            raise without_secrets(error, self._mask) from None
