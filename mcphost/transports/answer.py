@@ -22,6 +22,11 @@ class Answer:
         self._failure: McphostError | None = None
 
     @property
+    def wanted(self) -> bool:
+        """Does anybody wait for it still?"""
+        return self._request_id is not None and not self.done
+
+    @property
     def done(self) -> bool:
         """Is it known how the request ended?"""
         return self._response is not None or self._failure is not None

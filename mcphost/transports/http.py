@@ -166,7 +166,7 @@ class HttpTransport:
         """Read one connection of a stream, until the answer is there or it ends; what broke it, if that is why."""
         pieces = answers.chunks(response)
         try:
-            await stream.read(pieces, lambda: answer.done or stream.overlong)
+            await stream.read(pieces, lambda: answer.done or (stream.overlong and answer.wanted))
         except FAILURES as error:
             return self._endpoint.lost(error)
         finally:
@@ -174,7 +174,7 @@ class HttpTransport:
                 self._let_go(response, pieces)
             else:
                 await response.aclose()
-        if stream.overlong:
+        if stream.overlong and answer.wanted:
             limit = self.limits.message_bytes
             answer.fail(MessageTooLarge("the server sent an event over the limit, perhaps this answer", limit))
         return None

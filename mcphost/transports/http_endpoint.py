@@ -165,7 +165,7 @@ class Endpoint:
     async def aclose(self) -> None:
         """Close every exchange, then tell the server that the session is over; bounded, and never raises."""
         self._closed.set()
-        with contextlib.suppress(TimeoutError, *FAILURES):
+        with contextlib.suppress(TimeoutError, TransportError, *FAILURES):
             async with asyncio.timeout(self.phases.ending):
                 if self._client is not None:
                     await self._client.aclose()
@@ -175,7 +175,7 @@ class Endpoint:
     async def _farewell(self) -> None:
         async with self._new_client() as client:
             request = client.build_request("DELETE", self.url, headers=self.tags())
-            response = await client.send(request, stream=True)
+            response = await redirects.send(client, request)
             await response.aclose()  # whatever the server says is right
 
     def _new_client(self) -> httpx.AsyncClient:

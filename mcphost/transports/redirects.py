@@ -5,12 +5,14 @@ Refuses everything else by name, so that neither a header nor a body ever reache
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Final
 
 import httpx
 
 from mcphost.errors import HttpStatusError
 from mcphost.protocol.display import show_line
+from mcphost.transports.http_answers import skip_body
 from mcphost.transports.http_failures import place
 
 MOST: Final = 5
@@ -39,7 +41,8 @@ async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Respo
         response = await client.send(request, stream=True)
         if response.status_code not in _REDIRECTS or "location" not in response.headers:
             return response
-        await response.aclose()
+        async with aclosing(response):
+            await skip_body(response)  # so that the next request can use its connection
         target = _target(request.url, response)
         request = httpx.Request(
             request.method, target, headers=request.headers, content=request.content, extensions=request.extensions

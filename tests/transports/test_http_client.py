@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 
 import httpx
@@ -53,6 +54,8 @@ async def test_a_redirect_on_the_same_origin_keeps_method_body_and_headers(statu
         assert [visit.method for visit in there] == ["POST"] * 3
         assert {visit.headers["authorization"] for visit in there} == {"Bearer canary-1"}
         assert there[-1].headers["mcp-session-id"] == "session-1!"
+    assert [visit.path for visit in line.web.seen("DELETE")] == ["/mcp", "/there"]
+    assert len({visit.at for visit in line.web.seen("POST")}) == 1
 
 
 @pytest.mark.requirement("HTTP-29")
@@ -221,6 +224,53 @@ async def test_the_client_of_httpx_raises_errors_of_httpx(silent_port: int) -> N
             await client.get("http://127.0.0.1:1/")
         with pytest.raises(httpx.ReadTimeout):
             await client.get(f"http://127.0.0.1:{silent_port}/", timeout=0.05)
+
+
+class Renewing(httpx.Auth):
+    """Knows an old token, and a new one once the old one is refused."""
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        request.headers["Authorization"] = "Bearer old"
+        response = yield request
+        if response.status_code == 401:
+            request.headers["Authorization"] = "Bearer new"
+            yield request
+
+
+async def test_a_token_may_be_renewed_below_the_transport() -> None:
+    echo = Echo()
+
+    def serve(talk: Talk) -> None:
+        echo(talk) if talk.headers["authorization"] == "Bearer new" else talk.whole(401)
+
+    async with connected(serve, auth=Renewing()) as line:
+        assert await line.call("echo", text="x") == "x"
+    assert line.web.seen("DELETE")[-1].headers["authorization"] == "Bearer new"
+
+
+class Notes:
+    """A tap that keeps everything."""
+
+    def __init__(self) -> None:
+        self.went: list[bytes] = []
+        self.came: list[bytes] = []
+        self.heads: list[str] = []
+        self.sent, self.received = self.went.append, self.came.append
+
+    def noted(self, kind: str, text: str) -> None:
+        self.heads.append(f"{kind}: {text}")
+
+
+@pytest.mark.requirement("HTTP-14")
+@pytest.mark.parametrize("answers", ["json", "sse"])
+async def test_the_tap_is_told_of_every_exchange_and_of_no_secret(answers: str) -> None:
+    tap = Notes()
+    async with connected(Echo(answers), tap=tap, headers=SECRETS) as line:
+        await line.call("echo", text="seen")
+    assert [json.loads(data).get("id") for data in tap.went] == [1, None, 2]
+    assert [json.loads(data)["id"] for data in tap.came] == [1, 2]
+    assert [head.split()[1] for head in tap.heads] == ["POST", "HTTP"] * 3
+    assert not any(word in head for head in tap.heads for word in ("session-1!", "canary"))
 
 
 def test_a_compressed_body_comes_in_bounded_pieces() -> None:

@@ -233,3 +233,15 @@ async def test_a_stream_that_cannot_be_had_blocks_no_call(status: int, failure: 
             await line.transport.listen()
         assert await line.call("echo", text="x") == "x"
         assert len(line.web.seen("GET")) == 1
+
+
+async def test_an_event_over_the_limit_does_not_end_the_stream(until: Until) -> None:
+    """H07"""
+    echo = Echo()
+    echo.unasked += [{"jsonrpc": "2.0", "method": "n", "params": {"data": data}} for data in ("x" * 150_000, "next")]
+    async with connected(echo) as line:
+        listening = asyncio.create_task(line.transport.listen())
+        await until(lambda: line.words == ["next"])
+        assert [problem.reason for problem in line.inbox.problems] == ["an event over the limit"]
+        assert len(line.web.seen("GET")) == 1
+        listening.cancel()
