@@ -21,7 +21,7 @@ from mcphost.protocol.wire import Hint, Wire
 class Annotations(Wire):
     """For whom something is, and how much it matters: a server's hints. None: it says nothing."""
 
-    audience: Hint[tuple[str, ...]] = None
+    audience: Hint[list[str]] = None
     """``user``, ``assistant``, or both."""
     priority: Hint[float] = None
     """0 (optional) to 1 (as good as required)."""

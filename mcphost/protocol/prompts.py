@@ -42,7 +42,7 @@ class Prompt(Wire):
     name: str = Field(min_length=1)
     title: str | None = None
     description: str | None = None
-    arguments: tuple[PromptArgument, ...] | None = None
+    arguments: list[PromptArgument] | None = None
     icons: Any = None
 
     @property
