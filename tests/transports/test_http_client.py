@@ -12,7 +12,6 @@ from contextlib import closing
 
 import httpx
 import pytest
-from web import PEM
 
 from mcphost.errors import ConnectionLost, HttpStatusError
 from mcphost.protocol.jsonrpc import Notification
@@ -20,7 +19,7 @@ from mcphost.transports.base import Limits
 from mcphost.transports.content_coding import PIECE, coding_of
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.http_client import Phases, open_client
-from tests.transports.web_line import Echo, Inbox, Talk, Web, WebLine, connected, redirecting
+from tests.transports.web_line import PEM, Echo, Inbox, Talk, Web, WebLine, connected, redirecting
 
 SECRETS = {"Authorization": "Bearer canary-1", "X-Api-Key": "canary-2"}
 SHORT = Phases(connect=0.3, headers=0.3, ending=0.3)

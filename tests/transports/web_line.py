@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))  # the scripts th
 
 from http_echo import Echo
 from http_hostile import redirecting, spoiling
-from web import Talk, Visit, Web
+from web import PEM, Talk, Visit, Web
 
 SMALL = replace(Limits(), message_bytes=100_000)
 QUICK = Phases(connect=1.0, headers=1.0, ending=0.5)
