@@ -29,6 +29,7 @@ HELLO = {"protocolVersion": V2025_11_25.version, "capabilities": {}, "clientInfo
 
 __all__ = [
     "HELLO",
+    "PEM",
     "QUICK",
     "SMALL",
     "Echo",
