@@ -30,8 +30,10 @@ from mcphost.config import (
 from mcphost.errors import ConfigError, UnknownName, UnresolvedReference
 from mcphost.host.consent import Approver
 from mcphost.host.host import Fittings
+from mcphost.host.traffic import TrafficBook
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport
+from mcphost.transports.tap import Tap
 from mcphost.transports.traces import Traces
 
 NO_HTTP: Final = (
@@ -53,13 +55,15 @@ def fittings(
     state: Path | None = None,
     report: Callable[[str], None] = lambda text: None,
     refused: dict[str, ConfigError] | None = None,
+    traffic_path: Path | None = None,
 ) -> Fittings:
     """What a host needs besides its configuration.
 
     ``state`` is the folder for approvals and audit log (None: nothing is kept); ``report`` takes a sentence for the
     user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` is told which servers
-    could not run as they are configured.
+    could not run as they are configured. ``traffic_path`` is a file for all that passes in this run.
     """
+    traffic = TrafficBook(values.mask)
     noted = {} if refused is None else refused
     traces = None if state is None else Traces(state / "running")
     for leftover in traces.leftovers() if traces else ():
@@ -68,7 +72,7 @@ def fittings(
     async def open_transport(config: Config, name: str) -> Transport:
         noted.pop(name, None)
         try:
-            return _traced(await _open_transport(config, values, name), traces, name)
+            return _traced(await _open_transport(config, values, name, traffic.tap(name)), traces, name)
         except ConfigError as error:
             noted[name] = error
             raise
@@ -80,6 +84,8 @@ def fittings(
         store=None if state is None else StateFiles(state, report),
         audit_path=None if state is None else state / "audit.jsonl",
         mask=values.mask,
+        traffic=traffic,
+        traffic_path=traffic_path,
     )
 
 
@@ -201,13 +207,13 @@ def _no_such_server(name: str, known: Sequence[str]) -> str:
 # From an entry to a transport.
 
 
-async def _open_transport(config: Config, values: Values, name: str) -> StdioTransport:
+async def _open_transport(config: Config, values: Values, name: str, tap: Tap) -> StdioTransport:
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
             server = await _in_daemon_thread(lambda: _resolved(config, values, name))
     except TimeoutError:
         raise ConfigError(f"servers.{name}: its values were not found within {LOOKUP_SECONDS:g} s") from None
-    return _transport(config, server)
+    return _transport(config, server, tap)
 
 
 def _resolved(config: Config, values: Values, name: str) -> ResolvedServer:
@@ -225,7 +231,7 @@ def _traced(transport: StdioTransport, traces: Traces | None, name: str) -> Stdi
     return transport
 
 
-def _transport(config: Config, server: ResolvedServer) -> StdioTransport:
+def _transport(config: Config, server: ResolvedServer, tap: Tap) -> StdioTransport:
     if server.command is None:
         raise ConfigError(f"servers.{server.name}.url: {NO_HTTP}", path=config.path)
     given = config.limits_for(server.name)
@@ -236,7 +242,8 @@ def _transport(config: Config, server: ResolvedServer) -> StdioTransport:
         batch_items=given.batch_items,
         exit_grace=given.exit_grace_sec,
     )
-    return StdioTransport(Command(server.command, server.args, server.env, server.cwd), limits, os.environ)
+    command = Command(server.command, server.args, server.env, server.cwd)
+    return StdioTransport(command, limits, os.environ, tap=tap)
 
 
 def _from_keychain(name: str) -> str | None:

@@ -39,5 +39,9 @@ class Limits(Table):
     """Log lines kept: what a person may still scroll through."""
     log_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 5 * MiB
     """Bytes of log lines kept, a program's error output among them: few but huge lines must not fill the memory."""
+    traffic_frames: Count = 20_000
+    """Messages and other frames kept of what passed over the wire: an afternoon of calls."""
+    traffic_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 16 * MiB
+    """Bytes of them kept; of one over a quarter of this only the start is."""
     exit_grace_sec: Seconds = 2.0
     """Seconds a program has to leave after each step of stopping it, so that leaving the app stays quick."""

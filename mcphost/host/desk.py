@@ -25,6 +25,7 @@ from mcphost.host.connection import Connection, sent_to
 from mcphost.host.consent import ConsentBroker, Proposal
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
 from mcphost.host.faults import fault, without_secrets
+from mcphost.host.traffic import current_call
 from mcphost.host.validation import Verdict, validate
 from mcphost.host.weight import weight
 from mcphost.host.witness import Witness
@@ -103,6 +104,7 @@ class CallDesk:
         client = connection.client  # the one that is there now: it may have been replaced while somebody was asked
         call.sent(arguments)
         self._sent[call.number] = call.request.server
+        current_call.set(call.number)  # for the traffic: this task is the call's own
         self._publish(CallChanged(call.number))
         result = await self._send(call, client, tool, _patience(call, connection.config))
         call.answered(result, await _validity(tool, result))

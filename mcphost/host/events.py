@@ -60,6 +60,11 @@ class Logged:
 
 
 @dataclass(frozen=True, slots=True)
+class TrafficAdded:
+    """There are new frames; which is the traffic book's to say. Not published again until somebody read them."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallStarted:
     """A call was asked for."""
 
@@ -100,6 +105,7 @@ Event = (
     | PromptsChanged
     | ResourceUpdated
     | Logged
+    | TrafficAdded
     | CallStarted
     | CallChanged
     | CallFinished

@@ -40,10 +40,15 @@ from mcphost.host.events import (
     ServerChanged,
     ServersChanged,
     ToolsChanged,
+    TrafficAdded,
 )
+from mcphost.host.frames import Frame
 from mcphost.host.logs import LogBook, LogBudget, Source
 from mcphost.host.memory import Memory, Store
 from mcphost.host.reading import ReadingDesk
+from mcphost.host.resending import Resending, request_in, tool_call_in
+from mcphost.host.traffic import TrafficBook, TrafficBudget
+from mcphost.host.traffic_file import TrafficFile
 from mcphost.host.watches import Watch
 from mcphost.host.witness import Witness
 from mcphost.protocol.types import (
@@ -79,6 +84,10 @@ class Fittings:
     audit_path: Path | None = None
     mask: Callable[[str], str] = field(default=lambda text: text)
     """Takes secrets out of a text."""
+    traffic: TrafficBook | None = None
+    """Where the transports that ``open_transport`` makes tell what passes; None: they tell nobody."""
+    traffic_path: Path | None = None
+    """The file that takes all traffic of this run; None: it is kept in memory only."""
 
 
 class Host:
@@ -90,6 +99,9 @@ class Host:
         self._identity = Identity(fittings.version)
         self.bus = EventBus()
         self.logs = LogBook(time.time, fittings.mask, lambda: self.bus.publish(Logged()))
+        self.traffic = fittings.traffic or TrafficBook(fittings.mask)
+        self.traffic.nudge = lambda: self.bus.publish(TrafficAdded())
+        self._traffic_file = TrafficFile(fittings.traffic_path, fittings.mask, self._alarm)
         self.catalog = Catalog(config.servers)
         self.servers: dict[str, Connection] = {}
         self._audit = AuditLog(fittings.audit_path, fittings.mask)
@@ -107,6 +119,7 @@ class Host:
 
     async def __aenter__(self) -> Self:
         self.consent.approvals = await self._memory.approvals()
+        self._traffic_file.open(self.traffic)
         self._tasks = await asyncio.TaskGroup().__aenter__()
         for name in self.config.servers:
             self._add(name)
@@ -126,6 +139,7 @@ class Host:
             self._tasks = None
             await self._memory.save(self.consent.approvals)
             await self._audit.aclose()
+            await self._traffic_file.aclose()
 
     # Servers.
 
@@ -156,7 +170,7 @@ class Host:
                 del self.servers[name]
                 self.catalog.forget(name)
             for name, fields in changes.changed.items():
-                self._set_log_budget(name)
+                self._set_budgets(name)
                 self.servers[name].reconfigured(fields)
             for name in changes.added:
                 self._add(name)
@@ -256,6 +270,20 @@ class Host:
         """Stop a task by its id; a task of a call is stopped by `Call.cancel`."""
         await self._reading.cancel_task(server, task, origin)
 
+    def resend(self, frame: Frame, *, origin: str = "you") -> Call | Resending:
+        """Send a request of the traffic again, to the server it went to; a tool call is asked for as any other.
+
+        Returns at once; await ``result()``. Raises NotDone where it cannot be sent again, or UnknownName.
+        """
+        assert self._tasks is not None
+        request, server = request_in(frame), self.server(frame.server).name
+        if request.method == "tools/call":
+            again = tool_call_in(request)
+            return self.call_tool(server, again.tool, again.arguments, origin=origin, as_task=again.as_task)
+        resending = Resending(server, request)
+        resending.begin(self._tasks, self._reading.request(server, request.method, request.params, origin))
+        return resending
+
     # What a connection is given (`mcphost.host.surroundings.Surroundings`).
 
     async def open_transport(self, name: str) -> Transport:
@@ -304,15 +332,16 @@ class Host:
 
     def _add(self, name: str) -> None:
         assert self._tasks is not None
-        self._set_log_budget(name)
+        self._set_budgets(name)
         self.servers[name] = connection = Connection(name, self, self._identity)
         self.catalog.keep(name, ())
         task = self._supervisors[name] = self._tasks.create_task(connection.supervise(), name=f"server {name}")
         task.add_done_callback(lambda _: connection.over())
 
-    def _set_log_budget(self, name: str) -> None:
+    def _set_budgets(self, name: str) -> None:
         limits = self.config.limits_for(name)
         self.logs.set_budget(name, LogBudget(limits.log_lines, limits.log_bytes, limits.log_lines_per_second))
+        self.traffic.set_budget(name, TrafficBudget(limits.traffic_frames, limits.traffic_bytes))
 
     def _put_in_order(self) -> None:
         for name in self.config.servers:

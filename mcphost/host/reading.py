@@ -70,6 +70,13 @@ class ReadingDesk:
             server, {"event": "task", "task": task, "status": "cancel"}, origin, lambda it: it.tasks.cancel(task)
         )
 
+    async def request(
+        self, server: str, method: str, params: Mapping[str, Any] | None, origin: str
+    ) -> Mapping[str, Any]:
+        """Any other request, as it stands; its result object."""
+        record = {"event": "request", "method": method, "params": params}
+        return await self._do(server, record, origin, lambda it: it.request(method, params))
+
     async def _do(
         self, server: str, record: Mapping[str, Any], origin: str, work: Callable[[Client], Awaitable[Result]]
     ) -> Result:

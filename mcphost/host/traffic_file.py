@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mcphost.errors import NotDone
 from mcphost.host.frames import Frame
@@ -134,23 +134,35 @@ def _time(text: str) -> float:
 # Writing while a host runs.
 
 
+class Tapped(Protocol):
+    """What tells of frames as they come."""
+
+    sink: Callable[[Frame], None] | None
+
+
 class TrafficFile:
-    """Appends every frame it is given to ``path``, in a thread of its own.
+    """Appends every frame of a book to ``path``, in a thread of its own; with None it writes nothing.
 
     ``mask`` takes secrets out; ``alarm`` is told once, in the event loop's thread, when the file cannot be written.
     """
 
-    def __init__(self, path: Path, mask: Mask, alarm: Callable[[str], None]) -> None:
-        self._file = PrivateFile(path)
-        self._mask, self._alarm = mask, alarm
+    def __init__(self, path: Path | None, mask: Mask, alarm: Callable[[str], None]) -> None:
+        self._path, self._mask, self._alarm = path, mask, alarm
         self._frames: SimpleQueue[Frame | None] = SimpleQueue()
         self._pairing = Pairing()
         # Each counter is written by one thread alone.
         self._taken = self._written = self._left_out = self._confessed = 0
         self._broken = False
-        self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
-        threading.Thread(target=self._write_all, name="traffic file", daemon=True).start()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def open(self, book: Tapped) -> None:
+        """Begin to write what this book takes. Call it in the event loop."""
+        if self._path is None:
+            return
+        book.sink = self.take
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self._write_all, args=(self._path,), name="traffic file", daemon=True).start()
 
     def take(self, frame: Frame) -> None:
         """Write this frame soon; where the disk is too slow it is counted instead."""
@@ -164,20 +176,22 @@ class TrafficFile:
 
     async def aclose(self) -> None:
         """Write what is still to be written."""
+        if self._loop is None:
+            return
         self._frames.put(None)
         with_limit = asyncio.ensure_future(self._ended.wait())
         await asyncio.wait([with_limit], timeout=CLOSE_SECONDS)
         with_limit.cancel()
 
-    def _write_all(self) -> None:
-        more = True
+    def _write_all(self, path: Path) -> None:
+        file, more = PrivateFile(path), True
         while more:
             frames, more = self._next()
             try:
-                self._file.append(b"".join(map(self._line, frames)) + self._gap(), ROTATE)
+                file.append(b"".join(map(self._line, frames)) + self._gap(), ROTATE)
             except OSError as error:
                 self._broken, more = True, False
-                self._say(f"the traffic is no longer written to {self._file.path}: {error.strerror or error}")
+                self._say(f"the traffic is no longer written to {path}: {error.strerror or error}")
             self._written += sum(len(frame.data) for frame in frames)
         self._tell(self._ended.set)
 
@@ -209,6 +223,7 @@ class TrafficFile:
         self._tell(lambda: self._alarm(text))
 
     def _tell(self, what: Callable[[], None]) -> None:
+        assert self._loop is not None
         try:
             self._loop.call_soon_threadsafe(what)
         except RuntimeError:  # the loop has ended, and with it everybody who wanted to know

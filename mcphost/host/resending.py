@@ -1,0 +1,97 @@
+"""A client request of the past, sent again: what it was, and the new one under way.
+
+Knows which frames can be sent again. Refuses to know consent and transports: a tool call goes where every call goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcphost.config import MASK
+from mcphost.errors import McphostError, NotDone
+from mcphost.host.faults import fault
+from mcphost.host.frames import Frame, Kind
+from mcphost.protocol.jsonrpc import Request, decode
+
+ONCE: Final = "initialize"
+"""The method that belongs to the beginning of a session and to no other moment."""
+
+
+def request_in(frame: Frame) -> Request:
+    """The request to send again, without its progress token. Raises NotDone with the reason why there is none."""
+    if not frame.sent or frame.kind is not Kind.REQUEST:
+        raise NotDone("only requests that mcphost sent can be sent again")
+    if frame.cut:
+        raise NotDone("this request was too large to be kept whole, so that it cannot be sent again")
+    if MASK.encode() in frame.data:
+        raise NotDone(f"a secret was taken out of this request ({MASK}), so that it cannot be sent again")
+    (request,) = decode(frame.data)
+    if not isinstance(request, Request) or request.method == ONCE:
+        raise NotDone(f"{frame.method} cannot be sent again in the same session; restart the server instead")
+    return Request(request.id, request.method, _without_token(request.params))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What a ``tools/call`` asks for."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    as_task: bool
+
+
+def tool_call_in(request: Request) -> ToolCall:
+    """The call in a ``tools/call``. Raises NotDone where it names no tool."""
+    params = request.params or {}
+    tool, arguments = params.get("name"), params.get("arguments", {})
+    if type(tool) is not str or type(arguments) is not dict:
+        raise NotDone("this tools/call does not say which tool is called with what")
+    return ToolCall(tool, arguments, "task" in params)
+
+
+def _without_token(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if params is None or type(params.get("_meta")) is not dict:
+        return params
+    meta = {name: value for name, value in params["_meta"].items() if name != "progressToken"}
+    rest = {name: value for name, value in params.items() if name != "_meta"}
+    return {**rest, "_meta": meta} if meta else rest
+
+
+class Resending:
+    """A request on its way again; its answer is in the traffic, too."""
+
+    def __init__(self, server: str, request: Request) -> None:
+        self.server, self.request = server, request
+        self.answer: Mapping[str, Any] | None = None
+        self.error: McphostError | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, tasks: asyncio.TaskGroup, work: Awaitable[Mapping[str, Any]]) -> None:
+        """Carry it out in a task of its own."""
+        self._task = tasks.create_task(self._carry_out(work), name=f"resend {self.request.method}")
+
+    def cancel(self) -> None:
+        """Stop it; the server is told."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def result(self) -> Mapping[str, Any]:
+        """Wait for the answer. Raises what stopped it, or CancelledError when it was cancelled."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+        if self.error is not None:
+            raise self.error
+        if self.answer is None:
+            raise asyncio.CancelledError
+        return self.answer
+
+    async def _carry_out(self, work: Awaitable[Mapping[str, Any]]) -> None:
+        try:
+            self.answer = await work
+        except McphostError as error:
+            self.error = error
+        except Exception as error:  # a fault in here must end neither the calls nor the servers
+            self.error = fault(error)
