@@ -79,7 +79,7 @@ class Tasks:
         except TimeoutError:
             self._requester.in_background(self._stop(begun))
             raise RequestTimeout("tools/call", patience.hard, hard=True) from None
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, RequestTimeout):
             self._requester.in_background(self._stop(begun))
             raise
 
