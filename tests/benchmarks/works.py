@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from tests.benchmarks import host_works, process_works, screen_works, wire_works
+from tests.benchmarks import capture_works, host_works, process_works, screen_works, wire_works
 from tests.benchmarks.measure import Row
 from tests.benchmarks.sizes import Sizes
 
@@ -20,6 +20,7 @@ WORKS: Final[Mapping[str, Work]] = {
     "call": process_works.one_call,
     "servers": host_works.many_servers,
     "audit": host_works.audited_calls,
+    "capture": capture_works.captured_calls,
     "flood": screen_works.keys_in_a_flood,
     "filter": screen_works.filtering,
 }

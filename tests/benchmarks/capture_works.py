@@ -1,0 +1,33 @@
+"""What looking costs: the same calls of the same client with the traffic captured and without."""
+
+from __future__ import annotations
+
+import os
+
+from mcphost.client.client import Client, Identity
+from mcphost.host.traffic import TrafficBook
+from mcphost.transports.base import Limits
+from mcphost.transports.stdio import Command, StdioTransport
+from mcphost.transports.tap import Tap
+from tests.benchmarks.measure import Row, Sample, clocked, compare
+from tests.benchmarks.sizes import Sizes
+from tests.benchmarks.wire_works import ECHO_COMMAND, Counting, one_after_the_other
+
+
+async def captured_calls(sizes: Sizes, runs: int) -> list[Row]:
+    transport = StdioTransport(Command(ECHO_COMMAND[0], ECHO_COMMAND[1:]), Limits(), os.environ)
+    client, book = Client(transport, Counting(), Identity("0")), TrafficBook()
+    captured = book.tap("echo")
+
+    async def take(tap: Tap | None) -> Sample:
+        transport.tap = tap
+        return await clocked(one_after_the_other(client.call_tool, sizes.calls), sizes.calls)
+
+    try:
+        await client.connect(30)
+        name = "capture: echo call, traffic kept; beside it: not kept"
+        row = await compare(name, lambda: take(captured), lambda: take(None), runs, 1.15)
+    finally:
+        await client.aclose()
+    assert book.since(0)
+    return [row]
