@@ -8,12 +8,13 @@ told of a frame's text here has its secrets masked, `Frame.data` has not.
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count, takewhile
+from math import inf
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,9 @@ current_call: Final[ContextVar[int | None]] = ContextVar("current_call", default
 
 START: Final = 64 << 10
 """Bytes kept of a frame that is too large to be kept whole."""
+
+WINDOW: Final = 500
+"""Frames that are paired in one go, in some milliseconds."""
 
 PINS: Final = 500
 """Frames that may be pinned at once."""
@@ -69,9 +73,17 @@ class _Share:
     def since(self, number: int) -> Iterator[Frame]:
         return takewhile(lambda frame: frame.number > number, reversed(self.frames))
 
+    def first_after(self, number: int) -> Frame | None:
+        place = bisect_right(self.frames, number, key=attrgetter("number"))
+        return self.frames[place] if place < len(self.frames) else None
+
+    def between(self, number: int, last: int) -> Iterator[Frame]:
+        """The frames after ``number``, up to ``last``."""
+        first, end = (bisect_right(self.frames, bound, key=attrgetter("number")) for bound in (number, last))
+        return (self.frames[place] for place in range(first, end))
+
     def find(self, number: int) -> Frame | None:
-        place = bisect_left(self.frames, number, key=attrgetter("number"))
-        found = self.frames[place] if place < len(self.frames) else None
+        found = self.first_after(number - 1)
         return found if found is not None and found.number == number else None
 
 
@@ -152,9 +164,24 @@ class TrafficBook:
 
     # What there is.
 
+    def pair(self, seconds: float = inf) -> bool:
+        """Find out what came since the last time and what belongs together; True once that is done.
+
+        The other methods do so by themselves. Where many frames may wait, call it with few ``seconds``, again and
+        again, so that the screen stays alive.
+        """
+        end = time.perf_counter() + seconds
+        while window := self._window():
+            for frame in window:
+                self._pair_one(frame)
+            self._paired = window[-1].number
+            if time.perf_counter() > end:
+                return False
+        return True
+
     def since(self, number: int) -> list[Frame]:
         """The frames after this number, oldest first, as far as they are still kept; paired with one another."""
-        self._pair()
+        self.pair()
         self._nudged = False
         found = [frame for share in self._shares.values() for frame in share.since(number)]
         found += (frame for frame in self._pinned.values() if frame.number > number)
@@ -163,12 +190,12 @@ class TrafficBook:
 
     def frame(self, number: int) -> Frame | None:
         """The frame of this number, if it is still kept."""
-        self._pair()
+        self.pair()
         return self._find(number)
 
     def partner(self, frame: Frame) -> Frame | None:
         """The answer to a request, the request of an answer, progress or cancel notice, if it is still kept."""
-        self._pair()
+        self.pair()
         return None if frame.partner is None else self._find(frame.partner)
 
     def of_call(self, call: int) -> list[Frame]:
@@ -193,7 +220,7 @@ class TrafficBook:
         """Keep this frame whatever else comes. Raises NotDone when too many are."""
         if len(self._pinned) >= PINS and frame.number not in self._pinned:
             raise NotDone(f"{PINS} frames are pinned already; unpin some first")
-        self._pair()
+        self.pair()
         if self._find(frame.number) is frame and frame.number not in self._pinned:
             self._pinned[frame.number] = frame
             self._drop(frame)
@@ -212,7 +239,7 @@ class TrafficBook:
 
     def clear(self) -> None:
         """Forget every frame that is not pinned."""
-        self._pair()
+        self.pair()
         for share in self._shares.values():
             share.frames.clear()
             share.bytes = 0
@@ -269,12 +296,14 @@ class TrafficBook:
             return self._pinned[number]
         return next((found for share in self._shares.values() if (found := share.find(number))), None)
 
-    def _pair(self) -> None:
-        """Find out what the frames since the last time are and what they belong to."""
-        fresh = [frame for share in self._shares.values() for frame in share.since(self._paired)]
-        for frame in sorted(fresh, key=attrgetter("number")):
-            self._pair_one(frame)
-            self._paired = frame.number
+    def _window(self) -> list[Frame]:
+        """The next frames to pair, in order; only so many, since a flood may have passed unseen."""
+        fresh = [first for share in self._shares.values() if (first := share.first_after(self._paired))]
+        if not fresh:
+            return []
+        last = min(frame.number for frame in fresh) + WINDOW
+        found = [frame for share in self._shares.values() for frame in share.between(self._paired, last)]
+        return sorted(found, key=attrgetter("number"))
 
     def _pair_one(self, frame: Frame) -> None:
         asked = self._pairing.add(frame)

@@ -169,6 +169,21 @@ def test_progress_cancel_and_batches_find_the_request_they_are_about(book: Book)
     assert [frame.number for frame in book.of_call(12)] == [1, 2, 3, 4]
 
 
+def test_what_passed_unseen_is_paired_a_little_at_a_time(book: Book) -> None:
+    quiet = book.tap("quiet")
+    quiet.sent(request(1))
+    for number in range(traffic.WINDOW):
+        book.a.sent(request(number))
+        book.a.received(answer(number))
+    quiet.received(answer(1))
+    assert not book.pair(0.0)
+    while not book.pair(0.0):
+        pass
+    frames = book.since(0)
+    assert (frames[0].partner, frames[-1].partner) == (len(frames), 1)
+    assert all(frame.partner for frame in frames)
+
+
 def test_pairing_remembers_a_bounded_number_of_requests(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairing, "REMEMBERED", 3)
     for number in range(5):
