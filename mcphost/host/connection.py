@@ -190,12 +190,12 @@ class Connection:
 
     async def current_tools(self) -> None:
         """List the tools again if the server said that they changed. Raises ServerNotReady."""
-        await self.current(Kind.TOOLS)
+        if self.offers.tools.is_stale:
+            await self.relist()
 
     async def current(self, kind: Kind) -> None:
         """Wait until what is kept of this kind is what the server said last. Raises ServerNotReady."""
-        if self.offers.of(kind).is_stale:
-            await self.offers.of(kind).current(self.client, self.config)
+        await self.offers.of(kind).current(self.client, self.config)
 
     async def relist(self, kind: Kind = Kind.TOOLS) -> None:
         """List again now. Raises ServerNotReady; a listing that fails is noted and the last one stays."""

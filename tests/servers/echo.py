@@ -247,8 +247,9 @@ class Echo:
         return text(f"sent {count}")
 
 
-def main() -> None:
-    parser = options_parser(__doc__)
+def echo_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser that knows what an `Echo` understands."""
+    parser = options_parser(description)
     parser.add_argument("--protocol", metavar="VERSION", help="answer with VERSION whatever was asked")
     parser.add_argument("--delay", type=float, default=0.0, metavar="S", help="answer initialize after S seconds")
     parser.add_argument("--tools", type=int, default=0, metavar="N", help="list N generated tools instead")
@@ -258,7 +259,11 @@ def main() -> None:
     parser.add_argument("--no-tools", action="store_true", help="neither offer nor know tools")
     parser.add_argument("--no-logging", action="store_true", help="neither offer nor know logging/setLevel")
     parser.add_argument("--unknown", default="-32601", metavar="CODE|silent|exit", help="to unknown requests")
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    options = echo_parser(__doc__).parse_args()
     wire = Wire(options)
     Echo(options, wire).serve()
     wire.end()
