@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol
 
 from mcphost.errors import NotDone
-from mcphost.host.frames import Frame
+from mcphost.host.frames import Frame, Kind
 from mcphost.host.pairing import Pairing, is_answer
 from mcphost.host.private_file import PrivateFile
 from mcphost.host.redaction import Mask, redacted
@@ -52,7 +52,8 @@ def line_of(frame: Frame, mask: Mask, latency: float | None) -> bytes:
         "size": frame.size,
         "method": redacted(frame.method, mask) or None,
         "id": redacted(frame.id, mask) if isinstance(frame.id, str) else frame.id,
-        "status": " ".join(frame.status) or None,
+        # Whether a request was answered is not known yet while a run is written down.
+        "status": None if frame.kind is Kind.REQUEST else " ".join(frame.status) or None,
         "call": frame.call,
         "latency": None if latency is None else round(latency, 6),
         "note": frame.note or None,
