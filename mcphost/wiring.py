@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -35,10 +36,6 @@ from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport
 from mcphost.transports.tap import Tap
 from mcphost.transports.traces import Traces
-
-NO_HTTP: Final = (
-    "HTTP servers are not spoken to yet in this version; use a server with a command, or stdio:COMMAND LINE"
-)
 
 COMMAND_PREFIX: Final = "stdio:"
 
@@ -128,9 +125,9 @@ def is_ad_hoc(argument: str) -> bool:
 
 
 def server_from_argument(argument: str) -> ServerConfig:
-    """The server of ``stdio:COMMAND LINE``, split as a shell would. Raises ConfigError."""
+    """The server of an address, or of ``stdio:COMMAND LINE``, split as a shell would. Raises ConfigError."""
     if not argument.startswith(COMMAND_PREFIX):
-        raise ConfigError(NO_HTTP)
+        return _at_address(argument)
     try:
         words = shlex.split(argument.removeprefix(COMMAND_PREFIX))
     except ValueError as error:
@@ -139,6 +136,17 @@ def server_from_argument(argument: str) -> ServerConfig:
         raise ConfigError("stdio: needs a command line, such as 'stdio:python server.py'")
     # There is nothing to validate in words, and a validator takes longer to build than many a call.
     return ServerConfig.model_construct(command=words[0], args=tuple(words[1:]))
+
+
+def _at_address(url: str) -> ServerConfig:
+    from pydantic import ValidationError  # late, as above
+
+    from mcphost.protocol.types import first_problem
+
+    try:
+        return ServerConfig.model_validate({"url": url})
+    except ValidationError as error:
+        raise ConfigError(f"the address: {first_problem(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +168,8 @@ def select(loaded: Loaded, arguments: Sequence[str]) -> Selection:
     broken: dict[str, ConfigError] = {}
     for argument in dict.fromkeys(arguments):
         if is_ad_hoc(argument):
-            servers[_free_name(loaded, servers)] = server_from_argument(argument)
+            server = server_from_argument(argument)
+            servers[_free_name(loaded, servers, "http" if server.url else "stdio")] = server
         elif argument in loaded.disabled:
             broken[argument] = loaded.disabled[argument]
         else:
@@ -172,10 +181,10 @@ def _selection(loaded: Loaded, servers: dict[str, ServerConfig], broken: dict[st
     return Selection(loaded.config.model_copy(update={"servers": servers}), tuple(servers), broken)
 
 
-def _free_name(loaded: Loaded, taken: Mapping[str, ServerConfig]) -> str:
+def _free_name(loaded: Loaded, taken: Mapping[str, ServerConfig], first: str) -> str:
     """A name for a server without one; never that of an entry, whose rules and approvals are not meant for it."""
     used = {*loaded.config.servers, *loaded.disabled, *taken}
-    return next(name for name in _names("stdio") if name not in used)
+    return next(name for name in _names(first) if name not in used)
 
 
 def _names(first: str) -> Iterator[str]:
@@ -207,7 +216,7 @@ def _no_such_server(name: str, known: Sequence[str]) -> str:
 # From an entry to a transport.
 
 
-async def _open_transport(config: Config, values: Values, name: str, tap: Tap) -> StdioTransport:
+async def _open_transport(config: Config, values: Values, name: str, tap: Tap) -> Transport:
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
             server = await _in_daemon_thread(lambda: _resolved(config, values, name))
@@ -218,22 +227,23 @@ async def _open_transport(config: Config, values: Values, name: str, tap: Tap) -
 
 def _resolved(config: Config, values: Values, name: str) -> ResolvedServer:
     try:
-        return resolve_server(config, values, name)
+        server = resolve_server(config, values, name)
+        if server.url is not None:
+            import_module("mcphost.transports.http")  # in this thread: it takes longer than the loop may pause
+        return server
     except UnresolvedReference as error:
         from mcphost.config.places import placed  # late: only a mistake pays for it
 
         raise placed(error, config, name) from None
 
 
-def _traced(transport: StdioTransport, traces: Traces | None, name: str) -> StdioTransport:
-    if traces is not None:
+def _traced(transport: Transport, traces: Traces | None, name: str) -> Transport:
+    if traces is not None and isinstance(transport, StdioTransport):
         transport.started, transport.ended = partial(traces.leave, name), traces.remove
     return transport
 
 
-def _transport(config: Config, server: ResolvedServer, tap: Tap) -> StdioTransport:
-    if server.command is None:
-        raise ConfigError(f"servers.{server.name}.url: {NO_HTTP}", path=config.path)
+def _transport(config: Config, server: ResolvedServer, tap: Tap) -> Transport:
     given = config.limits_for(server.name)
     limits = Limits(
         message_bytes=given.message_bytes,
@@ -242,8 +252,29 @@ def _transport(config: Config, server: ResolvedServer, tap: Tap) -> StdioTranspo
         batch_items=given.batch_items,
         exit_grace=given.exit_grace_sec,
     )
+    if server.command is None:
+        return _http(server, config.servers[server.name].transport, limits, tap)
     command = Command(server.command, server.args, server.env, server.cwd)
     return StdioTransport(command, limits, os.environ, tap=tap)
+
+
+def _http(server: ResolvedServer, kind: str, limits: Limits, tap: Tap) -> Transport:
+    # Late: the HTTP library takes longer to import than a whole call over stdio; `_resolved` has imported it.
+    from mcphost.transports.detection import DetectedTransport
+    from mcphost.transports.http import HttpTransport
+    from mcphost.transports.sse import SseTransport
+
+    url, headers = server.url or "", server.headers
+
+    def streamable() -> Transport:
+        return HttpTransport(url, limits, headers=headers, tap=tap)
+
+    def older() -> Transport:
+        return SseTransport(url, limits, headers=headers, tap=tap)
+
+    if kind == "auto":
+        return DetectedTransport(streamable, older)
+    return older() if kind == "sse" else streamable()
 
 
 def _from_keychain(name: str) -> str | None:

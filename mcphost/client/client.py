@@ -25,7 +25,15 @@ from mcphost.client.prompts import Prompts
 from mcphost.client.requester import Item, Patience, ProgressCallback, Session, result_of
 from mcphost.client.resources import Resources
 from mcphost.client.tasks import Tasks
-from mcphost.errors import McphostError, RequestTimeout, ServerError, ServerNotReady
+from mcphost.errors import (
+    ConnectionLost,
+    McphostError,
+    RequestTimeout,
+    ServerError,
+    ServerNotReady,
+    SessionExpired,
+    TransportError,
+)
 from mcphost.protocol.era import LegacyEra
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response
 from mcphost.protocol.revisions import LEGACY, Revision
@@ -88,6 +96,7 @@ class Client:
         self._hearing: dict[RequestId, ProgressCallback] = {}
         self._deadlines = Deadlines()
         self._background: set[asyncio.Task[None]] = set()
+        self._listening: asyncio.Task[None] | None = None
         self._era: LegacyEra | None = None
         self.session: Session | None = None
         self.resources = Resources(self)
@@ -116,6 +125,7 @@ class Client:
             raise RequestTimeout("initialize", seconds) from None
         self._era = LegacyEra(session.revision, session.server.capabilities)
         self.session = session
+        self._listening = asyncio.create_task(self._listen(), name="listen to the server")
         return session
 
     async def request(
@@ -176,6 +186,9 @@ class Client:
     async def aclose(self) -> None:
         """Stop asking and answering, let cancel notices out, and close the transport. Never raises."""
         self._era = None
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait((self._listening,))
         await self._inputs.aclose()
         if self._background:
             await asyncio.wait(self._background, timeout=CANCEL_SECONDS)
@@ -246,6 +259,14 @@ class Client:
         await self._transport.send(Notification("notifications/initialized"))
         return session
 
+    async def _listen(self) -> None:
+        try:
+            await self._transport.listen()
+        except SessionExpired as gone:
+            self.closed(gone)
+        except TransportError as error:
+            self._note(f"the stream for what the server says unasked has ended: {error}")
+
     async def _ask(self, method: str, params: Mapping[str, Any]) -> Response:
         return await self._transport.request(Request(next(self._ids), method, params), {})
 
@@ -258,6 +279,9 @@ class Client:
                 if report is not None:
                     self._waiting[request.id] = limit, report
                 response = await self._transport.request(request, {})
+        except (ConnectionLost, SessionExpired) as gone:
+            self.closed(gone)  # a transport without a standing connection learns of its end by a request
+            raise
         except TimeoutError:
             self._tell_cancelled(request, era, "timed out")
             seconds = patience.hard if limit.hard else patience.idle

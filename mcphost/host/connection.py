@@ -17,11 +17,13 @@ from typing import Any, Final
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.listing import Rejected
 from mcphost.errors import (
+    AuthorizationRequired,
     CapabilityMissing,
     ConfigError,
     ConnectionLost,
     McphostError,
     ServerNotReady,
+    SessionExpired,
     SpawnFailed,
     VersionRefused,
 )
@@ -43,7 +45,7 @@ from mcphost.transports.base import ProcessReport, Transport
 
 __all__ = ["Connection", "ServerState", "sent_to"]
 
-PERMANENT: Final = (ConfigError, SpawnFailed, VersionRefused, CapabilityMissing, Fault)
+PERMANENT: Final = (AuthorizationRequired, ConfigError, SpawnFailed, VersionRefused, CapabilityMissing, Fault)
 """Failures that trying again cannot mend."""
 
 LISTING_FIELDS: Final = frozenset({"enabled_tools", "disabled_tools"})
@@ -298,6 +300,8 @@ class Connection:
         lived = 0.0 if self.ready_at is None else now - self.ready_at
         self.restarts += 1
         wait = None if isinstance(failure, PERMANENT) else self._backoff.after_failure(now, lived)
+        if wait is not None and isinstance(failure, SessionExpired):
+            wait = 0.0  # the server is there and waits for a new session
         if wait is None:
             tired = "" if isinstance(failure, PERMANENT) else " (tried several times; not trying again by itself)"
             self._enter(ServerState.FAILED, f"{failure}{tired}")

@@ -78,8 +78,9 @@ def test_what_a_server_did_instead_of_answering_names_it(mcphost: Mcphost, mode:
         ("stdio:", 2, "stdio: needs a command line"),
         ("stdio:'", 2, "cannot be split: No closing quotation"),
         ("stdio:cat ${NOT_SET_ANYWHERE}", 2, "servers.stdio.args[0]: ${NOT_SET_ANYWHERE} is not set"),
-        ("https://example.com/mcp", 2, "HTTP servers are not spoken to yet"),
-        ("web", 2, "HTTP servers are not spoken to yet"),
+        ("http://127.0.0.1:9/mcp", 3, "http: nothing listens at 127.0.0.1:9"),
+        ("http:///mcp", 2, "the address: url"),
+        ("web", 3, "web: nothing listens at 127.0.0.1:9"),
         ("off", 2, "servers.off: is switched off; set enabled = true"),
         ("broken", 2, "servers.broken.comand: unknown key comand"),
         ("ech0", 2, "no server is called 'ech0'; did you mean echo?"),
@@ -92,7 +93,7 @@ def test_a_server_that_cannot_be_used_is_a_sentence(
     config = tmp_path / "own.toml"
     config.write_text(
         entry("echo") + entry("off", more="enabled = false") + '[servers.broken]\ncomand = "x"\n[servers.web]\n'
-        'url = "https://example.com/mcp"\n[servers.unset]\ncommand = "x"\nenv."A.B" = "${NOT_SET_ANYWHERE}"\n'
+        'url = "http://127.0.0.1:9/mcp"\n[servers.unset]\ncommand = "x"\nenv."A.B" = "${NOT_SET_ANYWHERE}"\n'
     )
     said = mcphost("call", server, "echo", "text=x", "--yes", "--config", str(config))
     assert said.code == code

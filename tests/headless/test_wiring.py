@@ -38,10 +38,11 @@ async def test_what_cannot_run_as_configured_is_told_and_forgotten_once_it_can()
     refused: dict[str, ConfigError] = {}
     env: dict[str, str] = {}
     parts = wiring.fittings(NOBODY, Values(env), refused=refused)
-    config = Config(servers={"a": ServerConfig(command="${PROGRAM}"), "web": ServerConfig(url="https://h/mcp")})
+    web = ServerConfig(url="https://h/mcp", bearer_token_env_var="NOT_SET_ANYWHERE")
+    config = Config(servers={"a": ServerConfig(command="${PROGRAM}"), "web": web})
     with pytest.raises(UnresolvedReference):
         await parts.open_transport(config, "a")
-    with pytest.raises(ConfigError, match=r"servers\.web\.url: HTTP servers are not spoken to yet"):
+    with pytest.raises(UnresolvedReference, match=r"servers\.web\.bearer_token_env_var"):
         await parts.open_transport(config, "web")
     assert refused.keys() == {"a", "web"}
     env["PROGRAM"] = "x"
@@ -131,3 +132,12 @@ async def test_a_program_that_is_missing_fails_when_it_is_opened(tmp_path: Path)
     transport = await wiring.fittings(NOBODY, Values({})).open_transport(config, "a")
     with pytest.raises(SpawnFailed):
         await transport.open(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "made"), [("auto", "DetectedTransport"), ("http", "HttpTransport"), ("sse", "SseTransport")]
+)
+async def test_a_url_is_spoken_to_over_http(kind: str, made: str) -> None:
+    server = ServerConfig.model_validate({"url": "http://127.0.0.1:9/mcp", "transport": kind})
+    transport = await wiring.fittings(NOBODY, Values({})).open_transport(Config(servers={"web": server}), "web")
+    assert type(transport).__name__ == made
