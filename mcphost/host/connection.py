@@ -155,9 +155,10 @@ class Connection:
         self._backoff.reset()
         self._poke.set()
 
-    async def settled(self) -> None:
-        """Wait until the server is neither starting nor about to be."""
-        while self._poke.is_set() or self.state is ServerState.STARTING:
+    async def settled(self, *, retries: bool = False) -> None:
+        """Wait until the server is neither starting nor about to be; with ``retries`` nor waiting to be tried again."""
+        moving = (ServerState.STARTING, ServerState.RECONNECTING) if retries else (ServerState.STARTING,)
+        while self._poke.is_set() or self.state in moving:
             await self._change.wait()
 
     async def supervise(self) -> None:

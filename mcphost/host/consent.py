@@ -6,7 +6,6 @@ terminal, by command-line flags or from a test's script.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +17,7 @@ from mcphost.host.approvals import Approvals, Kind, Lifetime, Standing
 from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call
 from mcphost.host.policy import Decision, Verdict, decide
+from mcphost.host.witness import Witness
 from mcphost.protocol.types import Tool
 
 CHANGES_NAMED: Final = 5
@@ -109,9 +109,9 @@ class ConsentBroker:
         changed: Callable[[], None],
         alarm: Callable[[str], None],
     ) -> None:
-        self._config, self.approvals, self._approver, self._audit = config, approvals, approver, audit
+        self._config, self.approvals, self._approver = config, approvals, approver
         self._changed, self._alarm = changed, alarm
-        self._alarmed = False
+        self.witness = Witness(config, audit, alarm)
 
     async def settle(self, proposal: Proposal) -> Answer:
         """The yes to this call, recorded before anything is sent. Raises Declined.
@@ -146,8 +146,7 @@ class ConsentBroker:
             "outcome": call.state.value,
             "seconds": round(call.elapsed, 3),
         }
-        if self._config().policy.audit != "off":
-            self._record(record).add_done_callback(self._watch)
+        self.witness.note(record)
 
     def _decide(self, proposal: Proposal, standing: Standing) -> Decision:
         # A tool that is not what it was when the user allowed it does not get by on what it says of itself.
@@ -194,10 +193,7 @@ class ConsentBroker:
             self._remember(proposal, Lifetime.ONCE)
 
     async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:
-        mode = self._config().policy.audit
-        if mode == "off":
-            return
-        written = self._record(
+        await self.witness.before(
             {
                 "event": "decision",
                 "call": proposal.call,
@@ -213,28 +209,6 @@ class ConsentBroker:
                 "reason": answer.reason,
             }
         )
-        written.add_done_callback(self._watch)
-        if mode == "required":
-            await self._must_be_kept(written)
-
-    async def _must_be_kept(self, written: asyncio.Future[None]) -> None:
-        if self._audit.path is None:
-            raise Declined("policy.audit is 'required', and no audit log is kept here", by="policy", rule="audit")
-        try:
-            await asyncio.shield(written)
-        except OSError as error:
-            raise Declined(f"the audit log cannot be written: {error}", by="policy", rule="audit") from None
-
-    def _record(self, fields: Mapping[str, Any]) -> asyncio.Future[None]:
-        time = datetime.now().astimezone().isoformat(timespec="milliseconds")
-        return self._audit.record({"time": time, **fields})
-
-    def _watch(self, written: asyncio.Future[None]) -> None:
-        """Say once that the log cannot be written; again only after it could."""
-        failure = written.exception()
-        if failure is not None and not self._alarmed:
-            self._alarm(f"the audit log cannot be written: {failure}")
-        self._alarmed = failure is not None
 
 
 def _words(answer: Answer, tool: Tool) -> str:

@@ -50,7 +50,6 @@ from mcphost.host.resending import Resending, request_in, tool_call_in
 from mcphost.host.traffic import TrafficBook, TrafficBudget
 from mcphost.host.traffic_file import TrafficFile
 from mcphost.host.watches import Watch
-from mcphost.host.witness import Witness
 from mcphost.protocol.types import (
     Completion,
     CompletionRef,
@@ -109,7 +108,7 @@ class Host:
         self.consent = ConsentBroker(
             lambda: self.config, Approvals(), fittings.approver, self._audit, self._grants_changed, self._alarm
         )
-        witness = Witness(lambda: self.config, self._audit, self._alarm)
+        witness = self.consent.witness
         self._desk = CallDesk(self.server, self.catalog, self.consent, witness, self.bus.publish, fittings.mask)
         self._reading = ReadingDesk(self.server, self.catalog, witness, fittings.mask)
         self._completing = Completing(self.server, time.monotonic)

@@ -8,13 +8,15 @@ Specification: server/resources, server/prompts, basic/utilities/tasks.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from mcphost.client.client import Client
 from mcphost.client.listing import Listing
-from mcphost.errors import InvalidArguments, McphostError
+from mcphost.errors import InvalidArguments, McphostError, SessionExpired
 from mcphost.host.catalog import Catalog, Kind
 from mcphost.host.connection import Connection
 from mcphost.host.faults import without_secrets
@@ -86,7 +88,7 @@ class ReadingDesk:
         await self._witness.before({**record, **told})
         began, outcome = time.monotonic(), "cancelled"
         try:
-            result = await self._quoting(work(connection.client))
+            result = await self._quoting(_repeated_in_a_new_session(connection, work))
             outcome = "done"
         except McphostError as error:
             outcome = f"error: {error}"
@@ -101,3 +103,14 @@ class ReadingDesk:
             return await work
         except McphostError as error:
             raise without_secrets(error, self._mask) from None
+
+
+async def _repeated_in_a_new_session(connection: Connection, work: Callable[[Client], Awaitable[Result]]) -> Result:
+    """What changes nothing is done once more where the server forgot the session. Raises what the second try does."""
+    try:
+        return await work(connection.client)
+    except SessionExpired:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(connection.config.startup_timeout_sec):
+                await connection.settled(retries=True)
+    return await work(connection.client)

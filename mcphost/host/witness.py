@@ -1,6 +1,6 @@
-"""Writes down what the user asked for where no question was needed, and what became of it.
+"""Writes down what was decided, what was asked for, and what became of it.
 
-Knows when a record is kept and when one must be. Refuses to know what is done with it.
+Knows when a record is kept and when one must be. Refuses to know what is done with it, and what it means.
 """
 
 from __future__ import annotations

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from mcphost.errors import Declined, InvalidArguments, ResourceMissing, ServerNotReady, UnknownName
+from mcphost.config import Config
+from mcphost.errors import (
+    Declined,
+    InvalidArguments,
+    ResourceMissing,
+    ServerNotReady,
+    SessionExpired,
+    UnknownName,
+)
 from mcphost.host import completing, offers
 from mcphost.host.calls import CallState
 from mcphost.host.catalog import Kind
 from mcphost.host.events import PromptsChanged, ResourcesChanged, ToolsChanged
+from mcphost.host.watches import WatchState
+from mcphost.protocol.jsonrpc import Request, Response
 from mcphost.protocol.types import Completion, PromptRef, ResourceContents, TemplateRef
+from mcphost.transports.base import Limits, Transport
+from mcphost.transports.stdio import Command, StdioTransport
 from tests.conftest import Until
-from tests.host.conftest import HostOf, RecordingHost, echo, script
+from tests.host.conftest import HostOf, RecordingHost, echo, script, settings
 
 ALLOW = {"default": "allow"}
 README, ODD = "memo:///readme.md", "Foo+BAR://x/%7e%2F/ü ?a=b"
@@ -165,6 +179,40 @@ async def test_a_prompt_is_got_once_its_required_arguments_are_there(host: HostO
         assert [message.role for message in result.messages] == ["user", "assistant"]
         assert result.raw["messages"][0]["content"]["text"] == "review [('language', '5')]"
     assert asked(tmp_path / "wire", "prompts/get") == [{"name": "review", "arguments": {"language": "5"}}]
+
+
+class Forgetful(StdioTransport):
+    """Its server forgets the session once, at each method of ``forgets``."""
+
+    forgets: ClassVar[set[str]] = set()
+
+    async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
+        if request.method in self.forgets:
+            self.forgets.remove(request.method)
+            raise SessionExpired("the server no longer knows this session")
+        return await super().request(request, headers)
+
+
+@pytest.mark.requirement("HTTP-11")
+async def test_a_read_is_repeated_in_a_new_session_and_a_call_is_not(tmp_path: Path, until: Until) -> None:
+    async def open_transport(config: Config, name: str) -> Transport:
+        server = config.servers[name]
+        return Forgetful(Command(server.command or "", server.args), Limits(exit_grace=0.1), os.environ)
+
+    config = settings(policy=ALLOW, a=serve("--record", tmp_path / "wire"))
+    async with RecordingHost(config, open_transport=open_transport) as running:
+        await running.ready()
+        watch = await running.subscribe("a", README)
+        Forgetful.forgets = {"resources/read", "prompts/get"}
+        assert (await running.read_resource("a", ODD)).contents
+        assert (await running.get_prompt("a", "hello", {})).messages
+        Forgetful.forgets = {"tools/call"}
+        call = await running.run("a", "maybe")
+        assert isinstance(call.error, SessionExpired)
+        await until(lambda: running.server("a").ready and watch.state is WatchState.WATCHING)
+    assert len(asked(tmp_path / "wire", "initialize")) == 4
+    assert len(asked(tmp_path / "wire", "resources/subscribe")) >= 2
+    assert asked(tmp_path / "wire", "tools/call") == []
 
 
 # Completion.
