@@ -181,7 +181,7 @@ BLOCKS = [
 ]
 
 
-@pytest.mark.requirement("TOOLS-04", "TOOLS-05", "TOOLS-07", "TOOLS-08")
+@pytest.mark.requirement("TOOLS-04", "TOOLS-05", "TOOLS-07", "TOOLS-08", "TOOLS-25")
 async def test_every_kind_of_content_is_shown_in_order_in_a_frame_of_its_own(app: Stage) -> None:
     """T10, C14"""
     async with showing(app.done(*BLOCKS), app, size=(100, 60)):

@@ -91,7 +91,7 @@ def describe(content: Content) -> Block:
     """The block of one piece of content."""
     match content:
         case Text():
-            return Block("text", _title("text", _size(content.text), _audience(content)), content.text)
+            return Block("text", _title("text", _size(content.text), _hints(content)), content.text)
         case Media():
             return _media(content)
         case EmbeddedResource():
@@ -163,7 +163,7 @@ def _media(media: Media) -> Block:
         parts.append(duration_text(found.seconds))
     if found and found.type != said.partition(";")[0].replace("x-wav", "wav"):
         facts.insert(0, ("but", f"its first bytes are those of {found.type}"))
-    title = _title(*parts, size_text(decoded_size(media.data)), _audience(media))
+    title = _title(*parts, size_text(decoded_size(media.data)), _hints(media))
     return Block(media.type, title, None, tuple(facts), said, media.data)
 
 
@@ -189,7 +189,7 @@ def _link(link: ResourceLink) -> Block:
         ("type", show_line(link.mime_type or "", 120)),
         ("bytes", "" if link.size is None else size_text(max(0, min(link.size, 10**18)))),
     )
-    title = _title("link", show_line(link.title or link.name or link.uri, 60), _audience(link))
+    title = _title("link", show_line(link.title or link.name or link.uri, 60), _hints(link))
     return Block(
         "resource_link", title, None, tuple(fact for fact in facts if fact[1]), "text/uri-list", None, link.uri
     )
@@ -202,12 +202,17 @@ def _unreadable(content: Unreadable) -> Block:
     )
 
 
-def _audience(content: Any) -> str:
-    """Whom the server says it is for."""
-    annotations = (content.model_extra or {}).get("annotations")
-    audience = annotations.get("audience") if isinstance(annotations, dict) else None
-    names = [name for name in audience if isinstance(name, str)] if isinstance(audience, list) else []
-    return f"for {show_line(' and '.join(names), 40)}" if names else ""
+def _hints(content: Text | Media | ResourceLink) -> str:
+    """For whom the server says it is, how much it matters and when it changed."""
+    hints = content.annotations
+    if hints is None:
+        return ""
+    parts = (
+        f"for {show_line(' and '.join(hints.audience), 40)}" if hints.audience else "",
+        f"priority {hints.priority:g}" if hints.priority is not None else "",
+        f"changed {hints.modified:%-d %b %Y %H:%M}" if hints.modified else "",
+    )
+    return " · ".join(part for part in parts if part)
 
 
 def _title(*parts: str) -> str:
