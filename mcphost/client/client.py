@@ -21,6 +21,7 @@ from mcphost.client.handshake import Identity, shake_hands
 from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered, OnlyDeclared
 from mcphost.client.listener import Listener
 from mcphost.client.listing import Listing, ListLimits, read_list
+from mcphost.client.notices import Notices
 from mcphost.client.prompts import Prompts
 from mcphost.client.requester import Item, Patience, ProgressCallback, Session, result_of
 from mcphost.client.resources import Resources
@@ -92,8 +93,6 @@ class Client:
         )
         # Ids nobody can guess: an answer sent before its question must not find one.
         self._ids = count(secrets.randbelow(1 << 20) * 1000 + 1)
-        self._waiting: dict[RequestId, tuple[Deadline, ProgressCallback]] = {}
-        self._hearing: dict[RequestId, ProgressCallback] = {}
         self._deadlines = Deadlines()
         self._background: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Task[None] | None = None
@@ -103,6 +102,7 @@ class Client:
         self.prompts = Prompts(self)
         self.completions = Completions(self)
         self.tasks = Tasks(self)
+        self._notices = Notices(listener, self._inputs, self.tasks, self._note)
 
     @property
     def opened(self) -> Session:
@@ -125,6 +125,7 @@ class Client:
             raise RequestTimeout("initialize", seconds) from None
         self._era = LegacyEra(session.revision, session.server.capabilities)
         self.session = session
+        self._notices.offered = session.server.capabilities
         self._listening = asyncio.create_task(self._listen(), name="listen to the server")
         return session
 
@@ -208,11 +209,11 @@ class Client:
     @contextmanager
     def hearing(self, token: RequestId, report: ProgressCallback) -> Iterator[None]:
         """Hand progress under ``token`` to ``report``, also when no request with it is under way."""
-        self._hearing[token] = report
+        self._notices.hearing[token] = report
         try:
             yield
         finally:
-            del self._hearing[token]
+            del self._notices.hearing[token]
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Let ``work``, which may not raise, go on by itself; closing waits for it a moment."""
@@ -227,7 +228,7 @@ class Client:
         if isinstance(message, Request):
             self._inputs.take(message)
         else:
-            self._notified(message.method, message.params or {})
+            self._notices.take(message.method, message.params or {})
 
     def malformed(self, problem: Malformed) -> None:
         """Pass on what was no message, and refuse it where it would have been a request."""
@@ -277,7 +278,7 @@ class Client:
         try:
             with limit:
                 if report is not None:
-                    self._waiting[request.id] = limit, report
+                    self._notices.waiting[request.id] = limit, report
                 response = await self._transport.request(request, {})
         except (ConnectionLost, SessionExpired) as gone:
             self.closed(gone)  # a transport without a standing connection learns of its end by a request
@@ -290,7 +291,7 @@ class Client:
             self._tell_cancelled(request, era, "cancelled by the user")
             raise
         finally:
-            self._waiting.pop(request.id, None)
+            self._notices.waiting.pop(request.id, None)
         return result_of(response, request.method)
 
     def _tell_cancelled(self, request: Request, era: LegacyEra, reason: str) -> None:
@@ -307,55 +308,6 @@ class Client:
 
     def _note(self, text: str) -> None:
         self._listener.noted(text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ...")
-
-    def _notified(self, method: str, params: Mapping[str, Any]) -> None:
-        match method:
-            case "notifications/message":
-                self._listener.logged(params)
-            case "notifications/progress":
-                self._progressed(params)
-            case "notifications/cancelled":
-                self._inputs.take_back(params.get("requestId"), params.get("reason"))
-            case (
-                "notifications/tools/list_changed"
-                | "notifications/prompts/list_changed"
-                | "notifications/resources/list_changed"
-            ):
-                self._list_changed(method.split("/")[1])
-            case "notifications/resources/updated":
-                self._updated(params.get("uri"))
-            case "notifications/tasks/status":
-                self._task_changed(params)
-            case _:
-                self._note(f"ignored a notification mcphost does not know: {method}")
-
-    def _list_changed(self, kind: str) -> None:
-        if self.session is not None and kind in self.session.server.capabilities:
-            self._listener.list_changed(kind)
-        else:
-            self._note(f"ignored a change of {kind}, which the server does not offer")
-
-    def _updated(self, uri: object) -> None:
-        if isinstance(uri, str):
-            self._listener.resource_updated(uri)
-        else:
-            self._note("ignored an update of a resource that has no URI")
-
-    def _task_changed(self, params: Mapping[str, Any]) -> None:
-        task = self.tasks.heard(params)
-        if task is not None:
-            self._listener.task_changed(task)
-
-    def _progressed(self, params: Mapping[str, Any]) -> None:
-        token, progress = params.get("progressToken"), Progress.read(params)
-        if progress is None or type(token) not in (int, str):
-            return
-        if token in self._waiting:
-            limit, report = self._waiting[token]
-            limit.extend()
-            report(progress)
-        elif token in self._hearing:
-            self._hearing[token](progress)
 
 
 def _ignore(_: Progress) -> None:

@@ -99,7 +99,7 @@ async def test_an_id_is_never_used_twice_however_its_request_ended(connect: Conn
     assert len({request.id for request in requests}) == len(requests) >= 250
     assert {type(request.id) for request in requests} == {int}
     assert line.server.waiting == 0
-    assert not line.client._waiting
+    assert not line.client._notices.waiting
 
 
 # Limits of time, progress, cancelling

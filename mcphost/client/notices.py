@@ -1,0 +1,82 @@
+"""A server's notifications, taken to whom they concern: the listener, the request or task they are about.
+
+Knows their names and which of them make no sense here. Refuses to know what is done about them.
+
+Specification: basic/utilities (progress, cancellation, tasks); server/* (list changes, updates, logging).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from typing import Any
+
+from mcphost.client.deadlines import Deadline
+from mcphost.client.inputs import InputQueue
+from mcphost.client.listener import Listener
+from mcphost.client.requester import ProgressCallback
+from mcphost.client.tasks import Tasks
+from mcphost.protocol.jsonrpc import RequestId
+from mcphost.protocol.types import Progress
+
+
+class Notices:
+    """Takes the notifications of one session; ``note`` takes a sentence for the log."""
+
+    def __init__(self, listener: Listener, inputs: InputQueue, tasks: Tasks, note: Callable[[str], None]) -> None:
+        self._listener, self._inputs, self._tasks, self._note = listener, inputs, tasks, note
+        self.offered: Container[str] = ()
+        """The server's capabilities, once they are known."""
+        self.waiting: dict[RequestId, tuple[Deadline, ProgressCallback]] = {}
+        """The requests under way that want to hear of progress: it is a sign of life."""
+        self.hearing: dict[RequestId, ProgressCallback] = {}
+        """Tokens that outlive their request."""
+
+    def take(self, method: str, params: Mapping[str, Any]) -> None:
+        """Hand one on."""
+        match method:
+            case "notifications/message":
+                self._listener.logged(params)
+            case "notifications/progress":
+                self._progressed(params)
+            case "notifications/cancelled":
+                self._inputs.take_back(params.get("requestId"), params.get("reason"))
+            case (
+                "notifications/tools/list_changed"
+                | "notifications/prompts/list_changed"
+                | "notifications/resources/list_changed"
+            ):
+                self._list_changed(method.split("/")[1])
+            case "notifications/resources/updated":
+                self._updated(params.get("uri"))
+            case "notifications/tasks/status":
+                self._task_changed(params)
+            case _:
+                self._note(f"ignored a notification mcphost does not know: {method}")
+
+    def _list_changed(self, kind: str) -> None:
+        if kind in self.offered:
+            self._listener.list_changed(kind)
+        else:
+            self._note(f"ignored a change of {kind}, which the server does not offer")
+
+    def _updated(self, uri: object) -> None:
+        if isinstance(uri, str):
+            self._listener.resource_updated(uri)
+        else:
+            self._note("ignored an update of a resource that has no URI")
+
+    def _task_changed(self, params: Mapping[str, Any]) -> None:
+        task = self._tasks.heard(params)
+        if task is not None:
+            self._listener.task_changed(task)
+
+    def _progressed(self, params: Mapping[str, Any]) -> None:
+        token, progress = params.get("progressToken"), Progress.read(params)
+        if progress is None or type(token) not in (int, str):
+            return
+        if token in self.waiting:
+            limit, report = self.waiting[token]
+            limit.extend()
+            report(progress)
+        elif token in self.hearing:
+            self.hearing[token](progress)
