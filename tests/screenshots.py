@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Final
 
 from textual.pilot import Pilot
 
+from mcphost.config import Config
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.tui.app import McphostApp
@@ -115,7 +117,7 @@ SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
 
 async def shoot(name: str, story: Story, size: tuple[int, int], folder: Path) -> None:
     """Play one story on a fresh app and write what the screen shows at its end."""
-    config, approver = demo_config(), ScreenApprover()
+    config, approver = portable_demo(), ScreenApprover()
     with tempfile.TemporaryDirectory() as state:
         parts = fittings(approver, values_for(config, os.environ), state=Path(state))
         async with Host(config, parts) as host:
@@ -127,6 +129,12 @@ async def shoot(name: str, story: Story, size: tuple[int, int], folder: Path) ->
                 await story(pilot)
                 await pilot.pause(0.1)
                 (folder / f"{name}.svg").write_text(local_fonts(app.export_screenshot(title="mcphost")))
+
+
+def portable_demo() -> Config:
+    """The demo, started by a name that is the same on every machine."""
+    demo = demo_config().servers["demo"]
+    return Config.model_construct(servers={"demo": demo.model_copy(update={"command": "python3"})})
 
 
 def local_fonts(svg: str) -> str:
@@ -144,4 +152,5 @@ async def main() -> None:
 
 if __name__ == "__main__":
     os.environ["TEXTUAL_ANIMATIONS"] = "none"
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     asyncio.run(main())
