@@ -111,6 +111,7 @@ class Watches:
 
     async def keep_current(self, client: Client) -> None:
         """Restore what an earlier connection watched, and read again what changed. Never ends by itself."""
+        self.lost()  # an answer of that connection's may have been taken after its end
         for watch in list(self.all.values()):
             await self._restore(client, watch)
         while True:
