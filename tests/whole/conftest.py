@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import fcntl
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.npm import installed
+
 PACKAGES = (
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
 )
-INSTALL_SECONDS = 300
 
 
 @pytest.fixture(scope="session")
 def node_modules() -> Path:
-    """The folder with the npm servers, installed into the checkout's cache on first use."""
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        pytest.skip("Node is not installed, and these servers are Node programs")
-    folder = ROOT / ".cache" / "node-servers"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = "\n".join(PACKAGES)
-        done = folder / "installed"
-        if not done.exists() or done.read_text() != wanted:
-            command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *PACKAGES]
-            subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_SECONDS)
-            done.write_text(wanted)
-    return folder / "node_modules"
+    """The folder with the npm servers."""
+    return installed("node-servers", PACKAGES)
 
 
 @pytest.fixture

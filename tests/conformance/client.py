@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""What the published conformance suite runs as the client under test: mcphost's own client, and one script a scenario.
+
+    MCP_CONFORMANCE_SCENARIO=tools_call tests/conformance/client.py URL
+
+Exit codes: 0 the script went through, 1 it did not (stderr says why), 2 no script for this scenario yet (stderr says
+what it waits for). Whether what was sent is right, the suite decides. It ends by itself: the suite, when it gives up,
+only ends the shell around it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from mcphost import __version__
+from mcphost.client.client import Client, Identity
+from mcphost.errors import McphostError
+from mcphost.protocol.jsonrpc import Malformed
+from mcphost.protocol.types import Task
+from mcphost.transports.base import Limits
+from mcphost.transports.detection import DetectedTransport
+from mcphost.transports.http import HttpTransport
+from mcphost.transports.sse import SseTransport
+from mcphost.transports.tap import NoteKind
+
+CONNECT_SECONDS = 10.0
+DEADLINE_SECONDS = 25.0
+"""Less than the 30 s after which the suite gives up."""
+SHOWN = 500
+"""Bytes of a message that are written down."""
+
+SIGN_IN = "signing in at an authorization server"
+WITHOUT_PERSON = "signing in without a person (client credentials)"
+WAITING: Mapping[str, str] = {
+    "elicitation-sep1034-client-defaults": "answering what a server asks (elicitation)",
+    "auth/metadata-default": SIGN_IN,
+    "auth/metadata-var1": SIGN_IN,
+    "auth/metadata-var2": SIGN_IN,
+    "auth/metadata-var3": SIGN_IN,
+    "auth/basic-cimd": SIGN_IN,
+    "auth/scope-from-www-authenticate": SIGN_IN,
+    "auth/scope-from-scopes-supported": SIGN_IN,
+    "auth/scope-omitted-when-undefined": SIGN_IN,
+    "auth/scope-step-up": SIGN_IN,
+    "auth/scope-retry-limit": SIGN_IN,
+    "auth/token-endpoint-auth-basic": SIGN_IN,
+    "auth/token-endpoint-auth-post": SIGN_IN,
+    "auth/token-endpoint-auth-none": SIGN_IN,
+    "auth/pre-registration": SIGN_IN,
+    "auth/resource-mismatch": SIGN_IN,
+    "auth/offline-access-scope": SIGN_IN,
+    "auth/offline-access-not-supported": SIGN_IN,
+    "auth/2025-03-26-oauth-endpoint-fallback": SIGN_IN,
+    "auth/2025-03-26-oauth-metadata-backcompat": f"{SIGN_IN}; its metadata names another issuer, which must be refused",
+    "auth/client-credentials-jwt": WITHOUT_PERSON,
+    "auth/client-credentials-basic": WITHOUT_PERSON,
+    "auth/cross-app-access-complete-flow": "signing in through an enterprise's identity provider",
+}
+"""Scenarios without a script, and what mcphost must learn before it can follow one."""
+
+
+class Trace:
+    """A tap that writes down what passes, for whoever reads why a scenario failed."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        self.listens = asyncio.Event()
+        """Set once the server answered, with whatever, the request for a stream of what it says unasked."""
+
+    def sent(self, data: bytes) -> None:
+        say(f"sent: {data[:SHOWN]!r}")
+
+    def received(self, data: bytes) -> None:
+        say(f"received: {data[:SHOWN]!r}")
+
+    def noted(self, kind: NoteKind, text: str) -> None:
+        say(f"{kind}: {text}")
+        if self._asked and text.startswith("HTTP "):
+            self.listens.set()
+        self._asked = self._asked or text.startswith("GET ")
+
+
+class Heard:
+    """A listener that writes down what the server says unasked, and what the client made of it."""
+
+    def logged(self, params: Mapping[str, Any]) -> None:
+        say(f"log: {params}")
+
+    def list_changed(self, kind: str) -> None:
+        say(f"list changed: {kind}")
+
+    def resource_updated(self, uri: str) -> None:
+        say(f"updated: {uri}")
+
+    def task_changed(self, task: Task) -> None:
+        say(f"task: {task}")
+
+    def malformed(self, problem: Malformed) -> None:
+        say(f"malformed: {problem}")
+
+    def stderr(self, line: str) -> None:
+        say(line)
+
+    def noted(self, text: str) -> None:
+        say(f"note: {text}")
+
+    def lost(self, reason: Exception) -> None:
+        say(f"lost: {reason}")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+async def look_around(client: Client, trace: Trace) -> None:
+    if "tools" in client.opened.server.capabilities:
+        await client.list_tools()
+    else:
+        await client.ping()
+
+
+async def add_numbers(client: Client, trace: Trace) -> None:
+    await client.list_tools()
+    await client.call_tool("add_numbers", {"a": 5, "b": 3})
+
+
+async def call_over_a_break(client: Client, trace: Trace) -> None:
+    # This server puts the answer on whichever stream is asked for next. One that resumes nothing may not carry it.
+    await trace.listens.wait()
+    await client.call_tool("test_reconnection", {})
+
+
+Script = Callable[[Client, Trace], Awaitable[None]]
+SCRIPTS: Mapping[str, Script] = {
+    "initialize": look_around,
+    "tools_call": add_numbers,
+    "sse-retry": call_over_a_break,
+}
+
+
+async def run(url: str, script: Script) -> None:
+    """Connect as mcphost does to any URL, follow the script, and leave."""
+    trace, limits = Trace(), Limits()
+    transport = DetectedTransport(
+        lambda: HttpTransport(url, limits, tap=trace), lambda: SseTransport(url, limits, tap=trace)
+    )
+    client = Client(transport, Heard(), Identity(__version__))
+    try:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            await client.connect(CONNECT_SECONDS)
+            await script(client, trace)
+    finally:
+        await client.aclose()
+
+
+def main() -> int:
+    scenario, url = os.environ.get("MCP_CONFORMANCE_SCENARIO", ""), sys.argv[-1]
+    script = SCRIPTS.get(scenario)
+    if script is None:
+        say(f"no script for the scenario {scenario!r}: waits for {WAITING.get(scenario, 'somebody who knows it')}")
+        return 2
+    try:
+        asyncio.run(run(url, script))
+    except (McphostError, TimeoutError) as error:
+        say(f"{type(error).__name__}: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
