@@ -1,34 +1,48 @@
-"""What a server nobody here wrote offers besides tools, through a host, over stdio."""
+"""What a server nobody here wrote offers besides tools, through a host, over each of its transports."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mcphost.config import Values
 from mcphost.errors import InvalidArguments
 from mcphost.host.calls import CallState
 from mcphost.host.catalog import Kind
 from mcphost.protocol.templates import UriTemplate
 from mcphost.protocol.types import PromptRef, ResourceContents, TemplateRef, Text
+from mcphost.wiring import fittings
 from tests.conftest import Until
-from tests.host.conftest import RecordingHost, settings
+from tests.host.conftest import RecordingHost, ScriptedApprover, settings
+from tests.whole.test_http_servers import everything as listening
+from tests.whole.test_http_servers import free_port
 
 DOCUMENT = "demo://resource/static/document/architecture.md"
 TEMPLATE = "demo://resource/dynamic/{}/{{resourceId}}"
 
 
-@pytest.fixture
-async def everything(node_modules: Path) -> AsyncIterator[RecordingHost]:
-    """A host whose server `e` is server-everything, all of its lists read."""
+@pytest.fixture(params=["stdio", "streamableHttp", "sse"])
+async def everything(request: pytest.FixtureRequest, node_modules: Path) -> AsyncIterator[RecordingHost]:
+    """A host whose server `e` is server-everything over each of its transports, all of its lists read."""
+    mode, port = request.param, free_port()
     program = node_modules / "@modelcontextprotocol/server-everything/dist/index.js"
-    entry = {"command": "node", "args": [str(program), "stdio"], "startup_timeout_sec": 40}
-    async with RecordingHost(settings(policy={"default": "allow"}, e=entry)) as running:
-        await running.ready()
-        for kind in Kind:
-            await running.current("e", kind)
-        yield running
+    path = "sse" if mode == "sse" else "mcp"
+    entry: dict[str, Any] = {"url": f"http://127.0.0.1:{port}/{path}"}
+    if mode == "stdio":
+        entry = {"command": "node", "args": [str(program), "stdio"], "startup_timeout_sec": 40}
+    config = settings(policy={"default": "allow"}, e=entry)
+    opener = fittings(ScriptedApprover(), Values(os.environ)).open_transport
+    with nullcontext() if mode == "stdio" else listening(node_modules, mode, port):
+        async with RecordingHost(config, open_transport=opener) as running:
+            await running.ready()
+            for kind in Kind:
+                await running.current("e", kind)
+            yield running
 
 
 async def read(running: RecordingHost, uri: str) -> ResourceContents:
