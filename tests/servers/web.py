@@ -1,7 +1,6 @@
 """HTTP for the scripted servers of this folder: sockets, heads and bodies, a record, and events; no method, no tool.
 
-Each connection is a thread, and what came is kept in `visits`. `localhost.pem` is a certificate that nobody trusts.
-Standard library only.
+Each connection is a thread, and what came is kept in `visits`. Standard library only.
 """
 
 from __future__ import annotations
@@ -12,12 +11,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 Message = dict[str, Any]
-
-PEM = Path(__file__).with_name("localhost.pem")
 
 
 @dataclass(frozen=True)
@@ -125,10 +121,10 @@ class Listener(ThreadingHTTPServer):
 
 @dataclass
 class Web:
-    """A server on a free port of the loopback that answers as `answer` does."""
+    """A server on a free port of the loopback that answers as `answer` does; over TLS where it is given a context."""
 
     answer: Callable[[Talk], None]
-    tls: bool = False
+    tls: ssl.SSLContext | None = None
     visits: list[Visit] = field(default_factory=list)
     hung_up: list[str] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -137,9 +133,7 @@ class Web:
         handler = type("Handler", (Talk,), {"web": self})
         self._server = Listener(("127.0.0.1", 0), handler)
         if self.tls:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(PEM)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
         self._thread.start()
         return self

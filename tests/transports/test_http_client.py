@@ -6,12 +6,15 @@ import asyncio
 import gzip
 import json
 import socket
+import ssl
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import httpx
 import pytest
+import trustme
 
 from mcphost.errors import ConnectionLost, HttpStatusError
 from mcphost.protocol.jsonrpc import Notification
@@ -19,7 +22,7 @@ from mcphost.transports.base import Limits
 from mcphost.transports.content_coding import PIECE, coding_of
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.http_client import Phases, open_client
-from tests.transports.web_line import PEM, Echo, Inbox, Talk, Web, WebLine, connected, redirecting
+from tests.transports.web_line import Echo, Inbox, Talk, Web, WebLine, connected, redirecting
 
 SECRETS = {"Authorization": "Bearer canary-1", "X-Api-Key": "canary-2"}
 SHORT = Phases(connect=0.3, headers=0.3, ending=0.3)
@@ -95,20 +98,40 @@ async def test_a_redirect_that_leads_nowhere_good_is_refused(status: int, where:
 # TLS
 
 
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """Vouches for the servers of these tests, and is trusted by nobody who was not told to."""
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def tls(authority: trustme.CA) -> ssl.SSLContext:
+    """What a server at localhost needs."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
+    return context
+
+
 @pytest.mark.requirement("HTTP-29")
-async def test_a_certificate_nobody_vouches_for_is_refused_with_the_reason() -> None:
-    with Web(Echo(), tls=True) as web:
+async def test_a_certificate_nobody_vouches_for_is_refused_with_the_reason(tls: ssl.SSLContext) -> None:
+    with Web(Echo(), tls) as web:
         why = await opening(web.url)
         assert web.visits == []
-    assert f"the certificate of localhost:{web.port} is not trusted: self-signed certificate; if its" in why
+    assert (
+        f"the certificate of localhost:{web.port} is not trusted: unable to get local issuer certificate; if its" in why
+    )
     assert "SSL_CERT_FILE" in why
 
 
-async def test_an_authority_of_the_environment_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(PEM))
-    async with connected(Echo("sse"), tls=True) as line:
+async def test_an_authority_of_the_environment_is_trusted(
+    authority: trustme.CA, tls: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trusted = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(trusted))
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    async with connected(Echo("sse"), tls=tls) as line:
         assert await line.call("echo", text="x") == "x"
-    with Web(Echo(), tls=True) as web:
+    with Web(Echo(), tls) as web:
         assert "IP address mismatch" not in await opening(web.url.replace("localhost", "127.0.0.2"), headers={})
 
 

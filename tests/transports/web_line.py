@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))  # the scripts th
 
 from http_echo import Echo
 from http_hostile import redirecting, spoiling
-from web import PEM, Talk, Visit, Web
+from web import Talk, Visit, Web
 
 SMALL = replace(Limits(), message_bytes=100_000)
 QUICK = Phases(connect=1.0, headers=1.0, ending=0.5)
@@ -29,7 +30,6 @@ HELLO = {"protocolVersion": V2025_11_25.version, "capabilities": {}, "clientInfo
 
 __all__ = [
     "HELLO",
-    "PEM",
     "QUICK",
     "SMALL",
     "Echo",
@@ -82,7 +82,7 @@ async def connected(
     revision: Revision | None = V2025_11_25,
     limits: Limits = SMALL,
     kind: type[HttpTransport] | type[SseTransport] = HttpTransport,
-    tls: bool = False,
+    tls: ssl.SSLContext | None = None,
     **more: Any,
 ) -> AsyncIterator[WebLine]:
     """A server that answers as ``serve`` does and a transport to it; hands shaken unless ``revision`` is None."""
