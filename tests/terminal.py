@@ -39,6 +39,7 @@ KEYS: Mapping[str, str] = {
     "ctrl+q": "\x11",
     "ctrl+r": "\x12",
     "ctrl+p": "\x10",
+    "ctrl+u": "\x15",
     "space": " ",
 }
 

@@ -18,6 +18,11 @@ PATIENCE: Final = 0.25
 """Seconds after which a key counts as done, whatever became of it: what it went to may be gone."""
 
 
+ROUNDS: Final = 4
+"""Times the way from the focus up to the app is followed: enter in a form posts a message, that one another, and only
+the last of them moves the focus."""
+
+
 class KeyOrder:
     """Holds keys back. ``give`` hands one out; ``target`` is what will get it first; ``app`` is where it ends."""
 
@@ -43,15 +48,17 @@ class KeyOrder:
         target = self._target()
         self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._app.call_later, self._end, turn)
         await self._give(key)
-        self._follow(turn, target)
+        self._follow(turn, target, target, ROUNDS)
 
-    def _follow(self, turn: int, node: MessagePump) -> None:
-        """Climb as the key does, from queue to queue, always behind it; at the app, let what it caused go first."""
+    def _follow(self, turn: int, start: MessagePump, node: MessagePump, rounds: int) -> None:
+        """Climb as the key does, from queue to queue, always behind it and behind what it caused on the way."""
         parent = node._parent
-        if parent is None:
-            node.call_later(self._app.call_later, self._end, turn)
+        if parent is not None:
+            node.call_later(self._follow, turn, start, parent, rounds)
+        elif rounds > 1:
+            node.call_later(self._follow, turn, start, start, rounds - 1)
         else:
-            node.call_later(self._follow, turn, parent)
+            node.call_later(self._app.call_later, self._end, turn)
 
     async def _end(self, turn: int) -> None:
         if turn != self._under_way:

@@ -63,6 +63,30 @@ def test_the_everything_server_is_called_on_screen_behind_a_dialog(five_servers:
         assert terminal.wait_exit() == 0
 
 
+def test_a_tool_of_each_foreign_server_is_called_on_screen(five_servers: Path) -> None:
+    files = str(five_servers.parent / "files")
+    calls = [
+        ("everything get-sum", ["2", "enter", "3", "ctrl+r"], "The sum of 2 and 3 is 5"),
+        ("filesystem list_allowed", [], "Allowed directories"),
+        ("memory read_graph", [], "entities"),
+        ("time get_current", ["UTC", "ctrl+r"], "day_of_week"),
+        ("git git_status", [files, "ctrl+r"], "On branch"),
+    ]
+    with mcphost("--config", str(five_servers), columns=140, rows=44) as terminal:
+        terminal.wait_for("5 ready", seconds=40)
+        for words, filling, answer in calls:
+            terminal.press("t", "/", "ctrl+u", *words)
+            terminal.wait_for("1 of 50", words)
+            terminal.press("enter", "enter")
+            if filling:
+                terminal.wait_for("ctrl+r run")
+                terminal.press(*filling)
+            terminal.wait_for("never allowed until now")
+            press_when_heard(terminal, "y", answer)
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+
+
 @pytest.mark.requirement("CANC-07", "PROG-05")
 def test_a_long_operation_moves_its_bar_and_escape_cancels_it(five_servers: Path) -> None:
     with mcphost("--config", str(five_servers), columns=140, rows=44) as terminal:
