@@ -26,8 +26,32 @@ class Sizes:
     """Keys pressed while a server floods, and before it does; an even number, since the cursor goes down and up."""
     flood_rate: int = 10_000
     """Log messages a second."""
+    web_calls: int = 480
+    """Calls over HTTP in one run."""
+    web_flights: int = 16
+    web_logs: int = 10_000
+    idle_servers: int = 50
+    idle_tools: int = 100
+    """Tools of each of those servers."""
+    idle_seconds: float = 2.0
+    """How long they are left alone before the memory is read."""
 
 
 TINY = Sizes(
-    calls=20, flights=4, logs=200, big=50_000, servers=2, delay=0.01, tools=50, keys=2, rounds=1, flood_rate=500
+    calls=20,
+    flights=4,
+    logs=200,
+    big=50_000,
+    servers=2,
+    delay=0.01,
+    tools=50,
+    keys=2,
+    rounds=1,
+    flood_rate=500,
+    web_calls=16,
+    web_flights=4,
+    web_logs=50,
+    idle_servers=2,
+    idle_tools=3,
+    idle_seconds=0.1,
 )

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from tests.benchmarks import capture_works, host_works, process_works, screen_works, wire_works
+from tests.benchmarks import (
+    capture_works,
+    host_works,
+    memory_works,
+    process_works,
+    screen_works,
+    web_works,
+    wire_works,
+)
 from tests.benchmarks.measure import Row
 from tests.benchmarks.sizes import Sizes
 
@@ -21,6 +29,10 @@ WORKS: Final[Mapping[str, Work]] = {
     "servers": host_works.many_servers,
     "audit": host_works.audited_calls,
     "capture": capture_works.captured_calls,
+    "web": web_works.web_calls,
+    "web-parallel": web_works.web_calls_in_flight,
+    "web-logs": web_works.web_events,
+    "memory": memory_works.idle_servers,
     "flood": screen_works.keys_in_a_flood,
     "filter": screen_works.filtering,
 }
