@@ -80,6 +80,11 @@ class OfferedTemplate:
         """What tells it apart from every other."""
         return self.server, self.template.uri_template
 
+    @property
+    def pattern(self) -> UriTemplate:
+        """The template taken apart: what is listed was read without fault."""
+        return UriTemplate.read(self.template.uri_template)
+
 
 @dataclass(frozen=True, slots=True)
 class OfferedPrompt:

@@ -18,7 +18,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.protocol.display import show
+from mcphost.tui.widgets.code_text import CodeView, colour, language_of
 from mcphost.tui.widgets.content import Block, Look, Shown, best_look, cut, pretty
+from mcphost.tui.widgets.hex_view import HexView
 from mcphost.tui.widgets.json_text import json_spans
 from mcphost.tui.widgets.markdown_text import AT_ONCE, MarkdownView, render_markdown
 from mcphost.tui.widgets.text_view import TextView
@@ -62,18 +64,22 @@ class BlockView(Vertical):
 
     def toggle(self) -> None:
         """As it was sent, and back to how it reads best; Markdown where nothing better is known."""
-        best = Look.MARKDOWN if self._best is Look.PLAIN else self._best
+        other = Look.MARKDOWN if self.block.data is None else Look.HEX
+        best = other if self._best is Look.PLAIN else self._best
         self.look_as(best if self.look is Look.PLAIN else Look.PLAIN)
 
     def look_as(self, look: Look) -> None:
         """Show the text in another way."""
-        if self.block.text is None or look is self.look:
+        if not _has_looks(self.block) or look is self.look:
             return
         self.look = look
         self._replace(*self._body())
         self._render_if_long()
 
     def _body(self) -> Iterator[Widget]:
+        if self.look is Look.HEX:
+            yield HexView(self.block.content()[0])
+            return
         if self.block.text is None or self.block.kind == "facts":
             yield Static(_facts(self.block), classes="facts", markup=False)
             return
@@ -88,8 +94,18 @@ class BlockView(Vertical):
         yield TextView(shown.lines, spans=json_spans if self.look is Look.JSON else None, fit=True)
 
     def _render_if_long(self) -> None:
-        if self.look is Look.MARKDOWN and len(self.block.text or "") > AT_ONCE:
+        if self.look is Look.CODE:
+            self.run_worker(self._colour_later(self.block.text or ""), exclusive=True)
+        elif self.look is Look.MARKDOWN and len(self.block.text or "") > AT_ONCE:
             self.run_worker(self._render_later(self.block.text or ""), exclusive=True)
+
+    async def _colour_later(self, text: str) -> None:
+        """Code without colours until its parts are found."""
+        language = language_of(self.block.mime_type, self.block.uri) or ""
+        code = await asyncio.to_thread(lambda: colour(show(text, joiners=True), language))
+        if code is not None and self.look is Look.CODE and self.is_attached:
+            self._rest = ""
+            self._replace(CodeView(code))
 
     async def _render_later(self, text: str) -> None:
         """Markdown that takes time: until it is read, the text stands there as it was sent."""
@@ -109,13 +125,15 @@ class BlockView(Vertical):
         self.show_current(self.has_class("-current"))
 
     def _shown(self, text: str) -> Shown:
-        return pretty(self._value) if self.look is Look.JSON else cut(text, self.block.room)
+        return pretty(self._value) if self.look is Look.JSON else cut(text, self.block.room, self.block.lines)
 
     def _footnote(self) -> str:
         if self.block.link is not None:
             return "enter opens it"
         if self._rest:
             return f"… {self._rest} — w saves all"
+        if self.block.data is not None:
+            return "m its bytes" if self.look is Look.PLAIN else "m what it is"
         if self._best is Look.PLAIN or self.block.kind == "arguments":
             return ""
         return "m as sent" if self.look is not Look.PLAIN else f"as sent · m as {self._best.value}"
@@ -164,7 +182,7 @@ class BlockList(VerticalScroll):
         block = self.current
         if action == "follow":
             return block is not None and block.block.link is not None
-        return action != "toggle_look" or (block is not None and block.block.text is not None)
+        return action != "toggle_look" or (block is not None and _has_looks(block.block))
 
     def action_scroll_down(self) -> None:
         """Scroll while the current block goes on below, then go to the next."""
@@ -202,6 +220,10 @@ class BlockList(VerticalScroll):
     def _mark(self) -> None:
         for number, block in enumerate(self._blocks):
             block.show_current(number == self._at and len(self._blocks) > 1)
+
+
+def _has_looks(block: Block) -> bool:
+    return block.text is not None or block.data is not None
 
 
 def _facts(block: Block) -> Content:

@@ -23,7 +23,8 @@ from mcphost.protocol.types import (
     Text,
     Unreadable,
 )
-from mcphost.tui.media import decoded_size, probe_base64
+from mcphost.tui.media import Probe, decoded_size, probe_base64
+from mcphost.tui.widgets.code_text import language_of
 from mcphost.tui.widgets.json_text import json_lines, parse
 from mcphost.tui.widgets.markdown_text import LONGEST, looks_like_markdown
 
@@ -39,11 +40,13 @@ BLOCKS: Final = 50
 
 
 class Look(Enum):
-    """How a block's text is read."""
+    """How a block's text, or what it has instead, is read."""
 
     PLAIN = "as sent"
     JSON = "JSON"
     MARKDOWN = "Markdown"
+    CODE = "code"
+    HEX = "bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,15 @@ class Block:
     """The URI of a resource that the server can be asked for."""
     room: int = TEXT_CHARACTERS
     """Characters of the text that are shown."""
+    lines: int = TEXT_LINES
+    """Lines of the text that are shown."""
+    uri: str = ""
+    """What it is the content of, as it came."""
+
+    @property
+    def is_media(self) -> bool:
+        """Are its bytes those of a picture or a sound that is known here?"""
+        return self.data is not None and probe_base64(self.data) is not None
 
     @property
     def copied(self) -> str:
@@ -111,20 +123,22 @@ def best_look(block: Block) -> tuple[Look, Any]:
     """How the text of a block is read best, and its value where it is JSON."""
     text = block.text
     if text is None:
-        return Look.PLAIN, None
+        return Look.HEX if block.kind == "resource" and not block.is_media else Look.PLAIN, None
     if len(text) <= block.room:
         with suppress(ValueError):
             return Look.JSON, parse(text)
     kind = block.mime_type.partition(";")[0].strip().lower()
     if block.kind == "quote" or len(text) > min(block.room, LONGEST):
         return Look.PLAIN, None
-    said = kind in ("text/markdown", "text/x-markdown")
+    said = kind in ("text/markdown", "text/x-markdown") or (kind == "text/plain" and block.uri.endswith(".md"))
+    if not said and language_of(kind, block.uri):
+        return Look.CODE, None
     return Look.MARKDOWN if said or (kind == "text/plain" and looks_like_markdown(text)) else Look.PLAIN, None
 
 
-def cut(text: str, room: int = TEXT_CHARACTERS) -> Shown:
-    """As much of a text as a block with room for so many characters shows."""
-    end = min(_end_of_lines(text), room)
+def cut(text: str, room: int = TEXT_CHARACTERS, lines: int = TEXT_LINES) -> Shown:
+    """As much of a text as a block with room for so many characters and lines shows."""
+    end = min(_end_of_lines(text, lines), room)
     rest = _bytes(text[end:])
     return Shown(show(text[:end], joiners=True).split("\n"), f"{size_text(rest)} more" if rest else "")
 
@@ -135,17 +149,17 @@ def pretty(value: Any) -> Shown:
     return Shown(lines, "more" if more else "")
 
 
-def with_room(blocks: Iterable[Block]) -> Iterator[Block]:
+def with_room(blocks: Iterable[Block], characters: int = TEXT_CHARACTERS, lines: int = TEXT_LINES) -> Iterator[Block]:
     """The blocks, the later ones with the room that the earlier ones left, and always a little."""
-    left = TEXT_CHARACTERS
+    left = characters
     for block in blocks:
-        yield replace(block, room=max(left, LEAST_ROOM))
+        yield replace(block, room=max(left, LEAST_ROOM), lines=lines)
         left -= len(block.text or "")
 
 
-def _end_of_lines(text: str) -> int:
+def _end_of_lines(text: str, lines: int) -> int:
     at = -1
-    for _ in range(TEXT_LINES):
+    for _ in range(lines):
         at = text.find("\n", at + 1)
         if at < 0:
             return len(text)
@@ -173,11 +187,21 @@ def _embedded(resource: ResourceContents) -> Block:
     facts = (("uri", show_line(resource.uri, 500)), ("type", show_line(resource.mime_type or "not said", 120)))
     if resource.text is not None:
         title = _title("resource", name, show_line(resource.mime_type or "", 60), _size(resource.text))
-        return Block("resource", title, resource.text, facts, kind)
+        return Block("resource", title, resource.text, facts, kind, uri=resource.uri)
     data = resource.blob or ""
-    size = size_text(decoded_size(data))
-    title = _title("resource", name, show_line(kind, 60), size)
-    return Block("resource", title, None, (*facts, ("bytes", size)), kind, data)
+    size, seen = size_text(decoded_size(data)), _seen(probe_base64(data))
+    title = _title("resource", name, show_line(kind, 60), *seen, size)
+    more = (("bytes", size), *((("seen", " · ".join(seen)),) if seen else ()), ("", "w saves it as a file."))
+    return Block("resource", title, None, (*facts, *more), kind, data, uri=resource.uri)
+
+
+def _seen(found: Probe | None) -> tuple[str, ...]:
+    """What the first bytes of a picture or a sound say."""
+    if found is None:
+        return ()
+    pixels = f"{found.pixels[0]}×{found.pixels[1]}" if found.pixels else ""
+    seconds = duration_text(found.seconds) if found.seconds is not None else ""
+    return tuple(part for part in (found.type, pixels, seconds) if part)
 
 
 def _link(link: ResourceLink) -> Block:

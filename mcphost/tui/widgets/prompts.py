@@ -1,0 +1,113 @@
+"""Working with prompts: the list of them, the form of one's arguments, and the messages it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from textual.content import Content
+from textual.message import Message
+
+from mcphost.host.catalog import OfferedPrompt
+from mcphost.protocol.display import hidden_count, show, show_line
+from mcphost.protocol.types import CompletionRef, Prompt, PromptRef
+from mcphost.tui.widgets.argument_form import Field
+from mcphost.tui.widgets.columns import Cell, columns
+from mcphost.tui.widgets.offer_list import OfferList
+from mcphost.tui.widgets.offer_pane import OfferPane
+from mcphost.tui.widgets.reading import Reading, ReadingView
+
+HINT = (
+    "The messages of a prompt are shown here, in order, each with who is to say it.\n\n"
+    "A prompt is a text a server has ready for a model. Choose one in the list and press enter; what it wants to be "
+    "told is asked first. Nothing is sent to a model from here."
+)
+
+
+class PromptList(OfferList[OfferedPrompt]):
+    """The prompts."""
+
+    TITLE = "Prompts"
+    EMPTY = (
+        "No prompts: none of these servers offers any, or none is ready.\n"
+        "A prompt is a text that a server has ready for a model. c shows the server's card."
+    )
+    HELP = (
+        "The prompts on offer. Type / and words to filter by name or description.\n"
+        "enter asks for a prompt's arguments, or gets it where it takes none; d shows its definition."
+    )
+
+    def row(self, offered: OfferedPrompt, width: int) -> Content:
+        """Title, description, number of arguments."""
+        prompt, roomy = offered.prompt, width >= 58
+        cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+        cells.append(Cell(show_line(prompt.label, 80), "bold", 10, min(30, width // 3) if roomy else None))
+        if roomy:
+            about = (prompt.description or "").strip().split("\n", 1)[0]
+            cells.append(Cell(show_line(about, 160), "$foreground-muted"))
+        count = len(prompt.arguments or ())
+        word = f"{count} argument{'' if count == 1 else 's'}" if count else ""
+        return columns(width, [*cells, Cell(word, "$foreground-muted", 11, 12, "right")])
+
+    def haystack(self, offered: OfferedPrompt) -> str:
+        """All that is known of it."""
+        prompt = offered.prompt
+        return f"{offered.server} {prompt.name} {prompt.label} {prompt.description or ''}"
+
+
+class PromptsPane(OfferPane[OfferedPrompt]):
+    """List, form and messages."""
+
+    @dataclass
+    class GetWanted(Message):
+        """Get this prompt with these arguments."""
+
+        server: str
+        prompt: str
+        arguments: Mapping[str, str]
+
+    def __init__(self, *, single: bool = False) -> None:
+        self.prompts = PromptList()
+        super().__init__(self.prompts, ReadingView("Messages", HINT), single=single)
+
+    def show_prompts(self, prompts: Sequence[OfferedPrompt], server: str | None) -> None:
+        """These are offered."""
+        self.prompts.show_offers(prompts, server)
+
+    def use(self, offered: OfferedPrompt) -> None:
+        """Ask for its arguments; where it has none, get it."""
+        if offered.prompt.arguments:
+            self.run_worker(self._ask(offered), exclusive=True, group="form")
+        else:
+            self.ask_nothing()
+            self.submit(offered, {})
+
+    def submit(self, offered: OfferedPrompt, values: Mapping[str, str]) -> None:
+        """Get it."""
+        self.begin(Reading(offered.server, offered.prompt.name))
+        self.post_message(self.GetWanted(offered.server, offered.prompt.name, values))
+
+    def ref(self, offered: OfferedPrompt) -> CompletionRef:
+        """The prompt."""
+        return PromptRef(offered.prompt.name)
+
+    def defined(self, offered: OfferedPrompt) -> Prompt:
+        """The prompt."""
+        return offered.prompt
+
+    async def _ask(self, offered: OfferedPrompt) -> None:
+        prompt = offered.prompt
+        fields = [
+            Field(each.name, each.label, each.description or "", each.required) for each in prompt.arguments or ()
+        ]
+        await self.ask(offered, f"{offered.server} › {show_line(prompt.name, 60)}", _about(prompt), fields)
+
+
+def _about(prompt: Prompt) -> Content:
+    lines = [Content.styled(show_line(prompt.label, 120), "bold")] if prompt.label != prompt.name else []
+    hidden = hidden_count(f"{prompt.name}{prompt.description}")
+    if hidden:
+        lines.append(Content.styled(f"{hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error"))
+    if prompt.description:
+        lines.append(Content.styled(show(prompt.description, limit=2_000), "$foreground-muted"))
+    return Content("\n").join(lines)

@@ -1,0 +1,250 @@
+"""Working with resources: the list of them and of their templates, a template's form, and what reading one brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+
+from mcphost.host.catalog import OfferedResource, OfferedTemplate
+from mcphost.host.watches import Watch, WatchState
+from mcphost.protocol.display import show, show_line, size_text
+from mcphost.protocol.types import CompletionRef, ReadResourceResult, Resource, ResourceTemplate, TemplateRef
+from mcphost.tui.widgets.argument_form import Field
+from mcphost.tui.widgets.columns import Cell, columns
+from mcphost.tui.widgets.offer_list import OfferList
+from mcphost.tui.widgets.offer_pane import OfferPane
+from mcphost.tui.widgets.reading import Reading, ReadingView
+
+OfferedEither = OfferedResource | OfferedTemplate
+Watched = Mapping[tuple[str, str], Watch]
+"""The watches by server and URI."""
+
+WATCH_MARKS = {WatchState.WATCHING: "◉", WatchState.WAITING: "◎", WatchState.REFUSED: "✖"}
+
+HINT = (
+    "What a resource holds is shown here: text as it reads best, JSON laid out, code in colours, bytes as numbers.\n\n"
+    "Choose one in the list and press enter. space watches it: when it changes, it is read again by itself.\n"
+    "{…} is a template: enter asks for what stands in its braces, and suggests it where the server can."
+)
+
+
+class ResourceList(OfferList[OfferedEither]):
+    """Resources, then templates."""
+
+    TITLE = "Resources"
+    EMPTY = (
+        "No resources: none of these servers offers any, or none is ready.\n"
+        "A resource is something to read: a file, a table, a page. c shows the server's card."
+    )
+    HELP = (
+        "What there is to read. Type / and words to filter by name, URI or type. enter reads a resource, or opens the\n"
+        "form of a template {…}; space watches it or no more (◉ watched, ◎ waiting for the server); y copies the URI."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watched: Watched = {}
+
+    def show_watches(self, watched: Watched) -> None:
+        """These are watched."""
+        self.watched = watched
+        self.rows.refresh()
+
+    def row(self, offered: OfferedEither, width: int) -> Content:
+        """Mark, title, URI, type, size."""
+        thing, roomy = _thing(offered), width >= 58
+        uri = offered.key[1]
+        label = show_line(thing.label, 80)
+        cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+        cells.append(Cell(self._mark(offered), "$text-accent", 2, 2))
+        cells.append(Cell(label, "bold", 10, min(30, width // 3) if roomy else None))
+        if roomy:
+            cells.append(Cell("" if thing.label == uri else show_line(uri, 160), "$foreground-muted"))
+            cells.append(Cell(show_line(thing.mime_type or "", 40), "$foreground-muted", 10, 17))
+        return columns(width, [*cells, Cell(_size(thing), "$foreground-muted", 7, 7, "right")])
+
+    def haystack(self, offered: OfferedEither) -> str:
+        """All that is known of it."""
+        thing = _thing(offered)
+        parts = (offered.server, offered.key[1], thing.name, thing.title, thing.mime_type, thing.description)
+        return " ".join(part for part in parts if part)
+
+    def _mark(self, offered: OfferedEither) -> str:
+        if isinstance(offered, OfferedTemplate):
+            return "{}"
+        watch = self.watched.get(offered.key)
+        return WATCH_MARKS[watch.state] if watch else ""
+
+
+class ResourcesPane(OfferPane[OfferedEither]):
+    """List, form and contents."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes, or not"),
+        Binding("y", "copy", "copy URI", id="resources.copy", tooltip="Copy the URI"),
+    ]
+
+    @dataclass
+    class ReadWanted(Message):
+        """Read this resource, listed or not."""
+
+        server: str
+        uri: str
+
+    @dataclass
+    class WatchWanted(Message):
+        """Watch this resource from now on, or no more."""
+
+        server: str
+        uri: str
+        on: bool
+
+    def __init__(self, *, single: bool = False) -> None:
+        self.resources = ResourceList()
+        super().__init__(self.resources, ReadingView("Contents", HINT), single=single)
+        self._updated: datetime | None = None
+        self._result: ReadResourceResult | None = None
+
+    def show_resources(
+        self,
+        resources: Sequence[OfferedResource],
+        templates: Sequence[OfferedTemplate],
+        watched: Watched,
+        server: str | None,
+    ) -> None:
+        """These are offered and watched; what is watched without being listed is listed here."""
+        listed = {each.key for each in resources}
+        more = [_unlisted(*key) for key in watched if key not in listed and server in (None, key[0])]
+        self.resources.show_watches(watched)
+        self.resources.show_offers((*resources, *more, *templates), server)
+        self._follow_watch()
+
+    def open_resource(self, server: str, uri: str) -> None:
+        """Read this, and go there."""
+        self.ask_nothing()
+        self._read(server, uri)
+
+    def show_reading(self, reading: Reading) -> None:
+        """It came."""
+        self._updated = None
+        super().show_reading(reading)
+
+    def use(self, offered: OfferedEither) -> None:
+        """Read a resource, ask for the variables of a template."""
+        if isinstance(offered, OfferedTemplate):
+            self.run_worker(self._ask(offered), exclusive=True, group="form")
+        else:
+            self.open_resource(*offered.key)
+
+    def submit(self, offered: OfferedEither, values: Mapping[str, str]) -> None:
+        """Read what the template became."""
+        if isinstance(offered, OfferedTemplate):
+            self._read(offered.server, _expanded(offered, values))
+
+    def ref(self, offered: OfferedEither) -> CompletionRef:
+        """The template itself."""
+        return TemplateRef(offered.key[1])
+
+    def made(self, offered: OfferedEither, values: Mapping[str, str]) -> Content:
+        """The URI as it stands."""
+        if not isinstance(offered, OfferedTemplate):
+            return Content("")
+        return Content.assemble(("reads  ", "$foreground-muted"), show_line(_expanded(offered, values), 2_000))
+
+    def defined(self, offered: OfferedEither) -> Resource | ResourceTemplate:
+        """The resource or template."""
+        return _thing(offered)
+
+    def notes(self) -> tuple[str, ...]:
+        """Is it watched, and when did it change?"""
+        watch = self._watch
+        if watch is None:
+            return ()
+        state = f"{WATCH_MARKS[watch.state]} {watch.state.value}"
+        updated = f"updated {self._updated:%H:%M:%S}" if self._updated else ""
+        problem = f"✖ {show_line(str(watch.error), 120)}" if watch.error else ""
+        return tuple(note for note in (state, updated, problem) if note)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Watching and copying need something that has a URI."""
+        return self._meant is not None if action in ("watch", "copy") else True
+
+    def action_watch(self) -> None:
+        """Watch what is meant, or no more."""
+        meant = self._meant
+        if meant is not None:
+            self.post_message(self.WatchWanted(*meant, on=meant not in self.resources.watched))
+
+    def action_copy(self) -> None:
+        """Copy the URI of what is meant."""
+        meant = self._meant
+        if meant is not None:
+            self.post_message(ReadingView.CopyWanted(meant[1]))
+
+    @property
+    def _meant(self) -> tuple[str, str] | None:
+        """Server and URI of what keys act on."""
+        if self._step == "reading":
+            return self.view.reading.key if self.view.reading else None
+        item = self.resources.item
+        return item.key if self._step == "list" and isinstance(item, OfferedResource) else None
+
+    @property
+    def _watch(self) -> Watch | None:
+        reading = self.view.reading
+        return self.resources.watched.get(reading.key) if reading else None
+
+    def _read(self, server: str, uri: str) -> None:
+        self._updated = self._result = None
+        self.begin(Reading(server, uri))
+        self.post_message(self.ReadWanted(server, uri))
+
+    def _follow_watch(self) -> None:
+        """Show what the watch of the shown resource has read."""
+        watch, reading = self._watch, self.view.reading
+        if watch is not None and reading is not None and watch.result is not None and watch.result is not self._result:
+            self._result, self._updated = watch.result, datetime.now()
+            self.view.show_reading(reading.with_resource(watch.result, reading.seconds), *self.notes())
+        else:
+            self.view.show_notes(*self.notes())
+
+    async def _ask(self, offered: OfferedTemplate) -> None:
+        template = offered.template
+        about = Content.assemble((show(template.description or "", limit=2_000), "$foreground-muted"))
+        title = f"{offered.server} › {show_line(template.label, 60)}"
+        await self.ask(offered, title, about, _fields(offered))
+
+
+def _thing(offered: OfferedEither) -> Resource | ResourceTemplate:
+    return offered.resource if isinstance(offered, OfferedResource) else offered.template
+
+
+def _unlisted(server: str, uri: str) -> OfferedResource:
+    return OfferedResource(server, Resource(uri=uri))
+
+
+def _size(thing: Resource | ResourceTemplate) -> str:
+    size = thing.size if isinstance(thing, Resource) else None
+    return "" if size is None else size_text(max(0, min(size, 10**18)))
+
+
+def _fields(offered: OfferedTemplate) -> list[Field]:
+    variables = offered.pattern.variables
+    return [Field(each.name, each.name, _hint(each.many), not each.optional) for each in variables]
+
+
+def _hint(many: bool) -> str:
+    return "several, separated by commas" if many else ""
+
+
+def _expanded(offered: OfferedTemplate, values: Mapping[str, str]) -> str:
+    pattern = offered.pattern
+    several = {each.name for each in pattern.variables if each.many}
+    given = {name: value.split(",") if name in several else value for name, value in values.items()}
+    return pattern.expand(given)
