@@ -59,6 +59,12 @@ class Suggestions(Widget):
         self.set_class(self.is_open, "-open")
         self.refresh(layout=True)
 
+    def narrow(self, typed: str) -> None:
+        """Of those for an older text, keep what may still be meant until the answer for this one comes."""
+        fitting = [value for value in self.values if typed.lower() in value.lower()]
+        if len(fitting) < len(self.values):
+            self.show_values(fitting)
+
     def move(self, step: int) -> None:
         """Choose the next or the one before; above the first none is."""
         at = (-1 if self.at is None else self.at) + step
@@ -175,6 +181,7 @@ class CompletedInput(Vertical):
         if event.value == self._taken:
             self._taken = None
         else:
+            self.suggestions.narrow(event.value)
             self._ask()
 
     @on(Input.Submitted)

@@ -38,9 +38,6 @@ CHARACTERS: Final = 2_000_000
 """Of an answer that are shown; what is read is longer than what tools say."""
 LINES: Final = 20_000
 
-_TITLE_CELLS: Final = 40
-"""What a title needs beside the two names."""
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -209,9 +206,10 @@ class ReadingView(Vertical):
         if reading is None:
             self.border_title = self._word
             return
-        names = Content(f"{reading.server} › {show_line(reading.name, 300)}")
-        shown = names.truncate(max(12, self.size.width - _TITLE_CELLS), ellipsis=True).plain
-        self.border_title = Content(" · ".join([self._word, shown, *_state(reading)]))
+        names, state = Content(f"{reading.server} › {show_line(reading.name, 300)}"), list(_state(reading))
+        room = self.size.width - 4 - len(" · ".join([self._word, "", *state]))
+        shown = names.truncate(max(12, room), ellipsis=True).plain
+        self.border_title = Content(" · ".join([self._word, shown, *state]))
         self.border_subtitle = Content(" · ".join(self.notes)) if self.notes else None
 
 

@@ -58,7 +58,7 @@ class ResourceList(OfferList[OfferedEither]):
 
     def row(self, offered: OfferedEither, width: int) -> Content:
         """Mark, title, URI, type, size."""
-        thing, roomy = _thing(offered), width >= 58
+        thing, roomy = _thing(offered), width >= 44
         uri = offered.key[1]
         label = show_line(thing.label, 80)
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
@@ -66,6 +66,7 @@ class ResourceList(OfferList[OfferedEither]):
         cells.append(Cell(label, "bold", 10, min(30, width // 3) if roomy else None))
         if roomy:
             cells.append(Cell("" if thing.label == uri else show_line(uri, 160), "$foreground-muted"))
+        if width >= 58:
             cells.append(Cell(show_line(thing.mime_type or "", 40), "$foreground-muted", 10, 17))
         return columns(width, [*cells, Cell(_size(thing), "$foreground-muted", 7, 7, "right")])
 

@@ -1,0 +1,138 @@
+"""What the user wants of resources and prompts, done: each wish becomes a command to the host, its outcome is shown.
+
+Knows the host and the panes. Refuses to decide: asking is the user's, the order of steps is the host's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from textual.app import App
+
+from mcphost.errors import McphostError
+from mcphost.host.host import Host
+from mcphost.protocol.display import show
+from mcphost.tui.screens.main import MainScreen
+
+if TYPE_CHECKING:
+    from mcphost.tui.widgets.offer_pane import OfferPane
+    from mcphost.tui.widgets.prompts import PromptsPane
+    from mcphost.tui.widgets.reading import Reading, ReadingView
+    from mcphost.tui.widgets.resources import ResourcesPane
+    from mcphost.tui.widgets.result import ResultView
+
+Answer = TypeVar("Answer")
+
+
+class Offering:
+    """Acts for ``app`` on ``host``. A read that nobody waits for any more, since another was wanted, is cancelled."""
+
+    def __init__(self, app: App[Any], host: Host, main: MainScreen) -> None:
+        self._app, self._host, self._main = app, host, main
+
+    def read(self, wish: ResourcesPane.ReadWanted) -> None:
+        """Read a resource and show it."""
+
+        async def work(pane: ResourcesPane) -> None:
+            asked = self._host.read_resource(wish.server, wish.uri)
+            await self._show(pane, wish.server, wish.uri, asked, lambda it, *brought: it.with_resource(*brought))
+
+        self._begin("read", self._in_resources(work))
+
+    def get(self, wish: PromptsPane.GetWanted) -> None:
+        """Get a prompt and show it."""
+
+        async def work() -> None:
+            pane = await self._main.prompts_pane()
+            asked = self._host.get_prompt(wish.server, wish.prompt, wish.arguments)
+            await self._show(pane, wish.server, wish.prompt, asked, lambda it, *brought: it.with_prompt(*brought))
+
+        self._begin("get", work())
+
+    def open(self, server: str, uri: str) -> None:
+        """Go to a resource that something linked to."""
+
+        async def work(pane: ResourcesPane) -> None:
+            pane.open_resource(server, uri)
+
+        self._main.action_go("resources")
+        self._begin("open", self._in_resources(work))
+
+    def watch(self, wish: ResourcesPane.WatchWanted) -> None:
+        """Watch a resource, or no more."""
+        self._app.run_worker(self._watch(wish), group="watch", exit_on_error=False)
+
+    def suggest(self, wish: OfferPane.SuggestWanted) -> None:
+        """Fetch suggestions for a field, where the server has any."""
+        if self._host.completes(wish.server):
+            self._app.run_worker(self._suggest(wish), group="suggest", exit_on_error=False)
+
+    def _begin(self, group: str, work: Awaitable[None]) -> None:
+        self._app.run_worker(work, group=group, exclusive=True, exit_on_error=False)
+
+    async def _in_resources(self, work: Callable[[ResourcesPane], Awaitable[None]]) -> None:
+        await work(await self._main.resources_pane())
+
+    async def _show(
+        self,
+        pane: OfferPane[Any],
+        server: str,
+        name: str,
+        asked: Awaitable[Answer],
+        made: Callable[[Reading, Answer, float], Reading],
+    ) -> None:
+        from mcphost.tui.widgets.reading import Reading
+
+        began, reading = time.monotonic(), Reading(server, name)
+        try:
+            answer = await asked
+        except McphostError as error:
+            pane.show_reading(reading.with_error(error, time.monotonic() - began))
+        else:
+            pane.show_reading(made(reading, answer, time.monotonic() - began))
+
+    async def _watch(self, wish: ResourcesPane.WatchWanted) -> None:
+        try:
+            if wish.on:
+                await self._host.subscribe(wish.server, wish.uri)
+            else:
+                await self._host.unsubscribe(wish.server, wish.uri)
+        except McphostError as error:
+            self._app.notify(show(f"Not watched: {error}"), severity="warning", markup=False)
+
+    async def _suggest(self, wish: OfferPane.SuggestWanted) -> None:
+        found = await self._host.suggest(wish.server, wish.ref, wish.field.field_name, wish.value, wish.context)
+        if found is not None:
+            wish.field.suggest(wish.value, found)
+
+
+class OfferWishes:
+    """The app's ear for these wishes."""
+
+    offering: Offering
+
+    def on_resources_pane_read_wanted(self, event: ResourcesPane.ReadWanted) -> None:
+        """Read a resource."""
+        self.offering.read(event)
+
+    def on_resources_pane_watch_wanted(self, event: ResourcesPane.WatchWanted) -> None:
+        """Watch a resource, or no more."""
+        self.offering.watch(event)
+
+    def on_prompts_pane_get_wanted(self, event: PromptsPane.GetWanted) -> None:
+        """Get a prompt."""
+        self.offering.get(event)
+
+    def on_offer_pane_suggest_wanted(self, event: OfferPane.SuggestWanted) -> None:
+        """Suggest what might be typed."""
+        self.offering.suggest(event)
+
+    def on_result_view_resource_wanted(self, event: ResultView.ResourceWanted) -> None:
+        """Read what a result links to."""
+        self.offering.open(event.server, event.uri)
+
+    def on_reading_view_resource_wanted(self, event: ReadingView.ResourceWanted) -> None:
+        """Read what a resource or a prompt links to."""
+        self.offering.open(event.server, event.uri)
