@@ -75,7 +75,7 @@ class McphostApp(Sturdy, App[None]):
         self.outlives_faults: bool | None = None
         """None: only with a terminal, so that tests fail."""
         self.guard_seconds = GUARD
-        self._keys = KeyOrder(self, self._give_key, lambda: self.focused or self.screen)
+        self.keys = KeyOrder(self, self._give_key, lambda: self.focused or self.screen)
         self._questions = Questions(self, approver)
         self._reread = reread
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
@@ -106,7 +106,7 @@ class McphostApp(Sturdy, App[None]):
     async def on_event(self, event: TextualEvent) -> None:
         """Give out keys one at a time, and drop what was typed before a dialog could be read."""
         if isinstance(event, Key) and not event.is_forwarded:
-            await self._keys.take(event)
+            await self.keys.take(event)
         elif isinstance(event, Paste | MouseDown) and self._too_early(event):
             event.stop()
         else:

@@ -35,6 +35,11 @@ class KeyOrder:
         self._last = 0
         self._timer: asyncio.TimerHandle | None = None
 
+    @property
+    def busy(self) -> bool:
+        """Has some key not done yet all it does?"""
+        return bool(self._under_way)
+
     async def take(self, key: Key) -> None:
         """Give this key out, now or when its turn comes."""
         if self._under_way:

@@ -67,12 +67,16 @@ class Stage:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
-        await self.pilot.pause()
+        await self._heard()
 
     async def write(self, text: str) -> None:
         names = {"_": "underscore", " ": "space", "-": "minus", "/": "slash", "?": "question_mark"}
         await self.pilot.press(*(names.get(letter, letter) for letter in text))
-        await self.pilot.pause()
+        await self._heard()
+
+    async def _heard(self) -> None:
+        """Wait until every key has done all it does."""
+        await self.until(lambda app: not app.keys.busy)
 
     async def until(self, condition: Callable[[McphostApp], object], seconds: float = 10.0) -> None:
         try:
