@@ -32,6 +32,7 @@ from mcphost.tui import reloading
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.faults import Faults, Sturdy, place, sentence
 from mcphost.tui.keys import KeyOrder
+from mcphost.tui.offering import Offering, OfferWishes
 from mcphost.tui.questions import Questions
 from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.screens.inbox import InboxScreen
@@ -51,7 +52,7 @@ GUARD: Final = 0.3
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
 
-class McphostApp(Sturdy, App[None]):
+class McphostApp(Sturdy, OfferWishes, App[None]):
     """mcphost on a terminal."""
 
     TITLE = "mcphost"
@@ -82,6 +83,7 @@ class McphostApp(Sturdy, App[None]):
         self.main = MainScreen(host.logs, host.config.ui.log_panel, welcome)
         """Whatever is above it."""
         self.showing = Showing(host, self.main, lambda: self._questions.left)
+        self.offering = Offering(self, host, self.main)
         self._gatherer: EventGatherer | None = None
 
     def get_default_screen(self) -> Screen[None]:
@@ -139,6 +141,10 @@ class McphostApp(Sturdy, App[None]):
             server, call = self.host.servers.get(question.server), self.host.calls.get(question.call)
             if call is not None and (server is None or not server.ready):
                 call.cancel()
+
+    @on(MainScreen.PaneMade)
+    def _pane_made(self) -> None:
+        self.showing.offers()
 
     # Questions.
 
@@ -285,7 +291,14 @@ class McphostApp(Sturdy, App[None]):
         yield SystemCommand("Inbox", "What waits for your answer", self.action_inbox)
         yield SystemCommand("Allowed tools", "What runs without asking; take it back", self.action_grants)
         yield SystemCommand("Reload the configuration", "Read the file again, and see what changed", self.action_reload)
-        for name, part in (("Tools", "tools"), ("Calls", "calls"), ("Servers", "servers"), ("Server card", "card")):
+        for name, part in (
+            ("Tools", "tools"),
+            ("Resources", "resources"),
+            ("Prompts", "prompts"),
+            ("Calls", "calls"),
+            ("Servers", "servers"),
+            ("Server card", "card"),
+        ):
             yield SystemCommand(f"Go to: {name}", "", lambda part=part: self.main.action_go(part))
         yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)
         for server in self.host.servers.values():

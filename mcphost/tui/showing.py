@@ -11,6 +11,7 @@ from textual.timer import Timer
 
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event, Logged
 from mcphost.host.host import Host
+from mcphost.host.watches import Watch
 from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.widgets.servers import has_countdown
 
@@ -49,7 +50,22 @@ class Showing:
         """The tools and the card of the server under the cursor."""
         server = self._main.servers.chosen
         self._main.tools.show_tools(self._host.catalog.tools(server), server)
+        self.offers()
         self._card(server)
+
+    def offers(self) -> None:
+        """What the chosen server offers besides tools, and what of it is watched."""
+        server, catalog, main = self._main.servers.chosen, self._host.catalog, self._main
+        resources, templates, prompts = catalog.resources(server), catalog.templates(server), catalog.prompts(server)
+        main.show_counts({"resources": len(resources) + len(templates), "prompts": len(prompts)})
+        if main.resources is not None:
+            main.resources.show_resources(resources, templates, self._watched(), server)
+        if main.prompts is not None:
+            main.prompts.show_prompts(prompts, server)
+
+    def _watched(self) -> dict[tuple[str, str], Watch]:
+        names = self._host.servers
+        return {(name, uri): watch for name in names for uri, watch in self._host.watches(name).items()}
 
     def top_line(self) -> None:
         """The line that is always there; it keeps time while a time on screen runs."""

@@ -5,13 +5,16 @@ It arranges the panes and brings what they ask for to the app; it holds no state
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.content import Content
 from textual.events import Resize
 from textual.geometry import Size
 from textual.message import Message
@@ -29,6 +32,10 @@ from mcphost.tui.widgets.tools import ToolsPane
 from mcphost.tui.widgets.top_line import TopLine
 
 if TYPE_CHECKING:
+    from mcphost.tui.widgets.offer_pane import OfferPane
+    from mcphost.tui.widgets.prompts import PromptsPane
+    from mcphost.tui.widgets.reading import ReadingView
+    from mcphost.tui.widgets.resources import ResourcesPane
     from mcphost.tui.widgets.result import ResultView
     from mcphost.tui.widgets.tool_list import ToolList
 
@@ -45,11 +52,16 @@ ROOM_FOR_LOGS = 34
 class MainScreen(Sturdy, Screen[None]):
     """The one screen that is always there."""
 
-    HELP = "s servers, t tools, h calls, c card, f3 logs: go there. tab goes on, esc back. ctrl+q leaves mcphost."
+    HELP = (
+        "s servers, t tools, e resources, p prompts, h calls, c card, f3 logs: go there.\n"
+        "tab goes on, esc back. ctrl+q leaves mcphost."
+    )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "go('servers')", "servers", id="go.servers", tooltip="To the servers"),
         Binding("t", "go('tools')", "tools", id="go.tools", tooltip="To the tools"),
+        Binding("e", "go('resources')", "resources", id="go.resources", tooltip="To what servers have to read"),
+        Binding("p", "go('prompts')", "prompts", id="go.prompts", tooltip="To the texts servers have ready"),
         Binding("h", "go('calls')", "calls", id="go.calls", tooltip="To the calls of this run"),
         Binding("c", "go('card')", "card", id="go.card", tooltip="To the server's card", show=False),
         Binding("f3", "logs", "logs", id="go.logs", tooltip="Open the logs and go there, or close them"),
@@ -75,12 +87,19 @@ class MainScreen(Sturdy, Screen[None]):
     class InFront(Message):
         """Nothing is above this screen any more."""
 
+    class PaneMade(Message):
+        """A pane was made, and nothing is shown in it yet."""
+
     def __init__(self, logs: LogBook, log_panel: str, welcome: str) -> None:
         super().__init__()
         self._log_panel = log_panel
         self.top_line = TopLine()
         self.servers = ServersPane()
         self.tools = ToolsPane(welcome)
+        self.resources: ResourcesPane | None = None
+        """None until it is made, see `resources_pane`."""
+        self.prompts: PromptsPane | None = None
+        self._making = asyncio.Lock()
         self.calls = CallList()
         self.card = ServerCard()
         self.logs = LogsPane(logs)
@@ -97,6 +116,8 @@ class MainScreen(Sturdy, Screen[None]):
             with TabbedContent(id="work-tabs"):
                 with TabPane("Tools", id="tools"):
                     yield self.tools
+                yield TabPane("Resources", id="resources")
+                yield TabPane("Prompts", id="prompts")
                 yield TabPane("Calls", id="calls")
                 yield TabPane("Server", id="card")
         if is_open:
@@ -110,10 +131,36 @@ class MainScreen(Sturdy, Screen[None]):
 
     async def _furnish(self) -> None:
         await self.tools.bench()
+        await self.resources_pane()
+        await self.prompts_pane()
         await self.query_one("#calls", TabPane).mount(self.calls)
         await self.query_one("#card", TabPane).mount(self.card)
         if not self.logs.is_attached:
             await self.mount(self.logs, before=self._keys)
+
+    async def resources_pane(self) -> ResourcesPane:
+        """The resources, made on first use."""
+        async with self._making:
+            if self.resources is None:
+                from mcphost.tui.widgets.resources import ResourcesPane
+
+                pane = ResourcesPane(single=self._single)
+                await self.query_one("#resources", TabPane).mount(pane)
+                self.resources = pane
+                self.post_message(self.PaneMade())
+        return self.resources
+
+    async def prompts_pane(self) -> PromptsPane:
+        """The prompts, made on first use."""
+        async with self._making:
+            if self.prompts is None:
+                from mcphost.tui.widgets.prompts import PromptsPane
+
+                pane = PromptsPane(single=self._single)
+                await self.query_one("#prompts", TabPane).mount(pane)
+                self.prompts = pane
+                self.post_message(self.PaneMade())
+        return self.prompts
 
     def on_screen_resume(self) -> None:
         """See `InFront`."""
@@ -125,7 +172,10 @@ class MainScreen(Sturdy, Screen[None]):
 
     def _arrange(self, size: Size) -> None:
         self.set_class(size.width < 100, "-narrow")
-        self.tools.set_single(size.width < SIDE_BY_SIDE or size.height < 24)
+        self._single = size.width < SIDE_BY_SIDE or size.height < 24
+        for pane in (self.tools, self.resources, self.prompts):
+            if pane is not None:
+                pane.set_single(self._single)
 
     @property
     def logs_open(self) -> bool:
@@ -141,10 +191,26 @@ class MainScreen(Sturdy, Screen[None]):
         match where:
             case "tools":
                 self.tools.focus_list()
+            case "resources":
+                self.call_later(self._go_to_list, self.resources_pane)
+            case "prompts":
+                self.call_later(self._go_to_list, self.prompts_pane)
             case "calls":
                 self.calls.rows.focus()
             case _:
                 self.card.focus()
+
+    async def _go_to_list(self, made: Callable[[], Awaitable[OfferPane[Any]]]) -> None:
+        (await made()).focus_list()
+
+    def show_counts(self, counts: Mapping[str, int]) -> None:
+        """Say in the labels of these tabs how many there are, where there is room."""
+        tabs = self.query_one(TabbedContent)
+        for tab, count in counts.items():
+            number = f" {count:,}" if count and not self.has_class("-narrow") else ""
+            label = Content(f"{tab.capitalize()}{number}")
+            if tabs.get_tab(tab).label != label:
+                tabs.get_tab(tab).label = label
 
     def action_logs(self) -> None:
         """Open the logs and go there; close them from there."""
@@ -168,6 +234,21 @@ class MainScreen(Sturdy, Screen[None]):
     def on_logs_pane_copy_wanted(self, event: LogsPane.CopyWanted) -> None:
         """Copy log lines."""
         self._copy(event.text)
+
+    def on_offer_pane_definition_wanted(self, event: OfferPane.DefinitionWanted) -> None:
+        """Show something as its server defines it."""
+        from mcphost.tui.screens.reader import ReaderScreen
+        from mcphost.tui.widgets.json_text import json_text
+
+        self.app.push_screen(ReaderScreen(f"{event.server} › definition", json_text(event.definition), is_json=True))
+
+    def on_reading_view_copy_wanted(self, event: ReadingView.CopyWanted) -> None:
+        """Copy a part of what was read."""
+        self._copy(event.text)
+
+    def on_reading_view_save_wanted(self, event: ReadingView.SaveWanted) -> None:
+        """Save a part of what was read."""
+        self._save(event.name, event.content)
 
     def on_result_view_copy_wanted(self, event: ResultView.CopyWanted) -> None:
         """Copy a part of a result."""

@@ -91,8 +91,14 @@ class Suggestions(Widget):
         return columns(self.size.width, [Cell(mark + show_line(self.values[number], 200), style)])
 
     def _foot(self) -> str:
-        parts = (f"{len(self.values)} suggestions" if len(self.values) > ROWS else "", self._more)
-        return " · ".join(part for part in parts if part)
+        return self._more or (f"{len(self.values)} suggestions" if len(self.values) > ROWS else "")
+
+
+def _left_out(found: Completion, shown: int) -> str:
+    total = found.total or 0
+    if shown and total > shown:
+        return f"{shown:,} of {min(total, 10**9):,}: type on"
+    return "there are more: type on" if shown and found.has_more else ""
 
 
 class CompletedInput(Vertical):
@@ -157,8 +163,7 @@ class CompletedInput(Vertical):
         values = found.usable[:MOST]
         if values == (value,):  # nothing that is not typed already
             values = ()
-        more = "type on for more" if found.has_more or (found.total or 0) > len(values) > 0 else ""
-        self.suggestions.show_values(values, more)
+        self.suggestions.show_values(values, _left_out(found, len(values)))
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -66,7 +66,7 @@ class ResourceList(OfferList[OfferedEither]):
         cells.append(Cell(label, "bold", 10, min(30, width // 3) if roomy else None))
         if roomy:
             cells.append(Cell("" if thing.label == uri else show_line(uri, 160), "$foreground-muted"))
-        if width >= 58:
+        if width >= 84:
             cells.append(Cell(show_line(thing.mime_type or "", 40), "$foreground-muted", 10, 17))
         return columns(width, [*cells, Cell(_size(thing), "$foreground-muted", 7, 7, "right")])
 
