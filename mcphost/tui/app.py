@@ -28,7 +28,7 @@ from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.protocol.display import show
 from mcphost.protocol.types import LogLevel
-from mcphost.tui import reloading
+from mcphost.tui import reloading, tracing
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.faults import Faults, Sturdy, place, sentence
 from mcphost.tui.keys import KeyOrder
@@ -45,6 +45,7 @@ from mcphost.tui.widgets.tools import ToolsPane
 
 if TYPE_CHECKING:
     from mcphost.tui.widgets.result import ResultView
+    from mcphost.tui.widgets.traffic import TrafficPane
 
 GUARD: Final = 0.3
 """Seconds after a dialog appears in which keys do nothing: they were meant for what was there before."""
@@ -80,7 +81,7 @@ class McphostApp(Sturdy, OfferWishes, App[None]):
         self._questions = Questions(self, approver)
         self._reread = reread
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
-        self.main = MainScreen(host.logs, host.config.ui.log_panel, welcome)
+        self.main = MainScreen(host.logs, host.traffic, host.config.ui.log_panel, welcome)
         """Whatever is above it."""
         self.showing = Showing(host, self.main, lambda: self._questions.left)
         self.offering = Offering(self, host, self.main)
@@ -145,6 +146,21 @@ class McphostApp(Sturdy, OfferWishes, App[None]):
     @on(MainScreen.PaneMade)
     def _pane_made(self) -> None:
         self.showing.offers()
+
+    # What the user wants of the traffic. By name: importing the pane would delay the first picture.
+
+    async def on_traffic_pane_call_wanted(self, event: TrafficPane.CallWanted) -> None:
+        """Go to a frame's call."""
+        await self._open_call(event.number)
+
+    def on_traffic_pane_resend_wanted(self, event: TrafficPane.ResendWanted) -> None:
+        """Send a request again."""
+        tracing.resend(self, self.host, event.frame)
+
+    def on_traffic_pane_pin_wanted(self, event: TrafficPane.PinWanted) -> None:
+        """Pin a frame, or no longer."""
+        tracing.pin(self, event.pane.book, event.frame)
+        event.pane.frame_changed()
 
     # Questions.
 
@@ -300,6 +316,7 @@ class McphostApp(Sturdy, OfferWishes, App[None]):
             ("Server card", "card"),
         ):
             yield SystemCommand(f"Go to: {name}", "", lambda part=part: self.main.action_go(part))
+        yield SystemCommand("Go to: Traffic", "Every message to and from every server", self.main.action_traffic)
         yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from textual.timer import Timer
 
-from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event, Logged
+from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event, Logged, TrafficAdded
 from mcphost.host.host import Host
 from mcphost.host.watches import Watch
 from mcphost.tui.screens.main import MainScreen
@@ -35,9 +35,11 @@ class Showing:
         """Read again what these events concern, and only that."""
         if any(isinstance(event, Logged) for event in events):
             self._main.logs.refresh_logs()
+        if self._main.traffic is not None and any(isinstance(event, TrafficAdded) for event in events):
+            self._main.traffic.refresh_traffic()
         if any(isinstance(event, CALLS) for event in events):
             self._calls(events)
-        if any(not isinstance(event, (*CALLS, Logged)) for event in events):
+        if any(not isinstance(event, (*CALLS, Logged, TrafficAdded)) for event in events):
             self.servers()
         self.top_line()
 

@@ -22,6 +22,7 @@ from textual.screen import Screen
 from textual.widgets import TabbedContent, TabPane
 
 from mcphost.host.logs import LogBook
+from mcphost.host.traffic import TrafficBook
 from mcphost.tui.faults import Sturdy
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.key_line import KeyLine
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from mcphost.tui.widgets.resources import ResourcesPane
     from mcphost.tui.widgets.result import ResultView
     from mcphost.tui.widgets.tool_list import ToolList
+    from mcphost.tui.widgets.traffic import TrafficPane
 
 SIDE_BY_SIDE = 130
 """Columns from which list, form and result stand side by side."""
@@ -53,7 +55,7 @@ class MainScreen(Sturdy, Screen[None]):
     """The one screen that is always there."""
 
     HELP = (
-        "s servers, t tools, e resources, p prompts, h calls, c card, f3 logs: go there.\n"
+        "s servers, t tools, e resources, p prompts, h calls, c card, f3 logs, f4 traffic: go there.\n"
         "tab goes on, esc back. ctrl+q leaves mcphost."
     )
 
@@ -65,6 +67,7 @@ class MainScreen(Sturdy, Screen[None]):
         Binding("h", "go('calls')", "calls", id="go.calls", tooltip="To the calls of this run"),
         Binding("c", "go('card')", "card", id="go.card", tooltip="To the server's card", show=False),
         Binding("f3", "logs", "logs", id="go.logs", tooltip="Open the logs and go there, or close them"),
+        Binding("f4", "traffic", "traffic", id="go.traffic", tooltip="To the traffic, from a call to what it sent"),
     ]
 
     DEFAULT_CSS = """
@@ -73,6 +76,7 @@ class MainScreen(Sturdy, Screen[None]):
         #body { height: 1fr; }
         ServersPane { width: 28; height: 100%; }
         &.-narrow ServersPane { width: 20; }
+        &.-narrow.-traffic ServersPane { display: none; }
         TabbedContent { width: 1fr; height: 100%; }
         TabPane { padding: 0; }
         Tabs { height: 1; }
@@ -90,9 +94,9 @@ class MainScreen(Sturdy, Screen[None]):
     class PaneMade(Message):
         """A pane was made, and nothing is shown in it yet."""
 
-    def __init__(self, logs: LogBook, log_panel: str, welcome: str) -> None:
+    def __init__(self, logs: LogBook, traffic: TrafficBook, log_panel: str, welcome: str) -> None:
         super().__init__()
-        self._log_panel = log_panel
+        self._log_panel, self._traffic_book = log_panel, traffic
         self.top_line = TopLine()
         self.servers = ServersPane()
         self.tools = ToolsPane(welcome)
@@ -103,6 +107,8 @@ class MainScreen(Sturdy, Screen[None]):
         self.calls = CallList()
         self.card = ServerCard()
         self.logs = LogsPane(logs)
+        self.traffic: TrafficPane | None = None
+        """None until it is made, see `traffic_pane`."""
         self._keys = KeyLine()
 
     def compose(self) -> ComposeResult:
@@ -120,6 +126,7 @@ class MainScreen(Sturdy, Screen[None]):
                 yield TabPane("Prompts", id="prompts")
                 yield TabPane("Calls", id="calls")
                 yield TabPane("Server", id="card")
+                yield TabPane("Traffic", id="traffic")
         if is_open:
             yield self.logs
         yield self._keys
@@ -135,6 +142,7 @@ class MainScreen(Sturdy, Screen[None]):
         await self.prompts_pane()
         await self.query_one("#calls", TabPane).mount(self.calls)
         await self.query_one("#card", TabPane).mount(self.card)
+        await self.traffic_pane()
         if not self.logs.is_attached:
             await self.mount(self.logs, before=self._keys)
 
@@ -162,6 +170,17 @@ class MainScreen(Sturdy, Screen[None]):
                 self.post_message(self.PaneMade())
         return self.prompts
 
+    async def traffic_pane(self) -> TrafficPane:
+        """The traffic, made on first use."""
+        async with self._making:
+            if self.traffic is None:
+                from mcphost.tui.widgets.traffic import TrafficPane
+
+                pane = TrafficPane(self._traffic_book)
+                await self.query_one("#traffic", TabPane).mount(pane)
+                self.traffic = pane
+        return self.traffic
+
     def on_screen_resume(self) -> None:
         """See `InFront`."""
         self.post_message(self.InFront())
@@ -185,6 +204,7 @@ class MainScreen(Sturdy, Screen[None]):
     def action_go(self, where: str) -> None:
         """Put the focus on a part."""
         if where == "servers":
+            self.remove_class("-traffic")
             self.servers.rows.focus()
             return
         self.query_one(TabbedContent).active = where
@@ -199,6 +219,25 @@ class MainScreen(Sturdy, Screen[None]):
                 self.calls.rows.focus()
             case _:
                 self.card.focus()
+
+    @on(TabbedContent.TabActivated)
+    def _tab_changed(self, event: TabbedContent.TabActivated) -> None:
+        self.set_class(event.pane.id == "traffic", "-traffic")
+
+    async def action_traffic(self) -> None:
+        """Go to the traffic; from a call, to what was sent and came for it."""
+        call, pane = self._call_in_view, await self.traffic_pane()
+        self.query_one(TabbedContent).active = "traffic"
+        if call is not None:
+            pane.show_call(call)
+        else:
+            pane.focus_rows()
+
+    @property
+    def _call_in_view(self) -> int | None:
+        if self.calls.has_focus_within and self.calls.item is not None:
+            return self.calls.item.number
+        return self.tools.shown_call if self.tools.step == "result" and self.tools.has_focus_within else None
 
     async def _go_to_list(self, made: Callable[[], Awaitable[OfferPane[Any]]]) -> None:
         (await made()).focus_list()
@@ -253,6 +292,14 @@ class MainScreen(Sturdy, Screen[None]):
     def on_result_view_copy_wanted(self, event: ResultView.CopyWanted) -> None:
         """Copy a part of a result."""
         self._copy(event.text)
+
+    def on_traffic_pane_copy_wanted(self, event: TrafficPane.CopyWanted) -> None:
+        """Copy a frame."""
+        self._copy(event.text)
+
+    def on_traffic_pane_save_wanted(self, event: TrafficPane.SaveWanted) -> None:
+        """Save the frames shown."""
+        self._save(event.suggested_name, event.content)
 
     def on_logs_pane_save_wanted(self, event: LogsPane.SaveWanted) -> None:
         """Save log lines."""
