@@ -12,14 +12,16 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost import __version__
 from mcphost.errors import ConfigError, McphostError
+from mcphost.headless.words import Parser, add_call, add_complete, add_prompt, add_read, add_servers
 
 if TYPE_CHECKING:
     from mcphost.config import Config, Loaded
     from mcphost.headless.output import Outcome
+    from mcphost.host.consent import Approver
     from mcphost.host.host import Host
     from mcphost.host.start import Reread, StartInfo
     from mcphost.wiring import Selection
@@ -31,8 +33,6 @@ BROKEN_PIPE: Final = 141
 """Exit code when nobody reads the answer, as a shell reports SIGPIPE."""
 
 INTERRUPTED: Final = 130
-
-SERVER_HELP: Final = "a configured name, or 'stdio:COMMAND LINE'"
 
 Words = argparse.Namespace
 
@@ -86,14 +86,6 @@ def _place(error: BaseException) -> str:
 # What was asked for.
 
 
-class _Parser(argparse.ArgumentParser):
-    def __init__(self, **more: Any) -> None:
-        super().__init__(allow_abbrev=False, **more)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"mcphost: {message}; see {self.prog} --help\n")
-
-
 def _parse(argv: Sequence[str]) -> Words:
     parser = _parser()
     options, rest = parser.parse_known_args(argv)
@@ -107,63 +99,33 @@ def _parse(argv: Sequence[str]) -> Words:
     return options
 
 
-def _parser() -> _Parser:
-    parser = _Parser(prog="mcphost", description="A terminal host for the Model Context Protocol.")
+def _parser() -> Parser:
+    parser = Parser(prog="mcphost", description="A terminal host for the Model Context Protocol.")
     parser.add_argument("--version", action="version", version=f"mcphost {__version__}")
     parser.add_argument("--config", metavar="FILE", help="use this configuration and no other")
     parser.set_defaults(run=_screen, demo=False)
     commands = parser.add_subparsers(metavar="COMMAND", title="commands (without one: the screen)")
 
-    def command(name: str, about: str, run: Callable[[Words], int], **defaults: Any) -> _Parser:
-        made: _Parser = commands.add_parser(name, help=about, description=about)
+    def command(name: str, about: str, run: Callable[[Words], int], **defaults: Any) -> Parser:
+        made: Parser = commands.add_parser(name, help=about, description=about)
         made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         made.set_defaults(run=run, **defaults)
         return made
 
     command("demo", "the screen, on the built-in demo server", _screen, demo=True)
     check = command("check", "connect to servers and say what became of it", _check, several="servers")
-    _add_servers(check)
+    add_servers(check)
     listing = command("list", "list what servers offer", _list, several="servers")
-    listing.add_argument("kind", choices=["tools"], help="what to list")
-    _add_servers(listing)
-    _add_call(command("call", "call a tool and print its result", _call, several="pairs"))
+    listing.add_argument("kind", choices=["tools", "resources", "templates", "prompts"], help="what to list")
+    add_servers(listing)
+    add_call(command("call", "call a tool and print its result", _call, several="pairs"))
+    add_read(command("read", "read a resource and print what it holds", _read))
+    add_prompt(command("prompt", "get a prompt and print its messages", _prompt, several="pairs"))
+    add_complete(command("complete", "print what a server suggests for an argument", _complete, several="pairs"))
     config = command("config", "where the configuration is, what is wrong with it, and trusting a project's", _config)
     config.add_argument("action", choices=["path", "check", "trust"])
     config.add_argument("--yes", action="store_true", help="trust without a question")
     return parser
-
-
-def _add_servers(parser: _Parser) -> None:
-    parser.add_argument(
-        "servers", nargs="*", default=[], metavar="SERVER", help=f"{SERVER_HELP}; none: all that are configured"
-    )
-    _add_json(parser, "one JSON object a line for each server")
-
-
-def _add_json(parser: _Parser, about: str) -> None:
-    parser.add_argument("--json", action="store_true", help=about)
-
-
-def _add_call(parser: _Parser) -> None:
-    parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
-    parser.add_argument("tool", metavar="TOOL")
-    parser.add_argument(
-        "pairs", nargs="*", default=[], metavar="KEY=VALUE", help="an argument; KEY:=JSON for any JSON value"
-    )
-    parser.add_argument("--args", metavar="JSON", help="all arguments as an object; single ones replace its members")
-    parser.add_argument("--yes", action="store_true", help="allow the call; what policy denies stays denied")
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds without an answer or progress")
-    _add_json(parser, "the protocol's own result object")
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 86_400:
-        raise argparse.ArgumentTypeError("is no number of seconds above 0 and up to a day")
-    return seconds
 
 
 # The commands.
@@ -180,28 +142,54 @@ def _list(options: Words) -> int:
     from mcphost.headless.servers import list_tools
 
     chosen = _chosen(options)
-    return _without_calls(chosen, lambda host: list_tools(host, chosen.names, chosen.broken, as_json=options.json))
+    if options.kind == "tools":
+        return _without_calls(chosen, lambda host: list_tools(host, chosen.names, chosen.broken, as_json=options.json))
+    from mcphost.headless.offers import list_offers
+
+    names, broken = chosen.names, chosen.broken
+    return _without_calls(chosen, lambda host: list_offers(host, options.kind, names, broken, as_json=options.json))
 
 
 def _call(options: Words) -> int:
-    from mcphost.config import state_folder
     from mcphost.headless.arguments import read_given
     from mcphost.headless.calling import Wish, call
     from mcphost.headless.consent import approver_for
-    from mcphost.headless.output import remark
-    from mcphost.headless.running import in_host
-    from mcphost.wiring import fittings, is_ad_hoc, select, values_for
+    from mcphost.wiring import is_ad_hoc
 
     given = read_given(options.pairs, options.args)
-    chosen = select(_loaded(options, [options.server]), [options.server])
-    for error in chosen.broken.values():
-        raise error
-    (name,) = chosen.names
+    chosen, name = _one(options)
     approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
-    values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
-    parts = fittings(approver, values, state=state, report=remark, refused=chosen.broken)
     wish = Wish(name, options.tool, given, options.timeout, options.json)
-    return in_host(chosen.config, parts, lambda host: call(host, wish, chosen.broken))
+    return _recorded(chosen, approver, lambda host: call(host, wish, chosen.broken))
+
+
+def _read(options: Words) -> int:
+    from mcphost.headless.offers import read
+
+    chosen, name = _one(options)
+    how = {"output": options.output, "as_json": options.json}
+    return _recorded(chosen, None, lambda host: read(host, name, options.uri, chosen.broken, **how))
+
+
+def _prompt(options: Words) -> int:
+    from mcphost.headless.arguments import read_given
+    from mcphost.headless.offers import prompt
+
+    given = read_given(options.pairs, None)
+    arguments = {**given.values, **given.texts}
+    chosen, name = _one(options)
+    how = {"as_json": options.json}
+    return _recorded(chosen, None, lambda host: prompt(host, name, options.prompt, arguments, chosen.broken, **how))
+
+
+def _complete(options: Words) -> int:
+    from mcphost.headless.arguments import read_given
+    from mcphost.headless.offers import complete, read_ref
+
+    ref, others = read_ref(options.ref), read_given(options.pairs, None).texts
+    chosen, name = _one(options)
+    field = ref, options.argument, options.value, others
+    return _without_calls(chosen, lambda host: complete(host, name, *field, chosen.broken))
 
 
 def _config(options: Words) -> int:
@@ -237,6 +225,30 @@ def _chosen(options: Words) -> Selection:
     if not chosen.names and not chosen.broken:
         raise ConfigError("no server is configured; name one as 'stdio:COMMAND LINE', or see: mcphost config path")
     return chosen
+
+
+def _one(options: Words) -> tuple[Selection, str]:
+    """What is to run for the one SERVER, and its name. Raises ConfigError."""
+    from mcphost.wiring import select
+
+    chosen = select(_loaded(options, [options.server]), [options.server])
+    for error in chosen.broken.values():
+        raise error
+    (name,) = chosen.names
+    return chosen, name
+
+
+def _recorded(chosen: Selection, approver: Approver | None, work: Callable[[Host], Awaitable[Outcome]]) -> int:
+    """What is done is written down; without an approver nothing needs one."""
+    from mcphost.config import state_folder
+    from mcphost.headless.output import remark
+    from mcphost.headless.running import in_host
+    from mcphost.host.consent import DeclineAll
+    from mcphost.wiring import fittings, values_for
+
+    values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
+    asked = approver or DeclineAll("nothing is called here")
+    return in_host(chosen.config, fittings(asked, values, state=state, report=remark, refused=chosen.broken), work)
 
 
 def _without_calls(chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]) -> int:

@@ -61,7 +61,7 @@ async def call(host: Host, wish: Wish, broken: Broken) -> Outcome:
     except ServerNotReady as error:
         raise failure(host, wish.server, broken) from error
     except (PeerError, TransportError, RequestError) as error:
-        return _failed(host, wish.server, error)
+        return failed(host, wish.server, error)
     finally:
         stop()
         status.clear()
@@ -73,10 +73,10 @@ def result_text(result: CallToolResult) -> str:
     """A result for people: its texts as they are, other blocks named; structured content where that is all."""
     if not result.content and result.has_structured:
         return json_text(result.structured)
-    return "".join(map(_ended, map(_block_text, result.content)))
+    return "".join(map(ended, map(block_text, result.content)))
 
 
-def _failed(host: Host, server: str, error: McphostError) -> Outcome:
+def failed(host: Host, server: str, error: McphostError) -> Outcome:
     """What the server did instead of answering."""
     reason = f"{server}: {error}"
     if isinstance(error, ConnectionLost):
@@ -99,7 +99,8 @@ def _tool(host: Host, wish: Wish) -> Tool:
         raise
 
 
-def _block_text(block: Content) -> str:
+def block_text(block: Content) -> str:
+    """A block for people: a text as it is, all else named."""
     match block:
         case Text():
             return foreign(block.text)
@@ -122,7 +123,8 @@ def _named(*parts: str | None) -> str:
     return " ".join(show_line(part) for part in parts if part)
 
 
-def _ended(text: str) -> str:
+def ended(text: str) -> str:
+    """The text with an end to its last line."""
     return text if text.endswith("\n") else f"{text}\n"
 
 

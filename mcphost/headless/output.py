@@ -20,6 +20,7 @@ from enum import IntEnum
 from typing import IO, Any, Final
 
 from mcphost.errors import (
+    CapabilityMissing,
     ConfigError,
     Declined,
     InvalidArguments,
@@ -63,7 +64,7 @@ _EXITS: Final = (
     (Declined, Exit.DECLINED),
     (RequestTimeout, Exit.TIMED_OUT),
     (ServerError, Exit.TOOL_FAILED),
-    ((ConfigError, UnknownName, InvalidArguments), Exit.USAGE),
+    ((ConfigError, UnknownName, InvalidArguments, CapabilityMissing), Exit.USAGE),
 )
 
 

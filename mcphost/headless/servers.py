@@ -87,7 +87,7 @@ async def check(host: Host, names: Sequence[str], broken: Broken, *, as_json: bo
         if as_json
         else table([HEADING, *(each.as_row() for each in results)])
     )
-    return Outcome(text, _worst([each.failure for each in results if each.failure]))
+    return Outcome(text, worst([each.failure for each in results if each.failure]))
 
 
 async def list_tools(host: Host, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
@@ -99,17 +99,22 @@ async def list_tools(host: Host, names: Sequence[str], broken: Broken, *, as_jso
     else:
         rows = [_tool_row(name, each.tool) for name in up for each in host.catalog.tools(name)]
         text = table([("SERVER", "TOOL", "TITLE", "CLAIMS", "DESCRIPTION"), *rows]) if rows else ""
-    failures: list[McphostError] = [failure(host, name, broken) for name in names if name not in up]
-    failures += (error for _, error in _others(broken, names))
+    failures = failures_of(host, names, broken)
     notices = [f"{name}: {notice}" for name in up if (notice := host.server(name).notice)]
     remarks = (sentence for error in failures for sentence in remarks_on(error))
-    return Outcome(text, _worst(failures), (*notices, *remarks))
+    return Outcome(text, worst(failures), (*notices, *remarks))
 
 
 def failure(host: Host, name: str, broken: Broken) -> McphostError:
     """Why this server is not ready: the error that says how to exit, in words that name the server."""
     text = f"{name}: {_reason(host, host.server(name))}"
     return ConfigError(text) if name in broken else ServerNotReady(text)
+
+
+def failures_of(host: Host, names: Sequence[str], broken: Broken) -> list[McphostError]:
+    """Why each of these servers that is not ready is not, and what else cannot run as it is configured."""
+    down: list[McphostError] = [failure(host, name, broken) for name in names if not host.server(name).ready]
+    return [*down, *(error for _, error in _others(broken, names))]
 
 
 def with_last_words(host: Host, name: str, reason: str) -> str:
@@ -149,7 +154,7 @@ def _reason(host: Host, connection: Connection) -> str:
     return with_last_words(host, connection.name, reason)
 
 
-def _worst(failures: Sequence[McphostError]) -> Exit:
+def worst(failures: Sequence[McphostError]) -> Exit:
     """A mistake in the configuration before anything else: it is for the user to mend."""
     return min(map(exit_for, failures), default=Exit.DONE)
 

@@ -1,0 +1,207 @@
+"""Commands about what servers offer besides tools: list it, read a resource, get a prompt, complete an argument.
+
+Knows how an answer looks on stdout. Refuses to know how it was had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mcphost.errors import (
+    ConfigError,
+    InvalidArguments,
+    PeerError,
+    RequestError,
+    ServerNotReady,
+    TransportError,
+)
+from mcphost.headless.calling import block_text, ended, failed
+from mcphost.headless.output import Exit, Outcome, foreign, json_text, remarks_on, table
+from mcphost.headless.servers import Broken, failure, failures_of, worst
+from mcphost.host.catalog import Kind
+from mcphost.host.host import Host
+from mcphost.protocol.display import show_line, size_text
+from mcphost.protocol.types import (
+    CompletionRef,
+    EmbeddedResource,
+    GetPromptResult,
+    Prompt,
+    PromptRef,
+    ReadResourceResult,
+    Resource,
+    ResourceContents,
+    ResourceTemplate,
+    TemplateRef,
+    Unreadable,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How one kind is listed: ``member`` is what the protocol calls it."""
+
+    kind: Kind
+    member: str
+    heading: tuple[str, ...]
+    row: Callable[[Any], tuple[str, ...]]
+
+
+def _resource_row(resource: Resource) -> tuple[str, ...]:
+    size = "-" if resource.size is None else size_text(max(0, min(resource.size, 10**18)))
+    return resource.uri, _title(resource.label, resource.uri), resource.mime_type or "-", size
+
+
+def _template_row(template: ResourceTemplate) -> tuple[str, ...]:
+    return template.uri_template, _title(template.label, template.uri_template), template.mime_type or "-"
+
+
+def _prompt_row(prompt: Prompt) -> tuple[str, ...]:
+    arguments = ", ".join(f"{each.name}{'*' if each.required else ''}" for each in prompt.arguments or ())
+    about = (prompt.description or "").strip().partition("\n")[0]
+    return prompt.name, _title(prompt.label, prompt.name), arguments or "-", about
+
+
+def _title(label: str, name: str) -> str:
+    return "-" if label == name else label
+
+
+LISTINGS: Final[Mapping[str, Listing]] = {
+    "resources": Listing(Kind.RESOURCES, "resources", ("URI", "TITLE", "TYPE", "SIZE"), _resource_row),
+    "templates": Listing(Kind.TEMPLATES, "resourceTemplates", ("TEMPLATE", "TITLE", "TYPE"), _template_row),
+    "prompts": Listing(Kind.PROMPTS, "prompts", ("PROMPT", "TITLE", "ARGUMENTS", "DESCRIPTION"), _prompt_row),
+}
+
+
+async def list_offers(host: Host, what: str, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
+    """What each server offers of one kind; what could not be asked is remarked on, and the others are listed."""
+    listing = LISTINGS[what]
+    await host.ready(list(names))
+    up = [name for name in names if host.server(name).ready]
+    found = dict(zip(up, await asyncio.gather(*(_listed(host, name, listing) for name in up)), strict=True))
+    if as_json:
+        objects = ({"server": name, listing.member: [it.definition() for it in items]} for name, items in found.items())
+        text = "".join(map(json_text, objects))
+    else:
+        rows = [(name, *listing.row(item)) for name, items in found.items() for item in items]
+        text = table([("SERVER", *listing.heading), *rows]) if rows else ""
+    failures = failures_of(host, names, broken)
+    notices = [f"{name}: {notice}" for name in up if (notice := _notice(host, name, listing.kind))]
+    return Outcome(text, worst(failures), (*notices, *(words for error in failures for words in remarks_on(error))))
+
+
+async def _listed(host: Host, server: str, listing: Listing) -> Sequence[Any]:
+    await host.current(server, listing.kind)
+    return list(host.server(server).offers.of(listing.kind).items)
+
+
+def _notice(host: Host, server: str, kind: Kind) -> str | None:
+    offers = host.server(server).offers
+    return offers.of(kind).notice if offers.offers(kind) else f"offers no {kind.value}"
+
+
+async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str | None, as_json: bool) -> Outcome:
+    """Read a resource, and print what it holds or write it into the file ``output``."""
+
+    async def work() -> Outcome:
+        result = await host.read_resource(server, uri)
+        spoilt = [each for each in result.contents if isinstance(each, Unreadable)]
+        remarks = [f"{server}: contents that cannot be read: {each.reason}" for each in spoilt]
+        remarks += await asyncio.to_thread(_write, output, result) if output is not None else []
+        text = json_text(result.raw) if as_json else "" if output is not None else _contents_text(result)
+        return Outcome(text, Exit.NOT_CONNECTED if spoilt else Exit.DONE, tuple(remarks))
+
+    return await _on(host, server, broken, work)
+
+
+async def prompt(
+    host: Host, server: str, name: str, arguments: Mapping[str, object], broken: Broken, *, as_json: bool
+) -> Outcome:
+    """Get a prompt, and print its messages."""
+
+    async def work() -> Outcome:
+        result = await host.get_prompt(server, name, arguments)
+        return Outcome(json_text(result.raw) if as_json else prompt_text(result))
+
+    return await _on(host, server, broken, work)
+
+
+async def complete(
+    host: Host, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str], broken: Broken
+) -> Outcome:
+    """Print what the server suggests, one value a line."""
+
+    async def work() -> Outcome:
+        found = await host.complete(server, ref, argument, value, context)
+        left = (found.total or 0) - len(found.values)
+        more = f"{left} more" if left > 0 else "there are more" if found.has_more else ""
+        return Outcome("".join(f"{each}\n" for each in found.usable), remarks=(f"{server}: {more}",) if more else ())
+
+    return await _on(host, server, broken, work)
+
+
+def read_ref(text: str) -> CompletionRef:
+    """``prompt:NAME`` or ``template:URI``; raises InvalidArguments."""
+    kind, _, name = text.partition(":")
+    if kind not in ("prompt", "template") or not name:
+        raise InvalidArguments([(text, "is neither prompt:NAME nor template:URI")])
+    return PromptRef(name) if kind == "prompt" else TemplateRef(name)
+
+
+def prompt_text(result: GetPromptResult) -> str:
+    """Messages for people: who is to say it on a line of its own, then what."""
+    said = (f"{show_line(each.role, 40)}:\n{ended(block_text(each.content))}" for each in result.messages)
+    return "\n".join(said)
+
+
+async def _on(host: Host, server: str, broken: Broken, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    """Do ``work`` once the server is there. Raises as the host does where it is mcphost that did not do it."""
+    await host.ready([server])
+    if not host.server(server).ready:
+        raise failure(host, server, broken)
+    try:
+        return await work()
+    except ServerNotReady as error:
+        raise failure(host, server, broken) from error
+    except (PeerError, TransportError, RequestError) as error:
+        return failed(host, server, error)
+
+
+def _contents_text(result: ReadResourceResult) -> str:
+    """Texts as they are; what is none is named, since a terminal cannot show it."""
+    parts = [_text(each) for each in result.contents if isinstance(each, ResourceContents)]
+    return parts[0] if len(parts) == 1 else "".join(map(ended, parts))
+
+
+def _text(contents: ResourceContents) -> str:
+    if contents.text is not None:
+        return foreign(contents.text)
+    return ended(block_text(EmbeddedResource(type="resource", resource=contents)) + " --output FILE saves it")
+
+
+def _write(output: str, result: ReadResourceResult) -> list[str]:
+    """Write each of the contents into a file; the words that tell of it."""
+    readable = [each for each in result.contents if isinstance(each, ResourceContents)]
+    return list(_written(list(zip(_paths(Path(output)), readable, strict=False))))
+
+
+def _written(files: Sequence[tuple[Path, ResourceContents]]) -> Iterator[str]:
+    for path, contents in files:
+        data = contents.content()
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            raise ConfigError(f"{path} could not be written: {error.strerror}") from None
+        yield f"{size_text(len(data))} in {path}"
+
+
+def _paths(first: Path) -> Iterator[Path]:
+    """The file that was named, and ones beside it for what there is more."""
+    yield first
+    number = 2
+    while True:
+        yield first.with_name(f"{first.stem}-{number}{first.suffix}")
+        number += 1

@@ -1,0 +1,85 @@
+"""The words each command takes.
+
+Knows arguments and their help. Refuses to import what a command needs, since --help needs none of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final, NoReturn
+
+SERVER_HELP: Final = "a configured name, a URL, or 'stdio:COMMAND LINE'"
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes no abbreviations, and complains in one line."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(allow_abbrev=False, **more)
+
+    def error(self, message: str) -> NoReturn:
+        """End with what is wrong."""
+        self.exit(2, f"mcphost: {message}; see {self.prog} --help\n")
+
+
+def add_servers(parser: Parser) -> None:
+    """Any number of SERVERs."""
+    parser.add_argument(
+        "servers", nargs="*", default=[], metavar="SERVER", help=f"{SERVER_HELP}; none: all that are configured"
+    )
+    add_json(parser, "one JSON object a line for each server")
+
+
+def add_json(parser: Parser, about: str) -> None:
+    """``--json``; ``about`` says what it prints."""
+    parser.add_argument("--json", action="store_true", help=about)
+
+
+def add_call(parser: Parser) -> None:
+    """The words of ``call``."""
+    parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
+    parser.add_argument("tool", metavar="TOOL")
+    parser.add_argument(
+        "pairs", nargs="*", default=[], metavar="KEY=VALUE", help="an argument; KEY:=JSON for any JSON value"
+    )
+    parser.add_argument("--args", metavar="JSON", help="all arguments as an object; single ones replace its members")
+    parser.add_argument("--yes", action="store_true", help="allow the call; what policy denies stays denied")
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds without an answer or progress")
+    add_json(parser, "the protocol's own result object")
+
+
+def add_read(parser: Parser) -> None:
+    """The words of ``read``."""
+    parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
+    parser.add_argument("uri", metavar="URI", help="listed or not; it goes out as it is typed")
+    parser.add_argument("--output", metavar="FILE", help="write what it holds into FILE; several: FILE, FILE-2, …")
+    add_json(parser, "the protocol's own result object")
+
+
+def add_prompt(parser: Parser) -> None:
+    """The words of ``prompt``."""
+    parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
+    parser.add_argument("prompt", metavar="NAME")
+    parser.add_argument("pairs", nargs="*", default=[], metavar="KEY=VALUE", help="an argument")
+    add_json(parser, "the protocol's own result object")
+
+
+def add_complete(parser: Parser) -> None:
+    """The words of ``complete``."""
+    parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
+    parser.add_argument("ref", metavar="REF", help="prompt:NAME or template:URI")
+    parser.add_argument("argument", metavar="ARGUMENT")
+    parser.add_argument("value", metavar="VALUE", help="what is typed so far")
+    parser.add_argument(
+        "pairs", nargs="*", default=[], metavar="KEY=VALUE", help="an argument that is filled in already"
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError("is no number of seconds above 0 and up to a day")
+    return seconds
