@@ -41,7 +41,7 @@ class Order(Enum):
 
 
 _LARGEST: Final[dict[Order, Callable[[Frame], tuple[float, int]]]] = {
-    Order.LATENCY: lambda frame: (-1.0 if frame.latency is None else -frame.latency, frame.number),
+    Order.LATENCY: lambda frame: (1.0 if frame.latency is None else -frame.latency, frame.number),
     Order.SIZE: lambda frame: (-float(frame.size), frame.number),
 }
 
