@@ -75,8 +75,9 @@ class Stage:
         await self._heard()
 
     async def _heard(self) -> None:
-        """Wait until every key has done all it does."""
-        await self.until(lambda app: not app.keys.busy)
+        """Wait until every key has done all it does, leaving among it."""
+        if self.app.is_running:
+            await self.until(lambda app: not app.is_running or not app.keys.busy)
 
     async def until(self, condition: Callable[[McphostApp], object], seconds: float = 10.0) -> None:
         try:

@@ -244,6 +244,8 @@ class MainScreen(Sturdy, Screen[None]):
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Say in the labels of these tabs how many there are, where there is room."""
+        if self.resources is None:
+            return  # the tabs may not be there yet; once they are, `PaneMade` comes
         tabs = self.query_one(TabbedContent)
         for tab, count in counts.items():
             number = f" {count:,}" if count and not self.has_class("-narrow") else ""
