@@ -13,6 +13,7 @@ from mcphost.demo.tools import Call, InvalidParamsError, Json, Tool, ToolFailedE
 WRITES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 DESTROYS = WRITES | {"destructiveHint": True}
 CRASH_EXIT_CODE = 13
+LOGBOOK_URI = "lighthouse://logbook"
 
 TIDE = {
     "type": "object",
@@ -61,6 +62,7 @@ def keep_logbook(call: Call) -> Json:
     with call.station.lock:
         call.station.logbook.append(call.arguments)
         number = len(call.station.logbook)
+    call.resource_changed(LOGBOOK_URI)
     call.log("info", f"entry {number} by {call.arguments['keeper']}", "logbook")
     return text(f"Entry {number} is written. The ink dries slowly out here.")
 
@@ -68,10 +70,15 @@ def keep_logbook(call: Call) -> Json:
 @tool("Read the logbook", hints={"readOnlyHint": True})
 def read_logbook(call: Call) -> Json:
     """Reads back what was written since this server started, as Markdown."""
-    entries = list(enumerate(call.station.logbook, start=1))
+    return text(pages(call.station))
+
+
+def pages(station: Station) -> str:
+    """The logbook as Markdown."""
+    entries = list(enumerate(station.logbook, start=1))
     if not entries:
-        return text("The pages are empty. *Somebody* should write something.")
-    return text("# Logbook\n\n" + "\n".join(_paragraph(number, entry) for number, entry in entries))
+        return "The pages are empty. *Somebody* should write something."
+    return "# Logbook\n\n" + "\n".join(_paragraph(number, entry) for number, entry in entries)
 
 
 def _paragraph(number: int, entry: Json) -> str:
@@ -86,6 +93,7 @@ def tear_out_pages(call: Call) -> Json:
     with call.station.lock:
         torn = len(call.station.logbook)
         call.station.logbook.clear()
+    call.resource_changed(LOGBOOK_URI)
     return text(f"{torn} entries went to the wind.")
 
 

@@ -11,6 +11,9 @@ BATCHES = "2025-03-26"
 
 SINCE: dict[str, dict[str, str]] = {
     "tool": {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18"},
+    "capabilities": {"completions": "2025-03-26"},
+    "resource": {"title": "2025-06-18"},
+    "prompt": {"title": "2025-06-18"},
     "identity": {"title": "2025-06-18", "description": "2025-11-25"},
     "result": {"structuredContent": "2025-06-18"},
     "notifications/progress": {"message": "2025-03-26"},

@@ -7,7 +7,7 @@ import json
 
 from mcphost.demo.pictures import view
 from mcphost.demo.sounds import foghorn
-from mcphost.demo.station import SHIPS
+from mcphost.demo.station import SHIPS, Station
 from mcphost.demo.tools import Call, Json, text, tool
 
 READS = {"readOnlyHint": True, "openWorldHint": False}
@@ -52,15 +52,19 @@ def ships_in_sight(call: Call) -> Json:
 @tool("Read the instruments", hints=READS | {"idempotentHint": True})
 def read_instruments(call: Call) -> Json:
     """Reads barometer, thermometer and wind vane. The answer is JSON inside plain text."""
-    reading = {
+    return text(json.dumps(readings(call.station), indent=2))
+
+
+def readings(station: Station) -> Json:
+    """What the instruments say."""
+    return {
         "pressure_hpa": 1008.4,
         "trend": "falling slowly",
         "temperature_c": 9.5,
         "wind": {"from": "WSW", "force": 5, "gusts": [6, 7, 6]},
-        "lamp": {"lens": call.station.lens, "lit": True},
+        "lamp": {"lens": station.lens, "lit": True},
         "kettle": "on",
     }
-    return text(json.dumps(reading, indent=2))
 
 
 @tool("Paint the view", {

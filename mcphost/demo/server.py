@@ -14,6 +14,7 @@ from typing import IO, Any, NoReturn
 from mcphost.demo import duties, keepsakes, station, watches
 from mcphost.demo.arguments import complaints, with_defaults
 from mcphost.demo.editions import BATCHES, agreed, trimmed, trimmed_result
+from mcphost.demo.reading_room import NotFoundError, ReadingRoom
 from mcphost.demo.tools import (
     Call,
     CallCancelledError,
@@ -26,6 +27,13 @@ from mcphost.demo.tools import (
 )
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+CAPABILITIES: Json = {
+    "logging": {},
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True},
+    "prompts": {},
+    "completions": {},
+}
 PAGE_TOOLS = 10  # so that the demo's list has two pages
 TOOLS = (*keepsakes.TOOLS, *watches.TOOLS, *duties.TOOLS)
 
@@ -51,6 +59,8 @@ class Server:
             "tools/call": self._call_tool,
             "logging/setLevel": self._set_level,
         }
+        self._room = ReadingRoom(self._station, lambda: self._revision)
+        self._methods |= {name: _explained(read) for name, read in self._room.methods.items()}
 
     def serve(self) -> None:
         """Answer until the input ends."""
@@ -69,6 +79,11 @@ class Server:
         """Send a log message, unless the client asked for louder ones only."""
         if LEVELS.index(level) >= self._level:
             self.notify("notifications/message", {"level": level, "logger": logger, "data": data})
+
+    def resource_changed(self, uri: str) -> None:
+        """Send a notification, if the client watches that resource."""
+        if self._room.is_watched(uri):
+            self.notify("notifications/resources/updated", {"uri": uri})
 
     def _send(self, message: Any) -> None:
         line = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
@@ -140,7 +155,7 @@ class Server:
         }
         return {
             "protocolVersion": self._revision,
-            "capabilities": {"logging": {}, "tools": {"listChanged": True}},
+            "capabilities": trimmed("capabilities", CAPABILITIES, self._revision),
             "serverInfo": trimmed("identity", identity, self._revision),
             "instructions": station.INSTRUCTIONS,
         }
@@ -194,6 +209,20 @@ class Server:
         del self._running[request_id]
         if answer:
             self._send(answer)
+
+
+def _explained(read: Callable[[Json], Json]) -> Callable[[Json, str | int], Json]:
+    """A method of the reading room, its refusals as errors of JSON-RPC."""
+
+    def handle(params: Json, request_id: str | int) -> Json:
+        try:
+            return read(params)
+        except NotFoundError as error:
+            raise RpcError(-32002, str(error)) from None
+        except InvalidParamsError as error:
+            raise RpcError(-32602, str(error)) from None
+
+    return handle
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -1,7 +1,7 @@
 """What a tool is: its definition, how a function becomes one, and what a running call may do.
 
-Knows no single tool; those are in duties, watches and keepsakes. Later concerns (prompts, resources, what a
-server asks of its host) get modules of their own beside this one.
+Knows no single tool; those are in duties, watches and keepsakes. Resources and prompts have modules of their own
+(shelf, letters), and so will what a server asks of its host.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ class Outbox(Protocol):
 
     def log(self, level: str, data: Any, logger: str) -> None:
         """Send a log message, if the client wants to see that level."""
+
+    def resource_changed(self, uri: str) -> None:
+        """Tell of a change, if the client watches that resource."""
 
 
 class Call:
@@ -76,6 +79,10 @@ class Call:
     def log(self, level: str, data: Any, logger: str = "keeper") -> None:
         """Send a log message."""
         self._outbox.log(level, data, logger)
+
+    def resource_changed(self, uri: str) -> None:
+        """Tell the client, if it watches this resource, that it is another one now."""
+        self._outbox.resource_changed(uri)
 
     def tools_changed(self) -> None:
         """Tell the client that the list of tools is another one now."""

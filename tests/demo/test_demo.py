@@ -8,107 +8,19 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-COMMAND = [sys.executable, "-m", "mcphost.demo"]
-Json = dict[str, Any]
-
-
-class Keeper:
-    """A running demo server and everything it said."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.heard: list[Json] = []
-        self.last_id = 0
-
-    def write(self, line: bytes) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(line + b"\n")
-        self.process.stdin.flush()
-
-    def send(self, method: str, params: Json | None = None, **more: Any) -> None:
-        self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}, **more}).encode())
-
-    def ask(self, method: str, params: Json | None = None) -> int:
-        self.last_id += 1
-        self.send(method, params, id=self.last_id)
-        return self.last_id
-
-    def hear(self) -> Any:
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        assert line.endswith(b"\n"), "the server ended"
-        return json.loads(line)
-
-    def answer(self, request_id: int | None = None) -> Json:
-        """The answer to a request, the last one if none is named; what came before it is in `heard`."""
-        wanted = self.last_id if request_id is None else request_id
-        while True:
-            self.heard.append(self.hear())
-            if self.heard[-1].get("id") == wanted and "method" not in self.heard[-1]:
-                return self.heard[-1]
-
-    def greet(self, revision: str = REVISIONS[-1]) -> Json:
-        self.ask(
-            "initialize", {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        )
-        result: Json = self.answer()["result"]
-        self.send("notifications/initialized")
-        return result
-
-    def start(self, name: str, /, token: Any = None, **arguments: Any) -> int:
-        meta = {} if token is None else {"_meta": {"progressToken": token}}
-        return self.ask("tools/call", {"name": name, "arguments": arguments, **meta})
-
-    def call(self, name: str, /, **arguments: Any) -> Json:
-        self.start(name, **arguments)
-        result: Json = self.answer()["result"]
-        return result
-
-    def tools(self) -> dict[str, Json]:
-        found: list[Json] = []
-        params: Json = {}
-        while True:
-            self.ask("tools/list", params)
-            page = self.answer()["result"]
-            found += page["tools"]
-            if "nextCursor" not in page:
-                return {tool["name"]: tool for tool in found}
-            params = {"cursor": page["nextCursor"]}
-
-    def notices(self, method: str) -> list[Json]:
-        return [
-            message.get("params", {}) for message in self.heard if message.get("method") == f"notifications/{method}"
-        ]
-
-
-@pytest.fixture
-def newcomer() -> Iterator[Keeper]:
-    """A server nobody has greeted yet."""
-    keeper = Keeper()
-    yield keeper
-    keeper.process.kill()
-    with keeper.process:
-        pass
-
-
-@pytest.fixture
-def keeper(newcomer: Keeper) -> Keeper:
-    """A server that was greeted."""
-    newcomer.greet()
-    return newcomer
+from tests.demo.conftest import REVISIONS, Json, Keeper
 
 
 @pytest.mark.parametrize(("asked", "agreed"), [*zip(REVISIONS, REVISIONS, strict=True), ("2199-01-01", REVISIONS[-1])])
 def test_the_revision_asked_for_is_spoken_if_known(newcomer: Keeper, asked: str, agreed: str) -> None:
     greeting = newcomer.greet(asked)
     assert greeting["protocolVersion"] == agreed
-    assert greeting["capabilities"] == {"logging": {}, "tools": {"listChanged": True}}
+    newer: Json = {"completions": {}} if agreed >= "2025-03-26" else {}
+    more = {"resources": {"subscribe": True}, "prompts": {}} | newer
+    assert greeting["capabilities"] == {"logging": {}, "tools": {"listChanged": True}} | more
     assert ("title" in greeting["serverInfo"]) == (agreed >= "2025-06-18")
     assert "ships_in_sight" in greeting["instructions"]
     members = set().union(*newcomer.tools().values())
