@@ -8,7 +8,7 @@ Specification: basic/lifecycle and utilities/cancellation of the handshake revis
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcphost.errors import CapabilityMissing
@@ -24,14 +24,17 @@ class LegacyEra:
 
     revision: Revision
     capabilities: Mapping[str, Any]
+    _lacking: dict[str, str | None] = field(default_factory=dict, compare=False, repr=False)
+    """What was found out of a method before: a session's capabilities do not change."""
 
     def stamp(self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool) -> Request:
         """The request as this era writes it; where ``progress`` is wanted its token is the request's own id.
 
         Raises CapabilityMissing where the server did not offer what the method needs.
         """
-        lacking = missing_capability(method, self.capabilities, self.revision)
-        if lacking is not None:
+        if method not in self._lacking:
+            self._lacking[method] = missing_capability(method, self.capabilities, self.revision)
+        if (lacking := self._lacking[method]) is not None:
             raise CapabilityMissing(method, lacking)
         return Request(request_id, method, with_progress_token(params, request_id) if progress else params)
 

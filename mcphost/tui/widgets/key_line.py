@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
 
-HELP = "keys"
-"""The action that explains all others: it is always on the line, at its end."""
+ALWAYS = ("quit", "keys")
+"""The way out and the action that explains all others: they are always on the line, at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class KeyLine(Widget):
 
     def _fitting(self) -> Iterator[Key]:
         keys = list(self._keys())
-        always = [key for key in keys if key.action == HELP]
+        always = [key for key in keys if key.action in ALWAYS]
         room = self.size.width - sum(key.width for key in always)
         for key in keys:
             room -= 0 if key in always else key.width
