@@ -5,7 +5,7 @@ Knows the shapes of these requests and who subscribed. Refuses to know what is o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from mcphost.demo import letters, shelf
 from mcphost.demo.editions import trimmed
@@ -26,7 +26,7 @@ class ReadingRoom:
         self._station, self._revision = station, revision
         self._watched: set[str] = set()
         self.methods: dict[str, Callable[[Json], Json]] = {
-            "resources/list": lambda params: {"resources": self._resources([each.definition() for each in shelf.BOOKS])},
+            "resources/list": lambda params: {"resources": self._resources(each.definition() for each in shelf.BOOKS)},
             "resources/templates/list": lambda params: {"resourceTemplates": self._resources(shelf.TEMPLATES)},
             "resources/read": self._read,
             "resources/subscribe": self._subscribe,
@@ -40,7 +40,7 @@ class ReadingRoom:
         """Does the client want to hear of changes?"""
         return uri in self._watched
 
-    def _resources(self, definitions: Sequence[Json]) -> list[Json]:
+    def _resources(self, definitions: Iterable[Json]) -> list[Json]:
         return [self._of("resource", each) for each in definitions]
 
     def _of(self, what: str, members: Json) -> Json:

@@ -72,7 +72,7 @@ class CodeView(TextView):
     DEFAULT_CSS = """
     CodeView > .text-view--name { color: $text-primary; }
     CodeView > .text-view--keyword { color: $text-accent; text-style: bold; }
-    CodeView > .text-view--comment { color: $text-muted; text-style: italic; }
+    CodeView > .text-view--comment { color: $foreground-muted; text-style: italic; }
     CodeView > .text-view--definition { color: $text-warning; text-style: bold; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {

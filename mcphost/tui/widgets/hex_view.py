@@ -25,7 +25,7 @@ class HexView(Widget):
 
     DEFAULT_CSS = """
     HexView { height: auto; width: 1fr; }
-    HexView > .hex-view--offset { color: $text-muted; }
+    HexView > .hex-view--offset { color: $foreground-muted; }
     HexView > .hex-view--letters { color: $text-success; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"hex-view--offset", "hex-view--letters"}

@@ -58,6 +58,11 @@ class PromptList(OfferList[OfferedPrompt]):
 class PromptsPane(OfferPane[OfferedPrompt]):
     """List, form and messages."""
 
+    HELP = (
+        "Texts that servers have ready for a model. enter goes on, from the list to the form to the messages;\n"
+        "esc goes back. Nothing is sent to a model from here."
+    )
+
     @dataclass
     class GetWanted(Message):
         """Get this prompt with these arguments."""

@@ -79,7 +79,7 @@ class ReadingView(Vertical):
 
     HELP = (
         "What the server answered. The arrows scroll and go from block to block, m shows a text as it was sent,\n"
-        "z wraps long lines or not, / searches and n goes on, enter follows a link. y copies a block, w saves it."
+        "/ searches and n goes on, enter follows a link. y copies a block, w saves it."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "copy", "copy", id="reading.copy", tooltip="Copy the block"),

@@ -86,6 +86,10 @@ class ResourceList(OfferList[OfferedEither]):
 class ResourcesPane(OfferPane[OfferedEither]):
     """List, form and contents."""
 
+    HELP = (
+        "What servers have to read, and what reading it brings. enter goes on, from the list to the contents;\n"
+        "esc goes back. space watches what is shown or under the cursor: it is read again whenever it changes."
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes, or not"),
         Binding("y", "copy", "copy URI", id="resources.copy", tooltip="Copy the URI"),
