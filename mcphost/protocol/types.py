@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, TypeGuard
 
 from pydantic import Field
@@ -147,32 +148,39 @@ class Tool(Wire):
         return TaskSupport.read((self.model_extra or {}).get("execution"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallToolResult:
     """What a tool answered."""
 
-    content: tuple[Content, ...]
-    structured: Any
-    """``structuredContent``; meaningful only when ``has_structured``, since null can be content."""
-    has_structured: bool
-    is_error: bool
-    """The tool itself says that it failed; its content says why."""
     raw: Mapping[str, Any]
     """The protocol's own result object."""
 
     @classmethod
     def read(cls, result: Mapping[str, Any]) -> CallToolResult:
         """Read a tools/call result; raises InvalidResult when it is none."""
-        blocks = result.get("content", [])
-        if type(blocks) is not list:
+        if type(result.get("content", [])) is not list:
             raise InvalidResult("the content of the tool result is not an array")
-        return cls(
-            content=tuple(map(read_content, blocks)),
-            structured=result.get("structuredContent"),
-            has_structured="structuredContent" in result,
-            is_error=result.get("isError") is True,
-            raw=result,
-        )
+        return cls(result)
+
+    @cached_property
+    def content(self) -> tuple[Content, ...]:
+        """The blocks, read when they are first looked at."""
+        return tuple(map(read_content, self.raw.get("content", [])))
+
+    @property
+    def structured(self) -> Any:
+        """``structuredContent``; meaningful only when ``has_structured``, since null can be content."""
+        return self.raw.get("structuredContent")
+
+    @property
+    def has_structured(self) -> bool:
+        """Is there any?"""
+        return "structuredContent" in self.raw
+
+    @property
+    def is_error(self) -> bool:
+        """The tool itself says that it failed; its content says why."""
+        return self.raw.get("isError") is True
 
 
 class LogLevel(IntEnum):
