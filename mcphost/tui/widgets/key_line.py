@@ -26,7 +26,6 @@ class Key:
     shown: str
     does: str
     action: str
-    enabled: bool
 
     @property
     def width(self) -> int:
@@ -35,7 +34,7 @@ class Key:
 
 
 class KeyLine(Widget):
-    """Draws the bindings of what has the focus, the nearest first; a click presses the key."""
+    """Draws the bindings of what has the focus that do something now, nearest first; a click presses the key."""
 
     DEFAULT_CSS = """
     KeyLine { dock: bottom; height: 1; background: $footer-background; color: $footer-foreground; }
@@ -49,8 +48,7 @@ class KeyLine(Widget):
         """As many keys as fit."""
         parts = []
         for key in self._fitting():
-            style = "bold $footer-key-foreground" if key.enabled else "$foreground-disabled"
-            parts.append(Content.assemble((f" {key.shown}", style), f" {key.does} "))
+            parts.append(Content.assemble((f" {key.shown}", "bold $footer-key-foreground"), f" {key.does} "))
         return Content("").join(parts)
 
     async def on_click(self, event: events.Click) -> None:
@@ -80,7 +78,7 @@ class KeyLine(Widget):
     def _keys(self) -> Iterator[Key]:
         seen: set[str] = set()
         for _, binding, enabled, _ in self.screen.active_bindings.values():
-            if binding.show and binding.action not in seen:
+            if binding.show and enabled and binding.action not in seen:
                 seen.add(binding.action)
                 shown = self.app.get_key_display(binding)
-                yield Key(binding.key, shown, binding.description, binding.action, enabled)
+                yield Key(binding.key, shown, binding.description, binding.action)
