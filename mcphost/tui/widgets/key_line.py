@@ -46,10 +46,7 @@ class KeyLine(Widget):
 
     def render(self) -> Content:
         """As many keys as fit."""
-        parts = []
-        for key in self._fitting():
-            parts.append(Content.assemble((f" {key.shown}", "bold $footer-key-foreground"), f" {key.does} "))
-        return Content("").join(parts)
+        return Content("").join([_drawn(key) for key in self._fitting()])
 
     async def on_click(self, event: events.Click) -> None:
         """Press the key that was clicked on."""
@@ -82,3 +79,7 @@ class KeyLine(Widget):
                 seen.add(binding.action)
                 shown = self.app.get_key_display(binding)
                 yield Key(binding.key, shown, binding.description, binding.action)
+
+
+def _drawn(key: Key) -> Content:
+    return Content.assemble((f" {key.shown}", "bold $footer-key-foreground"), f" {key.does} ")
