@@ -72,14 +72,13 @@ class Suggestions(Widget):
         self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """A few rows, and one for what is left out."""
-        return min(len(self.values), ROWS) + bool(self._foot())
+        """A few rows, and one for the key and what is left out."""
+        return min(len(self.values), ROWS) + 1
 
     def render(self) -> Content:
         """The values in view."""
         lines = [self._line(number) for number in range(self.top, min(self.top + ROWS, len(self.values)))]
-        foot = [Content.styled(self._foot(), "$foreground-muted")] if self._foot() else []
-        return Content("\n").join([*lines, *foot])
+        return Content("\n").join([*lines, Content.styled(f"  {self._foot()}", "$foreground-muted")])
 
     @property
     def top(self) -> int:
@@ -91,7 +90,9 @@ class Suggestions(Widget):
         return columns(self.size.width, [Cell(mark + show_line(self.values[number], 200), style)])
 
     def _foot(self) -> str:
-        return self._more or (f"{len(self.values)} suggestions" if len(self.values) > ROWS else "")
+        key = "↓ chooses" if self.at is None else "enter takes it"
+        count = self._more or (f"{len(self.values)} suggestions" if len(self.values) > ROWS else "")
+        return " · ".join(part for part in (key, count) if part)
 
 
 def _left_out(found: Completion, shown: int) -> str:
@@ -164,6 +165,7 @@ class CompletedInput(Vertical):
         if values == (value,):  # nothing that is not typed already
             values = ()
         self.suggestions.show_values(values, _left_out(found, len(values)))
+        self.call_after_refresh(self.scroll_visible, animate=False)
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
