@@ -19,7 +19,7 @@ from textual.events import Resize
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import TabbedContent, TabPane
+from textual.widgets import Tab, TabbedContent, TabPane
 
 from mcphost.host.logs import LogBook
 from mcphost.host.traffic import TrafficBook
@@ -244,14 +244,12 @@ class MainScreen(Sturdy, Screen[None]):
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Say in the labels of these tabs how many there are, where there is room."""
-        if self.resources is None:
-            return  # the tabs may not be there yet; once they are, `PaneMade` comes
-        tabs = self.query_one(TabbedContent)
-        for tab, count in counts.items():
-            number = f" {count:,}" if count and not self.has_class("-narrow") else ""
-            label = Content(f"{tab.capitalize()}{number}")
-            if tabs.get_tab(tab).label != label:
-                tabs.get_tab(tab).label = label
+        for tab in self.query(Tab):  # none yet at the start, none any more at the end
+            name = (tab.id or "").rpartition("-")[2]
+            count = 0 if self.has_class("-narrow") else counts.get(name, 0)
+            label = Content(f"{name.capitalize()} {count:,}" if count else name.capitalize())
+            if name in counts and tab.label != label:
+                tab.label = label
 
     def action_logs(self) -> None:
         """Open the logs and go there; close them from there."""
