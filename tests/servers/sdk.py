@@ -1,6 +1,6 @@
 """A server on the official Python SDK, over each transport it has.
 
-    python tests/servers/sdk.py stdio|sse|streamable-http [PORT]
+python tests/servers/sdk.py stdio|sse|streamable-http [PORT]
 """
 
 from __future__ import annotations
