@@ -71,11 +71,16 @@ class Terminal:
             env={**os.environ, **settings, **(env or {})},
             cwd=cwd,
             start_new_session=True,
+            preexec_fn=_take_control,
         )
         os.close(slave)
 
     def __enter__(self) -> Self:
         return self
+
+    def hang_up(self) -> None:
+        """Close the terminal, as a window or an ssh connection does."""
+        os.close(self._master)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -137,6 +142,11 @@ class Terminal:
             data = os.read(self._master, 65536)
             self.raw += data
             self._stream.feed(data)
+
+
+def _take_control() -> None:
+    """In the child: this terminal is the one that hangs up."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def mcphost(*arguments: str, **options: object) -> Terminal:

@@ -10,11 +10,13 @@ import atexit
 import gc
 import os
 import signal
+import stat
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from mcphost.config import Config
 from mcphost.headless.output import Outcome, Signalled, answer, is_terminal, remark
@@ -25,6 +27,9 @@ ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 AGAIN: Final = 0.3
 """Seconds after which a second signal is a person who will not wait; a terminal that closes sends several at once."""
+
+PATIENCE: Final = 8.0
+"""Seconds in which leaving must be done after a signal; servers that will not leave take less than five."""
 
 _T = TypeVar("_T")
 
@@ -66,6 +71,26 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
     return asyncio.run(_heeding_signals(work))
 
 
+def _leave_in_time(number: int) -> None:
+    """Whatever leaving waits for, a terminal that is gone above all, it waits no longer than this."""
+    last = threading.Timer(PATIENCE, _leave_now, (number,))
+    last.daemon = True
+    last.start()
+
+
+def _leave_now(number: int) -> NoReturn:
+    atexit._run_exitfuncs()  # transports end their processes here, at once
+    os._exit(128 + number)
+
+
+def _without_terminal() -> None:
+    """The terminal is gone: what is still written goes nowhere, and does not fail."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        if stat.S_ISCHR(os.fstat(stream).st_mode):  # a terminal that hung up no longer says that it is one
+            os.dup2(nowhere, stream)
+
+
 async def _heeding_signals(work: Coroutine[Any, Any, _T]) -> _T:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
@@ -76,11 +101,13 @@ async def _heeding_signals(work: Coroutine[Any, Any, _T]) -> _T:
         nonlocal impatient_at
         if not received:
             received.append(number)
+            _leave_in_time(number)
+            if number == signal.SIGHUP:
+                _without_terminal()
             impatient_at = loop.time() + AGAIN
             task.cancel()
         elif loop.time() >= impatient_at:
-            atexit._run_exitfuncs()  # transports end their processes here, at once
-            os._exit(128 + number)
+            _leave_now(number)
 
     for name in ENDING:
         number = getattr(signal, name, None)

@@ -30,6 +30,7 @@ from mcphost.protocol.display import show
 from mcphost.protocol.types import LogLevel
 from mcphost.tui import reloading, tracing
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
+from mcphost.tui.driver import Driver
 from mcphost.tui.faults import Faults, Sturdy, place, sentence
 from mcphost.tui.keys import KeyOrder
 from mcphost.tui.offering import Offering, OfferWishes
@@ -71,7 +72,7 @@ class McphostApp(Sturdy, OfferWishes, App[None]):
     def __init__(
         self, host: Host, approver: ScreenApprover, start: StartInfo, reread: reloading.Read | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=Driver)
         self.host, self.approver, self.start = host, approver, start
         self.faults = Faults()
         self.outlives_faults: bool | None = None

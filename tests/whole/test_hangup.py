@@ -1,0 +1,39 @@
+"""A terminal that closes under the app: everything ends, whatever was being painted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SERVERS
+from tests.terminal import mcphost
+from tests.whole.test_real_servers import children
+
+PATIENCE = 15
+
+
+@pytest.mark.requirement("LIFE-23", "TRANS-STDIO-15")
+@pytest.mark.parametrize("busy", [False, True])
+def test_nothing_is_left_when_the_terminal_closes(tmp_path: Path, busy: bool) -> None:
+    """S05"""
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[servers.echo]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}"]\n[policy]\ndefault = "allow"\n'
+    )
+    terminal = mcphost("--config", str(config), columns=120, rows=40)
+    terminal.wait_for("1 ready")
+    (server,) = children(terminal.process.pid)
+    if busy:
+        terminal.press("/", *"log", "enter", "enter")
+        terminal.wait_for("ctrl+r run")
+        terminal.press("ctrl+u", *"100000", "enter", *"words", "ctrl+r")
+    terminal.hang_up()
+    try:
+        terminal.process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        terminal.process.kill()
+        pytest.fail("mcphost outlived its terminal")
+    assert not Path(f"/proc/{server}").exists()
