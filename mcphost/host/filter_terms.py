@@ -5,16 +5,27 @@ Knows terms, quotes, negation and slips of the pen. Refuses to know what is filt
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from mcphost.errors import McphostError
 
 _TERM: Final = re.compile(r'(-?)(?:([a-z]+)(:|>=|<=|=|>|<))?("[^"]*"?|\S*)\s*', re.IGNORECASE)
+
+COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    ":": operator.ge,
+    ">=": operator.ge,
+    ">": operator.gt,
+    "=": operator.eq,
+    "<=": operator.le,
+    "<": operator.lt,
+}
+"""What a sign means between what a thing has and what the term names, where the field has an order."""
 
 _T = TypeVar("_T")
 

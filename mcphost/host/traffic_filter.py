@@ -5,13 +5,21 @@ Knows its words and when a frame passes. Refuses to know how it is typed or show
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from mcphost.host.filter_terms import FilterError, Language, any_like, call_numbers, listed, one_of, split_terms
+from mcphost.host.filter_terms import (
+    COMPARE,
+    FilterError,
+    Language,
+    any_like,
+    call_numbers,
+    listed,
+    one_of,
+    split_terms,
+)
 from mcphost.host.frames import Frame, Kind
 
 Test = Callable[[Frame], bool]
@@ -22,15 +30,6 @@ EXAMPLES: Final = (
 )
 
 COMPARED: Final = "size and latency"
-
-_COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
-    ":": operator.ge,
-    ">=": operator.ge,
-    ">": operator.gt,
-    "=": operator.eq,
-    "<=": operator.le,
-    "<": operator.lt,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +134,12 @@ def _measured(field: str, value: str, units: dict[str, float] | dict[str, int]) 
 
 
 def _size(sign: str, value: str) -> Test:
-    bound, compare = _measured("size", value, _BYTES), _COMPARE[sign]
+    bound, compare = _measured("size", value, _BYTES), COMPARE[sign]
     return lambda frame: compare(frame.size, bound)
 
 
 def _latency(sign: str, value: str) -> Test:
-    bound, compare = _measured("latency", value, _SECONDS), _COMPARE[sign]
+    bound, compare = _measured("latency", value, _SECONDS), COMPARE[sign]
     return lambda frame: frame.latency is not None and compare(frame.latency, bound)
 
 

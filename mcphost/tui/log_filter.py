@@ -5,12 +5,12 @@ Knows its words and when a line passes. Refuses to know how it is typed or shown
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from mcphost.host.filter_terms import (
+    COMPARE,
     FilterError,
     Language,
     any_like,
@@ -31,15 +31,6 @@ OWN_NAME: Final = "mcphost"
 """The server of lines that belong to no server."""
 
 EXAMPLES: Final = 'words  server:NAME  level>=warning  source:stderr  call:12  logger:NAME  -not  "two words"'
-
-_COMPARE: Final[dict[str, Callable[[LogLevel, LogLevel], bool]]] = {
-    ":": operator.ge,
-    ">=": operator.ge,
-    ">": operator.gt,
-    "=": operator.eq,
-    "<=": operator.le,
-    "<": operator.lt,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +91,7 @@ def _level(sign: str, value: str) -> Test:
         raise FilterError(f"There is no level {value}; there are {enumerated(known)}.")
     if len(found) > 1:
         raise FilterError(f"The level {value} could be {enumerated(found)}; write one more letter.")
-    bound, compare = LogLevel[found[0].upper()], _COMPARE[sign]
+    bound, compare = LogLevel[found[0].upper()], COMPARE[sign]
     return lambda record: compare(record.level, bound)
 
 
