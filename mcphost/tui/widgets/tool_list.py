@@ -47,12 +47,6 @@ class ToolList(Vertical):
     """
 
     @dataclass
-    class Highlighted(Message):
-        """The cursor is on this tool."""
-
-        offered: OfferedTool
-
-    @dataclass
     class Chosen(Message):
         """The user wants to use this tool."""
 
@@ -104,12 +98,6 @@ class ToolList(Vertical):
     def _entered(self, event: Input.Submitted) -> None:
         event.stop()
         self.action_to_list()
-
-    @on(RowList.Highlighted)
-    def _highlighted(self, event: RowList.Highlighted[OfferedTool]) -> None:
-        event.stop()
-        if event.item is not None:
-            self.post_message(self.Highlighted(event.item))
 
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[OfferedTool]) -> None:
