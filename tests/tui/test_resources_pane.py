@@ -139,7 +139,8 @@ async def test_a_template_is_filled_in_with_suggestions_and_read(size: tuple[int
         await stage.shows("reads  memo:///rust/a%20b")
         await stage.press("enter")
         await stage.until(lambda _: seen(record, "resources/read") == [{"uri": "memo:///rust/a%20b"}])
-        await stage.shows("Contents · offers › memo:///rust/a%")
+        # How much of the title fits depends on how long the answer took to write; the whole URI is in the record.
+        await stage.shows("Contents · offers › memo:///")
         asked = seen(record, "completion/complete")
         assert asked[0]["ref"] == {"type": "ref/resource", "uri": "memo:///{folder}/{name}"}
         await stage.until(lambda _: seen(record, "completion/complete")[-1]["argument"]["name"] == "name")
