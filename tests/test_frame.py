@@ -40,7 +40,10 @@ def test_the_table_holds_every_row_once() -> None:
     assert len(rows) == 475
     assert {row.source for row in rows.values()} == {"seed", "seed-named", "page", "beyond"}
     left = unmet(rows, ["PING-01"], ["ping"])
-    assert [row.id for row in left["ping"]] == ["PING-02", "PING-03"]  # PING-04 is beyond
+    assert [row.id for row in left["ping"]] == ["PING-02", "PING-03"]  # PING-04 is of 2026-07-28 only
+    beyond = {row.id for row in rows.values() if row.source == "beyond" and row.asked_for}
+    assert {"META-04", "CANC-09"} <= beyond
+    assert not {"META-06", "AUTH-09"} & beyond
 
 
 def test_a_test_that_names_no_row_stops_the_collection(
