@@ -3,9 +3,10 @@
     python tests/servers/offers.py [the options of echo.py] [--no-subscribe] [--no-completions] [--no-tasks] …
 
 Besides those of echo.py it has the tools `change` (a resource gets another text, and who subscribed to it or to
-something above it is told, `times` times), `announce` (one more resource and prompt, and both lists are said to have
-changed), `research` (must run as a task), `maybe` (may).
-Lists come in pages of `--page M`.
+something above it is told, `times` times), `announce` (one more resource and prompt, and both lists are said
+to have changed, `times` times), `research` (must run as a task), `maybe` (may).
+Lists come in pages of `--page M`. With `--outside URL` one more resource has that URI, and everything that can have
+icons has some there and at addresses that nobody should open.
 """
 
 from __future__ import annotations
@@ -50,11 +51,18 @@ PROMPTS: list[Message] = [
 ]
 OWN_TOOLS = [
     define("change", "Changes a resource.", {"uri": STRING}, {"times": INTEGER}),
-    define("announce", "Adds one resource and one prompt.", {}),
+    define("announce", "Adds one resource and one prompt.", {}, {"times": INTEGER}),
     define("research", "Must run as a task.", {}, {"polls": INTEGER, "interval": INTEGER, "status": STRING})
     | {"execution": {"taskSupport": "required"}},
     define("maybe", "May run as a task.", {}) | {"execution": {"taskSupport": "optional"}},
 ]
+
+
+def with_icons(items: list[Message], url: str) -> list[Message]:
+    """The items, with an icon at every kind of address."""
+    addresses = (url, "file:///etc/passwd", "javascript:alert(1)", "data:image/png;base64,AAAA")
+    icons = [{"src": address, "mimeType": "image/png", "sizes": ["48x48"]} for address in addresses]
+    return [{**item, "icons": icons} for item in items] if url else list(items)
 
 
 class Offers(Echo):
@@ -62,15 +70,18 @@ class Offers(Echo):
 
     def __init__(self, options: Any, wire: Wire) -> None:
         super().__init__(options, wire)
-        self.tools = [*TOOLS, *OWN_TOOLS]
-        self.resources, self.prompts = list(RESOURCES), list(PROMPTS)
-        self.texts = {README: "# Read me", ODD: "odd", FOLDER: ""}
+        url: str = options.outside
+        outside: list[Message] = [{"uri": url, "name": "outside"}] if url else []
+        self.tools = with_icons([*TOOLS, *OWN_TOOLS], url)
+        self.resources, self.prompts = with_icons([*RESOURCES, *outside], url), with_icons(PROMPTS, url)
+        self.templates = with_icons(TEMPLATES, url)
+        self.texts = {README: "# Read me", ODD: "odd", FOLDER: "", url: "as the server has it"}
         self.subscribed: set[str] = set()
         self.tasks: dict[str, Message] = {}
         self.quick |= {"change": self.change, "announce": self.announce, "maybe": lambda arguments: text("now")}
         self.methods |= {
             "resources/list": lambda request: self.page(request, "resources", self.resources),
-            "resources/templates/list": lambda request: self.page(request, "resourceTemplates", TEMPLATES),
+            "resources/templates/list": lambda request: self.page(request, "resourceTemplates", self.templates),
             "resources/read": self.read,
             "resources/subscribe": self.subscribe,
             "resources/unsubscribe": self.unsubscribe,
@@ -87,6 +98,7 @@ class Offers(Echo):
 
     def initialize(self, request: Message) -> Message:
         answer = super().initialize(request)
+        (answer["serverInfo"],) = with_icons([answer["serverInfo"]], self.options.outside)
         offered = answer["capabilities"]
         offered |= {"resources": {"listChanged": True}, "prompts": {"listChanged": True}}
         offered["resources"]["subscribe"] = not self.options.no_subscribe
@@ -131,7 +143,7 @@ class Offers(Echo):
         number = len(self.resources)
         self.resources.append({"uri": f"memo:///new-{number}", "name": "new"})
         self.prompts.append({"name": f"new-{number}"})
-        for kind in ("resources", "prompts"):
+        for kind in ("resources", "prompts") * int(arguments.get("times", 1)):
             self.wire.notify(f"notifications/{kind}/list_changed")
         return text("announced")
 
@@ -205,6 +217,7 @@ def main() -> None:
     parser.add_argument("--no-subscribe", action="store_true", help="do not offer subscriptions")
     parser.add_argument("--no-completions", action="store_true", help="do not offer completion")
     parser.add_argument("--no-tasks", action="store_true", help="do not offer tasks")
+    parser.add_argument("--outside", default="", metavar="URL", help="a resource's URI and an icon's address")
     parser.add_argument("--without", action="append", default=[], metavar="METHOD", help="do not know METHOD")
     options = parser.parse_args()
     wire = Wire(options)
