@@ -3,8 +3,8 @@
     python tests/servers/http_echo.py [--answers json|sse] [--stateless] [--no-listen] [--old]
 
 Tools: `echo` says its `text`; `notify` sends `count` log messages first; `ask` pings the client and waits for its reply
-before it answers; `breaks` ends its stream `count` times, after one log message each, and goes on by GET (`retry`: the
-milliseconds it names, `ids` false: without ids); `sleep` never answers. Standard library only.
+before it answers; `breaks` ends its stream `count` times, after one log message each, and goes on by GET to say `text`
+(`retry`: the milliseconds it names, `ids` false: without ids); `sleep` never answers. Standard library only.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ from web import Message, Talk, Web
 LOG = "notifications/message"
 
 
+TOOLS: list[Message] = [
+    {"name": name, "description": f"The tool {name}.", "inputSchema": {"type": "object"}}
+    for name in ("echo", "notify", "ask", "breaks", "sleep")
+]
+
+
 def log(words: str) -> Message:
     return {"jsonrpc": "2.0", "method": LOG, "params": {"level": "info", "data": words}}
 
@@ -29,12 +35,20 @@ def answer(request_id: Any, words: str) -> Message:
 
 @dataclass
 class Echo:
-    """What the server keeps: sessions, replies it waits for, and streams that were broken off."""
+    """What the server keeps: sessions, replies it waits for, streams that were broken off, and those it may speak on.
+
+    ``protocol`` is agreed on whatever was asked.
+    """
 
     answers: str = "json"
     stateless: bool = False
     listens: bool = True
     old: bool = False
+    protocol: str = ""
+    session_header: str = "Mcp_Session_Id"
+    capabilities: Message = field(default_factory=lambda: {"tools": {}})
+    tools: list[Message] = field(default_factory=lambda: list(TOOLS))
+    begun: int = 0
     sessions: set[str] = field(default_factory=set)
     replied: threading.Event = field(default_factory=threading.Event)
     unasked: list[Message] = field(default_factory=list)
@@ -70,14 +84,22 @@ class Echo:
         elif message["method"] == "tools/call":
             self.call(talk, message["id"], **message["params"])
         else:
-            self.say(talk, {"jsonrpc": "2.0", "id": message["id"], "result": {}})
+            self.say(talk, self.plain(message))
+
+    def plain(self, request: Message) -> Message:
+        """The answer to what is no tool call."""
+        result = {"tools": self.tools} if request["method"] == "tools/list" else {}
+        if request["method"] == "initialize":
+            version = self.protocol or request["params"]["protocolVersion"]
+            result = {"protocolVersion": version, "capabilities": self.capabilities}
+            result["serverInfo"] = {"name": "http echo", "version": "1"}
+        return {"jsonrpc": "2.0", "id": request["id"], "result": result}
 
     def open(self, talk: Talk, message: Message) -> None:
-        session = {} if self.stateless else {"Mcp_Session_Id": f"session-{len(self.sessions) + 1}!"}
+        self.begun += 1
+        session = {} if self.stateless else {self.session_header: f"session-{self.begun}!"}
         self.sessions.update(session.values())
-        agreed = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}}
-        result = {**agreed, "serverInfo": {"name": "http echo", "version": "1"}}
-        self.say(talk, {"jsonrpc": "2.0", "id": message["id"], "result": result}, **session)
+        self.say(talk, self.plain(message), **session)
 
     def say(self, talk: Talk, *messages: Message, **headers: Any) -> None:
         if self.answers == "json" and len(messages) == 1:
@@ -105,10 +127,12 @@ class Echo:
             case _:
                 talk.linger()
 
-    def break_off(self, talk: Talk, request_id: Any, count: int, retry: int | None = None, ids: bool = True) -> None:
+    def break_off(
+        self, talk: Talk, request_id: Any, count: int, retry: int | None = None, ids: bool = True, text: str = "whole"
+    ) -> None:
         parts: list[list[Message]] = [[log(f"part {number}")] for number in range(count)]
         stream = f"stream-{request_id}"
-        self.broken[stream] = [*parts, [answer(request_id, "whole")]]
+        self.broken[stream] = [*parts, [answer(request_id, text)]]
         talk.begin_events()
         talk.events(f"retry: {retry}\n".encode() if retry is not None else b": no pace\n")
         self.go_on(talk, stream, 0, named=ids)
@@ -131,6 +155,7 @@ class Echo:
         else:
             talk.begin_events()
             talk.events(*self.unasked)
+            self.lines.append(talk)
             talk.linger()
 
     # HTTP+SSE of 2024-11-05.
@@ -149,9 +174,8 @@ class Echo:
 
     def answer_the_old_way(self, message: Message) -> None:
         line = self.lines[-1]
-        if message.get("method") == "initialize":
-            agreed = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {}}
-            line.events({"jsonrpc": "2.0", "id": message["id"], "result": {**agreed, "serverInfo": {"name": "old"}}})
+        if "id" in message and message.get("method", "tools/call") != "tools/call":
+            line.events(self.plain(message))
         elif message.get("method") == "tools/call":
             name, arguments = message["params"]["name"], message["params"]["arguments"]
             if name == "notify":

@@ -1,6 +1,6 @@
 """HTTP for the scripted servers of this folder: sockets, heads and bodies, a record, and events; no method, no tool.
 
-Each connection is a thread, and what came is kept in `visits`. Standard library only.
+Each connection is a thread; what came is kept in `visits`, and who is connected in `open`. Standard library only.
 """
 
 from __future__ import annotations
@@ -37,6 +37,17 @@ class Talk(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # an answer is written in parts, which would wait for each other
     web: Web
+
+    def setup(self) -> None:
+        super().setup()
+        self.web.open.add(self.client_address)
+
+    def finish(self) -> None:
+        """Ends a connection: with `linger` and keep-alive that is when the client closed it."""
+        try:
+            super().finish()
+        finally:
+            self.web.open.discard(self.client_address)
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -127,6 +138,7 @@ class Web:
     tls: ssl.SSLContext | None = None
     visits: list[Visit] = field(default_factory=list)
     hung_up: list[str] = field(default_factory=list)
+    open: set[tuple[str, int]] = field(default_factory=set)
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Web:
