@@ -65,6 +65,13 @@ def test_what_a_server_did_instead_of_answering_names_it(mcphost: Mcphost, mode:
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.requirement("TOOLS-15", "SEC-07")
+def test_fifty_megabytes_are_no_result(mcphost: Mcphost) -> None:
+    said = mcphost("call", echo(), "big", "bytes:=50000000", "--yes")
+    assert (said.code, said.out) == (3, "")
+    assert said.err == "mcphost: stdio: the server's answer is invalid: a message over the limit of 32 MiB\n"
+
+
 @pytest.mark.parametrize(
     ("server", "code", "err"),
     [
@@ -170,6 +177,16 @@ def test_list_tools_as_json_has_the_definitions_as_they_came(mcphost: Mcphost) -
     }
     assert said.code == 3
     assert "stdio-2: the server exited with code 1" in said.err
+
+
+@pytest.mark.requirement("SCHEMA-06")
+def test_list_tools_as_json_keeps_every_keyword_of_a_schema(mcphost: Mcphost) -> None:
+    extra = json.loads(mcphost("list", "tools", "--json", hostile("extra-members")).out)["tools"][0]["inputSchema"]
+    assert extra == {"type": "object", **extra, "x-extra": {"a": [1]}, "futureMember": None}
+    tools = json.loads(mcphost("list", "tools", "--json", hostile("evil-schema")).out)["tools"]
+    schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
+    assert schemas["in-explosion"]["$defs"]["l0"] == {"anyOf": [{"$ref": "#/$defs/l1"}] * 10}
+    assert schemas["in-dialect"]["$schema"] == "http://127.0.0.1:9/dialect"
 
 
 def test_a_secret_is_masked_where_a_server_says_it(

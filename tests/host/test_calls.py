@@ -12,6 +12,7 @@ from mcphost.errors import ConnectionLost, InvalidArguments, InvalidResult, Requ
 from mcphost.host import desk
 from mcphost.host.calls import CallState
 from mcphost.host.events import CallChanged, CallFinished, CallStarted
+from mcphost.protocol.types import Text, Unreadable
 from tests.conftest import LoopWatchdog, Until
 from tests.host.conftest import NO, HostOf, echo, hostile
 
@@ -98,7 +99,7 @@ async def test_what_cannot_be_right_is_neither_asked_nor_sent(
         ("act", None, None),
     ],
 )
-@pytest.mark.requirement("TOOLS-15", "TOOLS-22", "TOOLS-23")
+@pytest.mark.requirement("TOOLS-22", "TOOLS-23")
 async def test_structured_content_is_checked_and_the_result_kept(
     host: HostOf, tool: str, valid: bool | None, note: str | None
 ) -> None:
@@ -111,6 +112,49 @@ async def test_structured_content_is_checked_and_the_result_kept(
     if valid is False and note is None:
         assert call.validity is not None
         assert call.validity.problems
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("result-list", "result"),
+        ("odd-content --kind object", "content of the tool result is not an array"),
+        ("odd-content --kind null", "content of the tool result is not an array"),
+    ],
+)
+@pytest.mark.requirement("TOOLS-15")
+async def test_what_is_no_result_is_rejected_with_the_reason(host: HostOf, mode: str, words: str) -> None:
+    """Whoever asked, a model among them, gets none of it."""
+    async with host(a=hostile(*mode.split()), policy=ALLOW) as running:
+        call = await running.run("a", "act", origin="model x")
+    assert (call.state, call.outcome) == (CallState.ERROR, None)
+    assert words in str(call.error)
+
+
+@pytest.mark.requirement("TOOLS-07", "TOOLS-15")
+async def test_each_bad_item_of_a_result_is_replaced_by_the_reason(host: HostOf) -> None:
+    async with host(a=hostile("odd-content"), policy=ALLOW) as running:
+        call = await running.run("a", "act", origin="model x")
+    assert call.outcome is not None
+    blocks = call.outcome.content
+    bad = {number: block.reason for number, block in enumerate(blocks) if isinstance(block, Unreadable)}
+    assert [*bad] == [1, 2, 6, 8, 11, 13, 14, 16, 17, 19, 20, 21, 22]
+    assert all(bad.values())
+    assert [block.text for block in (blocks[0], blocks[18], blocks[23]) if isinstance(block, Text)] == [
+        "first", "annotated", "last",
+    ]  # fmt: skip
+
+
+@pytest.mark.requirement("TOOLS-27")
+async def test_a_tool_with_an_odd_name_is_called_by_exactly_that_name(host: HostOf, tmp_path: Path) -> None:
+    """P05: case, spaces, 300 characters, tabs, other scripts."""
+    async with host(a=hostile("odd-names", "--record", tmp_path / "wire"), policy=ALLOW) as running:
+        await running.ready()
+        names = [offered.tool.name for offered in running.catalog.tools()]
+        assert {"Get", "get", "a b", "n" * 300} < {*names}
+        calls = [await running.run("a", name) for name in names]
+    assert {call.state for call in calls} == {CallState.DONE}
+    assert [request["params"]["name"] for request in wire(tmp_path / "wire", "tools/call")] == names
 
 
 async def test_schemas_that_bite_do_not_hold_up_anybody(host: HostOf, loop_watchdog: LoopWatchdog) -> None:
