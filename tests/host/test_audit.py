@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,10 @@ async def test_each_call_has_one_decision_and_each_that_was_allowed_one_outcome(
         ("decision", 1, True), ("outcome", 1, "done"), ("decision", 2, False), ("decision", 3, True),
         ("outcome", 3, "failed"),
     ]  # fmt: skip
+    now = datetime.now().astimezone()
+    moments = [datetime.fromisoformat(record["time"]) for record in records(path)]
+    assert timedelta() <= now - moments[0] < timedelta(minutes=1)
+    assert moments == sorted(moments)
     decision = records(path)[0]
     assert {k: decision[k] for k in ("server", "tool", "asked_by", "arguments", "by", "lifetime")} == {
         "server": "a", "tool": "echo", "asked_by": "you", "arguments": {"text": "x"}, "by": "user", "lifetime": "once",

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mcphost
 from mcphost.protocol.jsonrpc import (
     BIG_MESSAGE,
     ErrorCode,
@@ -271,3 +274,10 @@ def test_the_start_of_an_answer_names_its_request_or_nobody(message: Response) -
 )
 def test_only_the_codes_of_the_specification_have_a_meaning(codes: list[int], label: str) -> None:
     assert {error_label(code) for code in codes} == {label}
+
+
+@pytest.mark.requirement("ERR-07")
+def test_no_code_that_the_specification_does_not_give_us_is_ever_written() -> None:
+    """The numbers early notes had for tools, prompts and sampling stand nowhere in the source."""
+    source = "".join(file.read_text("utf-8") for file in Path(mcphost.__path__[0]).rglob("*.py"))
+    assert {*re.findall(r"-3200\d\b", source)} <= {"-32002"}

@@ -14,6 +14,7 @@ from mcphost.protocol.types import (
     Completion,
     GetPromptResult,
     Prompt,
+    PromptArgument,
     ReadResourceResult,
     Resource,
     ResourceContents,
@@ -28,7 +29,7 @@ from mcphost.protocol.types import (
 )
 
 
-@pytest.mark.requirement("RES-10", "ICON-02", "PROMPT-01")
+@pytest.mark.requirement("RES-10", "TOOLS-20", "PROMPT-01")
 @pytest.mark.parametrize(
     ("model", "given", "label"),
     [
@@ -39,11 +40,13 @@ from mcphost.protocol.types import (
         (ResourceTemplate, {"uriTemplate": "x:{a}", "name": "n", "title": "T", "_meta": {"a": 1}}, "T"),
         (Prompt, {"name": "p"}, "p"),
         (Prompt, {"name": "p", "title": "T", "arguments": [{"name": "a", "required": True}], "icons": "odd"}, "T"),
+        (PromptArgument, {"name": "a"}, "a"),
+        (PromptArgument, {"name": "a", "title": "T", "required": True}, "T"),
         (ResourceLink, {"type": "resource_link", "uri": "x:1"}, "x:1"),
     ],
 )
 def test_an_offer_is_kept_as_it_was_defined_and_called_by_its_title(
-    model: type[Resource | ResourceTemplate | Prompt | ResourceLink], given: dict[str, Any], label: str
+    model: type[Resource | ResourceTemplate | Prompt | PromptArgument | ResourceLink], given: dict[str, Any], label: str
 ) -> None:
     offer = model.read(given)
     assert offer.definition() == given

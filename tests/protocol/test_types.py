@@ -22,7 +22,7 @@ from mcphost.protocol.types import (
 BARE = {"name": "t", "inputSchema": {"type": "object"}}
 
 
-@pytest.mark.requirement("MSG-17", "META-01", "META-05", "TOOLS-27")
+@pytest.mark.requirement("MSG-17", "META-01", "META-05", "TOOLS-27", "SCHEMA-06")
 @pytest.mark.parametrize(
     "given",
     [
@@ -32,6 +32,7 @@ BARE = {"name": "t", "inputSchema": {"type": "object"}}
         {"name": "x" * 300},
         BARE | {"x-future": {}, "_meta": {"io.modelcontextprotocol/x": [1], "": None}},
         BARE | {"__class__": 1, "constructor": {}, "model_dump": 2, "__proto__": None},
+        BARE | {"inputSchema": {"$defs": {"a": {"x-y": 1}}, "anyOf": [{"$ref": "#/$defs/a"}], "x-order": ["b"]}},
         BARE | {"annotations": {"readOnlyHint": True, "x": 1, "_meta": {}}, "icons": [], "outputSchema": {}},
     ],
 )
@@ -61,6 +62,7 @@ def test_what_is_no_tool_is_refused_with_the_place(given: object, problem: str) 
         Tool.read(given)
 
 
+@pytest.mark.requirement("TOOLS-20")
 @pytest.mark.parametrize(
     ("more", "label"),
     [
@@ -74,6 +76,7 @@ def test_a_tool_is_shown_by_its_title(more: dict[str, Any], label: str) -> None:
     assert Tool.read(BARE | more).label == label
 
 
+@pytest.mark.requirement("TOOLS-19")
 @pytest.mark.parametrize(
     ("hints", "may_destroy", "claims"),
     [

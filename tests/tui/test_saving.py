@@ -13,6 +13,7 @@ from mcphost.tui.saving import extension, file_name, save
 WHEN = datetime(2026, 11, 3, 14, 2, 11)
 
 
+@pytest.mark.requirement("RES-16")
 @pytest.mark.parametrize(
     ("server", "tool", "mime_type", "name"),
     [
@@ -59,6 +60,7 @@ def test_a_link_waiting_under_the_name_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "not yet").exists()
 
 
+@pytest.mark.requirement("RES-16")
 @pytest.mark.parametrize("name", ["../a", "/etc/a", "", ".", "..", "a\0b"])
 def test_a_name_that_is_more_than_a_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(NotDone, match="not a plain file name"):
