@@ -36,6 +36,7 @@ from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport
 from mcphost.transports.tap import Tap
 from mcphost.transports.traces import Traces
+from mcphost.transports.verdicts import Verdicts
 
 COMMAND_PREFIX: Final = "stdio:"
 
@@ -56,12 +57,14 @@ def fittings(
 ) -> Fittings:
     """What a host needs besides its configuration.
 
-    ``state`` is the folder for approvals and audit log (None: nothing is kept); ``report`` takes a sentence for the
-    user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` is told which servers
-    could not run as they are configured. ``traffic_path`` is a file for all that passes in this run.
+    ``state`` is the folder for what is learned and for the audit log (None: nothing is kept); ``report`` takes a
+    sentence for the user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` is told
+    which servers could not run as they are configured. ``traffic_path`` is a file for all that passes in this run.
     """
     traffic = TrafficBook(values.mask)
     noted = {} if refused is None else refused
+    store = None if state is None else StateFiles(state, report)
+    verdicts = Verdicts(store, report)
     traces = None if state is None else Traces(state / "running")
     for leftover in traces.leftovers() if traces else ():
         report(str(leftover))
@@ -69,7 +72,8 @@ def fittings(
     async def open_transport(config: Config, name: str) -> Transport:
         noted.pop(name, None)
         try:
-            return _traced(await _open_transport(config, values, name, traffic.tap(name)), traces, name)
+            opened = await _open_transport(config, values, name, traffic.tap(name), verdicts)
+            return _traced(opened, traces, name)
         except ConfigError as error:
             noted[name] = error
             raise
@@ -78,7 +82,7 @@ def fittings(
         open_transport,
         approver,
         __version__,
-        store=None if state is None else StateFiles(state, report),
+        store=store,
         audit_path=None if state is None else state / "audit.jsonl",
         mask=values.mask,
         traffic=traffic,
@@ -216,20 +220,22 @@ def _no_such_server(name: str, known: Sequence[str]) -> str:
 # From an entry to a transport.
 
 
-async def _open_transport(config: Config, values: Values, name: str, tap: Tap) -> Transport:
+async def _open_transport(config: Config, values: Values, name: str, tap: Tap, verdicts: Verdicts) -> Transport:
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
-            server = await _in_daemon_thread(lambda: _resolved(config, values, name))
+            server = await _in_daemon_thread(lambda: _resolved(config, values, name, verdicts))
     except TimeoutError:
         raise ConfigError(f"servers.{name}: its values were not found within {LOOKUP_SECONDS:g} s") from None
-    return _transport(config, server, tap)
+    return _transport(config, server, tap, verdicts)
 
 
-def _resolved(config: Config, values: Values, name: str) -> ResolvedServer:
+def _resolved(config: Config, values: Values, name: str, verdicts: Verdicts) -> ResolvedServer:
     try:
         server = resolve_server(config, values, name)
         if server.url is not None:
             import_module("mcphost.transports.http")  # in this thread: it takes longer than the loop may pause
+            if config.servers[name].transport == "auto":
+                verdicts.load()
         return server
     except UnresolvedReference as error:
         from mcphost.config.places import placed  # late: only a mistake pays for it
@@ -243,7 +249,7 @@ def _traced(transport: Transport, traces: Traces | None, name: str) -> Transport
     return transport
 
 
-def _transport(config: Config, server: ResolvedServer, tap: Tap) -> Transport:
+def _transport(config: Config, server: ResolvedServer, tap: Tap, verdicts: Verdicts) -> Transport:
     given = config.limits_for(server.name)
     limits = Limits(
         message_bytes=given.message_bytes,
@@ -253,12 +259,12 @@ def _transport(config: Config, server: ResolvedServer, tap: Tap) -> Transport:
         exit_grace=given.exit_grace_sec,
     )
     if server.command is None:
-        return _http(server, config.servers[server.name].transport, limits, tap)
+        return _http(server, config.servers[server.name].transport, limits, tap, verdicts)
     command = Command(server.command, server.args, server.env, server.cwd)
     return StdioTransport(command, limits, os.environ, tap=tap)
 
 
-def _http(server: ResolvedServer, kind: str, limits: Limits, tap: Tap) -> Transport:
+def _http(server: ResolvedServer, kind: str, limits: Limits, tap: Tap, verdicts: Verdicts) -> Transport:
     # Late: the HTTP library takes longer to import than a whole call over stdio; `_resolved` has imported it.
     from mcphost.transports.detection import DetectedTransport
     from mcphost.transports.http import HttpTransport
@@ -273,7 +279,7 @@ def _http(server: ResolvedServer, kind: str, limits: Limits, tap: Tap) -> Transp
         return SseTransport(url, limits, headers=headers, tap=tap)
 
     if kind == "auto":
-        return DetectedTransport(streamable, older)
+        return DetectedTransport(streamable, older, remembered=verdicts.of(url), learned=partial(verdicts.learn, url))
     return older() if kind == "sse" else streamable()
 
 

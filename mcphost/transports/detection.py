@@ -1,6 +1,7 @@
 """Finds out which of the two HTTP transports a URL speaks, by its first answer.
 
-Knows the order in which to try. Refuses to remember the outcome beyond one connection: that is the caller's.
+Knows the order in which to try, and when a remembered outcome no longer holds. Refuses to remember it beyond one
+connection: that is `mcphost.transports.verdicts`.
 
 Specification: basic/transports, backwards compatibility.
 """
@@ -20,24 +21,41 @@ Kind = Literal["http", "sse"]
 OLD_SERVER: Final = (400, 404, 405)
 """What a server of 2024-11-05 answers to a POST where it only knows GET. Any other status says something else."""
 
+NO_VERDICT: Final = (403, 408, 425, 429)
+"""Refusals of a GET that say nothing about which transport there is: who may come, and when."""
+
 
 class DetectedTransport:
     """A `Transport` that speaks Streamable HTTP, or what came before it where the first answer shows that.
 
-    ``found`` tells which; None until the first answer.
+    ``found`` tells which; None until the first answer. ``learned`` is told too, each time. What is ``remembered`` of
+    an earlier connection is tried first, and found out anew where the server denies it; a failure of the network
+    denies nothing.
     """
 
-    def __init__(self, streamable: Callable[[], Transport], older: Callable[[], Transport]) -> None:
+    def __init__(
+        self,
+        streamable: Callable[[], Transport],
+        older: Callable[[], Transport],
+        *,
+        remembered: Kind | None = None,
+        learned: Callable[[Kind], None] = lambda kind: None,
+    ) -> None:
         self.found: Kind | None = None
-        self._older = older
-        self._transport = streamable()
-        self.own_stream = self._transport.own_stream
+        self._streamable, self._older = streamable, older
+        self._learned = learned
+        # Streamable HTTP is tried first anyway, so that remembering it changes nothing.
+        self._remembered_older = remembered == "sse"
+        self._use(older() if self._remembered_older else streamable())
         self._inbound: Inbound | None = None
 
     async def open(self, inbound: Inbound) -> None:
         """See `Transport.open`."""
         self._inbound = inbound
-        await self._transport.open(inbound)
+        if self._remembered_older:
+            await self._open_as_remembered(inbound)
+        else:
+            await self._transport.open(inbound)
 
     async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
         """See `Transport.request`; the first one decides. Where neither works, the error is that of the newer one."""
@@ -49,7 +67,7 @@ class DetectedTransport:
             if error.status not in OLD_SERVER:
                 raise
             return await self._request_the_old_way(request, headers, error)
-        self.found = "http"
+        self._decide("http")
         return response
 
     def agreed(self, revision: Revision) -> None:
@@ -72,17 +90,41 @@ class DetectedTransport:
         """See `Transport.report`."""
         return self._transport.report()
 
+    async def _open_as_remembered(self, inbound: Inbound) -> None:
+        try:
+            await self._transport.open(inbound)
+        except HttpStatusError as error:
+            if not _denies_older(error):
+                raise
+            await self._transport.aclose()
+            self._use(self._streamable())
+            await self._transport.open(inbound)
+        else:
+            self._decide("sse")
+
     async def _request_the_old_way(
         self, request: Request, headers: Mapping[str, str], first: HttpStatusError
     ) -> Response:
         if self._inbound is None:
             raise ConnectionLost("the connection is not open")
         await self._transport.aclose()
-        self._transport = self._older()
-        self.own_stream = self._transport.own_stream
+        self._use(self._older())
         try:
             await self._transport.open(self._inbound)
         except TransportError:
             raise first from None
-        self.found = "sse"
+        self._decide("sse")
         return await self._transport.request(request, headers)
+
+    def _use(self, transport: Transport) -> None:
+        self._transport = transport
+        self.own_stream = transport.own_stream
+
+    def _decide(self, kind: Kind) -> None:
+        self.found = kind
+        self._learned(kind)
+
+
+def _denies_older(error: HttpStatusError) -> bool:
+    """Does this answer to a GET say that there is no server of 2024-11-05? A success without its event does, too."""
+    return 200 <= error.status < 300 or (400 <= error.status < 500 and error.status not in NO_VERDICT)

@@ -13,7 +13,7 @@ from typing import Final
 
 import httpx
 
-from mcphost.errors import ConnectionLost, McphostError, TransportError
+from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, TransportError
 from mcphost.protocol.revisions import V2024_11_05, Revision
 from mcphost.transports import http_answers as answers
 from mcphost.transports.base import Inbound, Limits, ProcessReport
@@ -52,7 +52,10 @@ class SseTransport(Pipe):
         self._closing: asyncio.Task[None] | None = None
 
     async def open(self, inbound: Inbound) -> None:
-        """Open the stream and learn where to send to. Raises ConnectionLost, HttpStatusError, AuthorizationRequired."""
+        """Open the stream and learn where to send to. Raises ConnectionLost, HttpStatusError, AuthorizationRequired.
+
+        HttpStatusError is also what is raised for a stream that does not begin as one of this transport.
+        """
         self._inbound = inbound
         self._endpoint.open()
         response = await self._first_answer()
@@ -62,9 +65,7 @@ class SseTransport(Pipe):
             async with asyncio.timeout(self._endpoint_seconds):
                 told = await asyncio.shield(self._told)
         except TimeoutError:
-            raise ConnectionLost(
-                f"the server did not say where it takes messages in {self._endpoint_seconds:g} s"
-            ) from None
+            raise _no_endpoint(f"in {self._endpoint_seconds:g} s") from None
         self._endpoint.url = self._resolved(response.url, told)
 
     def agreed(self, revision: Revision) -> None:
@@ -125,6 +126,8 @@ class SseTransport(Pipe):
             return ConnectionLost(str(error))
         finally:
             await response.aclose()
+        if self._told is not None and not self._told.done():
+            return _no_endpoint("before it closed its event stream")
         return ConnectionLost("the server closed its event stream, which ends the session")
 
     def _take(self, event: Event) -> None:
@@ -139,3 +142,10 @@ class SseTransport(Pipe):
             self._reader.cancel()
             await asyncio.wait([self._reader])
         await self._endpoint.aclose()
+
+
+def _no_endpoint(when: str) -> HttpStatusError:
+    """A stream without the event that makes it one of this transport; a server that starts or ends has such, too."""
+    error = HttpStatusError(200, answers.EVENTS, reason=f"it did not say where it takes messages {when}")
+    error.lasting = False
+    return error

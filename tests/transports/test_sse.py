@@ -104,8 +104,8 @@ async def test_only_the_first_endpoint_counts_and_nothing_is_sent_before_it() ->
 @pytest.mark.parametrize(
     ("serve", "failure", "says"),
     [
-        (saying(b": nothing\n\n"), ConnectionLost, "did not say where it takes messages in 0.2 s"),
-        (lambda talk: talk.begin_events() or talk.end_events(), ConnectionLost, "closed its event stream"),
+        (saying(b": nothing\n\n"), HttpStatusError, "did not say where it takes messages in 0.2 s"),
+        (lambda talk: talk.begin_events() or talk.end_events(), HttpStatusError, "closed its event stream"),
         (lambda talk: talk.whole(200, b"<html>", "text/html"), HttpStatusError, "is no event stream: <html>"),
         (lambda talk: talk.whole(404), HttpStatusError, "HTTP 404"),
         (redirecting(302, lambda talk: "http://127.0.0.1:1/x"), HttpStatusError, "another origin"),
