@@ -82,13 +82,14 @@ class Echo:
         elif "id" not in message:
             talk.whole(202)
         elif message["method"] == "tools/call":
-            self.call(talk, message["id"], **message["params"])
+            params = message["params"]
+            self.call(talk, message["id"], params["name"], params.get("arguments") or {})
         else:
             self.say(talk, self.plain(message))
 
     def plain(self, request: Message) -> Message:
         """The answer to what is no tool call."""
-        result = {"tools": self.tools} if request["method"] == "tools/list" else {}
+        result: Message = {"tools": self.tools} if request["method"] == "tools/list" else {}
         if request["method"] == "initialize":
             version = self.protocol or request["params"]["protocolVersion"]
             result = {"protocolVersion": version, "capabilities": self.capabilities}
