@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from mcphost.client.listing import Listing
@@ -28,6 +28,11 @@ LEAST_POLL_SECONDS: Final = 0.1
 MOST_POLL_SECONDS: Final = 86_400.0
 
 TaskCallback = Callable[[Task], None]
+
+
+def new_token() -> str:
+    """A progress token for a task: it stays valid to the task's end, in whatever session."""
+    return f"task-{secrets.token_hex(8)}"
 
 
 class Tasks:
@@ -54,34 +59,42 @@ class Tasks:
         arguments: Mapping[str, Any] | None = None,
         *,
         ttl: int | None = None,
+        token: str | None = None,
         patience: Patience | None = None,
         on_progress: ProgressCallback | None = None,
         on_task: TaskCallback | None = None,
     ) -> CallToolResult:
         """Run a tool once, as a task that is kept ``ttl`` milliseconds (as long as ``patience.hard``), to its end.
 
-        ``on_task`` hears of every state. Cancelling the await, and the end of ``patience.hard``, cancel the task.
-        Raises TaskStopped where the server cancelled it.
+        ``on_task`` hears of every state; progress is told under ``token`` (see `new_token`). Cancelling the await, and
+        the end of ``patience.hard``, cancel the task. Raises TaskStopped where the server cancelled it.
         """
-        patience = patience or Patience()
-        token = f"task-{secrets.token_hex(8)}"
+        patience, token = patience or Patience(), token or new_token()
         params = {"name": name, "task": {"ttl": round(patience.hard * 1000) if ttl is None else ttl}}
         params |= {"_meta": {"progressToken": token}} | ({} if arguments is None else {"arguments": arguments})
         # Of its own: who gives up before the task has a name still has to tell the server which one to stop.
         begun = asyncio.ensure_future(self._begin(params, patience))
-        try:
-            with self._requester.hearing(token, on_progress or _ignore):
-                async with asyncio.timeout(patience.hard):
-                    first = await asyncio.shield(begun)
-                    if isinstance(first, CallToolResult):
-                        return first
-                    return await self._follow(first, patience, on_task or _ignore)
-        except TimeoutError:
-            self._requester.in_background(self._stop(begun))
-            raise RequestTimeout("tools/call", patience.hard, hard=True) from None
-        except (asyncio.CancelledError, RequestTimeout):
-            self._requester.in_background(self._stop(begun))
-            raise
+        with self._requester.hearing(token, on_progress or _ignore), self._stopping(begun):
+            return await self._to_the_end(begun, patience, on_task or _ignore)
+
+    async def pick_up(
+        self,
+        task_id: str,
+        *,
+        stops: bool,
+        token: str | None = None,
+        patience: Patience | None = None,
+        on_progress: ProgressCallback | None = None,
+        on_task: TaskCallback | None = None,
+    ) -> CallToolResult:
+        """Wait for the end of a task that was begun before, in this session or another one.
+
+        As `call_tool`; with ``stops`` False the task goes on when nobody waits any more. Where the server does not
+        know the task, the ServerError is one of ``tasks/get``.
+        """
+        begun: asyncio.Future[Task | CallToolResult] = asyncio.ensure_future(self.get(task_id))
+        with self._requester.hearing(token or new_token(), on_progress or _ignore), self._stopping(begun, stops=stops):
+            return await self._to_the_end(begun, patience or Patience(), on_task or _ignore)
 
     async def get(self, task_id: str) -> Task:
         """How a task stands."""
@@ -93,9 +106,11 @@ class Tasks:
             await self._requester.request("tasks/result", {"taskId": task_id}, patience=patience)
         )
 
-    async def cancel(self, task_id: str) -> None:
-        """Stop a task."""
-        await self._requester.request("tasks/cancel", {"taskId": task_id})
+    async def cancel(self, task_id: str) -> Task:
+        """Stop a task; how it stands now. Whoever waits for it hears of it at once."""
+        task = Task.read(await self._requester.request("tasks/cancel", {"taskId": task_id}))
+        self._tell(task)
+        return task
 
     async def list(self) -> Listing[Task]:
         """Every task the server keeps, page by page."""
@@ -107,14 +122,39 @@ class Tasks:
             task = Task.read(params)
         except InvalidResult:
             return None
+        self._tell(task)
+        return task
+
+    def _tell(self, task: Task) -> None:
         watch = self._watched.get(task.task_id)
         if watch is not None:
             watch.tell(task)
-        return task
 
     async def _begin(self, params: Mapping[str, Any], patience: Patience) -> Task | CallToolResult:
         result = await self._requester.request("tools/call", params, patience=patience)
         return CreateTaskResult.read(result).task if "task" in result else CallToolResult.read(result)
+
+    @contextmanager
+    def _stopping(self, begun: asyncio.Future[Task | CallToolResult], *, stops: bool = True) -> Iterator[None]:
+        """Tell the server which task to stop when nobody waits for it any more."""
+        try:
+            yield
+        except (asyncio.CancelledError, RequestTimeout):
+            if stops:
+                self._requester.in_background(self._stop(begun))
+            else:
+                begun.cancel()
+            raise
+
+    async def _to_the_end(
+        self, begun: asyncio.Future[Task | CallToolResult], patience: Patience, report: TaskCallback
+    ) -> CallToolResult:
+        try:
+            async with asyncio.timeout(patience.hard):
+                first = await asyncio.shield(begun)
+                return first if isinstance(first, CallToolResult) else await self._follow(first, patience, report)
+        except TimeoutError:
+            raise RequestTimeout("tools/call", patience.hard, hard=True) from None
 
     async def _follow(self, task: Task, patience: Patience, report: TaskCallback) -> CallToolResult:
         watch = self._watched[task.task_id] = _Watch(report)
@@ -128,7 +168,8 @@ class Tasks:
             waiting = Patience(patience.hard, patience.hard) if watch.task.wants_input else patience
             return await self.result(task.task_id, patience=waiting)
         finally:
-            del self._watched[task.task_id]
+            if self._watched.get(task.task_id) is watch:  # a server may give two calls the same id
+                del self._watched[task.task_id]
 
     async def _look(self, watch: _Watch, task_id: str) -> None:
         with suppress(TimeoutError):
