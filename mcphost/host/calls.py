@@ -50,6 +50,8 @@ class CallRequest:
     """Seconds without progress; None: as configured."""
     as_task: bool = False
     """Run it as a task where the tool allows both ways? One that must run as a task does in any case."""
+    task: str | None = None
+    """The id of a task that was begun before: nothing is run, its result is collected, and it outlives the call."""
 
 
 class Call:
@@ -66,6 +68,10 @@ class Call:
         self.progress: Progress | None = None
         self.task: Task | None = None
         """How its task stands; None where the call is answered directly."""
+        self.interrupted = False
+        """Did the session end while its task goes on? It is taken up again in the next one."""
+        self.stopping = False
+        """Was the server asked to stop its task?"""
         self.outcome: CallToolResult | None = None
         self.error: McphostError | None = None
         self.validity: Verdict | None = None
@@ -85,7 +91,8 @@ class Call:
     def doing(self) -> str:
         """Where it stands in words; while a task runs, in those of its server."""
         if self.state is CallState.RUNNING and self.task is not None:
-            return f"{self.state.value} as a task, {self.task.words}"
+            words = "taken up again in the next session" if self.interrupted else self.task.words
+            return f"{self.state.value} as a task, {words}"
         return self.state.value
 
     @property

@@ -16,20 +16,22 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final
 
-from mcphost.client.client import Client, Patience
+from mcphost.client.client import Patience
 from mcphost.config import ServerConfig
-from mcphost.errors import Declined, InvalidArguments, McphostError
+from mcphost.errors import Declined, InvalidArguments, McphostError, ServerNotReady, TaskStopped
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
 from mcphost.host.connection import Connection, sent_to
-from mcphost.host.consent import ConsentBroker, Proposal
+from mcphost.host.consent import Answer, ConsentBroker, Proposal
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
 from mcphost.host.faults import fault, without_secrets
+from mcphost.host.sending import Sending
 from mcphost.host.traffic import current_call
 from mcphost.host.validation import Verdict, validate
+from mcphost.host.waiting import is_cancelled
 from mcphost.host.weight import weight
 from mcphost.host.witness import Witness
-from mcphost.protocol.types import CallToolResult, Progress, Task, Tool
+from mcphost.protocol.types import CallToolResult, Tool
 
 KEPT_CALLS: Final = 200
 """Ended calls that are kept to look at again."""
@@ -57,6 +59,7 @@ class CallDesk:
         self._publish, self._mask = publish, mask
         self.calls: dict[int, Call] = {}
         self._sent: dict[int, str] = {}
+        self._asking: dict[int, asyncio.Future[Answer]] = {}
         self._numbers = count(1)
         self._ended: deque[tuple[int, int]] = deque()
         self._kept_bytes = 0
@@ -79,13 +82,22 @@ class CallDesk:
         """The call that was sent to this server last and has not ended."""
         return next((number for number, name in reversed(self._sent.items()) if name == server), None)
 
+    def withdraw(self, server: str) -> None:
+        """Nobody needs to answer what could not be sent: this server is gone."""
+        for number, asking in self._asking.items():
+            if self.calls[number].request.server == server:
+                asking.cancel()
+
     async def _carry_out(self, call: Call) -> None:
         try:
             await self._attempt(call)
         except asyncio.CancelledError:
             call.cancelled()
         except McphostError as error:
-            call.failed(without_secrets(error, self._mask))
+            if call.stopping and isinstance(error, TaskStopped):
+                call.cancelled()
+            else:
+                call.failed(without_secrets(error, self._mask))
         except Exception as error:  # a fault in here must end neither the other calls nor the servers
             call.failed(fault(error))
 
@@ -100,28 +112,31 @@ class CallDesk:
 
     async def _attempt(self, call: Call) -> None:
         connection = await self._connected(call.request.server)
-        tool, arguments = await self._settle(call, connection)
+        tool = None
+        if call.request.task is None:
+            tool, arguments = await self._settle(call, connection)
+        else:
+            arguments = await self._may_collect(call, connection, call.request.task)
         client = connection.client  # the one that is there now: it may have been replaced while somebody was asked
         call.sent(arguments)
         self._sent[call.number] = call.request.server
         current_call.set(call.number)  # for the traffic: this task is the call's own
         self._publish(CallChanged(call.number))
-        result = await self._send(call, client, tool, _patience(call, connection.config))
-        call.answered(result, await _validity(tool, result))
+        sending = Sending(call, connection, _patience(call, connection.config), self._witness, self._publish)
+        if tool is not None:
+            result = await sending.run(client, tool)
+            call.answered(result, await _validity(tool, result))
+        elif call.request.task is not None:
+            call.answered(await sending.collect(client, call.request.task), None)
 
-    async def _send(self, call: Call, client: Client, tool: Tool, patience: Patience) -> CallToolResult:
-        def report(progress: Progress) -> None:
-            self._progressed(call, progress)
-
-        if not client.tasks.suit(tool, wanted=call.request.as_task):
-            return await client.call_tool(tool.name, call.arguments, patience=patience, on_progress=report)
-        return await client.tasks.call_tool(
-            tool.name,
-            call.arguments,
-            patience=patience,
-            on_progress=report,
-            on_task=lambda task: self._task_moved(call, task),
+    async def _may_collect(self, call: Call, connection: Connection, task: str) -> Mapping[str, Any]:
+        """Write down that a task's result is asked for: asking is the consent. The arguments it was begun with."""
+        told = {"call": call.number, "server": connection.name, "sent_to": sent_to(connection.config)}
+        await self._witness.before(
+            {"event": "task", **told, "asked_by": call.request.origin, "task": task, "status": "collect"}
         )
+        call.allowed = True
+        return call.request.arguments
 
     async def _connected(self, name: str) -> Connection:
         """The connection once it is up. Raises UnknownName or ServerNotReady."""
@@ -144,7 +159,7 @@ class CallDesk:
             sent_to=sent_to(connection.config),
             note=note,
         )
-        answer = await self._consent.settle(proposal)
+        answer = await self._ask(proposal)
         call.allowed = True
         if answer.arguments is not None:
             await _check_arguments(tool, answer.arguments)
@@ -152,6 +167,19 @@ class CallDesk:
         _ = connection.client  # the server may be gone by now
         self._still_as_shown(proposal, connection)
         return tool, request.arguments if answer.arguments is None else answer.arguments
+
+    async def _ask(self, proposal: Proposal) -> Answer:
+        """Somebody's or the policy's yes. Raises Declined, or ServerNotReady where the server went meanwhile."""
+        asking = self._asking[proposal.call] = asyncio.ensure_future(self._consent.settle(proposal))
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            gone = f"{proposal.server} went away while you were asked about {proposal.tool.name}; nothing was sent"
+            raise ServerNotReady(gone) from None
+        finally:
+            del self._asking[proposal.call]
 
     def _still_as_shown(self, shown: Proposal, connection: Connection) -> None:
         """What runs is what was shown: refuse it where it moved in the meantime."""
@@ -163,18 +191,6 @@ class CallDesk:
         else:
             return
         raise Declined(f"{moved} changed while you were asked; look again", by="policy", rule="changed")
-
-    def _progressed(self, call: Call, progress: Progress) -> None:
-        call.progress = progress
-        self._publish(CallChanged(call.number))
-
-    def _task_moved(self, call: Call, task: Task) -> None:
-        before, call.task = call.task, task
-        if before is None or before.status != task.status:
-            request = call.request
-            record = {"event": "task", "call": call.number, "server": request.server, "tool": request.tool}
-            self._witness.note({**record, "task": task.task_id, "status": task.status})
-        self._publish(CallChanged(call.number))
 
     def _forget_old_calls(self, ended: Call) -> None:
         """Make room for what this call left; it is itself kept in any case."""

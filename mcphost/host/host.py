@@ -314,7 +314,10 @@ class Host:
         self.logs.add(server, source, level, text, logger=logger, call=self._desk.newest_on(server))
 
     def state_changed(self, server: str) -> None:
-        """Tell the fronts."""
+        """Tell the fronts; what was asked about a server that is gone need not be answered."""
+        connection = self.servers.get(server)
+        if connection is None or not connection.ready:
+            self._desk.withdraw(server)
         self.bus.publish(ServerChanged(server))
 
     def listed(self, server: str, kind: Kind, items: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Two ways to wait that asyncio does not have: for the first of several, and to the end whatever happens."""
+"""What asyncio lacks: waiting for the first of several, or to the end whatever happens, and who was cancelled."""
 
 from __future__ import annotations
 
@@ -33,3 +33,9 @@ async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
     if cancelled is not None:
         raise cancelled
     task.result()
+
+
+def is_cancelled() -> bool:
+    """Was the task that runs this cancelled itself, and not only what it waited for?"""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -135,14 +135,6 @@ class McphostApp(Sturdy, OfferWishes, App[None]):
             if isinstance(event, Alarmed):
                 self.notify(show(event.text), severity="error", timeout=15, markup=False)
         self.showing.changed([event for event in events if not isinstance(event, Alarmed)])
-        self._withdraw_moot()
-
-    def _withdraw_moot(self) -> None:
-        """Nobody needs to answer what could not be sent: its server is gone."""
-        for question in [waiting.question for waiting in self.approver.open.values()]:
-            server, call = self.host.servers.get(question.server), self.host.calls.get(question.call)
-            if call is not None and (server is None or not server.ready):
-                call.cancel()
 
     @on(MainScreen.PaneMade)
     def _pane_made(self) -> None:

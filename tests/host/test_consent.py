@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.errors import ConfigError, Declined
+from mcphost.errors import ConfigError, Declined, ServerNotReady
 from mcphost.host.approvals import Kind, Lifetime, from_toml
 from mcphost.host.calls import CallState
 from mcphost.host.consent import Answer, DeclineAll, ToolCallQuestion
@@ -116,12 +116,11 @@ async def drop_tool(running: RecordingHost) -> None:
 
 
 async def other_command(running: RecordingHost) -> None:
-    await running.apply(settings(a=echo("--name", "other")))
-    await running.ready()
+    await running.apply(settings(a=echo("--name", "other")))  # the old one is still there
 
 
 async def remove_server(running: RecordingHost) -> None:
-    await running.apply(settings())
+    await running.apply(settings(b=echo()))
 
 
 async def stop_server(running: RecordingHost) -> None:
@@ -134,15 +133,16 @@ async def restart_server(running: RecordingHost) -> None:
     await running.ready()
 
 
+async def crash(running: RecordingHost) -> None:
+    await running.run("a", "exit", {"code": 3})
+
+
 @pytest.mark.parametrize(
     ("meanwhile", "state", "words"),
     [
         (change_tool, CallState.DECLINED, "the tool's definition changed while you were asked"),
         (other_command, CallState.DECLINED, "the server's command or address changed while you were asked"),
         (drop_tool, CallState.ERROR, "a has no tool 'echo'"),
-        (remove_server, CallState.ERROR, "a is stopped"),
-        (stop_server, CallState.ERROR, "a is stopped"),
-        (restart_server, CallState.DONE, ""),
     ],
 )
 async def test_what_runs_is_what_was_shown(
@@ -161,8 +161,33 @@ async def test_what_runs_is_what_was_shown(
         waiting.answer.set_result(YES)
         await running.end_of(call)
     assert call.state is state
-    assert words in str(call.error or "")
-    assert sent(tmp_path / "wire") == (1 if state is CallState.DONE else 0)
+    assert words in str(call.error)
+    assert sent(tmp_path / "wire") == 0
+
+
+@pytest.mark.parametrize("leave", [remove_server, stop_server, restart_server, crash])
+async def test_a_question_is_withdrawn_when_its_server_goes(
+    host: HostOf, tmp_path: Path, leave: Callable[[RecordingHost], Awaitable[None]]
+) -> None:
+    """P04: whoever is asked, on a screen or not; another server's question stays."""
+    waiting, other = Waiting(), Waiting()
+    async with host(
+        a=echo("--record", tmp_path / "wire"), b=echo(), policy={"allow": ["a:exit"]}, answers=(waiting, other)
+    ) as running:
+        call = running.call_tool("a", "echo", SAY)
+        await waiting.asked.wait()
+        beside = running.call_tool("b", "echo", SAY)
+        await other.asked.wait()
+        await leave(running)
+        await running.end_of(call)
+        assert not other.withdrawn
+        other.answer.set_result(YES)
+        await running.end_of(beside)
+    assert waiting.withdrawn
+    assert (call.state, type(call.error), call.allowed) == (CallState.ERROR, ServerNotReady, False)
+    assert str(call.error) == "a went away while you were asked about echo; nothing was sent"
+    assert beside.state is CallState.DONE
+    assert '"text":"x"' not in (tmp_path / "wire").read_text()
 
 
 async def test_a_change_announced_while_somebody_is_asked_stops_the_call(host: HostOf) -> None:
