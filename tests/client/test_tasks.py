@@ -11,7 +11,7 @@ import pytest
 from mcphost.client import tasks
 from mcphost.client.client import Patience
 from mcphost.errors import InvalidResult, RequestTimeout, ServerError, TaskStopped
-from mcphost.protocol.jsonrpc import ErrorObject, Notification, Request
+from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Notification, Request
 from mcphost.protocol.revisions import V2025_06_18, V2025_11_25, Revision
 from mcphost.protocol.types import RELATED_TASK, Progress, Task, Tool
 from tests.client.conftest import Connect, Line, hello
@@ -173,6 +173,23 @@ async def test_a_task_the_server_wants_of_us_is_answered_as_if_it_did_not(open_l
     line.server.asks(1, "sampling/createMessage", {"task": {"ttl": 1}})
     await until(lambda: line.server.replies())
     assert line.server.replies()[0]["result"] == {"role": "assistant"}
+
+
+@pytest.mark.requirement("TASK-08")
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel", "tasks/list"])
+async def test_the_server_is_offered_no_tasks_of_ours_and_asks_for_none(
+    open_line: Open, until: Until, method: str
+) -> None:
+    """The duties of a receiver of tasks are not ours: we declare none, and every question about one is refused."""
+    handler = ScriptedHandler()
+    line = await open_line({}, capabilities={"sampling": {}, "elicitation": {}}, handler=handler)
+    declared = line.server.requests("initialize")[0].params
+    assert declared is not None
+    assert "tasks" not in declared["capabilities"]
+    line.server.asks(1, method, {"taskId": "t1"})
+    await until(lambda: line.server.replies())
+    assert line.server.replies()[0]["error"]["code"] == ErrorCode.METHOD_NOT_FOUND
+    assert handler.asked == []
 
 
 @pytest.mark.parametrize("moment", ["begun", "polled", "collected"])

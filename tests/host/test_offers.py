@@ -99,7 +99,28 @@ async def test_a_server_without_templates_has_none_and_is_not_blamed(host: HostO
         assert len(running.catalog.resources("a")) == 4
 
 
-@pytest.mark.requirement("CAP-07", "TOOLS-12")
+@pytest.mark.requirement("TOOLS-18")
+async def test_a_burst_of_changes_is_one_listing_of_each_kind_that_changed(
+    host: HostOf, until: Until, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said five times at once of resources (and so of templates) and of prompts; the tools are left alone."""
+    monkeypatch.setattr(offers, "RELIST_PAUSE", 0.01)
+    monkeypatch.setattr(offers, "RELIST_DELAY", 0.3)  # a busy machine may take its time over ten lines
+    methods = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
+    async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
+        await running.ready()
+        await listed(running)
+        assert [len(asked(tmp_path / "wire", method)) for method in methods] == [1, 1, 1, 1]
+        await running.run("a", "announce", {"times": 5})
+        await until(lambda: len(asked(tmp_path / "wire", "resources/templates/list")) == 2)
+        await until(lambda: len(running.catalog.prompts()) == 3 and len(running.catalog.resources()) == 5)
+        await running.run("a", "announce", {"times": 5})
+        await until(lambda: len(running.catalog.prompts()) == 4 and len(running.catalog.resources()) == 6)
+        await until(lambda: len(asked(tmp_path / "wire", "resources/templates/list")) == 3)
+    assert [len(asked(tmp_path / "wire", method)) for method in methods] == [1, 3, 3, 3]
+
+
+@pytest.mark.requirement("CAP-07")
 async def test_a_changed_list_is_listed_again_but_not_for_each_word_of_it(
     host: HostOf, until: Until, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,14 +306,16 @@ async def test_a_tool_that_must_run_as_a_task_is_one_call_like_any_other(host: H
     assert [record["status"] for record in records if record["event"] == "task"] == ["working", "completed"]
 
 
-@pytest.mark.requirement("TASK-01", "TASK-02")
+@pytest.mark.requirement("TASK-01", "TASK-02", "TASK-08")
 @pytest.mark.parametrize(
     ("options", "tool", "as_task", "is_task"),
     [
         ((), "maybe", False, False),
         ((), "maybe", True, True),
         ((), "echo", True, False),
+        ((), "research", False, True),
         (("--no-tasks",), "maybe", True, False),
+        (("--no-tasks",), "research", True, False),
         (("--protocol", "2025-06-18"), "maybe", True, False),
     ],
 )
@@ -302,10 +325,12 @@ async def test_a_tool_that_may_run_as_a_task_does_so_where_that_is_wanted(
     async with host(a=serve("--record", tmp_path / "wire", *options), policy=ALLOW) as running:
         await running.ready()
         call = await running.run("a", tool, {"text": "x"} if tool == "echo" else {}, as_task=as_task)
-        assert call.state is CallState.DONE
+        refused = tool == "research" and not is_task  # by the server: we did not offer what it needs
+        assert call.state is (CallState.ERROR if refused else CallState.DONE)
         assert (call.task is not None) is is_task
     (sent,) = asked(tmp_path / "wire", "tools/call")
     assert ("task" in sent) is is_task
+    assert "tasks" not in asked(tmp_path / "wire", "initialize")[0]["capabilities"]
 
 
 @pytest.mark.requirement("CANC-09", "TASK-09")
