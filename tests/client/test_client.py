@@ -303,7 +303,7 @@ async def test_an_error_to_nobody_is_reported(connect: Connect) -> None:
 # The end
 
 
-@pytest.mark.requirement("LIFE-26", "MSG-21")
+@pytest.mark.requirement("LIFE-26")
 async def test_closing_lets_cancels_out_asks_nothing_more_and_closes(connect: Connect, until: Until) -> None:
     line = await connect({"tools/call": NEVER})
     call = asyncio.create_task(line.client.call_tool("t"))
@@ -318,6 +318,19 @@ async def test_closing_lets_cancels_out_asks_nothing_more_and_closes(connect: Co
     line.server.asks(1, "ping")
     await asyncio.sleep(0)
     assert not line.server.replies()
+
+
+@pytest.mark.requirement("MSG-21", "CAP-06")
+async def test_a_session_in_which_neither_side_offers_anything_is_one(
+    connect: Connect, revision: Revision, until: Until
+) -> None:
+    line = await connect({"initialize": hello(revision, capabilities={})})
+    line.server.asks(1, "ping")
+    await until(line.server.replies)
+    await line.client.ping()
+    await line.client.aclose()
+    assert line.server.methods() == ["initialize", "notifications/initialized", "reply", "ping"]
+    assert (line.server.replies()[0]["result"], line.server.closed) == ({}, 1)
 
 
 @pytest.mark.requirement("LIFE-27")
@@ -340,10 +353,11 @@ async def echo(python_server: PythonServer, revision: Revision) -> Any:
     client = Client(transport, notes, Identity("1.0"))
     await client.connect(10)
     yield client, notes
+    assert transport.pending == 0
     await client.aclose()
 
 
-@pytest.mark.requirement("TRANS-01", "TRANS-STDIO-01", "MSG-12", "LOG-02")
+@pytest.mark.requirement("TRANS-01", "TRANS-STDIO-01", "MSG-12", "MSG-19", "LOG-02")
 async def test_a_whole_session_with_a_server_process(echo: tuple[Client, Notes]) -> None:
     client, notes = echo
     assert len((await client.list_tools()).items) == 11

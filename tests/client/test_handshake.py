@@ -8,6 +8,7 @@ import pytest
 from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
+    HttpStatusError,
     InvalidResult,
     RequestTimeout,
     ServerError,
@@ -62,6 +63,7 @@ BAD_HANDSHAKES: list[tuple[dict[str, Answer], type[Exception]]] = [
 ]
 BAD_NOTICES: list[tuple[dict[str, Answer], type[Exception]]] = [
     ({"initialize": hello(NEWEST_LEGACY), "notifications/initialized": ConnectionLost("gone")}, ConnectionLost),
+    ({"initialize": hello(NEWEST_LEGACY), "notifications/initialized": HttpStatusError(500)}, HttpStatusError),
     ({"initialize": hello(NEWEST_LEGACY), "notifications/initialized": NEVER}, RequestTimeout),
 ]
 

@@ -76,6 +76,19 @@ async def test_an_answer_repeats_the_id_with_its_type(connect: Connect, until: U
     assert handler.asked == [InputRequest("roots/list", {"a": 1})]
 
 
+@pytest.mark.requirement("PROG-07")
+async def test_an_answer_comes_without_progress_whatever_token_the_question_brought(
+    connect: Connect, until: Until
+) -> None:
+    handler = ScriptedHandler(roots={"roots": []}, sampling={"role": "assistant"}, elicitation=InputRefused(-1, "no"))
+    line = await connect(capabilities={"roots": {}, "sampling": {}, "elicitation": {}}, handler=handler)
+    methods = ("roots/list", "sampling/createMessage", "elicitation/create", "ping", "zzz/x")
+    for number, method in enumerate(methods):
+        line.server.asks(number, method, {"_meta": {"progressToken": f"t{number}"}})
+    await until(lambda: len(line.server.replies()) == len(methods))
+    assert line.server.methods() == ["initialize", "notifications/initialized", *["reply"] * len(methods)]
+
+
 @pytest.mark.requirement("LIFE-25", "MSG-10", "CAP-01", "ERR-07")
 @pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "foo/bar", "tools/list", "\x1b[2J"])
 async def test_what_was_not_declared_is_refused_and_no_handler_hears_of_it(

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from mcphost.errors import AuthorizationRequired, ConnectionLost, HttpStatusError, McphostError, SessionExpired
-from mcphost.protocol.jsonrpc import Malformed, Message
+from mcphost.protocol.jsonrpc import Malformed, Message, Notification
 from mcphost.transports import resumption
 from mcphost.transports.base import Limits
 from mcphost.transports.incoming import Incoming
@@ -165,6 +165,15 @@ async def test_an_id_that_no_header_may_hold_is_no_place_to_go_on(bad: str) -> N
     assert stream.last_id == "ok \u00e9"
     await stream.read(Pieces(f"id: {bad}\n{NOTE}"), lambda: False)
     assert stream.last_id == ""
+
+
+@pytest.mark.requirement("SSE-02", "SSE-03")
+@pytest.mark.parametrize("text", [": hm\r\n\r\n" * 9, "event: heartbeat\ndata: x\n\n" * 9, "id: 1\ndata:\n\n"])
+async def test_what_is_no_message_has_no_effect(text: str) -> None:
+    came: list[Message | Malformed] = []
+    stream = EventStream(Incoming(Limits(), None), came.append)
+    await stream.read(Pieces(text + NOTE), lambda: False)
+    assert [type(message) for message in came] == [Notification]
 
 
 # The stream a server speaks on unasked

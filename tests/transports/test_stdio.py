@@ -121,6 +121,17 @@ async def test_an_answer_completes_the_one_call_whose_id_it_bears(
         assert len(line.inbox.problems) == problems * turn
 
 
+@pytest.mark.requirement("MSG-15")
+async def test_an_answer_completes_no_call_of_another_server_with_the_same_id(start: Start) -> None:
+    """J08"""
+    a, b = await start("echo.py"), await start("echo.py")
+    waiting = asyncio.create_task(b.call("sleep", seconds=0.3))
+    await asyncio.sleep(0)
+    assert (await a.call("echo", text="mine"))["content"][0]["text"] == "mine"
+    assert (a.asked, b.asked, waiting.done()) == (1, 1, False)
+    assert (await waiting)["content"][0]["text"] == "done"
+
+
 # One of each kind; the table of all of them is in tests/protocol/test_jsonrpc.py.
 INVALID = ("both", "error-string", "result-null", "answer-with-method", "deep-json", "duplicate-keys", "invalid-utf8")
 
@@ -160,6 +171,16 @@ async def test_a_message_over_the_limit_fails_the_call_it_answers_and_no_other(
             await line.call("big", bytes=size)
     assert (await slow)["content"][0]["text"] == "done"
     assert len(line.inbox.problems) == (not fits)
+
+
+@pytest.mark.requirement("LIFE-21")
+async def test_a_greeting_over_the_limit_is_none(start: Start) -> None:
+    """J01, J12"""
+    small = replace(FAST, message_bytes=10_000)
+    line = await start("hostile.py", "long-line", "--at", "initialize", "--bytes", 50_000_000, limits=small)
+    with pytest.raises(InvalidResult, match="over the limit of 10000 bytes"):
+        await line.ask("initialize", {"protocolVersion": "2025-11-25"})
+    assert len(line.inbox.problems[0].data) < 1000
 
 
 async def test_bytes_without_end_fail_whoever_waits_and_are_not_kept(start: Start, loop_watchdog: LoopWatchdog) -> None:
