@@ -13,6 +13,7 @@
     │   ├── HttpStatusError      an HTTP answer that holds no message: its status, content type and first characters
     │   ├── SessionExpired       the server no longer knows the session: a new one must be opened
     │   └── AuthorizationRequired  the server wants a sign-in first, or more than this one allows
+    ├── SignInFailed             signing in did not work: says what was wrong, and at which party
     ├── RequestError             one request, not the connection
     │   ├── ServerError          the server answered with a JSON-RPC error: code, message and data as they came
     │   │   └── ResourceMissing  it has no resource of this URI
@@ -32,15 +33,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+PASSING: Final = frozenset({408, 425, 429, *range(500, 600)})
+"""HTTP statuses that say nothing of the next try: too slow, too early, too often, or the server is in trouble."""
+
+NO_USE: Final = frozenset({-32600, -32601, -32602})
+"""JSON-RPC error codes that say something of what was sent, which will be the same the next time."""
 
 
 class McphostError(Exception):
     """The parent of all; ``str()`` is one sentence for a person."""
 
+    lasting = False
+    """Would trying again meet the same, until somebody changes something?"""
+
 
 class ConfigError(McphostError):
     """Something in a configuration file is wrong. ``line`` counts from 1; None when it is the whole file."""
+
+    lasting = True
 
     def __init__(self, message: str, *, path: Path | None = None, line: int | None = None) -> None:
         self.message, self.path, self.line = message, path, line
@@ -58,6 +70,8 @@ class UnresolvedReference(ConfigError):
 
 class PeerError(McphostError):
     """The server sent what the protocol does not allow."""
+
+    lasting = True
 
 
 class MessageTooLarge(PeerError):
@@ -87,12 +101,16 @@ class TransportError(McphostError):
 class SpawnFailed(TransportError):
     """The server's program could not be started."""
 
+    lasting = True
+
 
 class ConnectionLost(TransportError):
     """The connection ended. ``exit_code`` is negative for a signal, None while the process runs or if there is none."""
 
-    def __init__(self, message: str, *, exit_code: int | None = None, stderr_tail: Sequence[str] = ()) -> None:
-        self.exit_code, self.stderr_tail = exit_code, tuple(stderr_tail)
+    def __init__(
+        self, message: str, *, exit_code: int | None = None, stderr_tail: Sequence[str] = (), lasting: bool = False
+    ) -> None:
+        self.exit_code, self.stderr_tail, self.lasting = exit_code, tuple(stderr_tail), lasting
         super().__init__(message)
 
 
@@ -104,6 +122,7 @@ class HttpStatusError(TransportError):
 
     def __init__(self, status: int, content_type: str = "", start: str = "", *, reason: str = "") -> None:
         self.status, self.content_type, self.start = status, content_type, start
+        self.lasting = status not in PASSING
         kind = f" ({content_type})" if content_type else ""
         told = "".join(f": {part}" for part in (reason, start) if part)
         super().__init__(f"the server answered HTTP {status}{kind}{told}")
@@ -116,10 +135,20 @@ class SessionExpired(TransportError):
 class AuthorizationRequired(TransportError):
     """The server answered 401, or 403 for want of a scope. ``www_authenticate`` is its challenge, as it came."""
 
+    lasting = True
+
     def __init__(self, www_authenticate: str, *, status: int = 401) -> None:
         self.www_authenticate, self.status = www_authenticate, status
         wants = "a sign-in" if status == 401 else "more than this sign-in allows"
         super().__init__(f"the server wants {wants} (HTTP {status})")
+
+
+class SignInFailed(McphostError):
+    """A sign-in, or the renewal of one, ended without a token. ``code`` is OAuth's error code, where there was one."""
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class RequestError(McphostError):
@@ -131,6 +160,7 @@ class ServerError(RequestError):
 
     def __init__(self, code: int, message: str, data: Any = None, *, method: str = "") -> None:
         self.code, self.message, self.data, self.method = code, message, data, method
+        self.lasting = code in NO_USE
         super().__init__(f"{message} ({code})")
 
 
@@ -162,6 +192,8 @@ class RequestTimeout(RequestError):
 
 class CapabilityMissing(RequestError):
     """The server did not declare the capability that ``method`` needs; nothing was sent."""
+
+    lasting = True
 
     def __init__(self, method: str, capability: str) -> None:
         self.method, self.capability = method, capability

@@ -25,14 +25,15 @@ MAY_IMPORT: dict[str, list[str]] = {
     "config": ["mcphost.errors"],
     "protocol": ["mcphost.errors"],
     "transports": ["mcphost.errors", "mcphost.protocol"],
-    "auth": ["mcphost.errors"],
+    # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
+    "auth": ["mcphost.errors", "mcphost.protocol.display"],
     "providers": ["mcphost.errors", "mcphost.protocol.types"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
-    # transports.base: the port a host is handed, values and protocols only.
+    # transports.base, auth.base: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
-             "mcphost.transports.base"],
-    "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", *SEEN],
-    "headless": ["mcphost.errors", "mcphost.config", "mcphost.host", *SEEN],
+             "mcphost.transports.base", "mcphost.auth.base"],
+    "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.base", *SEEN],
+    "headless": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.base", *SEEN],
     "demo": [],
     "wiring": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
                "mcphost.providers", "mcphost.client", "mcphost.host", "mcphost.demo"],
@@ -42,6 +43,8 @@ MAY_IMPORT: dict[str, list[str]] = {
 # Which parts may use a library, so that another one could take its place in a day.
 OWNERS: dict[str, set[str]] = {
     "aiohttp": {"transports.http_engine"},
+    "authlib": {"auth"},
+    "joserfc": {"auth"},
     "httpx": {"transports", "auth", "providers", "wiring"},
     "httpx_sse": {"transports", "providers"},
     "jsonschema_rs": {"protocol", "host.validation_worker"},

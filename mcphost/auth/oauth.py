@@ -1,0 +1,305 @@
+"""The sign-in flow: what to do next, given what came of the last step.
+
+Knows the order of the steps, and which token is for whom. Refuses to wait, to fetch, to ask or to keep anything: it
+yields a step and is sent its outcome. Closed at any point, it leaves nothing behind.
+
+Specification: authorization, of 2025-03-26 to 2025-11-25, with the checks that 2026-07-28 adds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from mcphost.auth.addresses import checked_url, host_of
+from mcphost.auth.base import Choice, ClientOrigin, OAuthSettings, Plan
+from mcphost.auth.callback import authorization_url, read_code, s256
+from mcphost.auth.challenge import Challenge, read_challenge
+from mcphost.auth.credentials import Client, Credentials, Grant
+from mcphost.auth.discovery import find_issuer, find_old_issuer, find_resource
+from mcphost.auth.metadata import AuthorizationServer, ProtectedResource
+from mcphost.auth.registration import given_client, origin_for, register
+from mcphost.auth.resource import canonical
+from mcphost.auth.token_endpoint import Prover, Tokens, method_for, read_tokens
+from mcphost.auth.wire import Agree, Flow, Listen, Pending, Visit
+from mcphost.errors import SignInFailed
+from mcphost.protocol.display import show_line
+
+VERSION: Final = "2025-11-25"
+"""The revision that discovery requests name before one was agreed on."""
+
+MACHINE_TITLE: Final = "Ask for a token for this program"
+
+
+@dataclass(frozen=True, slots=True)
+class SignInRequest:
+    """What a sign-in starts from. ``status`` is that of the refusal: 401, or 403 for want of a scope."""
+
+    server: str
+    url: str
+    settings: OAuthSettings
+    challenge: str = ""
+    status: int = 401
+    known: Credentials = field(default_factory=Credentials)
+    version: str = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Where to sign in, and what for."""
+
+    request: SignInRequest
+    challenge: Challenge
+    protected: ProtectedResource | None
+    issuer: AuthorizationServer
+
+    @property
+    def resource(self) -> str:
+        return canonical(self.request.url) if self.protected is None else self.protected.resource
+
+    @property
+    def before(self) -> Grant | None:
+        """The grant that a wider one is to replace."""
+        grant = self.request.known.grant_for(self.request.url)
+        return grant if grant is not None and grant.issuer == self.issuer.issuer else None
+
+    def scopes(self) -> tuple[tuple[str, ...], str]:
+        """What to ask for, and who says so."""
+        settings, challenged = self.request.settings, self.challenge.scopes
+        if self.request.status == 403:
+            held = self.before
+            earlier = (*held.asked, *held.scopes) if held else settings.scopes
+            return self._sound((*earlier, *challenged)), "the call that was refused, besides what you had"
+        if settings.scopes:
+            return self._sound(settings.scopes), "your configuration"
+        if challenged:
+            return self._sound(challenged), "the server's refusal"
+        if self.protected is not None and self.protected.scopes:
+            return self._sound(self.protected.scopes), "the server's metadata, all it lists"
+        return (), "nobody: the authorization server decides"
+
+    def _sound(self, scopes: Iterable[str]) -> tuple[str, ...]:
+        """Without what no scope may be; with the one that brings a refresh token, where that is offered."""
+        good = [scope for scope in scopes if all("\x21" <= each <= "\x7e" and each not in '"\\' for each in scope)]
+        offline = ["offline_access"] if good and "offline_access" in self.issuer.scopes else []
+        return tuple(dict.fromkeys([*good, *offline]))
+
+
+def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[Grant]:
+    """Sign a person in through a browser. ``now`` gives seconds since 1970."""
+    found = yield from _find(request)
+    issuer = found.issuer
+    checked_url("authorization_endpoint", issuer.authorization_endpoint, request.url)
+    _check_pkce(issuer, request.settings)
+    client = request.known.clients.get(issuer.issuer)
+    origin = origin_for(request.settings, issuer, client)
+    if origin is ClientOrigin.CONFIGURED:
+        _check_same_issuer(request, issuer)
+    redirect_uri = yield Listen(*_way_back(origin, request.settings, issuer, client))
+    if origin is ClientOrigin.KNOWN and client is not None and client.redirect_uri != redirect_uri:
+        client, origin = None, origin_for(request.settings, issuer, None)
+    plan = _plan(found, origin, client, redirect_uri)
+    choice, client = yield from _agree(plan, found, client)
+    tokens = yield from _authorize(found, client, redirect_uri, choice.scopes, now)
+    return _grant(found, client, tokens, choice.scopes, now())
+
+
+def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[Grant]:
+    """Sign this program in by its own secret or key: the client credentials grant. Nobody is asked."""
+    found = yield from _find(request)
+    settings, issuer = request.settings, found.issuer
+    method = method_for(issuer.auth_methods, secret=bool(settings.client_secret), key=bool(settings.private_key))
+    client = Client(client_id=settings.client_id, client_secret=settings.client_secret, method=method)
+    scopes, _ = found.scopes()
+    scopes = tuple(scope for scope in scopes if scope != "offline_access")
+    form = {"grant_type": "client_credentials", "resource": found.resource, **_scope(scopes)}
+    prover = Prover(client, issuer.issuer, settings.private_key)
+    fetch = prover.request(MACHINE_TITLE, issuer.token_endpoint, form, now())
+    tokens = read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
+    return _grant(found, client, tokens, scopes, now())
+
+
+def refresh(grant: Grant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[Grant]:
+    """A new token for the same grant. SignInFailed with code ``invalid_grant`` means that a person must sign in."""
+    prover = Prover(grant.client, grant.issuer, settings.private_key)
+    form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
+    fetch = prover.request("Renew the token", grant.token_endpoint, form, now())
+    tokens = read_tokens((yield fetch), host_of(grant.token_endpoint), fetch.body or {})
+    return grant.model_copy(
+        update={
+            "access_token": tokens.access_token,
+            "refresh_token": tokens.refresh_token or grant.refresh_token,
+            "expires_at": None if tokens.lifetime is None else now() + tokens.lifetime,
+            "scopes": grant.scopes if tokens.scopes is None else tokens.scopes,
+        }
+    )
+
+
+def revoke(grant: Grant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[bool]:
+    """Tell the authorization server that the grant is over; whether it took that. RFC 7009."""
+    if not grant.revocation_endpoint:
+        return False
+    longest, kind = (
+        (grant.refresh_token, "refresh_token") if grant.refresh_token else (grant.access_token, "access_token")
+    )
+    prover = Prover(grant.client, grant.issuer, settings.private_key)
+    form = {"token": longest, "token_type_hint": kind}
+    answer = yield prover.request("Revoke the token", grant.revocation_endpoint, form, now())
+    return getattr(answer, "status", 0) == 200
+
+
+def _find(request: SignInRequest) -> Flow[_Found]:
+    checked_url("server's address", str(canonical(request.url)), request.url)
+    challenge = read_challenge(request.challenge)
+    protected = yield from find_resource(request.url, challenge, request.version)
+    if protected is None:
+        issuer = yield from find_old_issuer(request.url, request.version)
+    else:
+        issuers = [grant.issuer for grant in request.known.grants]
+        issuer = yield from find_issuer(protected, issuers, request.url, request.version)
+    return _Found(request, challenge, protected, issuer)
+
+
+def _check_pkce(issuer: AuthorizationServer, settings: OAuthSettings) -> None:
+    methods = issuer.challenge_methods
+    if not issuer.announced or settings.without_pkce_metadata or (methods is not None and "S256" in methods):
+        return
+    says = "does not say that it checks PKCE" if methods is None else "checks PKCE, but not by S256"
+    raise SignInFailed(
+        f"{host_of(issuer.issuer)} {says}, so a stolen code could be used; if you trust it all the same, set "
+        "oauth.without_pkce_metadata = true for this server"
+    )
+
+
+def _check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> None:
+    """A client id that was made at one authorization server is not shown to another."""
+    for grant in request.known.grants:
+        if grant.client.client_id == request.settings.client_id and grant.issuer != issuer.issuer:
+            raise SignInFailed(
+                f"the configured client_id belongs to {host_of(grant.issuer)}, and the server now names "
+                f"{host_of(issuer.issuer)}; if that is right, sign out of this server and change oauth.client_id"
+            )
+
+
+def _way_back(
+    origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, client: Client | None
+) -> tuple[str, int]:
+    """The path and port of the redirect URI: what is registered already, else one that only this issuer is told."""
+    if origin is ClientOrigin.KNOWN and client is not None:
+        _, _, rest = client.redirect_uri.partition("://")
+        place, _, path = rest.partition("/")
+        return f"/{path}", int(place.rpartition(":")[2])
+    if origin is ClientOrigin.REGISTER:
+        return f"/callback/{hashlib.sha256(issuer.issuer.encode()).hexdigest()[:12]}", settings.redirect_port
+    return "/callback", settings.redirect_port
+
+
+def _agree(plan: Plan, found: _Found, client: Client | None) -> Flow[tuple[Choice, Client]]:
+    """What the person chose, and the client that is known by then; a refused registration is asked about once more."""
+    settings, issuer = found.request.settings, found.issuer
+    while True:
+        choice: Choice = yield Agree(plan)
+        choice = replace(choice, scopes=tuple(scope for scope in choice.scopes if scope in plan.scopes))
+        if plan.client is ClientOrigin.KNOWN and client is not None:
+            return choice, client
+        if plan.client is not ClientOrigin.REGISTER:
+            return choice, given_client(plan.client, settings, issuer, choice, plan.redirect_uri)
+        try:
+            return choice, (yield from register(issuer, plan.redirect_uri))
+        except SignInFailed as error:
+            if not error.code:
+                raise
+            plan = replace(plan, client=ClientOrigin.ASKED, problem=str(error))
+
+
+def _plan(found: _Found, origin: ClientOrigin, client: Client | None, redirect_uri: str) -> Plan:
+    request, issuer = found.request, found.issuer
+    scopes, scopes_from = found.scopes()
+    held = found.before
+    ids = {
+        ClientOrigin.CONFIGURED: request.settings.client_id,
+        ClientOrigin.DOCUMENT: request.settings.client_metadata_url,
+    }
+    return Plan(
+        server=request.server,
+        url=request.url,
+        resource=found.resource,
+        issuer=issuer.issuer,
+        authorization_endpoint=issuer.authorization_endpoint,
+        token_endpoint=issuer.token_endpoint,
+        registration_endpoint=issuer.registration_endpoint,
+        scopes=scopes,
+        scopes_from=scopes_from,
+        granted=held.scopes if held else (),
+        client=origin,
+        client_id=ids.get(origin, client.client_id if client and origin is ClientOrigin.KNOWN else ""),
+        redirect_uri=redirect_uri,
+        warnings=tuple(_warnings(found)),
+    )
+
+
+def _warnings(found: _Found) -> Iterable[str]:
+    issuer, request = found.issuer, found.request
+    if strangers := issuer.strangers():
+        named = ", ".join(show_line(host, 80) for host in strangers)
+        yield f"parts of this sign-in are on another host than {show_line(host_of(issuer.issuer), 80)}: {named}"
+    if any(issuer.issuer != grant.issuer for grant in request.known.grants):
+        yield "this is another authorization server than the one that signed you in before"
+    if not issuer.announced:
+        yield "the server announces no sign-in; these are the places where servers of 2025-03-26 have it"
+    if issuer.announced and "S256" not in (issuer.challenge_methods or ()):
+        yield "it does not say that it checks PKCE; your configuration allows that"
+
+
+def _authorize(
+    found: _Found, client: Client, redirect_uri: str, scopes: tuple[str, ...], now: Callable[[], float]
+) -> Flow[Tokens]:
+    issuer = found.issuer
+    pending = Pending(
+        issuer.issuer, secrets.token_urlsafe(24), secrets.token_urlsafe(48), redirect_uri, issuer.sends_issuer
+    )
+    parameters = {
+        "response_type": "code",
+        "client_id": client.client_id,
+        "redirect_uri": redirect_uri,
+        "code_challenge": s256(pending.verifier),
+        "code_challenge_method": "S256",
+        "state": pending.state,
+        "resource": found.resource,
+        **_scope(scopes),
+        **({"prompt": "consent"} if "offline_access" in scopes else {}),
+    }
+    callback = yield Visit(authorization_url(issuer.authorization_endpoint, parameters), pending)
+    form = {
+        "grant_type": "authorization_code",
+        "code": read_code(pending, callback),
+        "redirect_uri": redirect_uri,
+        "code_verifier": pending.verifier,
+        "resource": found.resource,
+    }
+    prover = Prover(client, issuer.issuer, found.request.settings.private_key)
+    fetch = prover.request("Exchange the code for a token", issuer.token_endpoint, form, now())
+    return read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
+
+
+def _grant(found: _Found, client: Client, tokens: Tokens, asked: tuple[str, ...], now: float) -> Grant:
+    issuer = found.issuer
+    return Grant(
+        issuer=issuer.issuer,
+        resource=found.resource,
+        client=client,
+        token_endpoint=issuer.token_endpoint,
+        revocation_endpoint=issuer.revocation_endpoint,
+        access_token=tokens.access_token,
+        refresh_token=tokens.refresh_token,
+        expires_at=None if tokens.lifetime is None else now + tokens.lifetime,
+        scopes=asked if tokens.scopes is None else tokens.scopes,
+        asked=asked,
+    )
+
+
+def _scope(scopes: tuple[str, ...]) -> dict[str, str]:
+    return {"scope": " ".join(scopes)} if scopes else {}

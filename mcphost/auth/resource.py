@@ -1,0 +1,35 @@
+"""What a token is for: the canonical URI of an MCP server, and when one URI covers another.
+
+Specification: authorization, canonical server URI; RFC 8707 section 2; RFC 9728 section 3.3.
+"""
+
+from __future__ import annotations
+
+import httpx
+
+from mcphost.auth.addresses import origin_of
+
+
+def canonical(url: str) -> str:
+    """The server's URL as a resource: lower-case scheme and host, no fragment, no slash that says nothing."""
+    parsed = httpx.URL(url).copy_with(fragment=None)
+    path = parsed.raw_path.decode("ascii")
+    return origin_of(url) + ("" if path == "/" else path)
+
+
+def is_for(resource: str, url: str) -> bool:
+    """Is a token for ``resource`` meant for the server at ``url``: the same, or its origin or a folder above it?"""
+    try:
+        mine, other = httpx.URL(canonical(url)), httpx.URL(canonical(resource))
+    except (httpx.InvalidURL, ValueError):
+        return False
+    if origin_of(str(mine)) != origin_of(str(other)):
+        return False
+    if mine.query or other.query:
+        return mine.raw_path == other.raw_path or (not other.query and _covers(other.path, mine.path))
+    return _covers(other.path, mine.path)
+
+
+def _covers(folder: str, path: str) -> bool:
+    folder = folder.rstrip("/")
+    return path.rstrip("/") == folder or path.startswith(f"{folder}/")
