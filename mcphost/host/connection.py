@@ -16,20 +16,10 @@ from typing import Any, Final
 
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.listing import Rejected
-from mcphost.errors import (
-    AuthorizationRequired,
-    CapabilityMissing,
-    ConfigError,
-    ConnectionLost,
-    McphostError,
-    ServerNotReady,
-    SessionExpired,
-    SpawnFailed,
-    VersionRefused,
-)
+from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, ServerError, ServerNotReady, SessionExpired
 from mcphost.host.backoff import Backoff
 from mcphost.host.catalog import Kind
-from mcphost.host.faults import Fault, fault
+from mcphost.host.faults import fault
 from mcphost.host.listening import Ears, Irregularities, Listening
 from mcphost.host.logs import Source
 from mcphost.host.offers import Offers
@@ -44,9 +34,6 @@ from mcphost.protocol.types import LogLevel, Tool
 from mcphost.transports.base import ProcessReport, Transport
 
 __all__ = ["Connection", "ServerState", "sent_to"]
-
-PERMANENT: Final = (AuthorizationRequired, ConfigError, SpawnFailed, VersionRefused, CapabilityMissing, Fault)
-"""Failures that trying again cannot mend."""
 
 LISTING_FIELDS: Final = frozenset({"enabled_tools", "disabled_tools"})
 """Settings that a standing connection goes over to by listing its tools again."""
@@ -300,15 +287,21 @@ class Connection:
         now = self._around.now()
         lived = 0.0 if self.ready_at is None else now - self.ready_at
         self.restarts += 1
-        wait = None if isinstance(failure, PERMANENT) else self._backoff.after_failure(now, lived)
-        if wait is not None and isinstance(failure, SessionExpired):
-            wait = 0.0  # the server is there and waits for a new session
+        # Whether a standing connection that broke can be had again is for the next try to tell.
+        vain = failure.lasting and not (isinstance(failure, ConnectionLost) and self.ready_at is not None)
+        wait = None if vain else self._wait_after(failure, now, lived)
         if wait is None:
-            tired = "" if isinstance(failure, PERMANENT) else " (tried several times; not trying again by itself)"
-            self._enter(ServerState.FAILED, f"{failure}{tired}")
+            tired = "" if vain else " (tried several times; not trying again by itself)"
+            self._enter(ServerState.FAILED, f"{_words(failure)}{tired}")
         else:
             self.retry_at = now + wait
-            self._enter(ServerState.RECONNECTING, str(failure))
+            self._enter(ServerState.RECONNECTING, _words(failure))
+
+    def _wait_after(self, failure: McphostError, now: float, lived: float) -> float | None:
+        if isinstance(failure, SessionExpired):
+            return self._backoff.after_lost_session(now)
+        outage = self.config.url is not None and isinstance(failure, ConnectionLost | HttpStatusError)
+        return self._backoff.after_failure(now, lived, outage=outage)
 
     async def _pause(self) -> None:
         """After a failure wait for the time to try again, or until told."""
@@ -350,3 +343,9 @@ class Connection:
         self._change.set()
         self._change = asyncio.Event()
         self._around.state_changed(self.name)
+
+
+def _words(failure: McphostError) -> str:
+    """Why there is no connection; the words of a server's error alone would not say whose they are."""
+    refused = f"the server refused {failure.method}: " if isinstance(failure, ServerError) and failure.method else ""
+    return f"{refused}{failure}"

@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 class Fault(McphostError):
     """mcphost itself failed; trying the same again would fail again."""
 
+    lasting = True
+
 
 def fault(error: Exception) -> Fault:
     """The error to show for ``error``; the whole of it goes to Python's own log."""

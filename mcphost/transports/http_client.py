@@ -47,7 +47,7 @@ def open_client(
         check_target(target)
         engine = _engine(target, proxy_for(target))
     except (httpx.InvalidURL, ValueError, OSError) as error:
-        raise ConnectionLost(f"this URL cannot be used: {error}") from None
+        raise ConnectionLost(f"this URL cannot be used: {error}", lasting=True) from None
     return httpx.AsyncClient(
         transport=engine,
         timeout=httpx.Timeout(None, connect=phases.connect, pool=phases.connect),

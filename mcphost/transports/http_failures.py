@@ -34,8 +34,16 @@ def lost(error: BaseException, url: httpx.URL) -> ConnectionLost:
     for kind, sentence in _SENTENCES:
         for cause in reversed(causes):  # the one that is deepest knows best
             if isinstance(cause, kind):
-                return ConnectionLost(sentence(cause, where))
+                return ConnectionLost(sentence(cause, where), lasting=_is_lasting(cause, causes))
     return ConnectionLost(f"the exchange with {where} failed: {_words(error)}")
+
+
+def _is_lasting(cause: BaseException, causes: tuple[BaseException, ...]) -> bool:
+    """Is the other side not what the url says, rather than away or broken off?"""
+    if isinstance(cause, ssl.SSLError):
+        connecting = any(isinstance(each, httpx.ConnectError) for each in causes)
+        return connecting and not isinstance(cause, ssl.SSLEOFError)
+    return isinstance(cause, httpx.RemoteProtocolError)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -49,11 +57,9 @@ def _words(error: BaseException) -> str:
 
 
 def _certificate(error: BaseException, where: str) -> str:
-    reason = getattr(error, "verify_message", "") or _words(error)
-    return (
-        f"the certificate of {where} is not trusted: {reason}; "
-        "if its authority is your own, name its file in SSL_CERT_FILE"
-    )
+    reason = show_line(getattr(error, "verify_message", "") or _words(error), 200).rstrip(".")
+    advice = _CERTIFICATE_ADVICE.get(getattr(error, "verify_code", 0), _TRUST_IT)
+    return f"the certificate of {where} is not trusted: {reason}; {advice}"
 
 
 def _tls(error: BaseException, where: str) -> str:
@@ -90,6 +96,23 @@ def _proxy(error: BaseException, where: str) -> str:
     return f"{where} of the environment refused: {told}; check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
 
 
+def _no_http(error: BaseException, where: str) -> str:
+    told = getattr(error.__cause__, "message", None)  # without the url, which the engine's own words hold
+    if told is None:
+        return f"the exchange with {where} failed: {_words(error)}"
+    words = show_line(" ".join(str(told).split()), 120)
+    return f"{where} did not answer in HTTP{f': {words}' if words else ''}; is the url right?"
+
+
+_TRUST_IT: Final = "if its authority is your own, name its file in SSL_CERT_FILE"
+_CERTIFICATE_ADVICE: Final = {
+    9: "is the clock of this computer right?",
+    10: "it has to be renewed, unless the clock of this computer is wrong",
+    62: "it is for another name: correct the url, or have one made for this name",
+    64: "it is for another address: correct the url, or have one made for this address",
+}
+"""What to do, by OpenSSL's number for what is wrong."""
+
 _SENTENCES: Final[tuple[tuple[type[BaseException], Callable[[BaseException, str], str]], ...]] = (
     (ssl.SSLCertVerificationError, _certificate),
     (ssl.SSLError, _tls),
@@ -98,4 +121,5 @@ _SENTENCES: Final[tuple[tuple[type[BaseException], Callable[[BaseException, str]
     (OSError, _system),
     (httpx.ProxyError, _proxy),
     (httpx.ReadError, _broken),
+    (httpx.RemoteProtocolError, _no_http),
 )

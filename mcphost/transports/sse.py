@@ -98,9 +98,10 @@ class SseTransport(Pipe):
         try:
             url = base.join(told)
         except (httpx.InvalidURL, ValueError):
-            raise ConnectionLost("the server wants its messages sent to what is no URL") from None
+            raise ConnectionLost("the server wants its messages sent to what is no URL", lasting=True) from None
         if "\\" in told or not told.isprintable() or not same_origin(base, url):
-            raise ConnectionLost("the server wants its messages sent to another origin than its own; nothing was sent")
+            reason = "the server wants its messages sent to another origin than its own; nothing was sent"
+            raise ConnectionLost(reason, lasting=True)
         return str(url)
 
     async def _read(self, response: httpx.Response, inbound: Inbound) -> None:

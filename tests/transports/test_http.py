@@ -207,9 +207,9 @@ REFUSED: list[tuple[str, type[McphostError], str]] = [
     ("endless-event", MessageTooLarge, "perhaps this answer"),
     ("hangs-up", ConnectionLost, "closed the connection before"),
     ("half-a-body", ConnectionLost, "closed the connection before"),
-    ("broken-chunks", ConnectionLost, "failed"),
-    ("no-http", ConnectionLost, "failed"),
-    ("huge-head", ConnectionLost, "failed"),
+    ("broken-chunks", ConnectionLost, "did not answer in HTTP"),
+    ("no-http", ConnectionLost, "did not answer in HTTP: .*SSH-2.0"),
+    ("huge-head", ConnectionLost, "did not answer in HTTP: .*8190 bytes"),
 ]
 
 
