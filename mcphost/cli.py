@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost import __version__
 from mcphost.errors import ConfigError, McphostError
-from mcphost.headless.words import Parser, add_call, add_complete, add_prompt, add_read, add_servers
+from mcphost.headless.words import Parser, add_call, add_complete, add_prompt, add_read, add_servers, add_traffic
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mcphost.config import Config, Loaded
     from mcphost.headless.output import Outcome
     from mcphost.host.consent import Approver
@@ -103,6 +105,7 @@ def _parser() -> Parser:
     parser = Parser(prog="mcphost", description="A terminal host for the Model Context Protocol.")
     parser.add_argument("--version", action="version", version=f"mcphost {__version__}")
     parser.add_argument("--config", metavar="FILE", help="use this configuration and no other")
+    add_traffic(parser)
     parser.set_defaults(run=_screen, demo=False)
     commands = parser.add_subparsers(metavar="COMMAND", title="commands (without one: the screen)")
 
@@ -110,6 +113,8 @@ def _parser() -> Parser:
         made: Parser = commands.add_parser(name, help=about, description=about)
         made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         made.set_defaults(run=run, **defaults)
+        if run is not _config:  # which opens no server
+            add_traffic(made, default=argparse.SUPPRESS)
         return made
 
     command("demo", "the screen, on the built-in demo server", _screen, demo=True)
@@ -135,19 +140,19 @@ def _check(options: Words) -> int:
     from mcphost.headless.servers import check
 
     chosen = _chosen(options)
-    return _without_calls(chosen, lambda host: check(host, chosen.names, chosen.broken, as_json=options.json))
+    return _without_calls(options, chosen, lambda host: check(host, chosen.names, chosen.broken, as_json=options.json))
 
 
 def _list(options: Words) -> int:
     from mcphost.headless.servers import list_tools
 
     chosen = _chosen(options)
+    what = chosen.names, chosen.broken
     if options.kind == "tools":
-        return _without_calls(chosen, lambda host: list_tools(host, chosen.names, chosen.broken, as_json=options.json))
+        return _without_calls(options, chosen, lambda host: list_tools(host, *what, as_json=options.json))
     from mcphost.headless.offers import list_offers
 
-    names, broken = chosen.names, chosen.broken
-    return _without_calls(chosen, lambda host: list_offers(host, options.kind, names, broken, as_json=options.json))
+    return _without_calls(options, chosen, lambda host: list_offers(host, options.kind, *what, as_json=options.json))
 
 
 def _call(options: Words) -> int:
@@ -160,7 +165,7 @@ def _call(options: Words) -> int:
     chosen, name = _one(options)
     approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
     wish = Wish(name, options.tool, given, options.timeout, options.json)
-    return _recorded(chosen, approver, lambda host: call(host, wish, chosen.broken))
+    return _recorded(options, chosen, approver, lambda host: call(host, wish, chosen.broken))
 
 
 def _read(options: Words) -> int:
@@ -168,7 +173,7 @@ def _read(options: Words) -> int:
 
     chosen, name = _one(options)
     how = {"output": options.output, "as_json": options.json}
-    return _recorded(chosen, None, lambda host: read(host, name, options.uri, chosen.broken, **how))
+    return _recorded(options, chosen, None, lambda host: read(host, name, options.uri, chosen.broken, **how))
 
 
 def _prompt(options: Words) -> int:
@@ -178,8 +183,8 @@ def _prompt(options: Words) -> int:
     given = read_given(options.pairs, None)
     arguments = {**given.values, **given.texts}
     chosen, name = _one(options)
-    how = {"as_json": options.json}
-    return _recorded(chosen, None, lambda host: prompt(host, name, options.prompt, arguments, chosen.broken, **how))
+    wish = name, options.prompt, arguments, chosen.broken
+    return _recorded(options, chosen, None, lambda host: prompt(host, *wish, as_json=options.json))
 
 
 def _complete(options: Words) -> int:
@@ -189,13 +194,15 @@ def _complete(options: Words) -> int:
     ref, others = read_ref(options.ref), read_given(options.pairs, None).texts
     chosen, name = _one(options)
     field = ref, options.argument, options.value, others
-    return _without_calls(chosen, lambda host: complete(host, name, *field, chosen.broken))
+    return _without_calls(options, chosen, lambda host: complete(host, name, *field, chosen.broken))
 
 
 def _config(options: Words) -> int:
     from mcphost.headless import settings
     from mcphost.headless.running import finish
 
+    if options.traffic is not None:
+        raise ConfigError("--traffic: this command opens no server")
     found = settings.find(options.config, os.environ)
     if options.action == "path":
         return finish(settings.where(found, os.environ, explicit=options.config is not None))
@@ -238,7 +245,9 @@ def _one(options: Words) -> tuple[Selection, str]:
     return chosen, name
 
 
-def _recorded(chosen: Selection, approver: Approver | None, work: Callable[[Host], Awaitable[Outcome]]) -> int:
+def _recorded(
+    options: Words, chosen: Selection, approver: Approver | None, work: Callable[[Host], Awaitable[Outcome]]
+) -> int:
     """What is done is written down; without an approver nothing needs one."""
     from mcphost.config import state_folder
     from mcphost.headless.output import remark
@@ -247,18 +256,33 @@ def _recorded(chosen: Selection, approver: Approver | None, work: Callable[[Host
     from mcphost.wiring import fittings, values_for
 
     values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
-    asked = approver or DeclineAll("nothing is called here")
-    return in_host(chosen.config, fittings(asked, values, state=state, report=remark, refused=chosen.broken), work)
+    asked, traffic = approver or DeclineAll("nothing is called here"), _traffic(options)
+    parts = fittings(asked, values, state=state, report=remark, refused=chosen.broken, traffic_path=traffic)
+    return in_host(chosen.config, parts, work)
 
 
-def _without_calls(chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]) -> int:
+def _without_calls(options: Words, chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]) -> int:
     """Nothing will be asked, recorded or remembered, so that it works where nothing may be written."""
     from mcphost.headless.running import in_host
     from mcphost.host.consent import DeclineAll
     from mcphost.wiring import fittings, values_for
 
-    values = values_for(chosen.config, os.environ)
-    return in_host(chosen.config, fittings(DeclineAll("nothing is called here"), values, refused=chosen.broken), work)
+    values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")
+    parts = fittings(nobody, values, refused=chosen.broken, traffic_path=_traffic(options))
+    return in_host(chosen.config, parts, work)
+
+
+def _traffic(options: Words) -> Path | None:
+    """The file for this run's traffic, if there is to be one. Raises ConfigError where it cannot be used."""
+    if options.traffic is None:
+        return None
+    from pathlib import Path
+
+    from mcphost.host.traffic_file import claim
+
+    path = Path(options.traffic)
+    claim(path)
+    return path
 
 
 # The screen.
@@ -281,7 +305,7 @@ def _screen(options: Words) -> int:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise ConfigError("the screen needs a terminal; for commands without one see: mcphost --help")
     config, start = _start(options)
-    return run(_show(config, start, _rereader(options, start)))
+    return run(_show(config, start, _rereader(options, start), _traffic(options)))
 
 
 def _start(options: Words) -> tuple[Config, StartInfo]:
@@ -314,14 +338,15 @@ def _rereader(options: Words, start: StartInfo) -> Callable[[], Reread] | None:
     return reread
 
 
-async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] | None) -> int:
+async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] | None, traffic: Path | None) -> int:
     from mcphost.host.host import Host
     from mcphost.tui.app import McphostApp
     from mcphost.tui.bridge import ScreenApprover
     from mcphost.wiring import fittings, values_for
 
     approver, damages = ScreenApprover(), list[str]()
-    parts = fittings(approver, values_for(config, os.environ), state=start.state_folder, report=damages.append)
+    values, state = values_for(config, os.environ), start.state_folder
+    parts = fittings(approver, values, state=state, report=damages.append, traffic_path=traffic)
     async with Host(config, parts) as host:
         start = replace(start, problems=(*start.problems, *damages))
         app = McphostApp(host, approver, start, reread)

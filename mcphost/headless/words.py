@@ -35,6 +35,16 @@ def add_json(parser: Parser, about: str) -> None:
     parser.add_argument("--json", action="store_true", help=about)
 
 
+def add_traffic(parser: Parser, **more: Any) -> None:
+    """``--traffic FILE``."""
+    parser.add_argument(
+        "--traffic",
+        metavar="FILE",
+        help="add every message of this run to FILE, one JSON object a line, without secrets",
+        **more,
+    )
+
+
 def add_call(parser: Parser) -> None:
     """The words of ``call``."""
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)

@@ -10,16 +10,21 @@ A line holds ``time`` (ISO 8601, UTC), ``server``, ``connection``, ``direction``
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol
 
-from mcphost.errors import NotDone
+from mcphost.config.files import owned_by_us
+from mcphost.errors import ConfigError, NotDone
 from mcphost.host.frames import Frame, Kind
 from mcphost.host.pairing import Pairing, is_answer
 from mcphost.host.private_file import PrivateFile
@@ -36,6 +41,9 @@ BATCH: Final = 200
 
 CLOSE_SECONDS: Final = 2.0
 """How long the end of mcphost waits for a disk that does not answer."""
+
+_BEGIN: Final = b'{"time": "'
+"""How every line begins: what begins otherwise is somebody's work."""
 
 _NOTES: Final = ("stderr", "stray", "malformed", "http")
 
@@ -133,6 +141,33 @@ def _time(text: str) -> float:
 
 
 # Writing while a host runs.
+
+
+def claim(path: Path) -> None:
+    """Make the file of a run, private to this user; one that holds traffic goes on. Waits for the disk.
+
+    Raises ConfigError for what is no regular file of this user's or holds something else, and leaves that as it is.
+    """
+    try:
+        with suppress(FileNotFoundError):
+            _refuse_others(path)
+        PrivateFile(path).append(b"", ROTATE)
+    except OSError as error:
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
+        raise ConfigError(f"cannot take the traffic: {reason}; name another file", path=path) from None
+
+
+def _refuse_others(path: Path) -> None:
+    # Not blocking: a pipe planted under this name would hold us for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        found = os.fstat(descriptor)
+        if not (stat.S_ISREG(found.st_mode) and owned_by_us(found)):
+            raise OSError(errno.EPERM, "it is not a regular file of yours")
+        if not _BEGIN.startswith(os.read(descriptor, len(_BEGIN))):
+            raise OSError(errno.EEXIST, "it holds something else")
+    finally:
+        os.close(descriptor)
 
 
 class Tapped(Protocol):
