@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 
+from mcphost import __version__
 from mcphost.errors import (
     AuthorizationRequired,
     ConnectionLost,
@@ -28,11 +29,12 @@ REVISIONS = LEGACY[1:]
 
 
 @pytest.mark.requirement("HTTP-01", "HTTP-02", "HTTP-03", "HTTP-04", "HTTP-05", "HTTP-07", "HTTP-09", "BATCH-02")
-@pytest.mark.requirement("HTTP-15", "HTTP-16", "HTTP-17", "HTTP-18", "HTTP-12", "BATCH-03")
+@pytest.mark.requirement("HTTP-15", "HTTP-16", "HTTP-17", "HTTP-18", "HTTP-12", "BATCH-03", "LIFE-22")
 @pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.version)
-@pytest.mark.parametrize("stateless", [False, True])
-async def test_each_message_is_a_post_with_the_headers_it_needs(revision: Revision, stateless: bool) -> None:
-    async with connected(Echo(stateless=stateless, listens=False), revision=revision) as line:
+@pytest.mark.parametrize("session", ["", "Mcp_Session_Id", "MCP_SESSION_ID", "mcp_session_id"])
+async def test_each_message_is_a_post_with_the_headers_it_needs(revision: Revision, session: str) -> None:
+    stateless = not session
+    async with connected(Echo(stateless=stateless, session_header=session, listens=False), revision=revision) as line:
         assert await line.call("echo", text="caf\u00e9") == "caf\u00e9"
         await line.transport.send(Response(7, result={}))
         await line.transport.listen()
@@ -50,6 +52,7 @@ async def test_each_message_is_a_post_with_the_headers_it_needs(revision: Revisi
         assert visit.headers["accept"] == "application/json, text/event-stream"
     assert line.web.seen("GET")[0].headers["accept"] == "text/event-stream"
     assert not any({"cookie", "referer", "origin"} & set(visit.headers) for visit in line.web.visits)
+    assert {visit.headers["user-agent"] for visit in line.web.visits} == {f"mcphost/{__version__}"}
 
 
 @pytest.mark.requirement("HTTP-13")
@@ -239,7 +242,7 @@ async def test_what_is_no_answer_fails_the_call_at_once_and_no_other(
     assert loop_watchdog.longest < 0.3
 
 
-@pytest.mark.requirement("HTTP-28")
+@pytest.mark.requirement("HTTP-28", "MSG-16")
 @pytest.mark.parametrize("mode", ["error-of-nobody", "error-null-id", "error-other-id", "error-with-200"])
 async def test_an_error_in_the_body_is_the_answer_whatever_the_status(mode: str) -> None:
     async with connected(spoiling(mode)) as line:
