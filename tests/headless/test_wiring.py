@@ -7,6 +7,7 @@ import sys
 import threading
 from pathlib import Path
 from types import ModuleType
+from typing import get_args
 
 import pytest
 
@@ -14,6 +15,9 @@ from mcphost import wiring
 from mcphost.config import Config, ServerConfig, Values, parse
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
 from mcphost.host.consent import DeclineAll
+from mcphost.transports.detection import DetectedTransport
+from mcphost.transports.http import HttpTransport
+from mcphost.transports.sse import SseTransport
 from mcphost.transports.stdio import StdioTransport
 
 NOBODY = DeclineAll("nobody")
@@ -32,6 +36,23 @@ batch_items = 7
     assert isinstance(transport, StdioTransport)
     limits = transport.limits
     assert (limits.message_bytes, limits.exit_grace, limits.batch_items, limits.json_depth) == (5000, 0.5, 7, 8)
+
+
+@pytest.mark.requirement("TRANS-02", "TRANS-03", "TRANS-04")
+async def test_the_transports_are_those_of_the_specification_and_no_others() -> None:
+    """None of our own making, whose framing or sign-in would have to be described and reviewed."""
+    url, program = ServerConfig(url="https://h/mcp"), wiring.server_from_argument("stdio:x y")
+    kinds = get_args(ServerConfig.model_fields["transport"].annotation)
+    chosen = {kind: (program if kind == "stdio" else url).model_copy(update={"transport": kind}) for kind in kinds}
+    config = Config(servers={**chosen, "program": program})
+    opened = wiring.fittings(NOBODY, Values({})).open_transport
+    assert {name: type(await opened(config, name)) for name in config.servers} == {
+        "auto": DetectedTransport,  # one of the next two, by the server's first answer
+        "http": HttpTransport,
+        "sse": SseTransport,
+        "stdio": StdioTransport,
+        "program": StdioTransport,
+    }
 
 
 async def test_what_cannot_run_as_configured_is_told_and_forgotten_once_it_can() -> None:
