@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from http_echo import Echo, answer, log
+from http_echo import TOOLS, Echo, answer, log
 from web import Message, Talk, Web
 
 Spoil = Callable[[Talk, Any], None]
@@ -51,6 +51,13 @@ def events(name: str, *make: Callable[[Any], Message | bytes]) -> None:
         talk.end_events()
 
     CALLS[name] = spoil
+
+
+def bomb(megabytes: int) -> bytes:
+    """gzip that stands for so many megabytes of spaces, a thousandth of that long."""
+    packer = zlib.compressobj(9, wbits=31)
+    head, block = (packer.compress(b" " * 1_000_000) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    return head + block * (megabytes - 1)
 
 
 def error(request_id: Any, **more: Any) -> bytes:
@@ -87,7 +94,9 @@ made("fitting-body", lambda i: body(i, "x" * 99_000))
 made("gzip", lambda i: gzip.compress(body(i)), content_encoding="gzip")
 made("zlib", lambda i: zlib.compress(body(i)), content_encoding="deflate")
 made("raw-deflate", lambda i: zlib.compress(body(i), wbits=-15), content_encoding="deflate")
-made("bomb", lambda i: gzip.compress(b" " * 50_000_000), content_encoding="gzip")
+made("bomb", lambda i: bomb(10_000), content_encoding="gzip")
+made("million", lambda i: b"[" + b"{}," * 999_999 + b"{}]")
+made("million-numbers", lambda i: b"[" + b"1," * 999_999 + b"1]")
 made("gzip-twice", lambda i: gzip.compress(gzip.compress(body(i))), content_encoding="gzip, gzip")
 made("brotli", lambda i: b"\x0b\x02\x80hello\x03", content_encoding="br")
 made("broken-gzip", lambda i: gzip.compress(body(i))[:10] + b"\xff" * 60, content_encoding="gzip")
@@ -188,6 +197,14 @@ def huge_head(talk: Talk, request_id: Any) -> None:
 
 
 @call
+def folded_session(talk: Talk, request_id: Any) -> None:
+    """A session id over two lines, the second of which would be a header of its own."""
+    content = body(request_id)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" % len(content)
+    talk.raw(head + b"Mcp-Session-Id: a\r\n X-Admin: yes\r\n\r\n" + content)
+
+
+@call
 def storm(talk: Talk, request_id: Any) -> None:
     """Ends each connection at once, and wants the next one at once."""
     talk.begin_events()
@@ -195,13 +212,16 @@ def storm(talk: Talk, request_id: Any) -> None:
     talk.end_events()
 
 
-def spoiling(mode: str) -> Serve:
-    """A server whose tool call does what `mode` says."""
-    spoil, echo = CALLS[mode], Echo(listens=False)
+ACT: Message = {"name": "act", "description": "What is spoiled.", "inputSchema": {"type": "object"}}
+
+
+def spoiling(mode: str, at: str = "tools/call") -> Serve:
+    """A server that does what `mode` says to the tool `act`, or to the method `at`."""
+    spoil, echo = CALLS[mode], Echo(listens=False, tools=[*TOOLS, ACT])
 
     def serve(talk: Talk) -> None:
         message = talk.visit.message or {}
-        if message.get("method") == "tools/call" and message["params"]["name"] == "act":
+        if message.get("method") == at and message["params"].get("name", "act") == "act":
             spoil(talk, message["id"])
         elif mode == "storm" and talk.command == "GET":
             spoil(talk, None)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import tracemalloc
 from contextlib import suppress
 
 import pytest
@@ -21,7 +22,7 @@ from mcphost.protocol.revisions import LEGACY, V2025_03_26, V2025_06_18, Revisio
 from mcphost.transports.base import Limits
 from mcphost.transports.http import HttpTransport
 from tests.conftest import LoopWatchdog, Until
-from tests.transports.web_line import Echo, Talk, connected, spoiling
+from tests.transports.web_line import HELLO, Echo, Talk, connected, spoiling
 
 REVISIONS = LEGACY[1:]
 
@@ -56,7 +57,7 @@ async def test_each_message_is_a_post_with_the_headers_it_needs(revision: Revisi
 
 
 @pytest.mark.requirement("HTTP-13")
-@pytest.mark.parametrize("given", ["a b", "caf\u00e9", "x" * 1025, "a\tb", "a\x7fb", "a, b"])
+@pytest.mark.parametrize("given", ["a b", "caf\u00e9", "x" * 1025, "x" * 8000, "a\tb", "a\x7fb", "a, b"])
 @pytest.mark.parametrize("answers", ["json", "sse"])
 async def test_a_session_id_that_no_header_may_hold_ends_the_handshake(given: str, answers: str) -> None:
     """H02"""
@@ -69,6 +70,15 @@ async def test_a_session_id_that_no_header_may_hold_ends_the_handshake(given: st
             await line.ask("initialize")
     assert given not in str(caught.value)
     assert len(line.web.visits) == 1
+
+
+@pytest.mark.requirement("HTTP-13")
+async def test_a_session_id_over_two_lines_ends_the_handshake() -> None:
+    """H02: what folds may hide a header."""
+    async with connected(spoiling("folded-session", "initialize"), revision=None) as line:
+        with pytest.raises((InvalidResult, ConnectionLost)):
+            await line.ask("initialize", HELLO)
+    assert len(line.web.visits) == 1  # not even a farewell, which would name the session
 
 
 @pytest.mark.requirement("HTTP-14", "SEC-09")
@@ -240,6 +250,22 @@ async def test_what_is_no_answer_fails_the_call_at_once_and_no_other(
         assert await line.call("echo", text="x") == "x"
         assert len([v for v in line.web.seen("POST") if b'"act"' in v.body]) == 1
     assert loop_watchdog.longest < 0.3
+
+
+@pytest.mark.requirement("SEC-07")
+@pytest.mark.parametrize("mode", ["bomb", "endless-body", "endless-event", "million"])
+async def test_what_has_no_end_costs_neither_memory_nor_time(mode: str, loop_watchdog: LoopWatchdog) -> None:
+    """H07, H08: at the limits a user has; ten megabytes that stand for ten gigabytes, and bodies that never end."""
+    async with connected(spoiling(mode), limits=Limits()) as line:
+        tracemalloc.start()
+        began = time.monotonic()
+        with pytest.raises((MessageTooLarge, InvalidResult)):
+            await line.call()
+        assert time.monotonic() - began < 1
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 64 << 20
+    assert loop_watchdog.longest < 0.25
 
 
 @pytest.mark.requirement("HTTP-28", "MSG-16")

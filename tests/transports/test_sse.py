@@ -77,17 +77,27 @@ def endpoint(where: str) -> Callable[[Talk], None]:
 ELSEWHERE = [
     *("https://evil.example/m", "//evil.example/m", "http://127.0.0.1:1/m", "http://user@127.0.0.1/m", "\\\\evil/m"),
     *("javascript:alert(1)", "file:///etc/passwd", "http://[", "http://127.0.0.1\x00@evil/", "/a\x0bb"),
+    *("http://me@{here}/m", "https://{here}/m", "http://{canary}/m", "//{canary}/m", "http://localhost:{port}/m"),
 ]
 
 
 @pytest.mark.requirement("OLD-04")
 @pytest.mark.parametrize("where", ELSEWHERE)
 async def test_messages_never_go_to_another_origin(where: str) -> None:
-    """H11"""
+    """H11: told at once, and whoever is meant instead hears nothing."""
     began = time.monotonic()
-    with pytest.raises(ConnectionLost, match="messages sent to"):
-        async with connected(endpoint(where), revision=None, kind=SseTransport):
-            pass
+    with Web(Echo()) as canary:
+
+        def serve(talk: Talk) -> None:
+            here = talk.headers["host"]
+            told = where.format(here=here, port=here.partition(":")[2], canary=f"127.0.0.1:{canary.port}")
+            endpoint(told)(talk)
+
+        with pytest.raises(ConnectionLost, match="messages sent to") as caught:
+            async with connected(serve, revision=None, kind=SseTransport):
+                pass
+        assert canary.visits == []
+    assert caught.value.lasting
     assert time.monotonic() - began < 1
 
 
