@@ -373,7 +373,7 @@ async def test_two_hundred_fields_and_ten_thousand_choices_can_be_filled_in() ->
 
 async def test_the_key_line_can_be_clicked() -> None:
     async with shown(schema(a=STRING)) as (app, pilot):
-        line = app.query_one("KeyLine", Static)
+        line = app.query_one("FormKeys", Static)
         await pilot.click(line, offset=(line.size.width - 3, 0))
         assert app.form.raw_shown
 

@@ -35,7 +35,7 @@ class OpenTrafficScreen(Sturdy, ModalScreen[tuple[str, TrafficBook] | None]):
         & > Vertical {
             width: 100%; max-width: 100; height: auto; border: round $accent; background: $surface; padding: 0 1;
         }
-        Input { border: none; height: 1; background: $panel; }
+        Input { background: $panel; }
         #problem { color: $text-error; height: auto; }
     }
     """
@@ -49,7 +49,7 @@ class OpenTrafficScreen(Sturdy, ModalScreen[tuple[str, TrafficBook] | None]):
         with Vertical() as frame:
             frame.border_title = "Open exported traffic · which file?"
             frame.border_subtitle = "enter open · esc back"
-            yield Input(f"{self._folder}/", select_on_focus=False)
+            yield Input(f"{self._folder}/", select_on_focus=False, compact=True)
             yield Static(id="problem", markup=False)
 
     @on(Input.Submitted)

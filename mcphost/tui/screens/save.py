@@ -35,7 +35,7 @@ class SaveScreen(ModalScreen[Path | None]):
         & > Vertical {
             width: 100%; max-width: 100; height: auto; border: round $accent; background: $surface; padding: 0 1;
         }
-        Input { border: none; height: 1; background: $panel; }
+        Input { background: $panel; }
         #problem { color: $text-error; height: auto; }
     }
     """
@@ -49,7 +49,7 @@ class SaveScreen(ModalScreen[Path | None]):
         with Vertical() as frame:
             frame.border_title = Content(f"Save {self._file_name} · {size_text(len(self._content))} · in which folder?")
             frame.border_subtitle = "enter save · esc back"
-            yield Input(str(self._folder), select_on_focus=False)
+            yield Input(str(self._folder), select_on_focus=False, compact=True)
             yield Static(id="problem", markup=False)
 
     @on(Input.Submitted)

@@ -29,11 +29,11 @@ class NoFields(Static, can_focus=True):
         self.post_message(StepAway(self, 1, entered=True))
 
 
-class KeyLine(Static):
+class FormKeys(Static):
     """The buttons at the end, as a line."""
 
     DEFAULT_CSS = """
-    KeyLine { height: 1; padding: 0 1; text-align: right; color: $text-muted; }
+    FormKeys { height: 1; padding: 0 1; text-align: right; color: $text-muted; }
     """
 
     @dataclass

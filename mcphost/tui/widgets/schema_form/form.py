@@ -23,7 +23,7 @@ from textual.widgets import Static, TextArea
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms import Field, Form, Kind, Path, collect, fill, read_form
 from mcphost.tui.widgets.schema_form.draft import Entries, first_object, from_object, path_at, to_object
-from mcphost.tui.widgets.schema_form.foot import KeyLine, NoFields
+from mcphost.tui.widgets.schema_form.foot import FormKeys, NoFields
 from mcphost.tui.widgets.schema_form.lines import StepAway
 from mcphost.tui.widgets.schema_form.raw import RawArea, RawEditor, read_object
 from mcphost.tui.widgets.schema_form.row import Columns, FieldRow, GroupTitle
@@ -105,7 +105,7 @@ class SchemaForm(Vertical):
         yield VerticalScroll(id="fields", can_focus=False)
         yield RawEditor()
         yield Static(id="status", markup=False)
-        yield KeyLine()
+        yield FormKeys()
 
     async def load(self, schema: Any, arguments: Mapping[str, Any] | None = None) -> None:
         """Replace the whole form, filled with ``arguments``, or without any with the defaults of the schema."""
@@ -202,8 +202,8 @@ class SchemaForm(Vertical):
         if not isinstance(event.widget, RawArea):
             self._last = event.widget
 
-    @on(KeyLine.Pressed)
-    async def key_line_pressed(self, event: KeyLine.Pressed) -> None:
+    @on(FormKeys.Pressed)
+    async def key_line_pressed(self, event: FormKeys.Pressed) -> None:
         """A click does what the key does."""
         event.stop()
         await self.run_action(event.action)
@@ -307,7 +307,7 @@ class SchemaForm(Vertical):
         self._raw.explain(
             f"As JSON, since {reason}." if reason else "All arguments as JSON. ctrl+j: back to the fields."
         )
-        self.query_one(KeyLine).offer(self._submit_label, "" if reason else "fields" if shown else "raw JSON")
+        self.query_one(FormKeys).offer(self._submit_label, "" if reason else "fields" if shown else "raw JSON")
 
     def _judge(self) -> dict[Path, str]:
         """Show what is wrong, where one was already or everywhere once submitted; return all that is."""
