@@ -9,18 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.npm import installed
-
-PACKAGES = (
-    "@modelcontextprotocol/server-everything@2026.8.31",
-    "@modelcontextprotocol/server-filesystem@2026.8.31",
-    "@modelcontextprotocol/server-memory@2026.8.31",
-)
+from tests.whole.peers import NPM_SERVERS
 
 
 @pytest.fixture(scope="session")
 def node_modules() -> Path:
     """The folder with the npm servers."""
-    return installed("node-servers", PACKAGES)
+    return installed("node-servers", NPM_SERVERS)
 
 
 @pytest.fixture

@@ -1,108 +1,197 @@
-"""What a server nobody here wrote offers besides tools, through a host, over each of its transports."""
+"""A server nobody here wrote: every feature it has, through a host, over each of its transports."""
 
 from __future__ import annotations
 
-import os
+import gzip
 from collections.abc import AsyncIterator
-from contextlib import nullcontext
-from pathlib import Path
-from typing import Any
 
 import pytest
+import pytest_asyncio
 
-from mcphost.config import Values
 from mcphost.errors import InvalidArguments
 from mcphost.host.calls import CallState
-from mcphost.host.catalog import Kind
+from mcphost.host.logs import Source
 from mcphost.protocol.templates import UriTemplate
-from mcphost.protocol.types import PromptRef, ResourceContents, TemplateRef, Text
-from mcphost.wiring import fittings
+from mcphost.protocol.types import (
+    EmbeddedResource,
+    LogLevel,
+    Media,
+    Progress,
+    PromptRef,
+    ResourceLink,
+    TemplateRef,
+    Text,
+)
 from tests.conftest import Until
-from tests.host.conftest import RecordingHost, ScriptedApprover, settings
-from tests.whole.test_http_servers import everything as listening
-from tests.whole.test_http_servers import free_port
+from tests.host.conftest import RecordingHost
+from tests.whole.peers import PEERS, TRANSPORTS, followed, meeting, read, running
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]  # a first run installs
 
 DOCUMENT = "demo://resource/static/document/architecture.md"
 TEMPLATE = "demo://resource/dynamic/{}/{{resourceId}}"
 
 
-@pytest.fixture(params=["stdio", "streamableHttp", "sse"])
-async def everything(request: pytest.FixtureRequest, node_modules: Path) -> AsyncIterator[RecordingHost]:
-    """A host whose server `e` is server-everything over each of its transports, all of its lists read."""
-    mode, port = request.param, free_port()
-    program = node_modules / "@modelcontextprotocol/server-everything/dist/index.js"
-    path = "sse" if mode == "sse" else "mcp"
-    entry: dict[str, Any] = {"url": f"http://127.0.0.1:{port}/{path}"}
-    if mode == "stdio":
-        entry = {"command": "node", "args": [str(program), "stdio"], "startup_timeout_sec": 40}
-    config = settings(policy={"default": "allow"}, e=entry)
-    opener = fittings(ScriptedApprover(), Values(os.environ)).open_transport
-    with nullcontext() if mode == "stdio" else listening(node_modules, mode, port):
-        async with RecordingHost(config, open_transport=opener) as running:
-            await running.ready()
-            for kind in Kind:
-                await running.current("e", kind)
-            yield running
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=TRANSPORTS)
+async def met(request: pytest.FixtureRequest) -> AsyncIterator[RecordingHost]:
+    """A host whose server `e` is server-everything over each of its transports, for all tests that follow."""
+    with running(PEERS["everything"], request.param) as entry:
+        async with meeting(entry) as host:
+            yield host
 
 
-async def read(running: RecordingHost, uri: str) -> ResourceContents:
-    (contents,) = (await running.read_resource("e", uri)).contents
-    assert isinstance(contents, ResourceContents)
-    return contents
+async def test_what_the_server_says_of_itself_and_of_its_tools_is_kept(met: RecordingHost) -> None:
+    session = met.servers["e"].session
+    assert session is not None
+    assert session.server.server_info.title == "Everything Reference Server"
+    assert (session.server.instructions or "").startswith("# Everything Server")
+    echo = met.catalog.tool("e", "echo")
+    assert (echo.label, echo.may_destroy) == ("Echo Tool", False)
+    assert echo.claims == ("read-only", "idempotent", "closed-world")
 
 
 @pytest.mark.requirement("RES-01", "RES-02", "RES-03", "RES-07", "COMP-01")
-async def test_listed_resources_and_those_of_templates_are_read(everything: RecordingHost) -> None:
-    assert everything.catalog.resources()[0].resource.label == "architecture.md"
-    document = await read(everything, DOCUMENT)
+async def test_listed_resources_and_those_of_templates_are_read(met: RecordingHost) -> None:
+    assert met.catalog.resources()[0].resource.label == "architecture.md"
+    document = await read(met, DOCUMENT)
     assert document.mime_type == "text/markdown"
     assert document.text is not None
     assert document.text.startswith("#")
     for kind in ("text", "blob"):
         template = TEMPLATE.format(kind)
-        assert template in [offered.template.uri_template for offered in everything.catalog.templates()]
-        (choice,) = (await everything.complete("e", TemplateRef(template), "resourceId", "1")).usable
-        contents = await read(everything, UriTemplate.read(template).expand({"resourceId": choice}))
+        assert template in [offered.template.uri_template for offered in met.catalog.templates()]
+        (choice,) = (await met.complete("e", TemplateRef(template), "resourceId", "1")).usable
+        contents = await read(met, UriTemplate.read(template).expand({"resourceId": choice}))
         assert contents.content().startswith(b"Resource 1:")
         assert (contents.text is None) is (kind == "blob")
 
 
 @pytest.mark.requirement("PROMPT-03", "PROMPT-09", "COMP-03")
-async def test_a_prompt_is_filled_by_completion_that_knows_the_other_arguments(everything: RecordingHost) -> None:
+async def test_a_prompt_is_filled_by_completion_that_knows_the_other_arguments(met: RecordingHost) -> None:
     name = "completable-prompt"
     with pytest.raises(InvalidArguments, match="name: is required"):
-        await everything.get_prompt("e", name, {"department": "Sales"})
-    (department,) = (await everything.complete("e", PromptRef(name), "department", "Sal")).usable
+        await met.get_prompt("e", name, {"department": "Sales"})
+    (department,) = (await met.complete("e", PromptRef(name), "department", "Sal")).usable
     chosen = {"department": department}
-    names = await everything.suggest("e", PromptRef(name), "name", "", chosen)
+    names = await met.suggest("e", PromptRef(name), "name", "", chosen)
     assert names is not None
     assert names.usable == ("David", "Eve", "Frank")
-    (message,) = (await everything.get_prompt("e", name, {**chosen, "name": names.usable[1]})).messages
+    (message,) = (await met.get_prompt("e", name, {**chosen, "name": names.usable[1]})).messages
     assert isinstance(message.content, Text)
     assert message.content.text == "Please promote Eve to the head of the Sales team."
 
 
+@pytest.mark.requirement("PROMPT-05", "TOOLS-08")
+async def test_resources_inside_a_prompt_and_inside_a_result_are_there(met: RecordingHost) -> None:
+    chosen = {"resourceType": "Text", "resourceId": "2"}
+    told, embedded = (await met.get_prompt("e", "resource-prompt", chosen)).messages
+    assert isinstance(told.content, Text)
+    assert isinstance(embedded.content, EmbeddedResource)
+    assert (embedded.content.resource.text or "").startswith("Resource 2:")
+    blob = {"resourceType": "Blob", "resourceId": 3}
+    _, carried, _ = (await met.call_tool("e", "get-resource-reference", blob).result()).content
+    assert isinstance(carried, EmbeddedResource)
+    assert carried.resource.content().startswith(b"Resource 3:")
+
+
+@pytest.mark.requirement("TOOLS-06")
+async def test_links_in_a_result_are_followed(met: RecordingHost) -> None:
+    _, *links = (await met.call_tool("e", "get-resource-links", {"count": 4}).result()).content
+    assert len(links) == 4
+    for link in links:
+        assert isinstance(link, ResourceLink)
+        assert (await read(met, link.uri)).uri == link.uri
+
+
+@pytest.mark.requirement("TOOLS-04", "TOOLS-25")
+async def test_blocks_keep_their_order_and_say_for_whom_they_are(met: RecordingHost) -> None:
+    asked = {"messageType": "error", "includeImage": True}
+    text, image = (await met.call_tool("e", "get-annotated-message", asked).result()).content
+    assert isinstance(text, Text)
+    assert isinstance(image, Media)
+    assert text.annotations is not None
+    assert image.annotations is not None
+    assert (text.annotations.priority, text.annotations.audience) == (1.0, ["user", "assistant"])
+    assert (image.annotations.priority, image.annotations.audience) == (0.5, ["user"])
+    assert image.content().startswith(b"\x89PNG")
+
+
+async def test_structured_content_is_checked_by_the_schema_that_was_listed(met: RecordingHost) -> None:
+    call = await met.run("e", "get-structured-content", {"location": "Chicago"})
+    assert call.outcome is not None
+    assert call.outcome.structured.keys() == {"temperature", "conditions", "humidity"}
+    assert call.validity is not None
+    assert call.validity.valid
+
+
+async def test_progress_comes_step_by_step(met: RecordingHost) -> None:
+    call, seen = await followed(met, "trigger-long-running-operation", {"duration": 0.1, "steps": 4})
+    assert seen == [Progress(step, 4) for step in (1, 2, 3, 4)]
+    assert call.state is CallState.DONE
+
+
+@pytest.mark.requirement("CANC-03", "CANC-05", "HTTP-24")
+async def test_a_cancelled_call_is_taken_back_and_the_session_goes_on(met: RecordingHost, until: Until) -> None:
+    call = met.call_tool("e", "trigger-long-running-operation", {"duration": 2, "steps": 40})
+    await until(lambda: call.progress)
+    call.cancel()
+    await met.end_of(call)
+    assert call.state is CallState.CANCELLED
+    assert (await met.run("e", "echo", {"message": "still there"})).state is CallState.DONE
+    frames = [frame for frame in met.traffic.since(0) if frame.sent]
+    (taken_back,) = (frame for frame in frames if frame.method == "notifications/cancelled")
+    (asked,) = (frame for frame in frames if frame.method == "tools/call" and frame.call == call.number)
+    assert taken_back.facts.about == asked.id
+
+
+@pytest.mark.requirement("LOG-01", "RES-06")
+async def test_only_messages_of_the_level_asked_for_are_sent(met: RecordingHost, until: Until) -> None:
+    """It says of each subscription, as information, that it was asked for."""
+
+    def said(words: str) -> list[LogLevel]:
+        return [it.level for it in met.logs.of("e") if it.source is Source.SERVER and f"{words} Resource" in it.text]
+
+    uri = "demo://resource/static/document/features.md"
+    await met.servers["e"].set_level(LogLevel.ERROR)
+    await met.subscribe("e", uri)
+    await met.servers["e"].set_level(LogLevel.INFO)
+    await met.unsubscribe("e", uri)
+    await until(lambda: said("Unsubscribe"))
+    assert said("Unsubscribe") == [LogLevel.INFO]
+    assert f"Received Subscribe Resource request for URI: {uri}" not in " ".join(met.said("e"))
+
+
+async def test_what_is_offered_later_is_found_by_itself(met: RecordingHost, until: Until) -> None:
+    """Some of its tools are there only after the handshake, and a resource for each file it compressed."""
+    await until(lambda: "simulate-research-query" in {offered.tool.name for offered in met.catalog.tools("e")})
+    asked = {"name": "hello.gz", "data": "data:text/plain,hello", "outputType": "resourceLink"}
+    (link,) = (await met.call_tool("e", "gzip-file-as-resource", asked).result()).content
+    assert isinstance(link, ResourceLink)
+    await until(lambda: met.catalog.resource("e", link.uri), seconds=15)
+    assert gzip.decompress((await read(met, link.uri)).content()) == b"hello"
+
+
 @pytest.mark.requirement("RES-04", "RES-05", "RES-06")
-async def test_a_subscribed_resource_is_read_again_by_itself(everything: RecordingHost, until: Until) -> None:
-    watch = await everything.subscribe("e", DOCUMENT)
-    await everything.run("e", "toggle-subscriber-updates")
+async def test_a_subscribed_resource_is_read_again_by_itself(met: RecordingHost, until: Until) -> None:
+    watch = await met.subscribe("e", DOCUMENT)
+    await met.run("e", "toggle-subscriber-updates")
     await until(lambda: watch.updates and watch.result, seconds=15)
     assert watch.error is None
-    await everything.unsubscribe("e", DOCUMENT)
-    assert dict(everything.watches("e")) == {}
+    await met.unsubscribe("e", DOCUMENT)
+    assert dict(met.watches("e")) == {}
 
 
 @pytest.mark.requirement("TASK-02", "TASK-03", "TASK-06")
-async def test_a_tool_that_runs_as_a_task_reports_and_can_be_cancelled(everything: RecordingHost, until: Until) -> None:
-    call = everything.call_tool("e", "simulate-research-query", {"topic": "tides"})
-    stopped = everything.call_tool("e", "simulate-research-query", {"topic": "winds"})
+async def test_a_tool_that_runs_as_a_task_reports_and_can_be_cancelled(met: RecordingHost, until: Until) -> None:
+    call = met.call_tool("e", "simulate-research-query", {"topic": "tides"})
+    stopped = met.call_tool("e", "simulate-research-query", {"topic": "winds"})
     await until(lambda: call.task and stopped.task)
     stopped.cancel()
     assert call.doing.startswith("running as a task, working: ")
     result = await call.result()
     assert call.state is CallState.DONE
     assert "tides" in str(result.raw)
-    states = {task.task_id: task.status for task in (await everything.list_tasks("e")).items}
+    states = {task.task_id: task.status for task in (await met.list_tasks("e")).items}
     assert call.task is not None
     assert stopped.task is not None
     assert (states[call.task.task_id], states[stopped.task.task_id]) == ("completed", "cancelled")

@@ -1,16 +1,10 @@
-"""The everything server over its two HTTP transports: found out, called, lost and found again."""
+"""Servers nobody here wrote, over both HTTP transports: found out, called, lost and found again."""
 
 from __future__ import annotations
 
 import os
-import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -20,8 +14,14 @@ from mcphost.host.consent import Answer, ToolCallQuestion
 from mcphost.host.host import Host
 from mcphost.wiring import fittings
 from tests.conftest import Until
+from tests.whole.peers import PATHS, PEERS, free_port, running
 
-MODES = [("streamableHttp", "/mcp"), ("sse", "/sse")]
+pytestmark = pytest.mark.timeout(400)  # a first run installs
+
+CALLS = {"everything": ("echo", {"message": "hi"}), "fastmcp": ("ended", {}), "sdk": ("ended", {})}
+"""A tool of each that does no harm."""
+
+OVER_HTTP = [(name, transport) for name in PEERS for transport in PATHS]
 
 
 class Yes:
@@ -29,46 +29,10 @@ class Yes:
         return Answer(allow=True)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@contextmanager
-def everything(node_modules: Path, mode: str, port: int) -> Iterator[None]:
-    """The server, listening, until the block ends."""
-    script = node_modules / "@modelcontextprotocol/server-everything/dist/index.js"
-    command = ["node", str(script), mode]
-    server = subprocess.Popen(
-        command, env={**os.environ, "PORT": str(port)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        until_listening(port)
-        yield
-    finally:
-        server.send_signal(signal.SIGKILL)
-        server.wait()
-
-
-def until_listening(port: int) -> None:
-    end = time.monotonic() + 20
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 0.2).close()
-        except OSError:
-            if time.monotonic() > end:
-                raise
-        else:
-            return
-
-
-@pytest.mark.parametrize(("mode", "path"), MODES)
-def test_a_url_is_found_out_checked_and_called(node_modules: Path, mode: str, path: str) -> None:
-    port = free_port()
-    with everything(node_modules, mode, port):
-        url = f"http://127.0.0.1:{port}{path}"
+@pytest.mark.parametrize("transport", PATHS)
+def test_a_url_is_found_out_checked_and_called(transport: str) -> None:
+    with running(PEERS["everything"], transport) as entry:
+        url = entry["url"]
         for arguments, words in (
             (["check", url], "● ready"),
             (["call", url, "get-sum", "a=2", "b=3", "--yes"], "The sum of 2 and 3 is 5."),
@@ -81,38 +45,36 @@ def test_a_url_is_found_out_checked_and_called(node_modules: Path, mode: str, pa
 
 
 @pytest.mark.requirement("LIFE-27")
-@pytest.mark.parametrize(("mode", "path"), MODES)
-async def test_a_server_that_was_away_comes_back_by_itself(
-    node_modules: Path, mode: str, path: str, until: Until
-) -> None:
-    port = free_port()
-    config = Config(servers={"web": ServerConfig(url=f"http://127.0.0.1:{port}{path}")})
+@pytest.mark.parametrize(("name", "transport"), OVER_HTTP)
+async def test_a_server_that_was_away_comes_back_by_itself(name: str, transport: str, until: Until) -> None:
+    port, (tool, arguments) = free_port(), CALLS[name]
+    config = Config(servers={"web": ServerConfig(url=f"http://127.0.0.1:{port}{PATHS[transport]}")})
     async with Host(config, fittings(Yes(), Values(os.environ))) as host:
         web = host.servers["web"]
-        with everything(node_modules, mode, port):
+        with running(PEERS[name], transport, port):
             await until(lambda: web.ready, 20)
-            assert (await host.call_tool("web", "echo", {"message": "before"}).result()).is_error is False
-        if mode == "streamableHttp":  # without a request nobody can know
-            lost = host.call_tool("web", "echo", {"message": "lost"})
+            assert (await host.call_tool("web", tool, arguments).result()).is_error is False
+        if transport == "http":  # without a request nobody can know
+            lost = host.call_tool("web", tool, arguments)
             await until(lambda: lost.state.ended)
             assert lost.state is CallState.ERROR
         await until(lambda: not web.ready)
-        with everything(node_modules, mode, port):
+        with running(PEERS[name], transport, port):
             await until(lambda: web.ready, 30)
-            result = await host.call_tool("web", "echo", {"message": "after"}).result()
-            assert result.raw["content"] == [{"type": "text", "text": "Echo: after"}]
+            assert (await host.call_tool("web", tool, arguments).result()).is_error is False
 
 
-async def test_a_session_the_server_forgot_is_opened_anew(node_modules: Path, until: Until) -> None:
-    port = free_port()
+@pytest.mark.parametrize("name", PEERS)
+async def test_a_session_the_server_forgot_is_opened_anew(name: str, until: Until) -> None:
+    port, (tool, arguments) = free_port(), CALLS[name]
     config = Config(servers={"web": ServerConfig(url=f"http://127.0.0.1:{port}/mcp")})
     async with Host(config, fittings(Yes(), Values(os.environ))) as host:
         web = host.servers["web"]
-        with everything(node_modules, "streamableHttp", port):
+        with running(PEERS[name], "http", port):
             await until(lambda: web.ready, 20)
-        with everything(node_modules, "streamableHttp", port):
-            forgotten = host.call_tool("web", "echo", {"message": "once"})
+        with running(PEERS[name], "http", port):
+            forgotten = host.call_tool("web", tool, arguments)
             await until(lambda: forgotten.state.ended)
             assert forgotten.state is CallState.ERROR  # and not sent again unasked
             await until(lambda: web.ready and web.restarts, 20)
-            assert (await host.call_tool("web", "echo", {"message": "again"}).result()).is_error is False
+            assert (await host.call_tool("web", tool, arguments).result()).is_error is False

@@ -1,0 +1,47 @@
+"""Programs from PyPI that are kept apart from mcphost: each set in an environment of its own, installed once.
+
+What they need may not agree with what we need, and nothing of ours may stand in their way.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.npm import CACHE, INSTALL_SECONDS, alone
+
+
+def environment(name: str, packages: Sequence[str]) -> Path:
+    """The folder of programs of an environment that holds ``packages``, in a cache folder called ``name``."""
+    folder = CACHE / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone(folder / "lock"):
+        wanted = "\n".join((sys.version, str(folder), *packages))
+        done = folder / "installed"
+        if not done.exists() or done.read_text() != wanted:
+            run(sys.executable, "-m", "venv", "--clear", str(folder / "venv"))
+            run(str(folder / "venv/bin/pip"), "install", "-q", "--disable-pip-version-check", *packages)
+            done.write_text(wanted)
+    return folder / "venv/bin"
+
+
+def sources(name: str, version: str, programs: Path) -> Path:
+    """The unpacked source package of a version, which holds what no wheel does; ``programs`` has the pip to use."""
+    folder = CACHE / "sources"
+    folder.mkdir(parents=True, exist_ok=True)
+    unpacked = folder / f"{name}-{version}"
+    with alone(folder / "lock"):
+        if not unpacked.exists():
+            exact = ("--no-deps", "--no-binary", ":all:", f"{name}=={version}")
+            run(str(programs / "pip"), "download", "-q", "--disable-pip-version-check", "-d", str(folder), *exact)
+            (archive,) = folder.glob(f"{name}-{version}.tar.gz")
+            with tarfile.open(archive) as packed:
+                packed.extractall(folder, filter="data")
+    return unpacked
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, timeout=INSTALL_SECONDS)

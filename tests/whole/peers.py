@@ -1,0 +1,131 @@
+"""Servers nobody here wrote, or that stand on what nobody here wrote: how each is started, and a host that met it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from mcphost.config import Values
+from mcphost.host.calls import Call
+from mcphost.host.catalog import Kind
+from mcphost.protocol.types import Progress, ResourceContents
+from mcphost.wiring import fittings
+from tests.conftest import SERVERS
+from tests.host.conftest import RecordingHost, ScriptedApprover, settings
+from tests.npm import installed
+from tests.pypi import environment
+
+NPM_SERVERS = (
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+)
+PYTHON_SERVERS = ("fastmcp[tasks]==4.1.2", "mcp==2.3.0")  # the newest FastMCP that installs
+
+PATHS = {"http": "/mcp", "sse": "/sse"}
+TRANSPORTS = ("stdio", *PATHS)
+START_SECONDS = 40
+
+
+def everything(transport: str, port: int) -> list[str]:
+    program = installed("node-servers", NPM_SERVERS) / "@modelcontextprotocol/server-everything/dist/index.js"
+    word = "streamableHttp" if transport == "http" else transport
+    return ["env", f"PORT={port}", "node", str(program), word]
+
+
+def fastmcp(transport: str, port: int) -> list[str]:
+    program = environment("python-servers", PYTHON_SERVERS) / "fastmcp"
+    where = [] if transport == "stdio" else ["--port", str(port)]
+    return [str(program), "run", str(SERVERS / "fastmcp_offers.py"), "--no-banner", "--transport", transport, *where]
+
+
+def sdk(transport: str, port: int) -> list[str]:
+    word = "streamable-http" if transport == "http" else transport
+    return [sys.executable, str(SERVERS / "sdk.py"), word, str(port)]
+
+
+Peer = Callable[[str, int], list[str]]
+"""The command line that starts a server over a transport, at a port."""
+
+PEERS: Mapping[str, Peer] = {"everything": everything, "fastmcp": fastmcp, "sdk": sdk}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(peer: Peer, transport: str, port: int | None = None) -> Iterator[dict[str, Any]]:
+    """The configuration entry of a server; one that listens does so until the block ends."""
+    if transport == "stdio":
+        command, *args = peer(transport, 0)
+        yield {"command": command, "args": args, "startup_timeout_sec": START_SECONDS}
+        return
+    port = port or free_port()
+    with listening(peer(transport, port), port):
+        yield {"url": f"http://127.0.0.1:{port}{PATHS[transport]}"}
+
+
+@contextmanager
+def listening(command: Sequence[str], port: int, **more: Any) -> Iterator[None]:
+    """A server of this command line listens until the block ends; what it says on stderr, pytest shows on failure."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, **more) as server:
+        try:
+            until_listening(port, server)
+            yield
+        finally:
+            server.kill()
+
+
+def until_listening(port: int, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 0.2).close()
+        except OSError:
+            assert server.poll() is None, "the server ended before it listened"
+            assert time.monotonic() < end, "the server does not listen"
+            time.sleep(0.02)
+        else:
+            return
+
+
+@asynccontextmanager
+async def meeting(entry: Mapping[str, Any]) -> AsyncIterator[RecordingHost]:
+    """A host whose server `e` is of this entry, all of its lists read."""
+    made = fittings(ScriptedApprover(), Values(os.environ))
+    config = settings(policy={"default": "allow"}, e=entry)
+    async with RecordingHost(config, open_transport=made.open_transport, traffic=made.traffic) as host:
+        await host.ready()
+        for kind in Kind:
+            await host.current("e", kind)
+        yield host
+
+
+async def read(host: RecordingHost, uri: str) -> ResourceContents:
+    (contents,) = (await host.read_resource("e", uri)).contents
+    assert isinstance(contents, ResourceContents)
+    return contents
+
+
+async def followed(host: RecordingHost, tool: str, arguments: Mapping[str, Any]) -> tuple[Call, list[Progress]]:
+    """Make a call to its end; with all progress that came."""
+    call, seen = host.call_tool("e", tool, arguments), list[Progress]()
+
+    def look(_: object) -> None:
+        if call.progress is not None and call.progress not in seen:
+            seen.append(call.progress)
+
+    stop = host.bus.observe(look)
+    await host.end_of(call)
+    stop()
+    return call, seen
