@@ -14,9 +14,13 @@ CANARY = "canary-0123456789"
 SAYS_IT = 'echo "the key is $TOKEN" >&2; exec "$0" "$@"'
 
 
+def files_in(folder: Path) -> list[str]:
+    return [path.read_text() for path in folder.rglob("*") if path.is_file()]
+
+
 @pytest.mark.requirement("TRANS-STDIO-13", "SEC-09")
 async def test_what_a_program_was_given_in_secret_is_seen_nowhere(tmp_path: Path) -> None:
-    """C10: the program writes it to stderr and answers a call with it. The result pane alone shows what was answered."""
+    """C10: the program writes it to stderr and answers a call with it. The result alone is shown as it was answered."""
     program = ("-c", SAYS_IT, sys.executable, "-S", "-E", str(SERVERS / "echo.py"))
     config = servers(echo=ServerConfig(command="sh", args=program, env={"TOKEN": CANARY}))
     seen: list[str] = []
@@ -40,6 +44,6 @@ async def test_what_a_program_was_given_in_secret_is_seen_nowhere(tmp_path: Path
         book = stage.host.traffic
         seen += [record.text for record in stage.host.logs.of("echo")]
         seen.append(book.export(book.since(0)).decode())
-    seen += [path.read_text() for path in tmp_path.rglob("*") if path.is_file() and path.suffix in (".jsonl", ".toml")]
+    seen += files_in(tmp_path)
     assert len(seen) > 10
     assert [text for text in seen if CANARY in text] == []
