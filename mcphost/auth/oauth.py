@@ -98,7 +98,7 @@ def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[Grant]:
     origin = origin_for(request.settings, issuer, client)
     if origin is ClientOrigin.CONFIGURED:
         _check_same_issuer(request, issuer)
-    redirect_uri = yield Listen(*_way_back(origin, request.settings, issuer, client))
+    redirect_uri = yield _way_back(origin, request.settings, issuer, client)
     if origin is ClientOrigin.KNOWN and client is not None and client.redirect_uri != redirect_uri:
         client, origin = None, origin_for(request.settings, issuer, None)
     plan = _plan(found, origin, client, redirect_uri)
@@ -186,15 +186,16 @@ def _check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> N
 
 def _way_back(
     origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, client: Client | None
-) -> tuple[str, int]:
-    """The path and port of the redirect URI: what is registered already, else one that only this issuer is told."""
+) -> Listen:
+    """Where the browser comes back to: what is registered already, else a place that only this issuer is told."""
     if origin is ClientOrigin.KNOWN and client is not None:
         _, _, rest = client.redirect_uri.partition("://")
         place, _, path = rest.partition("/")
-        return f"/{path}", int(place.rpartition(":")[2])
+        return Listen(f"/{path}", int(place.rpartition(":")[2]), insist=False)
     if origin is ClientOrigin.REGISTER:
-        return f"/callback/{hashlib.sha256(issuer.issuer.encode()).hexdigest()[:12]}", settings.redirect_port
-    return "/callback", settings.redirect_port
+        path = f"/callback/{hashlib.sha256(issuer.issuer.encode()).hexdigest()[:12]}"
+        return Listen(path, settings.redirect_port, insist=bool(settings.redirect_port))
+    return Listen("/callback", settings.redirect_port, insist=bool(settings.redirect_port))
 
 
 def _agree(plan: Plan, found: _Found, client: Client | None) -> Flow[tuple[Choice, Client]]:

@@ -46,10 +46,13 @@ class Unreachable:
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Wait on this machine for the browser. The answer is the redirect URI; ``port`` 0 is any."""
+    """Be ready on this machine for the browser. The answer is the redirect URI."""
 
     path: str
     port: int
+    """0 is any."""
+    insist: bool
+    """Must it be this port, or will another do where it is taken?"""
 
 
 @dataclass(frozen=True, slots=True)

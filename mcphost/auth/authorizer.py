@@ -1,0 +1,192 @@
+"""Signs servers in and out: works through the flow with a person, and keeps what comes of it.
+
+Knows how each step is carried out. Refuses to know what the steps mean and how a person is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from mcphost.auth import masking, oauth
+from mcphost.auth.base import CALLBACK_SECONDS, Exchange, Link, OAuthSettings, Person, Standing
+from mcphost.auth.bearer import Bearer
+from mcphost.auth.callback import read_redirect
+from mcphost.auth.credentials import Credentials, Grant
+from mcphost.auth.fetching import Fetcher
+from mcphost.auth.loopback import Loopback, Parameters
+from mcphost.auth.session import TokenSession, carry_out
+from mcphost.auth.tokens import TokenStore
+from mcphost.auth.wire import Agree, Fetch, Fetched, Flow, Listen, Pending, Step, Unreachable, Visit
+from mcphost.errors import SignInFailed
+
+_T = TypeVar("_T")
+
+
+class Authorizer:
+    """The `SignInPort` over a token store. Each server is introduced by `session` before anything else."""
+
+    def __init__(self, store: TokenStore, now: Callable[[], float] = time.time) -> None:
+        self._store, self._now = store, now
+        self._sessions: dict[str, TokenSession] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    def bearer(self, server: str, url: str, settings: OAuthSettings) -> Bearer:
+        """What signs this server's requests; from now on the server can be signed in."""
+        self._sessions[server] = TokenSession(server, url, settings, self._store, self._now)
+        return Bearer(self._sessions[server])
+
+    async def sign_in(self, server: str, challenge: str, status: int, person: Person) -> Standing:
+        """See `SignInPort.sign_in`."""
+        session = self._session(server)
+        async with self._turns.setdefault(server, asyncio.Lock()):
+            known = await self._store.read(server)
+            settings = session.settings
+            request = oauth.SignInRequest(server, session.url, settings, challenge, status, known)
+            flow = oauth.sign_in_machine if settings.grant == "client_credentials" else oauth.sign_in
+            grant = await self._walk(flow(request, self._now), session, person)
+            async with self._store.changing(server) as held:
+                await self._store.write(server, held.with_grant(grant))
+            return await self.standing(server)
+
+    async def standing(self, server: str) -> Standing:
+        """See `SignInPort.standing`."""
+        session = self._session(server)
+        grant = await session.grant()
+        if grant is None:
+            return Standing(signed_in=False, kept_in="")
+        return Standing(
+            signed_in=True,
+            issuer=grant.issuer,
+            resource=grant.resource,
+            client_id=grant.client.client_id,
+            scopes=grant.scopes,
+            expires_at=grant.expires_at,
+            renewable=bool(grant.refresh_token),
+            kept_in=self._store.place,
+        )
+
+    async def sign_out(self, server: str) -> str:
+        """See `SignInPort.sign_out`."""
+        session = self._session(server)
+        async with self._store.changing(server) as held:
+            told = [await self._revoked(grant, session) for grant in held.grants]
+            await self._store.write(server, Credentials())
+        if not told:
+            return "nobody was signed in"
+        return "signed out; " + ("the tokens were revoked" if all(told) else "the server offers no revocation")
+
+    async def _revoked(self, grant: Grant, session: TokenSession) -> bool:
+        fetcher = Fetcher(session.url)
+        try:
+            return await carry_out(oauth.revoke(grant, session.settings, self._now), fetcher.fetch)
+        except SignInFailed:
+            return False  # it is forgotten here all the same
+        finally:
+            await fetcher.aclose()
+
+    def _session(self, server: str) -> TokenSession:
+        try:
+            return self._sessions[server]
+        except KeyError:
+            raise SignInFailed(f"{server} is not signed in to: it has no URL, or sends a header of its own") from None
+
+    async def _walk(self, flow: Flow[_T], session: TokenSession, person: Person) -> _T:
+        walk = _Walk(session, person, self._now)
+        outcome: Any = None
+        try:
+            while True:
+                outcome = await walk.do(flow.send(outcome))
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        finally:
+            flow.close()
+            await walk.aclose()
+
+
+class _Walk:
+    """The hands of one sign-in."""
+
+    def __init__(self, session: TokenSession, person: Person, now: Callable[[], float]) -> None:
+        self._person, self._now = person, now
+        self._fetcher = Fetcher(session.url)
+        self._loopback = Loopback()
+        self._steps = 0
+
+    async def do(self, step: Step) -> Any:
+        """Carry out one step; what the flow is to be sent."""
+        match step:
+            case Fetch():
+                return await self._fetch(step)
+            case Listen():
+                return await self._loopback.open(step)
+            case Agree(plan):
+                return await self._person.agree(plan)
+            case Visit():
+                return await self._visit(step)
+
+    async def aclose(self) -> None:
+        await self._loopback.aclose()
+        await self._fetcher.aclose()
+
+    async def _fetch(self, fetch: Fetch) -> Fetched | Unreachable:
+        self._steps += 1
+        number, began = self._steps, time.monotonic()
+        shown = Exchange(
+            title=fetch.title,
+            method="GET" if fetch.body is None else "POST",
+            url=fetch.url,
+            request_headers=masking.request_headers(fetch),
+            request_body=masking.request_body(fetch),
+        )
+        self._person.step(number, shown)
+        answer = await self._fetcher.fetch(fetch)
+        self._person.step(number, _answered(shown, fetch, answer, time.monotonic() - began))
+        return answer
+
+    async def _visit(self, step: Visit) -> Parameters:
+        """Whichever is first: the browser on this machine, or what the person pastes."""
+        link = Link(step.url, step.pending.redirect_uri, CALLBACK_SECONDS)
+        ways = [
+            asyncio.create_task(self._loopback.callback(step.pending), name="wait for the browser"),
+            asyncio.create_task(self._pasted(link, step.pending), name="wait for a pasted address"),
+        ]
+        try:
+            done, _ = await asyncio.wait(ways, timeout=CALLBACK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                raise SignInFailed(f"the browser did not come back within {CALLBACK_SECONDS / 60:g} minutes")
+            return done.pop().result()
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            await self._loopback.aclose()
+
+    async def _pasted(self, link: Link, pending: Pending) -> Parameters:
+        problem = ""
+        while True:
+            pasted = await self._person.visit(link, problem)
+            try:
+                found = read_redirect(pasted.strip())
+            except SignInFailed as error:
+                problem = str(error)
+                continue
+            if pending.is_answered_by(found):
+                return found
+            problem = "that is not the address this sign-in ends at: copy the one the browser shows after you agreed"
+
+
+def _answered(shown: Exchange, fetch: Fetch, answer: Fetched | Unreachable, seconds: float) -> Exchange:
+    if isinstance(answer, Unreachable):
+        return replace(shown, problem=answer.reason, seconds=seconds)
+    return replace(
+        shown,
+        status=answer.status,
+        response_headers=masking.response_headers(answer),
+        response_body=masking.response_body(fetch, answer),
+        seconds=seconds,
+    )

@@ -1,0 +1,42 @@
+"""Puts the token on every request to its server, silently, and renews it once where the server refuses it.
+
+Knows headers and one status. Refuses to ask anybody: a refusal that no renewal mends goes on to the transport.
+
+Specification: authorization, token usage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Final
+
+import httpx
+
+from mcphost.auth.addresses import origin_of
+from mcphost.auth.session import TokenSession
+
+HEADER: Final = "Authorization"
+
+
+class Bearer(httpx.Auth):
+    """The `httpx.Auth` of one server. A header of that name in the configuration wins over it."""
+
+    def __init__(self, session: TokenSession) -> None:
+        self._session = session
+        self._origin = origin_of(session.url)
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        """Sign, send, and once more with another token after a 401."""
+        if HEADER in request.headers or origin_of(str(request.url)) != self._origin:
+            yield request
+            return
+        token = await self._session.token()
+        if token:
+            request.headers[HEADER] = f"Bearer {token}"
+        response = yield request
+        if response.status_code != 401:
+            return
+        challenge = ", ".join(response.headers.get_list("www-authenticate"))
+        if other := await self._session.replacement(token, challenge):
+            request.headers[HEADER] = f"Bearer {other}"
+            yield request
