@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcphost.config import Config
-from mcphost.errors import ConnectionLost, ServerError, ServerNotReady
+from mcphost.errors import ConnectionLost, InvalidResult, ServerError, ServerNotReady
 from mcphost.host import backoff
 from mcphost.host.calls import CallState
 from mcphost.host.connection import ServerState
@@ -209,7 +209,7 @@ async def test_a_level_the_server_refuses_stops_nothing(host: HostOf) -> None:
         assert connection.level is None
 
 
-@pytest.mark.requirement("LOG-02", "LOG-04", "SEC-07", "SEC-09")
+@pytest.mark.requirement("LOG-02", "LOG-04", "SEC-07", "SEC-09", "MSG-14")
 async def test_everything_a_server_says_is_in_its_log_within_its_budget(host: HostOf, until: Until) -> None:
     """C10, F01: all levels, unknown ones too, stray lines, stderr; secrets masked."""
     limits = {"log_lines_per_second": 200, "log_lines": 100}
@@ -227,6 +227,9 @@ async def test_everything_a_server_says_is_in_its_log_within_its_budget(host: Ho
         assert running.logs.dropped("a") > 4000
         odd = running.server("b").irregularities
         assert (odd.malformed, odd.stray) == (5, 5)
+        dropped = [record for record in running.logs.of("b") if record.text.startswith("dropped a message (")]
+        assert [record.level for record in dropped] == [LogLevel.WARNING] * 5
+        assert (await running.run("b", "act")).state is CallState.DONE
         assert odd.first_stray == "Hostile Server v1.0 -- listening on stdio"
         assert "Traceback (most recent call last):" in running.said("b")
         await until(lambda: "the key is •••" in running.said("c"))
@@ -276,6 +279,36 @@ async def test_an_answered_ping_is_a_sign_of_life_even_if_it_is_an_error(
         await until(lambda: received(tmp_path / "wire").count("ping") > 4)
         assert running.server("a").ready
     assert starts(tmp_path / "wire") == 1
+
+
+@pytest.mark.parametrize("mode", [(), ("both", "--at", "ping")])
+async def test_the_latest_round_trip_is_that_of_the_handshake_until_a_ping_is_answered(
+    host: HostOf, mode: tuple[str, ...]
+) -> None:
+    async with host(a=hostile(*mode) if mode else echo("--delay", 0.02)) as running:
+        await running.ready()
+        connection = running.server("a")
+        first = connection.pulse.last
+        assert first is not None
+        assert (first.request, first.seconds >= (0 if mode else 0.02)) == ("initialize", True)
+        running.events.clear()
+        if mode:
+            with pytest.raises(InvalidResult):
+                await connection.ping()
+            assert connection.pulse.last is first
+        else:
+            assert await connection.ping() == connection.pulse.last
+            assert (connection.pulse.last or first).request == "ping"
+            assert ServerChanged("a") in running.events
+        connection.stop()
+        await until_stopped(connection)
+        with pytest.raises(ServerNotReady):
+            await connection.ping()
+
+
+async def until_stopped(connection: Any) -> None:
+    while connection.ready:
+        await asyncio.sleep(0)
 
 
 async def test_a_server_busy_with_a_call_is_not_pinged_to_death(host: HostOf, tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from textual.events import Paste
 
+from mcphost.config import ServerConfig
 from mcphost.host.calls import CallState
 from mcphost.tui.screens.edit_arguments import EditArgumentsScreen
 from mcphost.tui.screens.reader import ReaderScreen
 from mcphost.tui.screens.tool_call import ToolCallScreen
 from mcphost.tui.widgets.rows import RowList
-from tests.tui.story import NARROW, WIDE, calls_in, echo, hostile, on_stage
+from tests.transports.web_line import Echo, Web
+from tests.tui.story import NARROW, WIDE, calls_in, echo, hostile, on_stage, servers
 
 HI = {"text": "hi"}
 
@@ -331,3 +333,17 @@ async def test_quitting_with_open_questions_sends_nothing(tmp_path: Path) -> Non
     assert all(call.state is CallState.CANCELLED for call in calls)
     assert not calls_in(record)
     assert record.read_text().splitlines()[-1] == "EOF"
+
+
+@pytest.mark.requirement("PING-01")
+async def test_a_ping_is_answered_behind_the_dialog() -> None:
+    server = Echo()
+    with Web(server) as web:
+        async with on_stage(servers(web=ServerConfig(url=web.url))) as stage:
+            await stage.ready()
+            call = stage.call("echo", HI)
+            await stage.asked()
+            server.lines[0].events({"jsonrpc": "2.0", "id": "there?", "method": "ping"})
+            answer = {"jsonrpc": "2.0", "id": "there?", "result": {}}
+            await stage.until(lambda _: answer in [visit.message for visit in web.seen("POST")], seconds=1)
+            assert call.state is CallState.ASKING
