@@ -111,8 +111,9 @@ class DetectedTransport:
         self._use(self._older())
         try:
             await self._transport.open(self._inbound)
-        except TransportError:
-            raise first from None
+        except TransportError as second:
+            # One that opened its stream is of that kind, whatever is wrong with it.
+            raise (second if isinstance(second, ConnectionLost) and second.lasting else first) from None
         self._decide("sse")
         return await self._transport.request(request, headers)
 

@@ -24,6 +24,7 @@ from mcphost.errors import (
     SessionExpired,
     TransportError,
 )
+from mcphost.protocol.display import size_text
 from mcphost.protocol.jsonrpc import Notification, Request, Response, encode
 from mcphost.protocol.revisions import Revision
 from mcphost.transports import http_answers as answers
@@ -97,6 +98,8 @@ class HttpTransport:
     async def listen(self) -> None:
         """Take what the server says unasked, over as many connections as it takes, until it offers none.
 
+        An answer that comes here completes no request: servers must not send one here, and whoever could put something
+        into this stream would answer for anybody.
         Raises a TransportError when the stream was there, or might be, and cannot be had.
         """
         nobody = Answer(None, self._heard_by())
@@ -176,7 +179,8 @@ class HttpTransport:
                 await response.aclose()
         if stream.overlong and answer.wanted:
             limit = self.limits.message_bytes
-            answer.fail(MessageTooLarge("the server sent an event over the limit, perhaps this answer", limit))
+            sent = f"an event over the limit of {size_text(limit)}"
+            answer.fail(MessageTooLarge(f"the server sent {sent}, perhaps this answer", limit))
         return None
 
     def _let_go(self, response: httpx.Response, pieces: AsyncGenerator[bytes, None]) -> None:

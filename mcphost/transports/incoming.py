@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mcphost.protocol.display import size_text
 from mcphost.protocol.framing import Overlong
 from mcphost.protocol.jsonrpc import Malformed, Message, answered_by, decode
 from mcphost.protocol.revisions import Revision
@@ -35,6 +36,7 @@ class Incoming:
 
     def too_large(self, event: Overlong) -> Malformed:
         """What to make of an event over the limit."""
+        reason = f"an event over the limit of {size_text(self.limits.message_bytes)}"
         if self._tap is not None:
-            self._tap.noted("malformed", f"an event over the limit: {event.start.decode('utf-8', 'replace')}…")
-        return Malformed("an event over the limit", event.start, answers=answered_by(event.start))
+            self._tap.noted("malformed", f"{reason}: {event.start.decode('utf-8', 'replace')}…")
+        return Malformed(reason, event.start, answers=answered_by(event.start))

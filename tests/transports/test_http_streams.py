@@ -251,6 +251,6 @@ async def test_an_event_over_the_limit_does_not_end_the_stream(until: Until) -> 
     async with connected(echo) as line:
         listening = asyncio.create_task(line.transport.listen())
         await until(lambda: line.words == ["next"])
-        assert [problem.reason for problem in line.inbox.problems] == ["an event over the limit"]
+        assert [problem.reason for problem in line.inbox.problems] == ["an event over the limit of 100 kB"]
         assert len(line.web.seen("GET")) == 1
         listening.cancel()

@@ -35,7 +35,7 @@ Serve = Callable[[Talk], None]
 
 
 @asynccontextmanager
-async def hosted(url: str, *, startup: float = 2.0, timeout: float = 0.4, **entry: Any) -> AsyncIterator[Host]:
+async def hosted(url: str, *, startup: float = 2.0, timeout: float = 0.3, **entry: Any) -> AsyncIterator[Host]:
     """A host with the server `a` at ``url``, once it is ready or has failed."""
     server = {"url": url, "startup_timeout_sec": startup, "tool_timeout_sec": timeout, **entry}
     config = Config.model_validate({"servers": {"a": server}, "policy": {"default": "allow"}}, strict=False)
@@ -90,7 +90,7 @@ def at_first(mode: str) -> Serve:
     return spoiling(mode, "initialize")
 
 
-OUT_OF_TIME = "initialize timed out after 0.3 s"
+OUT_OF_TIME = "initialize timed out after 0.2 s"
 CONNECTING: list[tuple[str, Serve, ServerState, str]] = [
     ("html", at_first("html"), FAILED, "HTTP 200 (text/html): <html>␛[2J <b>hello</b>xxx"),
     ("page-not-found", answering(404, b"<h1>No such page</h1>"), FAILED, "HTTP 404 (text/html): <h1>No such page</h1>"),
@@ -134,7 +134,9 @@ CONNECTING: list[tuple[str, Serve, ServerState, str]] = [
 
 
 @pytest.mark.requirement("LIFE-20", "HTTP-33")
-@pytest.mark.parametrize(("serve", "state", "says"), [row[1:] for row in CONNECTING], ids=[row[0] for row in CONNECTING])
+@pytest.mark.parametrize(
+    ("serve", "state", "says"), [row[1:] for row in CONNECTING], ids=[row[0] for row in CONNECTING]
+)
 async def test_what_is_no_server_is_said_on_the_card_and_tried_again_only_where_that_can_help(
     serve: Serve, state: ServerState, says: str, loop_watchdog: LoopWatchdog
 ) -> None:
@@ -142,7 +144,7 @@ async def test_what_is_no_server_is_said_on_the_card_and_tried_again_only_where_
     limits = {"message_bytes": 100_000} if "100 kB" in says else {}
     with Web(serve) as web:
         began = time.monotonic()
-        startup = 0.3 if says is OUT_OF_TIME else 3.0
+        startup = 0.2 if says is OUT_OF_TIME else 3.0
         async with hosted(web.url, startup=startup, limits=limits) as host:
             connection = host.server("a")
             assert time.monotonic() - began < 1.5
@@ -152,4 +154,184 @@ async def test_what_is_no_server_is_said_on_the_card_and_tried_again_only_where_
             assert connection.retry_at is None or connection.retry_at - host.now() < 1
             assert connection.restarts == 1
         assert len(web.visits) <= 6
+    assert loop_watchdog.longest < 0.3
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that takes connections and says nothing."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.requirement("LIFE-27", "HTTP-33")
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://127.0.0.1:1/mcp", "nothing listens at 127.0.0.1:1; is the server running, and the url right?"),
+        ("http://no-such-host.example/mcp", "no address is known for no-such-host.example:80; check the url"),
+        ("http://127.0.0.1:{silent}/mcp", OUT_OF_TIME),
+        ("https://127.0.0.1:{silent}/mcp", OUT_OF_TIME),
+    ],
+)
+async def test_a_server_that_is_away_is_tried_again_however_long_that_takes(
+    url: str, says: str, silent_port: int, monkeypatch: pytest.MonkeyPatch, until: Until
+) -> None:
+    """H06"""
+    async with hosted(url.format(silent=silent_port), startup=0.2) as host:
+        connection = host.server("a")
+        assert connection.state is RECONNECTING
+        assert says in words(host)
+        assert is_told(connection, words(host), RECONNECTING)
+        if says is not OUT_OF_TIME:
+            monkeypatch.setattr(backoff, "FIRST", 0.001)
+            monkeypatch.setattr(backoff, "LONGEST", 0.001)
+            connection.start()
+            await until(lambda: connection.restarts > 2 * backoff.CRASHES)
+            assert connection.state is not FAILED
+
+
+# Certificates
+
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+CERTIFICATES: list[tuple[str, dict[str, Any], bool, str]] = [
+    ("localhost", {}, False, "unable to get local issuer certificate; if its authority is your own, name its file in"),
+    ("localhost", {"not_after": LONG_AGO}, True, "certificate has expired; it has to be renewed, unless the clock of"),
+    ("other.example", {}, True, "not valid for 'localhost'; it is for another name: correct the url, or have one made"),
+]
+
+
+@pytest.mark.requirement("HTTP-29")
+@pytest.mark.parametrize(("name", "more", "trusted", "says"), CERTIFICATES)
+async def test_a_certificate_that_will_not_do_is_not_tried_twice_and_says_what_to_do(
+    name: str, more: dict[str, Any], trusted: bool, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, tls = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name, **more).configure_cert(tls)
+    if trusted:
+        authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    with Web(Echo(), tls) as web:
+        async with hosted(web.url) as host:
+            assert (host.server("a").state, host.server("a").restarts) == (FAILED, 1)
+            assert f"the certificate of localhost:{web.port} is not trusted: " in words(host)
+            assert says in words(host)
+        assert web.visits == []
+
+
+async def test_a_server_without_tls_is_not_tried_twice_and_the_whole_url_is_never_said() -> None:
+    """C10: a token in a URL that nobody declared as one."""
+    with Web(Echo()) as plain, Web(at_first("no-http")) as odd:
+        for web, url, says in (
+            (plain, plain.url.replace("http", "https"), "no TLS with 127.0.0.1"),
+            (odd, odd.url, "did not answer in HTTP"),
+        ):
+            async with hosted(f"{url}?k=s3cret") as host:
+                assert (host.server("a").state, host.server("a").restarts) == (FAILED, 1)
+                assert says in host.server("a").reason
+                assert "s3cret" not in host.server("a").reason
+            assert len(web.visits) <= 1
+
+
+# Servers that come back, and servers that forget
+
+
+@pytest.mark.requirement("LIFE-27", "HTTP-33")
+async def test_an_outage_longer_than_a_crash_loop_is_waited_out(monkeypatch: pytest.MonkeyPatch, until: Until) -> None:
+    """H05"""
+    monkeypatch.setattr(backoff, "FIRST", 0.001)
+    monkeypatch.setattr(backoff, "LONGEST", 0.01)
+    echo, outages = Echo(), iter(range(3 * backoff.CRASHES))
+    with Web(lambda talk: echo(talk) if next(outages, None) is None else talk.whole(503, retry_after="9999")) as web:
+        async with hosted(web.url) as host:
+            await until(lambda: host.server("a").ready)
+            assert host.server("a").restarts == 3 * backoff.CRASHES
+
+
+@pytest.mark.requirement("HTTP-10")
+async def test_a_server_that_forgets_every_session_is_given_three_more_and_then_left_alone(until: Until) -> None:
+    """H03"""
+    echo = Echo()
+
+    def serve(talk: Talk) -> None:
+        echo.sessions.clear()
+        echo(talk)
+
+    with Web(serve) as web:
+        async with hosted(web.url) as host:
+            connection = host.server("a")
+            await until(lambda: connection.state is FAILED)
+            assert "no longer knows this session (HTTP 404) (tried several times; not trying again" in words(host)
+            assert is_told(connection, words(host), FAILED)
+            assert len(posts(web, "initialize")) == backoff.LOST_SESSIONS == 4
+            assert not any("mcp-session-id" in visit.headers for visit in posts(web, "initialize"))
+            connection.start()
+            await until(lambda: len(posts(web, "initialize")) > 4)
+
+
+# Calls that a server spoils
+
+
+async def called(host: Host, tool: str = "act", **arguments: Any) -> Call:
+    """A call, ended."""
+    call = host.call_tool("a", tool, arguments)
+    try:
+        await call.result()
+    except McphostError:
+        assert call.state.ended
+    return call
+
+
+NO_ANSWER = "Connection lost"
+NO_TIME = "Timed out: 0.3 s without an answer or a sign of progress"
+CALLS: list[tuple[str, str, str]] = [
+    ("html", "HTTP 200 came instead of an answer", "HTTP 200 (text/html)"),
+    ("server-error", "HTTP 502 came instead of an answer", "HTTP 502 (text/html)"),
+    ("accepted", "HTTP 202 came instead of an answer", "will not answer it"),
+    ("odd-status", "HTTP 799 came instead of an answer", "HTTP 799"),
+    ("not-json", "The answer has the wrong shape", "not JSON"),
+    ("half-a-body", NO_ANSWER, "before its answer was complete"),
+    ("utf-16", "The answer has the wrong shape", "not UTF-8"),
+    ("wrong-id", "The answer has the wrong shape", "no response to this request"),
+    ("string-id", "The answer has the wrong shape", "no response to this request"),
+    ("million", "The answer is too large", "over the limit of 100 kB"),
+    ("long-batch", "The answer has the wrong shape", "a batch"),
+    ("bomb", "The answer is too large", "over the limit of 100 kB"),
+    ("endless-body", "The answer is too large", "over the limit of 100 kB"),
+    ("endless-event", "The answer is too large", "an event over the limit of 100 kB"),
+    ("broken-gzip", "The answer has the wrong shape", "compressed body is broken"),
+    ("brotli", "The answer has the wrong shape", "content coding 'br'"),
+    ("ends-early", NO_ANSWER, "ended the answer's stream before the answer"),
+    ("no-http", NO_ANSWER, "did not answer in HTTP"),
+    ("huge-head", NO_ANSWER, "did not answer in HTTP"),
+    ("silent", NO_TIME, ""),
+    ("silent-stream", NO_TIME, ""),
+    ("comments", NO_TIME, ""),
+    ("drips", NO_TIME, ""),
+    ("storm", NO_TIME, ""),
+]
+
+
+@pytest.mark.requirement("TIME-01", "HTTP-25", "HTTP-27")
+@pytest.mark.parametrize(("mode", "headline", "says"), CALLS, ids=[row[0] for row in CALLS])
+async def test_a_spoiled_answer_ends_its_call_in_words_and_the_next_call_is_answered(
+    mode: str, headline: str, says: str, until: Until, loop_watchdog: LoopWatchdog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H04, H06, H07, H08, H09, H10: the call is sent once, whatever becomes of it and of the connection."""
+    monkeypatch.setattr(backoff, "FIRST", 0.01)
+    with Web(spoiling(mode)) as web:
+        async with hosted(web.url, limits={"message_bytes": 100_000}) as host:
+            call = await called(host)
+            assert call.state is (CallState.TIMED_OUT if headline is NO_TIME else CallState.ERROR)
+            failure = failure_of(call)
+            assert failure is not None
+            assert failure.headline == headline
+            assert says in " ".join(quote.text for quote in failure.quotes)
+            assert (host.server("a").state is READY) is (headline is not NO_ANSWER)
+            await until(lambda: host.server("a").ready)
+            assert (await called(host, "echo", text="x")).state is CallState.DONE
+        sent = [visit.message["params"]["name"] for visit in posts(web, "tools/call")]
+    assert sent == ["act", "echo"]
+    assert len(web.seen("GET")) <= 4
     assert loop_watchdog.longest < 0.3
