@@ -101,6 +101,11 @@ class Call:
         began = self.asked_at if self.sent_at is None else self.sent_at
         return (self._clock() if self.ended_at is None else self.ended_at) - began
 
+    def waits_for(self, server: str, task: str) -> bool:
+        """Does it run, and wait for this task?"""
+        here = self.task is not None and (self.request.server, self.task.task_id) == (server, task)
+        return here and not self.state.ended
+
     def attach(self, task: asyncio.Task[None]) -> None:
         """The task that carries the call out."""
         self._task = task

@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from mcphost.client.client import Identity
-from mcphost.client.listing import Listing
 from mcphost.config import Changes, Config, compare
 from mcphost.errors import UnknownName
 from mcphost.host.approvals import Approvals
+from mcphost.host.asking import Asking
 from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog, Kind
@@ -49,15 +49,7 @@ from mcphost.host.reading import ReadingDesk
 from mcphost.host.resending import Resending, request_in, tool_call_in
 from mcphost.host.traffic import TrafficBook, TrafficBudget
 from mcphost.host.traffic_file import TrafficFile
-from mcphost.host.watches import Watch
-from mcphost.protocol.types import (
-    Completion,
-    CompletionRef,
-    GetPromptResult,
-    LogLevel,
-    ReadResourceResult,
-    Task,
-)
+from mcphost.protocol.types import LogLevel
 from mcphost.transports.base import Transport
 
 __all__ = ["Fittings", "Host", "Store"]
@@ -89,7 +81,7 @@ class Fittings:
     """The file that takes all traffic of this run; None: it is kept in memory only."""
 
 
-class Host:
+class Host(Asking):
     """All configured servers and everything done with them. Use as ``async with``; entering may raise ConfigError."""
 
     def __init__(self, config: Config, fittings: Fittings) -> None:
@@ -205,69 +197,16 @@ class Host:
         assert self._tasks is not None
         return self._desk.begin(CallRequest(server, tool, arguments, origin, timeout, as_task), self._tasks)
 
+    def collect_task(self, server: str, task: str, *, origin: str = "you") -> Call:
+        """Begin to wait for what a task brings, begun by whomever; it goes on where nobody waits. Returns at once."""
+        assert self._tasks is not None
+        begun = next((each.call for each in self.known_tasks(server) if each.task.task_id == task and each.call), None)
+        tool, arguments = (begun.request.tool, begun.arguments) if begun else (f"task {task}", {})
+        return self._desk.begin(CallRequest(server, tool, arguments, origin, task=task), self._tasks)
+
     def running(self, server: str | None = None) -> list[Call]:
         """The calls that have not ended, oldest first."""
         return self._desk.running(server)
-
-    # What else servers offer. All of these raise UnknownName, ServerNotReady, Declined, or as a request does.
-
-    async def read_resource(self, server: str, uri: str, *, origin: str = "you") -> ReadResourceResult:
-        """Read a resource, listed or not, the URI as it stands. Raises ResourceMissing where there is none."""
-        return await self._reading.read(server, uri, origin)
-
-    async def get_prompt(
-        self, server: str, name: str, arguments: Mapping[str, object], *, origin: str = "you"
-    ) -> GetPromptResult:
-        """The messages of a prompt. Raises InvalidArguments where a required argument is missing."""
-        return await self._reading.prompt(server, name, arguments, origin)
-
-    async def relist(self, server: str, kind: Kind) -> None:
-        """List again now what a server offers of this kind."""
-        await self.server(server).relist(kind)
-
-    async def current(self, server: str, kind: Kind) -> None:
-        """Wait until the catalog holds what the server offers of this kind; starts a lazy server."""
-        await self.server(server).reach()
-        await self.server(server).current(kind)
-
-    def completes(self, server: str) -> bool:
-        """Does this server suggest values for arguments, as far as is known?"""
-        return self._completing.offered(server)
-
-    async def complete(
-        self, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str] | None = None
-    ) -> Completion:
-        """Suggestions for an argument, now; ``context`` holds the other arguments of the same form."""
-        return await self._completing.complete(server, ref, argument, value, context or {})
-
-    async def suggest(
-        self, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str] | None = None
-    ) -> Completion | None:
-        """The same for every key somebody types: asked once typing pauses, and None once another text was asked for.
-
-        Never raises: a server that cannot say suggests nothing.
-        """
-        return await self._completing.suggest(server, ref, argument, value, context or {})
-
-    async def subscribe(self, server: str, uri: str, *, origin: str = "you") -> Watch:
-        """Watch a resource, across reconnects, until `unsubscribe`; each change is a ResourceUpdated."""
-        return await self._reading.watch(server, uri, origin)
-
-    async def unsubscribe(self, server: str, uri: str) -> None:
-        """Watch it no more. Raises UnknownName alone."""
-        await self._reading.unwatch(server, uri)
-
-    def watches(self, server: str) -> Mapping[str, Watch]:
-        """What is watched on a server, by URI."""
-        return self.server(server).watches.all
-
-    async def list_tasks(self, server: str) -> Listing[Task]:
-        """The tasks a server keeps, those of earlier runs included."""
-        return await self._reading.tasks(server)
-
-    async def cancel_task(self, server: str, task: str, *, origin: str = "you") -> None:
-        """Stop a task by its id; a task of a call is stopped by `Call.cancel`."""
-        await self._reading.cancel_task(server, task, origin)
 
     def resend(self, frame: Frame, *, origin: str = "you") -> Call | Resending:
         """Send a request of the traffic again, to the server it went to; a tool call is asked for as any other.

@@ -66,11 +66,10 @@ class ReadingDesk:
         client = await self._server(server).reach()
         return await self._quoting(client.tasks.list())
 
-    async def cancel_task(self, server: str, task: str, origin: str) -> None:
-        """Stop a task of whomever's."""
-        await self._do(
-            server, {"event": "task", "task": task, "status": "cancel"}, origin, lambda it: it.tasks.cancel(task)
-        )
+    async def cancel_task(self, server: str, task: str, origin: str) -> Task:
+        """Stop a task of whomever's; how it stands now."""
+        record = {"event": "task", "task": task, "status": "cancel"}
+        return await self._do(server, record, origin, lambda it: it.tasks.cancel(task))
 
     async def request(
         self, server: str, method: str, params: Mapping[str, Any] | None, origin: str

@@ -4,13 +4,15 @@
 
 Besides those of echo.py it has the tools `change` (a resource gets another text, and who subscribed to it or to
 something above it is told, `times` times), `announce` (one more resource and prompt, and both lists are said
-to have changed, `times` times), `research` (must run as a task), `maybe` (may).
+to have changed, `times` times), `link` (answers with a link to a resource that is not listed), `research` (must run
+as a task), `maybe` (may).
 Lists come in pages of `--page M`. With `--outside URL` one more resource has that URI, and everything that can have
 icons has some there and at addresses that nobody should open.
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
 from typing import Any
 
@@ -19,6 +21,7 @@ from wire import Message, Wire, text
 
 ODD = "Foo+BAR://x/%7e%2F/\u00fc ?a=b"
 README, PIXEL, FOLDER = "memo:///readme.md", "memo:///pixel.png", "memo:///folder"
+UNLISTED = "Memo+x:%2fQ"
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(8)).decode()
 FRAMEWORKS = {"python": ["fastapi", "flask", "django"], "rust": ["axum", "actix"]}
 
@@ -52,6 +55,7 @@ PROMPTS: list[Message] = [
 OWN_TOOLS = [
     define("change", "Changes a resource.", {"uri": STRING}, {"times": INTEGER}),
     define("announce", "Adds one resource and one prompt.", {}, {"times": INTEGER}),
+    define("link", "Answers with a link.", {}),
     define("research", "Must run as a task.", {}, {"polls": INTEGER, "interval": INTEGER, "status": STRING})
     | {"execution": {"taskSupport": "required"}},
     define("maybe", "May run as a task.", {}) | {"execution": {"taskSupport": "optional"}},
@@ -75,10 +79,17 @@ class Offers(Echo):
         self.tools = with_icons([*TOOLS, *OWN_TOOLS], url)
         self.resources, self.prompts = with_icons([*RESOURCES, *outside], url), with_icons(PROMPTS, url)
         self.templates = with_icons(TEMPLATES, url)
-        self.texts = {README: "# Read me", ODD: "odd", FOLDER: "", url: "as the server has it"}
+        self.texts = {
+            README: "# Read me",
+            ODD: "odd",
+            FOLDER: "",
+            UNLISTED: "never listed",
+            url: "as the server has it",
+        }
         self.subscribed: set[str] = set()
         self.tasks: dict[str, Message] = {}
         self.quick |= {"change": self.change, "announce": self.announce, "maybe": lambda arguments: text("now")}
+        self.quick["link"] = lambda arguments: {"content": [{"type": "resource_link", "uri": UNLISTED, "name": "l"}]}
         self.methods |= {
             "resources/list": lambda request: self.page(request, "resources", self.resources),
             "resources/templates/list": lambda request: self.page(request, "resourceTemplates", self.templates),
@@ -212,14 +223,19 @@ class Offers(Echo):
         return self.told(name)
 
 
-def main() -> None:
-    parser = echo_parser(__doc__)
+def offers_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser that knows the options of this server."""
+    parser = echo_parser(description)
     parser.add_argument("--no-subscribe", action="store_true", help="do not offer subscriptions")
     parser.add_argument("--no-completions", action="store_true", help="do not offer completion")
     parser.add_argument("--no-tasks", action="store_true", help="do not offer tasks")
     parser.add_argument("--outside", default="", metavar="URL", help="a resource's URI and an icon's address")
     parser.add_argument("--without", action="append", default=[], metavar="METHOD", help="do not know METHOD")
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    options = offers_parser(__doc__).parse_args()
     wire = Wire(options)
     Offers(options, wire).serve()
     wire.end()
