@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from contextlib import suppress
 
@@ -109,6 +110,51 @@ async def test_a_server_that_wants_to_be_asked_for_ever_is_given_up(monkeypatch:
             await line.call()
         assert time.monotonic() - began > 0.001 * (1 + 2 + 4 + 8 + 16 + 32)
         assert len(line.web.seen("GET")) == 6
+
+
+async def test_a_stream_nobody_waits_on_is_given_up_too_and_no_call_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H04"""
+    monkeypatch.setattr(resumption, "SHORTEST", 0.001)
+    monkeypatch.setattr(resumption, "IN_VAIN", 6)
+    async with connected(spoiling("storm")) as line:
+        with pytest.raises(ConnectionLost, match="broke off too many times"):
+            await line.transport.listen()
+        assert len(line.web.seen("GET")) == 7
+        assert await line.call("echo", text="x") == "x"
+
+
+@pytest.mark.requirement("HTTP-22", "SSE-08")
+async def test_whatever_a_stream_replays_its_call_is_answered_once_and_no_other() -> None:
+    """H10: what was given before, answers of the calls before and after, and the same answer twice."""
+    echo = Echo()
+
+    def event(name: str, message: dict[str, object]) -> bytes:
+        return f"id: {name}\ndata: {json.dumps({'jsonrpc': '2.0', **message})}\n\n".encode()
+
+    def said(request_id: int, words: str) -> dict[str, object]:
+        return {"id": request_id, "result": {"content": [{"type": "text", "text": words}]}}
+
+    first = event("a", {"method": "notifications/message", "params": {"data": "one"}})
+    others = [event("b", said(1, "wrong")), event("c", said(3, "wrong")), event("d", {"id": "s", "method": "ping"})]
+    end = [event("e", said(2, "right")), event("f", said(2, "wrong"))]
+    connections = iter([[first], [first, *others], [first, *others, *end]])
+
+    def serve(talk: Talk) -> None:
+        if talk.command != "GET" and b"act" not in talk.visit.body:
+            echo(talk)
+            return
+        talk.begin_events()
+        talk.events(*next(connections))
+        talk.end_events()
+
+    async with connected(serve) as line:
+        assert await line.call() == "right"
+        assert [visit.headers["last-event-id"] for visit in line.web.seen("GET")] == ["a", "d"]
+        assert line.words == ["one"]
+        assert [message.method for message in line.inbox.messages] == ["notifications/message", "ping"]
+        assert [answer.id for answer in line.inbox.strays][:2] == [1, 3]
+        assert {answer.id for answer in line.inbox.strays[2:]} <= {2}
+        assert len([visit for visit in line.web.seen("POST") if b"act" in visit.body]) == 1
 
 
 class Pieces:
