@@ -19,7 +19,7 @@ from mcphost.wiring import fittings
 from tests.conftest import SERVERS
 from tests.host.conftest import RecordingHost, ScriptedApprover, settings
 from tests.npm import installed
-from tests.pypi import environment
+from tests.pypi import environment, sources
 
 NPM_SERVERS = (
     "@modelcontextprotocol/server-everything@2026.8.31",
@@ -27,6 +27,7 @@ NPM_SERVERS = (
     "@modelcontextprotocol/server-memory@2026.8.31",
 )
 PYTHON_SERVERS = ("fastmcp[tasks]==4.1.2", "mcp==2.3.0")  # the newest FastMCP that installs
+SDKS = {"2.3.0": ("python-servers", PYTHON_SERVERS), "1.30.0": ("python-sdk-1", ("mcp==1.30.0",))}
 
 PATHS = {"http": "/mcp", "sse": "/sse"}
 TRANSPORTS = ("stdio", *PATHS)
@@ -54,6 +55,17 @@ Peer = Callable[[str, int], list[str]]
 """The command line that starts a server over a transport, at a port."""
 
 PEERS: Mapping[str, Peer] = {"everything": everything, "fastmcp": fastmcp, "sdk": sdk}
+
+
+def example(version: str, name: str, transport: str, port: int) -> list[str]:
+    """An example server from the source package of the official SDK, which no wheel holds."""
+    programs = environment(*SDKS[version])
+    folder = sources("mcp", version, programs) / "examples/servers" / name
+    module = f"mcp_{name.replace('-', '_')}"
+    word = "streamable-http" if transport == "http" else transport
+    options = ["--transport", word] if name == "simple-pagination" else []
+    where = [] if transport == "stdio" else ["--port", str(port)]
+    return ["env", f"PYTHONPATH={folder}", str(programs / "python"), "-m", module, *options, *where]
 
 
 def free_port() -> int:
