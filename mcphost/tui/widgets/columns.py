@@ -24,6 +24,8 @@ class Cell(NamedTuple):
     max: int | None = None
     """None takes what the others leave, shared evenly with other such columns."""
     align: Literal["left", "right"] = "left"
+    keep: Literal["start", "end"] = "start"
+    """What is left of a text that is too long: paths and URIs differ at their end. Only for a text without styles."""
 
 
 def columns(width: int, cells: Sequence[Cell], gap: int = 1) -> Content:
@@ -76,7 +78,10 @@ def _fit(cell: Cell, width: int) -> tuple[str, list[Span]]:
     """The text of a cell in exactly ``width`` cells, and its own styles."""
     plain, spans = (cell.text, []) if isinstance(cell.text, str) else (cell.text.plain, list(cell.text.spans))
     length = cell_len(plain)
-    if length > width:
+    if length > width and cell.keep == "end":
+        plain = "…" + set_cell_size(plain[::-1], width - 1).rstrip()[::-1]
+        length = cell_len(plain)
+    elif length > width:
         plain = set_cell_size(plain, width - 1).rstrip() + "…"  # a wide character is not halved, but left out
         spans = [Span(start, min(end, len(plain)), style) for start, end, style in spans if start < len(plain)]
         length = cell_len(plain)

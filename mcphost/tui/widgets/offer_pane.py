@@ -5,7 +5,7 @@ Knows how one gets from part to part. What is listed, asked for and read, its he
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.host.catalog import OfferedPrompt, OfferedResource, OfferedTemplate
@@ -125,6 +126,7 @@ class OfferPane(Container, Generic[Offered]):
         """What the form is for."""
         self._typed: dict[object, Mapping[str, str]] = {}
         self._step: Step = "list"
+        self._ways_back: list[Callable[[], None]] = []
 
     def compose(self) -> ComposeResult:
         """All three."""
@@ -168,6 +170,7 @@ class OfferPane(Container, Generic[Offered]):
 
     def focus_list(self) -> None:
         """Go to the list."""
+        self._ways_back.clear()
         self.go("list")
         self.list.rows.focus()
 
@@ -198,13 +201,37 @@ class OfferPane(Container, Generic[Offered]):
         if self.view.reading is not None and self.view.reading.key == reading.key:
             self.view.show_reading(reading, *self.notes())
 
+    def come_from(self, back: Callable[[], None] | None) -> None:
+        """A link is followed to here: esc goes ``back`` from what will be read, None: to what is shown here now."""
+        self._ways_back.append(back or self._way_to_this())
+
+    @property
+    def reading_in_view(self) -> tuple[str, str] | None:
+        """What is on screen of what was read."""
+        seen = all(part.display for part in self.view.ancestors_with_self if isinstance(part, Widget))
+        return self.view.reading.key if self.view.reading is not None and seen else None
+
+    def _way_to_this(self) -> Callable[[], None]:
+        reading, offset, offered = self.view.reading, self.view.offset_shown, self.offered
+
+        def back() -> None:
+            if reading is not None:
+                self.offered = offered
+                self.form.set_class(offered is not None, "-loaded")
+                self.view.show_reading(reading, *self.notes(), offset=offset)
+                self.view.focus()
+
+        return back
+
     def notes(self) -> tuple[str, ...]:
         """Words of ours about what is shown."""
         return ()
 
     def action_back(self) -> None:
-        """One step back; what was typed stays."""
-        if self._step == "reading" and self.offered is not None and self.form.form is not None:
+        """One step back, over links the way one came; what was typed stays."""
+        if self._step == "reading" and self._ways_back:
+            self._ways_back.pop()()
+        elif self._step == "reading" and self.offered is not None and self.form.form is not None:
             self.go("form")
             self.form.form.focus_first()
         else:
@@ -221,6 +248,7 @@ class OfferPane(Container, Generic[Offered]):
     def _chosen(self, event: OfferList.Chosen) -> None:
         event.stop()
         if self.list.item is not None:
+            self._ways_back.clear()
             self.use(self.list.item)
 
     @on(OfferList.DefinitionWanted)
