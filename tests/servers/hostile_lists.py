@@ -187,16 +187,16 @@ def explosion() -> Message:
     return {"$ref": "#/$defs/l0", "$defs": {**levels, "l6": {"type": "integer"}}}
 
 
-def evil_values(depth: int) -> dict[str, tuple[Message, Any]]:
-    """For each name a schema that bites, and the value to feed to it."""
+def evil_values(depth: int, away: str) -> dict[str, tuple[Message, Any]]:
+    """For each name a schema that bites, and the value to feed to it; ``away`` is where remote ones are."""
     return {
         "redos": ({"type": "string", "pattern": "^(a+)+$"}, "a" * 40 + "!"),
         "redos-nested": ({"patternProperties": {"^(([a-z])+.)+[A-Z]([a-z])+$": {}}}, {"a" * 40: 1}),
-        "remote": ({"$ref": "http://127.0.0.1:9/schema.json"}, 1),
+        "remote": ({"$ref": f"{away}/schema.json"}, 1),
         "file": ({"$ref": "file:///etc/passwd"}, 1),
-        "dynamic": ({"$dynamicRef": "http://127.0.0.1:9/schema.json#node"}, 1),
-        "identified": ({"$id": "http://127.0.0.1:9/", "$ref": "other.json"}, 1),
-        "dialect": ({"$schema": "http://127.0.0.1:9/dialect", "type": "integer"}, 1),
+        "dynamic": ({"$dynamicRef": f"{away}/schema.json#node"}, 1),
+        "identified": ({"$id": f"{away}/", "$ref": "other.json"}, 1),
+        "dialect": ({"$schema": f"{away}/dialect", "type": "integer"}, 1),
         "loop": ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, 1),
         "missing": ({"$ref": "#/$defs/nowhere"}, 1),
         "deep": (nested(depth), [[["x"]]]),
@@ -215,9 +215,9 @@ def rooted(schema: Message) -> Message:
 
 @mode
 def evil_schema(peer: Peer) -> None:
-    """Tools in-NAME and out-NAME with schemas that bite: slow patterns, references to elsewhere or in circles,
-    --count (90) levels, a million branches. Calling one answers with the value that hurts. L05, L06"""
-    values = evil_values(peer.count(90))
+    """Tools in-NAME and out-NAME with schemas that bite: slow patterns, references to elsewhere (the URL --kind) or in
+    circles, --count (90) levels, a million branches. Calling one answers with the value that hurts. L05, L06"""
+    values = evil_values(peer.count(90), peer.kind("http://127.0.0.1:9"))
     for name, (schema, _) in values.items():
         peer.tools.append(tool(f"in-{name}", inputSchema=rooted(schema)))
         peer.tools.append(tool(f"out-{name}", outputSchema=rooted(schema)))
