@@ -1,0 +1,68 @@
+"""Links in a text from a server to other resources of that server.
+
+Knows how they are written in Markdown and as bare URIs. Refuses web addresses: a server is asked for its resources,
+and nothing here opens a browser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import urldefrag, urljoin
+
+LOOKED_AT: Final = 200_000
+"""Characters of a text in which links are looked for."""
+
+MOST: Final = 200
+"""Links of one text that are offered."""
+
+_ELSEWHERE: Final = frozenset(
+    ("http", "https", "ws", "wss", "ftp", "mailto", "tel", "data", "javascript", "vbscript", "about", "blob")
+)
+_SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.\-]{0,39}"
+_LINK: Final = re.compile(
+    rf"\[(?P<words>[^\[\]\n]{{1,200}})\]\(<?(?P<target>[^\s<>()]{{1,2000}})>?(?:\s+[\"'][^\n]{{0,200}})?\)"
+    rf"|(?<![\w+.\-])(?P<bare>{_SCHEME}://[^\s<>()\[\]{{}}\"'`|\\]{{1,2000}})"
+)
+_STARTS: Final = re.compile(rf"({_SCHEME}):")
+
+
+class Link(NamedTuple):
+    """Both as they came."""
+
+    words: str
+    uri: str
+
+
+@lru_cache(maxsize=32)
+def links_in(text: str, base: str) -> tuple[Link, ...]:
+    """The links in ``text``, each URI once; those relative to ``base``, the URI of the text, are made whole."""
+    found: dict[str, Link] = {}
+    for link in _links(text[:LOOKED_AT], base):
+        if len(found) < MOST and link.uri != base:
+            found.setdefault(link.uri, link)
+    return tuple(found.values())
+
+
+def _links(text: str, base: str) -> Iterator[Link]:
+    for match in _LINK.finditer(text):
+        bare = match["bare"]
+        target = bare.rstrip(".,;:!?*_") if bare else match["target"]
+        uri = _whole(target, base)
+        if uri:
+            yield Link("" if bare else match["words"], uri)
+
+
+def _whole(target: str, base: str) -> str:
+    """The URI that is meant; empty where none of this server is."""
+    start = _STARTS.match(target)
+    if start is not None:
+        return "" if start[1].lower() in _ELSEWHERE else target
+    scheme = _STARTS.match(base)
+    if scheme is None or "://" not in base or target.startswith(("#", "//")):
+        return ""
+    rest = base[scheme.end() :]
+    joined, _ = urldefrag(urljoin(f"http:{rest}", target))  # relative URIs are joined alike for every scheme
+    return f"{scheme[1]}:{joined.removeprefix('http:')}"
