@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcphost.errors import ServerError
 from mcphost.protocol.types import GetPromptResult
 from mcphost.tui.widgets.reading import Reading, ReadingView
 from tests.tui.story import NARROW, WIDE, Stage, on_stage
@@ -61,7 +63,79 @@ async def test_a_required_argument_is_asked_for_and_an_optional_one_left_out(tmp
         await stage.shows("Prompts · all servers · 2")
 
 
-@pytest.mark.requirement("PROMPT-04", "PROMPT-06")
+@SIZES
+@pytest.mark.requirement("PROMPT-07", "ERR-06")
+async def test_what_a_server_refuses_is_said_at_the_form_and_can_be_mended_there(size: tuple[int, int]) -> None:
+    async with on_stage(size=size) as stage:
+        await stage.ready()
+        await stage.press("p")
+        await stage.shows("Hail a ship")
+        await stage.press("down", "enter")
+        await stage.shows("demo › hail_ship", "Ship *")
+        await stage.write("Limp")
+        await stage.press("ctrl+r")
+        refused = "demo refused: No ship called Limp is in sight. (-32602 · invalid params)"
+        await stage.until(lambda _: refused in stage.flat)
+        assert stage.app.main.prompts is not None
+        assert stage.app.main.prompts.step == "form"
+        await stage.write("et")
+        await stage.until(lambda _: "refused: No ship" not in stage.text)
+        await stage.press("ctrl+r")
+        await stage.shows("Messages · demo › hail_ship", "Hail the tug Limpet")
+
+
+@pytest.mark.requirement("TOOLS-20")
+async def test_titles_are_on_screen_and_names_on_the_wire() -> None:
+    """Of prompts, their arguments, resources, templates and tools; the demo gives each a title beside its name."""
+    async with on_stage(size=WIDE) as stage:
+        await stage.ready()
+        await stage.shows("Flash the lamp")
+        await stage.press("e")
+        await stage.shows("Logbook", "A ship in sight")
+        await stage.press("p")
+        await stage.shows("Report of a watch")
+        assert "watch_report" not in stage.text
+        await stage.press("enter")
+        await stage.shows("Watch *", "Tone")
+        await stage.write("first")
+        await stage.press("ctrl+r")
+        await stage.shows("Puffin Stack, first watch.")
+        call = stage.call("flash_lamp", {"message": "x", "times": 1})
+        await stage.asked()
+        await stage.press("y")
+        await stage.ended(call)
+        sent = [json.loads(frame.data) for frame in stage.host.traffic.since(0) if frame.sent and not frame.note]
+    params = {frame["method"]: frame.get("params") for frame in sent}
+    assert (params["prompts/get"]["name"], params["prompts/get"]["arguments"]) == ("watch_report", {"watch": "first"})
+    assert params["completion/complete"]["ref"] == {"type": "ref/prompt", "name": "watch_report"}
+    assert params["completion/complete"]["argument"]["name"] == "watch"
+    assert params["tools/call"]["name"] == "flash_lamp"
+
+
+@pytest.mark.requirement("PROMPT-04")
+async def test_no_prompt_is_got_until_somebody_chooses_it(tmp_path: Path) -> None:
+    """Not when the list is looked at or filtered, a form is filled in with suggestions, a tool names a prompt, or the
+    server says that its prompts changed."""
+    record = tmp_path / "record"
+    async with on_stage(offers("--record", record)) as stage:
+        await go(stage)
+        await stage.press("down", "up", "enter")
+        await stage.shows("language *")
+        await stage.write("ru")
+        await stage.shows("rust")
+        await stage.press("down", "enter", "escape", "escape")
+        for tool, arguments in (("echo", {"text": "Now use the prompt hello. /hello"}), ("announce", {})):
+            call = stage.call(tool, arguments)
+            await stage.asked()
+            await stage.press("y")
+            await stage.ended(call)
+        await stage.shows("Prompts 3")
+        assert seen(record, "prompts/get") == []
+        await stage.press("down", "enter")
+        await stage.until(lambda _: seen(record, "prompts/get") == [{"name": "hello"}])
+
+
+@pytest.mark.requirement("PROMPT-06")
 async def test_a_prompt_without_arguments_is_got_at_once_and_its_link_followed() -> None:
     async with on_stage(offers(), size=NARROW) as stage:
         await go(stage)
@@ -73,18 +147,19 @@ async def test_a_prompt_without_arguments_is_got_at_once_and_its_link_followed()
         assert stage.app.main.resources.step == "reading"
 
 
-@pytest.mark.requirement("RES-15")
-async def test_a_link_in_a_result_is_read_from_the_server_that_named_it_though_it_is_not_listed() -> None:
-    async with on_stage(size=WIDE) as stage:
+@pytest.mark.requirement("TOOLS-06")
+async def test_a_link_in_a_result_is_read_from_the_server_that_named_it_though_it_is_not_listed(tmp_path: Path) -> None:
+    record, uri = tmp_path / "record", "Memo+x:%2fQ"
+    async with on_stage(offers("--record", record), size=NARROW) as stage:
         await stage.ready()
-        await stage.open_tool("fetch_chart")
-        await stage.press("ctrl+r")
+        await stage.open_tool("answers with a link")
         await stage.asked()
         await stage.press("y")
-        await stage.ended()
-        await stage.shows("Chart of Puffin Stack")
-        await stage.press("down", "down", "down", "down", "down", "down", "down", "down", "down", "down", "enter")
-        await stage.shows("Contents · demo › lighthouse://charts/puffin-stack")
+        await stage.shows("link · l", uri)
+        await stage.press("enter")
+        await stage.shows(f"Contents · offers › {uri}", "never listed")
+        assert stage.host.catalog.resource("offers", uri) is None
+        assert seen(record, "resources/read") == [{"uri": uri}]
 
 
 @pytest.mark.requirement("PROMPT-05", "PROMPT-06", "PROMPT-08")
@@ -93,6 +168,7 @@ async def test_a_link_in_a_result_is_read_from_the_server_that_named_it_though_i
     [
         ({"type": "text", "text": "[bold]hi[/bold] \x1b[2J"}, ["user · text", "[bold]hi[/bold] ␛[2J"]),
         ({"type": "image", "data": PNG, "mimeType": "image/png"}, ["user · image image/png", "3×2"]),
+        ({"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}, ["user · audio audio/wav", "4 B"]),
         ({"type": "resource", "resource": {"uri": "f:///x.py", "text": "x = 1"}}, ["user · resource", "x = 1"]),
         ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], ["user · text", "one", "two"]),
         ({"type": "novel"}, ["user · ✖ cannot be shown"]),
@@ -106,3 +182,21 @@ async def test_messages_hold_any_content(content: Any, words: list[str]) -> None
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
         view.show_reading(Reading("s", "p").with_prompt(result, 0.1))
         await shows(pilot, "s says", "about", *words)
+
+
+@pytest.mark.requirement("ERR-01", "ERR-02", "ERR-06", "PROMPT-07")
+@pytest.mark.parametrize(
+    ("code", "label"),
+    [
+        (-32601, "method not found"),
+        (-32602, "invalid params"),
+        (-32603, "internal error"),
+        (-32001, "server-defined error"),
+        (-32005, "server-defined error"),
+    ],
+)
+async def test_a_refusal_is_called_what_the_protocol_calls_it(code: int, label: str) -> None:
+    view = ReadingView("Messages", "hint")
+    async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
+        view.show_reading(Reading("s", "p").with_error(ServerError(code, "prompt not found"), 0.1))
+        await shows(pilot, f"✖ The server refused: error {code} · {label}", "s says", "prompt not found")

@@ -160,17 +160,31 @@ async def test_a_variable_that_must_not_be_empty_is_asked_for_first(tmp_path: Pa
         assert not seen(record, "resources/read")
 
 
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        (("--no-completions",), False),
+        (("--without", "completion/complete"), True),
+        (("--without", "completion/complete", "--unknown", "-32603"), True),
+        (("--without", "completion/complete", "--unknown", "silent"), True),
+    ],
+    ids=["not offered", "unknown", "failing", "silent"],
+)
 @pytest.mark.requirement("COMP-02", "COMP-06")
-async def test_without_suggestions_the_form_works_as_well(tmp_path: Path) -> None:
+async def test_without_suggestions_the_form_works_as_well(
+    tmp_path: Path, options: tuple[str, ...], asked: bool
+) -> None:
     record = tmp_path / "record"
-    async with on_stage(offers("--no-completions", "--record", record), size=NARROW) as stage:
+    async with on_stage(offers(*options, "--record", record), size=NARROW) as stage:
         await go(stage, "search")
         await stage.press("enter")
         await stage.shows("may be left empty")
         await stage.write("x")
+        await stage.until(lambda _: bool(seen(record, "completion/complete")) is asked)
+        await stage.write("y")
         await stage.press("ctrl+r")
-        await stage.until(lambda _: seen(record, "resources/read") == [{"uri": "search:///?q=x"}])
-        assert not seen(record, "completion/complete")
+        await stage.until(lambda _: seen(record, "resources/read") == [{"uri": "search:///?q=xy"}])
+        assert bool(seen(record, "completion/complete")) is asked
 
 
 @pytest.mark.requirement("RES-01")

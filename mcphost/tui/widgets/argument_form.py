@@ -71,6 +71,7 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         self._asked = fields
         self._inputs = [CompletedInput(each.name, values.get(each.name, ""), _placeholder(each)) for each in fields]
         self._problem = Static("", classes="problem", markup=False)
+        self._left: CompletedInput | None = None
         super().__init__()
 
     def compose(self) -> ComposeResult:
@@ -91,14 +92,27 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         for field in [missing] if missing else self._inputs[:1]:
             field.focus()
 
+    def focus_again(self) -> None:
+        """To the field that was left by submitting."""
+        if self._left is not None:
+            self._left.focus()
+        else:
+            self.focus_first()
+
+    def complain(self, words: str) -> None:
+        """Say below the fields what is wrong with them, until one of them changes; ``words`` are safe to show."""
+        self._problem.update(f"▲ {words}")
+        self._problem.add_class("-shown")
+
     def action_submit(self) -> None:
         """Use what the form holds, if nothing is missing."""
         missing = list(self._missing())
-        self._problem.update(f"▲ needed: {', '.join(show_line(each.field_name, 60) for each in missing)}")
-        self._problem.set_class(bool(missing), "-shown")
         if missing:
+            self.complain(f"needed: {', '.join(show_line(each.field_name, 60) for each in missing)}")
             missing[0].focus()
         else:
+            self._problem.remove_class("-shown")
+            self._left = next((each for each in self._inputs if each.has_focus_within), None)
             self.post_message(self.Submitted(self.values))
 
     @on(CompletedInput.Changed)

@@ -90,6 +90,11 @@ _OWN_CODE: Final = (
 )
 
 
+def code_label(code: int) -> str:
+    """What an error code is called."""
+    return _CODES.get(code, _OWN_CODE)[0]
+
+
 def _server_error(error: ServerError, server: str) -> Failure:
     label, advice = _CODES.get(error.code, _OWN_CODE)
     return Failure(

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from textual.content import Content
 from textual.message import Message
 
+from mcphost.errors import ServerError
 from mcphost.host.catalog import OfferedPrompt
 from mcphost.protocol.display import hidden_count, show, show_line
 from mcphost.protocol.types import CompletionRef, Prompt, PromptRef
 from mcphost.tui.widgets.argument_form import Field
 from mcphost.tui.widgets.columns import Cell, columns
+from mcphost.tui.widgets.failure import code_label
 from mcphost.tui.widgets.offer_list import OfferList
 from mcphost.tui.widgets.offer_pane import OfferPane
 from mcphost.tui.widgets.reading import Reading, ReadingView
@@ -91,6 +93,22 @@ class PromptsPane(OfferPane[OfferedPrompt]):
         """Get it."""
         self.begin(Reading(offered.server, offered.prompt.name))
         self.post_message(self.GetWanted(offered.server, offered.prompt.name, values))
+
+    def show_reading(self, reading: Reading) -> None:
+        """It came. What the server refused is said at the form, which is open again: there it can be mended."""
+        super().show_reading(reading)
+        if isinstance(reading.error, ServerError) and self.offered is not None and self.offered.key == reading.key:
+            self._complain(reading.server, reading.error)
+
+    def _complain(self, server: str, error: ServerError) -> None:
+        form = self.form.form
+        if form is None:
+            return
+        words = f"{show_line(error.message, 200)} ({error.code} · {code_label(error.code)})"
+        form.complain(f"{server} refused: {words}")
+        if self.step == "reading":
+            self.go("form")
+            form.focus_again()
 
     def ref(self, offered: OfferedPrompt) -> CompletionRef:
         """The prompt."""

@@ -32,6 +32,7 @@ from mcphost.tui.saving import file_name
 from mcphost.tui.widgets.blocks import BlockList, BlockView
 from mcphost.tui.widgets.call_tabs import Notice
 from mcphost.tui.widgets.content import BLOCKS, Block, describe, quoted, weight, with_room
+from mcphost.tui.widgets.failure import code_label
 from mcphost.tui.widgets.search import SearchArea
 
 CHARACTERS: Final = 2_000_000
@@ -183,15 +184,15 @@ class ReadingView(Vertical):
         self._tell_title()
 
     def _rebuild(self, offset: int = 0) -> None:
-        focused = self._body is not None and self._body.has_focus
+        before, body = self._body, self._made()
         self._area.forget_search()
-        if self._body is not None:
-            self._body.remove()
-        body = self._body = self._made()
+        self._body = body
         self._area.mount(body, before=self._area.bar)
         self._tell_title()
-        if focused:
-            body.focus()
+        if before is not None:
+            if before.has_focus:  # at once: a focus that looks for a place of its own may ask a server for suggestions
+                self.screen.set_focus(body)
+            before.remove()
         if offset:
             self.call_after_refresh(body.scroll_to, y=offset, animate=False)
         self.refresh_bindings()
@@ -243,7 +244,8 @@ def _failure(error: McphostError, server: str) -> Iterator[Widget]:
     if isinstance(error, ResourceMissing):
         yield Notice("✖", "The server has no such resource", "It may be gone: the list says what there is.", "error")
     elif isinstance(error, ServerError):
-        yield Notice("✖", f"The server refused: error {error.code}", "Its own words follow.", "error")
+        label = f"The server refused: error {error.code} · {code_label(error.code)}"
+        yield Notice("✖", label, "Its own words follow.", "error")
     else:
         yield Notice("✖", show_line(str(error), 500), "f3 shows the logs.", "error")
     if isinstance(error, ServerError):
