@@ -35,7 +35,7 @@ async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(mon
     async with on_stage(servers(one=server("echo.py"), two=server("echo.py")), size=NARROW) as stage:
         await stage.ready()
         stage.app.outlives_faults = True
-        monkeypatch.setattr(ToolList, "show_tools", broken)
+        monkeypatch.setattr(ToolList, "show_offers", broken)
         await stage.press("s", "down")
         await stage.shows("mcphost could not show something", "ValueError")
         assert TOKEN not in stage.text
@@ -51,7 +51,7 @@ async def fail_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         stage.app.outlives_faults, stage.app.faults = True, Faults(limit=1)
-        monkeypatch.setattr(ToolList, "show_tools", broken)
+        monkeypatch.setattr(ToolList, "show_offers", broken)
         await stage.press("s", "down", "up", "down")
         await stage.until(lambda app: not app.is_running)
 

@@ -177,11 +177,11 @@ import sys
 from mcphost.cli import main
 from mcphost.tui.widgets.tool_list import ToolList
 
-def show_tools(self, *_):
+def show_offers(self, *_):
     token = "sk-planted-secret"
     raise ValueError("cannot show " + token)
 
-ToolList.show_tools = show_tools
+ToolList.show_offers = show_offers
 sys.exit(main(["--config", sys.argv[1]]))
 """
 

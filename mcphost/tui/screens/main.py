@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from mcphost.tui.widgets.reading import ReadingView
     from mcphost.tui.widgets.resources import ResourcesPane
     from mcphost.tui.widgets.result import ResultView
-    from mcphost.tui.widgets.tool_list import ToolList
     from mcphost.tui.widgets.traffic import TrafficPane
 
 SIDE_BY_SIDE = 130
@@ -262,13 +261,9 @@ class MainScreen(Sturdy, Screen[None]):
 
     # What the panes ask for that needs no host. Handlers by name where an import would delay the first picture.
 
-    def on_tool_list_definition_wanted(self, event: ToolList.DefinitionWanted) -> None:
-        """Show a tool as its server defines it."""
-        from mcphost.tui.screens.reader import ReaderScreen
-        from mcphost.tui.widgets.json_text import json_text
-
-        text = json_text(event.offered.tool.definition())
-        self.app.push_screen(ReaderScreen(f"{event.offered.server} › definition", text, is_json=True))
+    @on(ToolsPane.DefinitionWanted)
+    def _tool_definition(self, event: ToolsPane.DefinitionWanted) -> None:
+        self._show_definition(event.server, event.definition)
 
     def on_logs_pane_copy_wanted(self, event: LogsPane.CopyWanted) -> None:
         """Copy log lines."""
@@ -276,10 +271,13 @@ class MainScreen(Sturdy, Screen[None]):
 
     def on_offer_pane_definition_wanted(self, event: OfferPane.DefinitionWanted) -> None:
         """Show something as its server defines it."""
+        self._show_definition(event.server, event.definition)
+
+    def _show_definition(self, server: str, definition: Mapping[str, Any]) -> None:
         from mcphost.tui.screens.reader import ReaderScreen
         from mcphost.tui.widgets.json_text import json_text
 
-        self.app.push_screen(ReaderScreen(f"{event.server} › definition", json_text(event.definition), is_json=True))
+        self.app.push_screen(ReaderScreen(f"{server} › definition", json_text(definition), is_json=True))
 
     def on_reading_view_copy_wanted(self, event: ReadingView.CopyWanted) -> None:
         """Copy a part of what was read."""

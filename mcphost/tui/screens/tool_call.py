@@ -20,7 +20,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.host.approvals import Difference, Kind, Lifetime, Standing
-from mcphost.host.consent import Answer, ToolCallQuestion
+from mcphost.host.questions import Answer, ToolCallQuestion
 from mcphost.protocol.display import hidden_count, show, show_line, size_text
 from mcphost.protocol.types import Tool
 from mcphost.tui.bridge import OpenQuestion
@@ -74,11 +74,11 @@ class ToolCallScreen(Dialog[Answer | None]):
     }
     """
 
-    def __init__(self, waiting: OpenQuestion) -> None:
-        super().__init__(classes="-careful" if waiting.question.careful else None)
+    def __init__(self, waiting: OpenQuestion, question: ToolCallQuestion) -> None:
+        super().__init__(classes="-careful" if question.careful else None)
         self.waiting = waiting
-        self.question = waiting.question
-        self.arguments: Mapping[str, Any] = waiting.question.arguments
+        self.question = question
+        self.arguments: Mapping[str, Any] = question.arguments
         self._seen_to_the_end = self._read_in_full = False
 
     @property
@@ -122,10 +122,6 @@ class ToolCallScreen(Dialog[Answer | None]):
         """Enter on an answer does what its key does."""
         event.stop()
         await self.run_action(event.item.action)
-
-    @on(RowList.Highlighted)
-    def _highlighted(self, event: RowList.Highlighted[Choice]) -> None:
-        event.stop()
 
     def action_allow(self, lifetime: str) -> None:
         """Allow, once everything could be read."""

@@ -57,6 +57,13 @@ class ToolsPane(Container):
         offered: OfferedTool
         arguments: Mapping[str, Any]
 
+    @dataclass
+    class DefinitionWanted(Message):
+        """The user wants to read how a server defines a tool."""
+
+        server: str
+        definition: Mapping[str, Any]
+
     def __init__(self, welcome: str = "", *, single: bool = False) -> None:
         super().__init__(classes="-list -single" if single else "-list")
         self.list = ToolList()
@@ -97,7 +104,7 @@ class ToolsPane(Container):
 
     def show_tools(self, offered: Sequence[OfferedTool], server: str | None) -> None:
         """These are the tools."""
-        self.list.show_tools(offered, server)
+        self.list.show_offers(offered, server)
 
     async def show_call(self, call: Call) -> None:
         """Show this call's progress and result, and go there."""
@@ -126,11 +133,20 @@ class ToolsPane(Container):
     @on(ToolList.Chosen)
     async def _chosen(self, event: ToolList.Chosen) -> None:
         event.stop()
-        if takes_nothing(event.offered):
-            await (await self.bench()).load(event.offered)
-            self.post_message(self.RunWanted(event.offered, {}))
+        offered = self.list.item
+        if offered is None:
+            return
+        if takes_nothing(offered):
+            await (await self.bench()).load(offered)
+            self.post_message(self.RunWanted(offered, {}))
         else:
-            await self.open_tool(event.offered)
+            await self.open_tool(offered)
+
+    @on(ToolList.DefinitionWanted)
+    def _definition(self, event: ToolList.DefinitionWanted) -> None:
+        event.stop()
+        if self.list.item is not None:
+            self.post_message(self.DefinitionWanted(self.list.item.server, self.list.item.tool.definition()))
 
     def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
         """Run the tool with what the form holds."""
