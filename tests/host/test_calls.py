@@ -145,6 +145,32 @@ async def test_each_bad_item_of_a_result_is_replaced_by_the_reason(host: HostOf)
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("kind", "left_out", "note", "state"),
+    [
+        ("null-schema", "inputSchema", None, CallState.ERROR),
+        ("list-schema", "inputSchema", None, CallState.ERROR),
+        ("string-schema", None, None, CallState.ERROR),
+        ("invalid-schema", None, "the schema is malformed: properties.a.type", CallState.DONE),
+    ],
+)
+@pytest.mark.requirement("TOOLS-28", "SCHEMA-02")
+async def test_a_bad_schema_is_flagged_and_leaves_nine_good_tools(
+    host: HostOf, kind: str, left_out: str | None, note: str | None, state: CallState
+) -> None:
+    """L03: left out with a warning where it is no schema; else the question says what could not be checked."""
+    async with host(a=hostile("one-bad-tool", "--kind", kind)) as running:
+        await running.ready()
+        call = await running.run("a", "bad")
+        good = [await running.run("a", f"good-{number}") for number in range(1, 10)]
+        assert [each.name for each in running.server("a").rejected] == ["bad"] * (left_out is not None)
+        assert any("left out the tool bad: inputSchema" in text for text in running.said("a")) is bool(left_out)
+    assert {each.state for each in good} == {CallState.DONE}
+    assert call.state is state
+    notes = [question.note or "" for question in running.approver.questions if question.tool.name == "bad"]
+    assert [(note or "?") in each for each in notes] == [True] * (note is not None)
+
+
 @pytest.mark.requirement("TOOLS-27")
 async def test_a_tool_with_an_odd_name_is_called_by_exactly_that_name(host: HostOf, tmp_path: Path) -> None:
     """P05: case, spaces, 300 characters, tabs, other scripts."""
