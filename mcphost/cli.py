@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from mcphost.config import Config, Loaded
     from mcphost.headless.output import Outcome
-    from mcphost.host.consent import Approver
     from mcphost.host.host import Host
+    from mcphost.host.questions import Approver
     from mcphost.host.start import Reread, StartInfo
     from mcphost.wiring import Selection
 
@@ -252,7 +252,7 @@ def _recorded(
     from mcphost.config import state_folder
     from mcphost.headless.output import remark
     from mcphost.headless.running import in_host
-    from mcphost.host.consent import DeclineAll
+    from mcphost.host.questions import DeclineAll
     from mcphost.wiring import fittings, values_for
 
     values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
@@ -264,7 +264,7 @@ def _recorded(
 def _without_calls(options: Words, chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]) -> int:
     """Nothing will be asked, recorded or remembered, so that it works where nothing may be written."""
     from mcphost.headless.running import in_host
-    from mcphost.host.consent import DeclineAll
+    from mcphost.host.questions import DeclineAll
     from mcphost.wiring import fittings, values_for
 
     values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")

@@ -29,8 +29,8 @@ from mcphost.config import (
     update_toml,
 )
 from mcphost.errors import ConfigError, UnknownName, UnresolvedReference
-from mcphost.host.consent import Approver
 from mcphost.host.host import Fittings
+from mcphost.host.questions import Approver
 from mcphost.host.traffic import TrafficBook
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from mcphost.headless.output import is_terminal
-from mcphost.host.consent import Answer, Approver, DeclineAll, ToolCallQuestion
+from mcphost.host.questions import Answer, Approver, DeclineAll, Question, ToolCallQuestion
 from mcphost.protocol.display import show_line, size_text
 
 NO_CUT: Final = 1 << 30
@@ -24,7 +24,7 @@ NO_CUT: Final = 1 << 30
 class AllowAll:
     """``--yes``: the person said so when typing the command. What policy denies never gets here."""
 
-    async def ask(self, question: ToolCallQuestion) -> Answer:
+    async def ask(self, question: Question) -> Answer:
         """Yes, this once."""
         return Answer(allow=True, by="--yes", reason="--yes")
 
@@ -32,8 +32,10 @@ class AllowAll:
 class TerminalApprover:
     """Asks on the terminal, and waits for a whole line so that a key typed ahead is no answer."""
 
-    async def ask(self, question: ToolCallQuestion) -> Answer:
+    async def ask(self, question: Question) -> Answer:
         """Show everything that would be sent and take y or N."""
+        if not isinstance(question, ToolCallQuestion):
+            return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
         print(*_lines(question), sep="\n", file=sys.stderr)
         prompt = f"Run {show_line(question.tool.name)} on {question.server}? [y/N] "
         return Answer(allow=await _confirmed(prompt))

@@ -1,7 +1,6 @@
 """Whether something may happen: policy first, then the one who is asked, and always the audit log.
 
-Knows questions and answers. Refuses to know how a question is shown: an `Approver` asks it, on a screen, on a
-terminal, by command-line flags or from a test's script.
+Knows the order of these steps. Refuses to know how a question is shown: an `Approver` asks it.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mcphost.config import Config
 from mcphost.errors import Declined
@@ -17,65 +16,12 @@ from mcphost.host.approvals import Approvals, Kind, Lifetime, Standing
 from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call
 from mcphost.host.policy import Decision, Verdict, decide
+from mcphost.host.questions import Answer, Approver, ToolCallQuestion
 from mcphost.host.witness import Witness
 from mcphost.protocol.types import Tool
 
 CHANGES_NAMED: Final = 5
 """Changed fields that a warning names: the dialog shows all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallQuestion:
-    """May this tool run with these arguments?"""
-
-    call: int
-    server: str
-    """The configured name."""
-    tool: Tool
-    arguments: Mapping[str, Any]
-    origin: str
-    """Who wants it: ``you``, or a model's name."""
-    sent_to: str
-    """The command line or URL that gets the arguments."""
-    standing: Standing
-    rule: str
-    """Why it is asked."""
-    note: str | None = None
-    """What could not be checked beforehand."""
-
-    @property
-    def careful(self) -> bool:
-        """Should refusing be the easy answer? The definition changed, or the tool claims to be destructive."""
-        return self.standing.kind is Kind.CHANGED or "destructive" in self.tool.claims
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What was answered. ``arguments`` replaces those of the question; ``reason`` is for whoever asked."""
-
-    allow: bool
-    lifetime: Lifetime = Lifetime.ONCE
-    arguments: Mapping[str, Any] | None = None
-    reason: str = ""
-    by: str = "user"
-
-
-class Approver(Protocol):
-    """Asks a person, or whoever stands in for one."""
-
-    async def ask(self, question: ToolCallQuestion) -> Answer:
-        """Exactly one answer. Cancelled when the question no longer matters."""
-
-
-class DeclineAll:
-    """The approver where nobody can be asked: no, with a sentence that says what would have allowed it."""
-
-    def __init__(self, hint: str) -> None:
-        self._hint = hint
-
-    async def ask(self, question: ToolCallQuestion) -> Answer:
-        """No."""
-        return Answer(allow=False, reason=self._hint, by="policy")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,10 @@ from mcphost.errors import Declined, InvalidArguments, McphostError, ServerNotRe
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
 from mcphost.host.connection import Connection, sent_to
-from mcphost.host.consent import Answer, ConsentBroker, Proposal
+from mcphost.host.consent import ConsentBroker, Proposal
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
 from mcphost.host.faults import fault, without_secrets
+from mcphost.host.questions import Answer
 from mcphost.host.sending import Sending
 from mcphost.host.traffic import current_call
 from mcphost.host.validation import Verdict, validate

@@ -86,6 +86,14 @@ class CallFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class SignInChanged:
+    """A sign-in went on or ended."""
+
+    server: str
+    sign_in: int
+
+
+@dataclass(frozen=True, slots=True)
 class GrantsChanged:
     """What is allowed without asking changed."""
 
@@ -109,6 +117,7 @@ Event = (
     | CallStarted
     | CallChanged
     | CallFinished
+    | SignInChanged
     | GrantsChanged
     | Alarmed
 )

@@ -14,8 +14,8 @@ from typing import Final, Protocol
 
 from textual.message import Message
 
-from mcphost.host.consent import Answer, ToolCallQuestion
 from mcphost.host.events import Event, EventBus
+from mcphost.host.questions import Answer, Question
 
 FRAME: Final = 1 / 30
 """Seconds in which events are gathered. Below what an eye tells apart; a flood costs thirty updates a second."""
@@ -48,7 +48,7 @@ class OpenQuestion:
     """A question that waits for its answer. ``asked_at`` is a monotonic time in seconds."""
 
     number: int
-    question: ToolCallQuestion
+    question: Question
     asked_at: float
     answer: asyncio.Future[Answer]
 
@@ -73,7 +73,7 @@ class ScreenApprover:
         if self.open:
             front.post_message(QuestionsChanged())
 
-    async def ask(self, question: ToolCallQuestion) -> Answer:
+    async def ask(self, question: Question) -> Answer:
         """Register the question and wait. See `mcphost.host.consent.Approver`."""
         self._last += 1
         waiting = OpenQuestion(self._last, question, time.monotonic(), asyncio.get_running_loop().create_future())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import App
 
-from mcphost.host.consent import Answer
+from mcphost.host.questions import Answer, ToolCallQuestion
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion, ScreenApprover
 from mcphost.tui.screens.inbox import InboxScreen
@@ -64,7 +64,9 @@ class Questions:
     def _ask(self, waiting: OpenQuestion) -> None:
         from mcphost.tui.screens.tool_call import ToolCallScreen
 
-        self._dialog = ToolCallScreen(waiting)
+        if not isinstance(waiting.question, ToolCallQuestion):
+            return
+        self._dialog = ToolCallScreen(waiting, waiting.question)
         self._app.push_screen(self._dialog, lambda answer: self._take(waiting.number, answer))
 
     def _take(self, number: int, answer: Answer | None) -> None:
@@ -83,7 +85,7 @@ class Questions:
         while self._app.screen is not dialog and len(self._app.screen_stack) > 1:
             self._app.pop_screen()
         dialog.dismiss(None)
-        words = f"The question about {show_line(waiting.question.tool.label, 60)} was withdrawn: nothing was sent."
+        words = f"The question to {show_line(waiting.question.about, 64)} was withdrawn: nothing was sent."
         self._app.notify(words, severity="warning", markup=False)
 
     def _open(self, number: int | None) -> None:

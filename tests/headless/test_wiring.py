@@ -14,7 +14,7 @@ import pytest
 from mcphost import wiring
 from mcphost.config import Config, ServerConfig, Values, parse
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
-from mcphost.host.consent import DeclineAll
+from mcphost.host.questions import DeclineAll
 from mcphost.transports.detection import DetectedTransport
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.sse import SseTransport

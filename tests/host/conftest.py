@@ -14,9 +14,9 @@ from mcphost.config import Config, read_toml, update_toml
 from mcphost.errors import ConfigError
 from mcphost.host import backoff
 from mcphost.host.calls import Call
-from mcphost.host.consent import Answer, ToolCallQuestion
 from mcphost.host.events import Alarmed, Event
 from mcphost.host.host import Fittings, Host
+from mcphost.host.questions import Answer, Question, ToolCallQuestion
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport
 
@@ -33,7 +33,8 @@ class ScriptedApprover:
         self.script = list(script)
         self.questions: list[ToolCallQuestion] = []
 
-    async def ask(self, question: ToolCallQuestion) -> Answer:
+    async def ask(self, question: Question) -> Answer:
+        assert isinstance(question, ToolCallQuestion)
         self.questions.append(question)
         step: Step = self.script.pop(0) if self.script else YES
         if isinstance(step, Exception):

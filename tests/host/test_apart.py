@@ -11,7 +11,7 @@ import pytest
 from mcphost.errors import UnknownName
 from mcphost.host.calls import CallState
 from mcphost.host.connection import ServerState
-from mcphost.host.consent import Answer
+from mcphost.host.questions import Answer
 from mcphost.protocol.types import LogLevel, PromptRef
 from tests.host.conftest import NO, HostOf, echo
 from tests.host.test_offers import ODD, README, listed, serve

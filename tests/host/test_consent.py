@@ -10,8 +10,8 @@ import pytest
 from mcphost.errors import ConfigError, Declined, ServerNotReady
 from mcphost.host.approvals import Kind, Lifetime, from_toml
 from mcphost.host.calls import CallState
-from mcphost.host.consent import Answer, DeclineAll, ToolCallQuestion
 from mcphost.host.events import GrantsChanged
+from mcphost.host.questions import Answer, DeclineAll, ToolCallQuestion
 from tests.conftest import Until
 from tests.host.conftest import NO, YES, FileStore, HostOf, RecordingHost, echo, hostile, settings
 

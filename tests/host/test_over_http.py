@@ -16,7 +16,7 @@ from mcphost.errors import SessionExpired
 from mcphost.host import offers
 from mcphost.host.approvals import Kind, Lifetime
 from mcphost.host.calls import CallState
-from mcphost.host.consent import Answer
+from mcphost.host.questions import Answer
 from mcphost.host.traffic import TrafficBook
 from mcphost.transports import resumption
 from mcphost.transports.base import Limits, Transport

@@ -13,7 +13,7 @@ import pytest
 
 from mcphost.config import Config, ServerConfig, Values
 from mcphost.errors import AuthorizationRequired, ConnectionLost, HttpStatusError, McphostError
-from mcphost.host.consent import DeclineAll
+from mcphost.host.questions import DeclineAll
 from mcphost.protocol.jsonrpc import Request
 from mcphost.transports.detection import DetectedTransport, Kind
 from mcphost.transports.http import HttpTransport

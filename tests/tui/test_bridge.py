@@ -10,8 +10,8 @@ import pytest
 from textual.message import Message
 
 from mcphost.host.approvals import Kind, Standing
-from mcphost.host.consent import Answer, ToolCallQuestion
 from mcphost.host.events import CallChanged, EventBus, Logged, ServerChanged
+from mcphost.host.questions import Answer, ToolCallQuestion
 from mcphost.protocol.types import Tool
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import FRAME, EventGatherer, HostChanged, QuestionsChanged, ScreenApprover

@@ -22,8 +22,8 @@ from mcphost.errors import McphostError
 from mcphost.host import backoff
 from mcphost.host.calls import Call, CallState
 from mcphost.host.connection import Connection, ServerState
-from mcphost.host.consent import DeclineAll
 from mcphost.host.host import Host
+from mcphost.host.questions import DeclineAll
 from mcphost.tui.widgets.failure import failure_of
 from mcphost.tui.widgets.server_card import card
 from mcphost.wiring import fittings

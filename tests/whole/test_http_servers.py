@@ -10,8 +10,8 @@ import pytest
 
 from mcphost.config import Config, ServerConfig, Values
 from mcphost.host.calls import CallState
-from mcphost.host.consent import Answer, ToolCallQuestion
 from mcphost.host.host import Host
+from mcphost.host.questions import Answer, Question
 from mcphost.wiring import fittings
 from tests.conftest import Until
 from tests.whole.peers import PATHS, PEERS, free_port, running
@@ -25,7 +25,7 @@ OVER_HTTP = [(name, transport) for name in PEERS for transport in PATHS]
 
 
 class Yes:
-    async def ask(self, question: ToolCallQuestion) -> Answer:
+    async def ask(self, question: Question) -> Answer:
         return Answer(allow=True)
 
 

@@ -104,7 +104,7 @@ def _row(waiting: OpenQuestion, width: int) -> Content:
         [
             Cell("?", "$text-warning", 1, 1),
             Cell(question.server, "bold", 6, 16),
-            Cell(f"run {show_line(question.tool.label, 60)}", "", 12),
+            Cell(show_line(question.about, 64), "", 12),
             Cell(f"asked by {show_line(question.origin, 20)}", "$foreground-muted", 0, 20),
             Cell(age_text(waiting.age), "$foreground-muted", 8, 12, "right"),
         ],

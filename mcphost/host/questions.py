@@ -1,0 +1,108 @@
+"""What a person is asked, and what they answer.
+
+Knows questions and answers. Refuses to know how a question is shown: an `Approver` asks it, on a screen, on a
+terminal, by command-line flags or from a test's script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mcphost.auth.base import Plan
+from mcphost.host.approvals import Kind, Lifetime, Standing
+from mcphost.protocol.types import Tool
+
+
+class Question(Protocol):
+    """What every question can say of itself."""
+
+    @property
+    def server(self) -> str:
+        """The configured name of the server it is about."""
+
+    @property
+    def origin(self) -> str:
+        """Who asks: ``you``, a model's name, or the server itself."""
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words; may hold foreign text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallQuestion:
+    """May this tool run with these arguments?"""
+
+    call: int
+    server: str
+    """The configured name."""
+    tool: Tool
+    arguments: Mapping[str, Any]
+    origin: str
+    """Who wants it: ``you``, or a model's name."""
+    sent_to: str
+    """The command line or URL that gets the arguments."""
+    standing: Standing
+    rule: str
+    """Why it is asked."""
+    note: str | None = None
+    """What could not be checked beforehand."""
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return f"run {self.tool.label}"
+
+    @property
+    def careful(self) -> bool:
+        """Should refusing be the easy answer? The definition changed, or the tool claims to be destructive."""
+        return self.standing.kind is Kind.CHANGED or "destructive" in self.tool.claims
+
+
+@dataclass(frozen=True, slots=True)
+class SignInQuestion:
+    """May mcphost sign in like this? A yes carries a `mcphost.auth.base.Choice`."""
+
+    server: str
+    plan: Plan
+    sign_in: int
+    """The number of the attempt, `mcphost.host.signing_in.SignInDesk.all`."""
+    origin: str = "you"
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return "sign in"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was answered. ``arguments`` replaces those of a tool call; ``reason`` is for whoever asked."""
+
+    allow: bool
+    lifetime: Lifetime = Lifetime.ONCE
+    arguments: Mapping[str, Any] | None = None
+    reason: str = ""
+    by: str = "user"
+    content: Any = None
+    """What a question of another kind asked for: for a sign-in its `Choice`."""
+
+
+class Approver(Protocol):
+    """Asks a person, or whoever stands in for one."""
+
+    async def ask(self, question: Question) -> Answer:
+        """Exactly one answer. Cancelled when the question no longer matters."""
+
+
+class DeclineAll:
+    """The approver where nobody can be asked: no, with a sentence that says what would have allowed it."""
+
+    def __init__(self, hint: str) -> None:
+        self._hint = hint
+
+    async def ask(self, question: Question) -> Answer:
+        """No."""
+        return Answer(allow=False, reason=self._hint, by="policy")

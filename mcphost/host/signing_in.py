@@ -1,0 +1,227 @@
+"""A sign-in as something to hold on to: how far it is, what is asked, what it met; and the desk that runs them.
+
+Knows the order in which a person is asked and shown things. Refuses to know OAuth, the keychain and browsers: those it
+is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from enum import Enum
+
+from mcphost.auth.base import Choice, Exchange, Link, Plan, SignInPort, Standing
+from mcphost.errors import AuthorizationRequired, Declined, McphostError, SignInFailed
+from mcphost.host.events import Event, SignInChanged
+from mcphost.host.faults import fault, without_secrets
+from mcphost.host.questions import Approver, SignInQuestion
+from mcphost.host.witness import Witness
+
+Open = Callable[[str], Awaitable[str]]
+"""Opens a URL in a browser; why it could not, or an empty text."""
+
+
+class SignInState(Enum):
+    """Where a sign-in stands."""
+
+    LOOKING = "finding out where to sign in"
+    AGREEING = "waiting for you to agree"
+    PREPARING = "preparing"
+    VISITING = "waiting for the browser to come back"
+    EXCHANGING = "getting the token"
+    DONE = "signed in"
+    FAILED = "failed"
+    DECLINED = "declined"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """Will nothing more come?"""
+        return self in (SignInState.DONE, SignInState.FAILED, SignInState.DECLINED, SignInState.CANCELLED)
+
+
+class SignIn:
+    """One attempt to sign in to a server; the `mcphost.auth.base.Person` of its flow."""
+
+    def __init__(self, number: int, server: str, why: AuthorizationRequired, desk: SignInDesk) -> None:
+        self.number, self.server, self.why = number, server, why
+        self.state = SignInState.LOOKING
+        self.steps: list[Exchange] = []
+        """What was asked of whom, in order; the last may be under way."""
+        self.plan: Plan | None = None
+        self.choice: Choice | None = None
+        self.link: Link | None = None
+        """The page to visit, while the browser is waited for."""
+        self.not_opened = ""
+        """Why the page was not opened by itself."""
+        self.paste_problem = ""
+        """Why the address that was pasted would not do."""
+        self.error: McphostError | None = None
+        self.standing: Standing | None = None
+        self._desk = desk
+        self._pasted: asyncio.Future[str] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def attach(self, task: asyncio.Task[None]) -> None:
+        """The task that carries it out."""
+        self._task = task
+
+    def cancel(self) -> None:
+        """Stop it; nothing of it is kept."""
+        if self._task is not None and not self.state.ended:
+            self._task.cancel()
+
+    def paste(self, url: str) -> None:
+        """The address at which the browser ended, where it could not come back by itself."""
+        if self._pasted is not None and not self._pasted.done():
+            self._pasted.set_result(url)
+
+    async def reopen(self) -> None:
+        """Open the page once more."""
+        if self.link is not None:
+            self.not_opened = await self._desk.open_page(self.link.url)
+            self._changed()
+
+    async def result(self) -> Standing:
+        """Wait for the end. Raises SignInFailed, Declined, or CancelledError when it was cancelled."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+        if self.error is not None:
+            raise self.error
+        if self.standing is None:
+            raise asyncio.CancelledError
+        return self.standing
+
+    # What the flow asks of a person.
+
+    async def agree(self, plan: Plan) -> Choice:
+        """See `mcphost.auth.base.Person.agree`."""
+        self.plan = plan
+        self.enter(SignInState.AGREEING)
+        self.choice = await self._desk.settle(SignInQuestion(self.server, plan, self.number))
+        self.enter(SignInState.PREPARING)
+        return self.choice
+
+    async def visit(self, link: Link, problem: str) -> str:
+        """See `mcphost.auth.base.Person.visit`."""
+        first = self.link is None
+        self.link, self.paste_problem = link, problem
+        self._pasted = asyncio.get_running_loop().create_future()
+        self.enter(SignInState.VISITING)
+        if first:
+            await self.reopen()
+        return await self._pasted
+
+    def step(self, number: int, exchange: Exchange) -> None:
+        """See `mcphost.auth.base.Person.step`."""
+        self.steps[number - 1 : number] = [exchange]
+        if self.state is SignInState.VISITING:
+            self.link = None
+            self.state = SignInState.EXCHANGING
+        self._changed()
+
+    def enter(self, state: SignInState) -> None:
+        """Go on to ``state``."""
+        self.state = state
+        self._changed()
+
+    def ended(self, state: SignInState, error: McphostError | None = None) -> None:
+        """Nothing more will come."""
+        self.link, self.error = None, error
+        self.enter(state)
+
+    def _changed(self) -> None:
+        self._desk.changed(self)
+
+
+class SignInDesk:
+    """Every sign-in of this run. ``port`` None: this host signs in nowhere; ``done`` is told which server it may try."""
+
+    def __init__(
+        self,
+        port: SignInPort | None,
+        approver: Approver,
+        witness: Witness,
+        publish: Callable[[Event], None],
+        open_url: Open,
+        mask: Callable[[str], str],
+        done: Callable[[str], None],
+    ) -> None:
+        self._port, self._approver, self._witness = port, approver, witness
+        self._publish, self._open_url, self._mask, self._done = publish, open_url, mask, done
+        self.all: dict[int, SignIn] = {}
+        self.open_page = open_url
+
+    def running(self, server: str) -> SignIn | None:
+        """The sign-in of this server that has not ended."""
+        return next((each for each in self.all.values() if each.server == server and not each.state.ended), None)
+
+    def begin(self, server: str, why: AuthorizationRequired, tasks: asyncio.TaskGroup) -> SignIn:
+        """Begin a sign-in, or join the one that runs."""
+        if (running := self.running(server)) is not None:
+            return running
+        number = len(self.all) + 1
+        sign_in = self.all[number] = SignIn(number, server, why, self)
+        task = tasks.create_task(self._carry_out(sign_in), name=f"sign-in {number}")
+        sign_in.attach(task)
+        task.add_done_callback(lambda _: None if sign_in.state.ended else sign_in.ended(SignInState.CANCELLED))
+        self.changed(sign_in)
+        return sign_in
+
+    async def standing(self, server: str) -> Standing:
+        """Who is signed in."""
+        return Standing(signed_in=False) if self._port is None else await self._port.standing(server)
+
+    async def sign_out(self, server: str) -> str:
+        """Forget the tokens of this server; what happened, in words."""
+        if self._port is None:
+            raise SignInFailed("this run of mcphost signs in nowhere")
+        told = await self._port.sign_out(server)
+        self._witness.note({"event": "sign-out", "server": server, "outcome": told})
+        return told
+
+    async def settle(self, question: SignInQuestion) -> Choice:
+        """What the person agreed to, written down before anything is done with it. Raises Declined."""
+        answer = await self._approver.ask(question)
+        choice = answer.content if isinstance(answer.content, Choice) else Choice(question.plan.scopes)
+        plan = question.plan
+        await self._witness.before(
+            {
+                "event": "sign-in",
+                "server": plan.server,
+                "resource": plan.resource,
+                "issuer": plan.issuer,
+                "scopes": list(choice.scopes),
+                "client": plan.client.value,
+                "allowed": answer.allow,
+                "by": answer.by,
+                "reason": answer.reason,
+            }
+        )
+        if not answer.allow:
+            raise Declined(f"signing in to {plan.server} was declined", by=answer.by, rule=answer.reason)
+        return choice
+
+    def changed(self, sign_in: SignIn) -> None:
+        """Tell everyone."""
+        self._publish(SignInChanged(sign_in.server, sign_in.number))
+
+    async def _carry_out(self, sign_in: SignIn) -> None:
+        try:
+            if self._port is None:
+                raise SignInFailed("this run of mcphost signs in nowhere")
+            why = sign_in.why
+            sign_in.standing = await self._port.sign_in(sign_in.server, why.www_authenticate, why.status, sign_in)
+        except asyncio.CancelledError:
+            sign_in.ended(SignInState.CANCELLED)
+            return
+        except Declined as error:
+            sign_in.ended(SignInState.DECLINED, error)
+        except McphostError as error:
+            sign_in.ended(SignInState.FAILED, without_secrets(error, self._mask))
+        except Exception as error:  # a fault in here must end neither the calls nor the servers
+            sign_in.ended(SignInState.FAILED, fault(error))
+        else:
+            sign_in.ended(SignInState.DONE)
+            self._done(sign_in.server)
+        self._witness.note({"event": "sign-in", "server": sign_in.server, "outcome": sign_in.state.value})
