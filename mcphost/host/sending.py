@@ -51,6 +51,14 @@ class Sending:
 
     async def run(self, client: Client, tool: Tool) -> CallToolResult:
         """Call the tool. Raises as the client does."""
+        try:
+            return await self._begin(client, tool)
+        except (asyncio.CancelledError, RequestTimeout):
+            if self._call.task is not None:  # whoever stops waiting for a task of their own stops it
+                self._note("cancel")
+            raise
+
+    async def _begin(self, client: Client, tool: Tool) -> CallToolResult:
         call = self._call
         if not client.tasks.suit(tool, wanted=call.request.as_task):
             return await client.call_tool(

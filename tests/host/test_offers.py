@@ -337,7 +337,9 @@ async def test_a_tool_that_may_run_as_a_task_does_so_where_that_is_wanted(
 async def test_a_cancelled_call_cancels_its_task_and_another_task_is_cancelled_by_its_id(
     host: HostOf, until: Until, tmp_path: Path
 ) -> None:
-    async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
+    audit = tmp_path / "audit"
+    served = serve("--record", tmp_path / "wire")
+    async with host(a=served, policy=ALLOW, fittings={"audit_path": audit}) as running:
         await running.ready()
         call = running.call_tool("a", "research", {"polls": 1, "interval": 60_000})
         await until(lambda: call.task)
@@ -352,3 +354,8 @@ async def test_a_cancelled_call_cancels_its_task_and_another_task_is_cancelled_b
         assert "the server cancelled the task: 0 to go" in str(stopped.error)
     assert asked(tmp_path / "wire", "tasks/cancel") == [{"taskId": "task-1"}] * 2
     assert asked(tmp_path / "wire", "notifications/cancelled") == []
+    records = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(each["task"], each["status"]) for each in records if each["event"] == "task"] == [
+        ("task-1", "working"), ("task-1", "cancel"), ("task-1", "cancel"), ("task-2", "working"),
+        ("task-2", "cancelled"),
+    ]  # fmt: skip

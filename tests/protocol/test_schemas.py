@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcphost.protocol.schemas import (
+    DIALECTS,
     MAX_SUBSCHEMAS,
     Problem,
     SchemaRefused,
@@ -166,6 +169,17 @@ def test_the_dialect_decides_and_2020_12_is_the_default() -> None:
     tuples = {"prefixItems": [{"type": "integer"}]}
     assert problems(tuples, ["x"])
     assert not problems({**tuples, "$schema": "http://json-schema.org/draft-07/schema#"}, ["x"])
+
+
+@pytest.mark.requirement("SCHEMA-02")
+def test_every_dialect_is_in_the_readme_and_in_the_refusal_of_another() -> None:
+    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text("utf-8").split())
+    names = {re.findall(r"draft[-/](?:0(?=\d))?([\d-]+)", dialect)[0] for dialect in DIALECTS.values()}
+    assert names == {"4", "6", "7", "2019-09", "2020-12"}
+    with pytest.raises(SchemaRefused) as refused:
+        check_schema({"$schema": "x:unknown"})
+    for words in (readme, str(refused.value)):
+        assert all(f" {name}" in words for name in names)
 
 
 def test_problems_are_limited_and_safe_to_show() -> None:
