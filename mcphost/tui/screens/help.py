@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -19,6 +19,19 @@ MARKS = (
     "● ready   ◐ starting or running   ↻ trying again   ✖ failed   ◌ off   ▲ timed out\n"
     "⟨U+202E⟩ and ␛ stand for characters that would hide or reorder text, or command the terminal."
 )
+
+
+TITLES = {
+    "McphostApp": "Everywhere",
+    "MainScreen": "To go elsewhere",
+    "BlockList": "Blocks",
+    "SearchArea": "Search",
+    "RowList": "In a list",
+    "CompletedInput": "Suggestions",
+    "ArgumentForm": "Form",
+    "FrameText": "Text",
+}
+"""What sections are called whose names say how they are made, and not what they are for."""
 
 
 class HelpScreen(ModalScreen[None]):
@@ -58,8 +71,9 @@ def _help_of(screen: Screen[object]) -> Iterator[Fact]:
     chain: list[DOMNode] = list(screen.focused.ancestors_with_self) if screen.focused else [screen, screen.app]
     lists = [node for node in chain if isinstance(node, RowList)]
     seen: set[str] = set()
+    active = {key: found.binding.action for key, found in screen.active_bindings.items()}
     for node in [*(node for node in chain if node not in lists), *lists]:
-        yield from _section(node, seen)
+        yield from _section(node, seen, active if isinstance(node, Screen | App) else {})
 
 
 def _marks() -> Iterator[Fact]:
@@ -67,10 +81,14 @@ def _marks() -> Iterator[Fact]:
     yield Fact("", Content(MARKS), wide=True)
 
 
-def _section(node: DOMNode, seen: set[str]) -> Iterator[Fact]:
+def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterator[Fact]:
+    """What ``node`` is for, and its keys but those that do something else (``active``) nearer to the focus."""
     text = getattr(type(node), "HELP", None)
     own = type(node).__dict__.get("BINDINGS", ())
-    bindings = [each for each in own if isinstance(each, Binding) and not each.system and each.action not in seen]
+    known = [each for each in own if isinstance(each, Binding) and not each.system and each.action not in seen]
+    bindings = [each for each in known if any(active.get(key, each.action) == each.action for key in _keys(each))]
+    if len(bindings) < len(known):
+        text = None  # it names keys that do something else here
     if not bindings and not isinstance(text, str):
         return
     yield Fact("", Content.styled(_title(node), "bold $text-accent"), wide=True)
@@ -84,11 +102,17 @@ def _section(node: DOMNode, seen: set[str]) -> Iterator[Fact]:
     yield Fact("", Content(""), wide=True)
 
 
+def _keys(binding: Binding) -> list[str]:
+    return [key.strip() for key in binding.key.split(",")]
+
+
 def _each_key(binding: Binding) -> Iterator[Binding]:
-    for key in binding.key.split(","):
-        yield Binding(key.strip(), binding.action, binding.description)
+    for key in _keys(binding):
+        yield Binding(key, binding.action, binding.description)
 
 
 def _title(node: DOMNode) -> str:
+    if type(node).__name__ in TITLES:
+        return TITLES[type(node).__name__]
     words = type(node).__name__.removesuffix("Screen").removesuffix("Pane")
     return "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(words))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 from typing import ClassVar
 
 from textual import on
@@ -14,6 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.events import DescendantFocus
 from textual.message import Message
 from textual.widgets import Static
 
@@ -45,7 +47,8 @@ class ArgumentForm(VerticalScroll, can_focus=False):
     ArgumentForm {
         height: 1fr; padding: 0 1; scrollbar-size-vertical: 1;
         & > .label { height: auto; margin: 1 0 0 0; }
-        & > .problem { height: auto; color: $text-error; display: none; }
+        & > CompletedInput { margin: 0 0 0 2; }
+        & > .problem { height: auto; padding: 0 2; color: $text-error; display: none; }
         & > .problem.-shown { display: block; }
     }
     """
@@ -70,14 +73,15 @@ class ArgumentForm(VerticalScroll, can_focus=False):
     def __init__(self, fields: Sequence[Field], values: Mapping[str, str]) -> None:
         self._asked = fields
         self._inputs = [CompletedInput(each.name, values.get(each.name, ""), _placeholder(each)) for each in fields]
+        self._labels = [Static(_label(each), classes="label", markup=False) for each in fields]
         self._problem = Static("", classes="problem", markup=False)
         self._left: CompletedInput | None = None
         super().__init__()
 
     def compose(self) -> ComposeResult:
         """A label and a field each, and what is wrong."""
-        for asked, field in zip(self._asked, self._inputs, strict=True):
-            yield Static(_label(asked), classes="label", markup=False)
+        for label, field in zip(self._labels, self._inputs, strict=True):
+            yield label
             yield field
         yield self._problem
 
@@ -115,6 +119,11 @@ class ArgumentForm(VerticalScroll, can_focus=False):
             self._left = next((each for each in self._inputs if each.has_focus_within), None)
             self.post_message(self.Submitted(self.values))
 
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Mark the field that is typed in; not by colour alone."""
+        for asked, label, field in zip(self._asked, self._labels, self._inputs, strict=True):
+            label.update(_label(asked, field.input is event.widget))
+
     @on(CompletedInput.Changed)
     def _changed(self, event: CompletedInput.Changed) -> None:
         event.stop()
@@ -142,12 +151,13 @@ class ArgumentForm(VerticalScroll, can_focus=False):
                 yield field
 
 
-def _label(field: Field) -> Content:
+def _label(field: Field, current: bool = False) -> Content:
     title = show_line(field.label, 80)
     name = "" if field.label == field.name else f" {show_line(field.name, 80)}"
-    about = f"\n{show(field.about, limit=1_000)}" if field.about else ""
+    about = f"\n{indent(show(field.about, limit=1_000), '  ')}" if field.about else ""
     mark = " *" if field.required else ""
-    return Content.assemble((title, "bold"), (mark, "$text-warning"), (name + about, "$foreground-muted"))
+    start = ("▸ ", "bold $text-accent") if current else "  "
+    return Content.assemble(start, (title, "bold"), (mark, "$text-warning"), (name + about, "$foreground-muted"))
 
 
 def _placeholder(field: Field) -> str:

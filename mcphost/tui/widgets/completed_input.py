@@ -27,6 +27,7 @@ MOST: Final = 100
 """Suggestions that are shown."""
 ROWS: Final = 6
 """Of them at once."""
+NONE: Final = "nothing is suggested that fits"
 
 
 class Suggestions(Widget):
@@ -56,7 +57,7 @@ class Suggestions(Widget):
     def show_values(self, values: Sequence[str], more: str = "") -> None:
         """Suggest these, none chosen yet; ``more`` says what is left out."""
         self.values, self.at, self._more = values, None, more
-        self.set_class(self.is_open, "-open")
+        self.set_class(self.is_open or bool(more), "-open")
         self.refresh(layout=True)
 
     def narrow(self, typed: str) -> None:
@@ -90,7 +91,7 @@ class Suggestions(Widget):
         return columns(self.size.width, [Cell(mark + show_line(self.values[number], 200), style)])
 
     def _foot(self) -> str:
-        key = "↓ chooses" if self.at is None else "enter takes it"
+        key = "" if not self.values else "↓ chooses" if self.at is None else "enter takes it · esc does not"
         count = self._more or (f"{len(self.values)} suggestions" if len(self.values) > ROWS else "")
         return " · ".join(part for part in (key, count) if part)
 
@@ -115,7 +116,7 @@ class CompletedInput(Vertical):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down", "choose(1)", "suggestions", id="complete.down", tooltip="Choose among the suggestions"),
         Binding("up", "choose(-1)", "one up", show=False, id="complete.up", tooltip="The suggestion above"),
-        Binding("escape", "close", "no suggestion", id="complete.close", tooltip="Keep what is typed"),
+        Binding("escape", "close", "keep what is typed", id="complete.close", tooltip="Take none of the suggestions"),
     ]
 
     class Changed(Message):
@@ -141,6 +142,8 @@ class CompletedInput(Vertical):
         self.input = Input(value, placeholder=placeholder, select_on_focus=False, compact=True)
         self.suggestions = Suggestions()
         self._taken: str | None = None
+        self._helped = False
+        """Was there ever a suggestion for this field?"""
 
     def compose(self) -> ComposeResult:
         """The field, and the suggestions while there are any."""
@@ -162,19 +165,28 @@ class CompletedInput(Vertical):
         if value != self.value or not self.input.has_focus:
             return
         values = found.usable[:MOST]
-        if values == (value,):  # nothing that is not typed already
+        self._helped = self._helped or bool(values)
+        typed_already = values == (value,)
+        if typed_already:
             values = ()
-        self.suggestions.show_values(values, _left_out(found, len(values)))
+        fits = values or typed_already or not value or not self._helped
+        self.suggestions.show_values(values, _left_out(found, len(values)) if fits else NONE)
         self.call_after_refresh(self.scroll_visible, animate=False)
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """All of it needs suggestions."""
-        return self.suggestions.is_open if action in ("choose", "close") else True
+        """Choosing needs suggestions; as long as none is chosen, esc leaves the form as everywhere."""
+        match action:
+            case "choose":
+                return self.suggestions.is_open
+            case "close":
+                return self.suggestions.chosen is not None
+        return True
 
     def action_choose(self, step: int) -> None:
         """Choose the next suggestion, or the one before."""
         self.suggestions.move(step)
+        self.refresh_bindings()
 
     def action_close(self) -> None:
         """Keep what is typed."""

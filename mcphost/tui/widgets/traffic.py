@@ -36,8 +36,8 @@ class TrafficPane(Container):
 
     HELP = (
         "The traffic: / filters it, s sorts it, enter shows a frame in full and esc goes back. r goes from a request\n"
-        "to its response, R sends a request again (a tool call is asked for as any other), w saves what is shown,\n"
-        "o opens an exported file."
+        "to its response, R sends a request again (a tool call is asked for as any other), p keeps a frame.\n"
+        "w exports what is shown to a file, o imports such a file: it is read, and esc goes back to the live traffic."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         key("escape", "back", "back", "From the frame to the list, from a file to the live traffic"),
@@ -47,8 +47,10 @@ class TrafficPane(Container):
         key("p", "pin", "pin", "Keep this frame whatever comes, or no longer"),
         key("R", "resend", "send again", "Send this request again"),
         key("y", "copy", "copy", "Copy this frame"),
-        key("w", "save", "save", "Save the frames shown to a file"),
-        key("o", "open", "open file", "Read a file of exported traffic"),
+        key("w", "save", "export", "Export the frames shown to a file (JSONL)"),
+        key("o", "open", "import", "Import a file of exported traffic, only to be read"),
+        key("c", "say_no_call", "no call", "", show=False, system=True),
+        key("R", "say_not_sent", "not to be sent", "", show=False, system=True),
     ]
     DEFAULT_CSS = """
     TrafficPane {
@@ -248,6 +250,8 @@ class TrafficPane(Container):
                 return live and frame is not None and frame.call is not None
             case "resend":
                 return live and frame is not None and frame.sent and frame.kind is Kind.REQUEST
+            case "say_no_call" | "say_not_sent":  # else the key would go on to the screen, and somewhere else
+                return frame is not None
             case "pin" | "copy" | "save":
                 return frame is not None
         return True
@@ -276,6 +280,18 @@ class TrafficPane(Container):
         """See `ResendWanted`."""
         if self.frame is not None:
             self.post_message(self.ResendWanted(self.frame))
+
+    def action_say_no_call(self) -> None:
+        """The key of a call, where there is none."""
+        self.notify("A file knows no calls of this run." if self.list.file else "This frame belongs to no call.")
+
+    def action_say_not_sent(self) -> None:
+        """The key that sends again, where nothing can be."""
+        self.notify(
+            "What is in a file is not sent again."
+            if self.list.file
+            else "Only a request of ours is sent again; r goes from a response to it."
+        )
 
     def action_pin(self) -> None:
         """See `PinWanted`."""

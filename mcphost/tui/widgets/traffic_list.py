@@ -31,9 +31,12 @@ _NOTHING_PASSES: Final = "No frame passes.\n\n/ changes the filter · esc shows 
 _CLEARED: Final = "Cleared. X brings the earlier frames back."
 
 
-def key(pressed: str, action: str, description: str, tooltip: str, *, show: bool = True) -> Binding:
-    """A key of this pane."""
-    return Binding(pressed, action, description, show=show, tooltip=tooltip, id=f"traffic.{action}")
+def key(
+    pressed: str, action: str, description: str, tooltip: str, *, show: bool = True, system: bool = False
+) -> Binding:
+    """A key of this pane; ``system`` keeps it out of the help."""
+    name = f"traffic.{action}"
+    return Binding(pressed, action, description, show=show, tooltip=tooltip, id=name, system=system)
 
 
 class TrafficList(Vertical):

@@ -57,14 +57,19 @@ class TrafficRows:
         self.server_width = min(16, max(widths))
 
     def row(self, frame: Frame, width: int) -> Content:
-        """Time, direction, server, kind, method, id, size, latency, call, and how it begins."""
+        """Time, direction, server, kind, method, id, size, latency, call, and how it begins.
+
+        Where there are several servers and little room, the arrow alone tells the direction, and the frame its id.
+        """
         roomy, style = width >= ROOMY, "$text-error" if failed(frame) else ""
         server = min(self.server_width, 16 if roomy else 8)
+        tight = bool(server) and not roomy
+        arrow, span = direction(frame), (1, 1) if tight else (5, 5)
         name, words = min(self.server_width, 5), self.words(frame)
         cells = [
             Cell(self._marks(frame), f"bold {style}".strip(), 2, 2),
             Cell(clock(frame.time), "$text-muted", 12, 12),
-            Cell(direction(frame), "$text-accent" if frame.sent else "$text-primary", 5, 5),
+            Cell(arrow[0] if tight else arrow, "$text-accent" if frame.sent else "$text-primary", *span),
             Cell(show_line(frame.server, 40), "$text-muted", name, server) if server else None,
             Cell(frame.kind.value, style, 12, 12) if roomy else None,
             Cell(
@@ -73,7 +78,7 @@ class TrafficRows:
                 10,
                 min(28, width // 7) if roomy else 15,
             ),
-            Cell(_end_of(words.id, 9 if roomy else 4), "$text-muted", 3, 9 if roomy else 4, "right"),
+            None if tight else Cell(_end_of(words.id, 9 if roomy else 4), "$text-muted", 3, 9 if roomy else 4, "right"),
             Cell(size_text(frame.size), "", 6, 7, "right"),
             Cell(_latency(frame), "", 7, 9 if roomy else 7, "right"),
             Cell("" if frame.call is None else f"↗{frame.call}", "$text-accent", 3, 4),
