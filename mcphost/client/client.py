@@ -253,8 +253,10 @@ class Client:
         self._listener.lost(reason)
 
     async def _open_session(self) -> Session:
+        clock = asyncio.get_running_loop().time
+        began = clock()
         agreed = await shake_hands(self._ask, self._identity, self._capabilities, self._minimum)
-        session = Session(agreed.revision, InitializeResult.read(agreed.result))
+        session = Session(agreed.revision, InitializeResult.read(agreed.result), clock() - began)
         self._transport.agreed(agreed.revision)
         self._inputs.open_for_all = True  # the server may ask as soon as it hears the next message
         await self._transport.send(Notification("notifications/initialized"))

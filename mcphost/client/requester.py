@@ -34,6 +34,8 @@ class Session:
 
     revision: Revision
     server: InitializeResult
+    seconds: float
+    """How long the handshake took, from the first request to the last answer."""
 
 
 class Requester(Protocol):

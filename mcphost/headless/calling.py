@@ -17,6 +17,7 @@ from mcphost.errors import (
 from mcphost.headless.arguments import Given, typed
 from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text
 from mcphost.headless.servers import Broken, failure, with_last_words
+from mcphost.host.advice import next_step
 from mcphost.host.calls import Call
 from mcphost.host.events import CallChanged, Event
 from mcphost.host.host import Host
@@ -81,7 +82,8 @@ def failed(host: Host, server: str, error: McphostError) -> Outcome:
     reason = f"{server}: {error}"
     if isinstance(error, ConnectionLost):
         reason = with_last_words(host, server, reason)
-    return Outcome(code=exit_for(error), remarks=(reason,))
+    advice = next_step(error, server)
+    return Outcome(code=exit_for(error), remarks=(reason, *([advice] if advice else [])))
 
 
 def _tool(host: Host, wish: Wish) -> Tool:

@@ -151,7 +151,8 @@ def _reason(host: Host, connection: Connection) -> str:
     reason, odd = connection.reason or f"is {connection.state.value}", connection.irregularities
     if odd.stray and not connection.ready:
         reason += f"; on stdout it wrote what is no message ({odd.stray} times), first: {odd.first_stray[:LAST_WORDS]}"
-    return with_last_words(host, connection.name, reason)
+    words = with_last_words(host, connection.name, reason)
+    return f"{words}. {connection.advice}" if connection.advice else words
 
 
 def worst(failures: Sequence[McphostError]) -> Exit:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.listing import Rejected
 from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, ServerError, ServerNotReady, SessionExpired
+from mcphost.host.advice import next_step
 from mcphost.host.backoff import Backoff
 from mcphost.host.catalog import Kind
 from mcphost.host.faults import fault
@@ -27,7 +28,7 @@ from mcphost.host.opening import check_required, new_client
 from mcphost.host.recipient import sent_to
 from mcphost.host.states import WEIGHTS, ServerState
 from mcphost.host.surroundings import Surroundings
-from mcphost.host.upkeep import Pulse
+from mcphost.host.upkeep import Pulse, RoundTrip
 from mcphost.host.waiting import first_of, to_the_end
 from mcphost.host.watches import Watches
 from mcphost.protocol.types import LogLevel, Tool
@@ -66,9 +67,12 @@ class Connection:
         self._listening = Listening(
             Ears(self._log, self.offers.mark_stale, self.watches.updated, self._lost, self._changed, around.mask)
         )
+        self.pulse = Pulse(around.now, lambda: around.busy(name), self._note, self._changed)
         self.state = ServerState.STARTING if self._wanted else self._at_rest
         self.reason = ""
         """Why it is in this state; empty where the state says it all."""
+        self.advice = ""
+        """What to do about the reason, where more is known than the reason says."""
         self.retry_at: float | None = None
         self.ready_at: float | None = None
         self.started_at: float | None = None
@@ -171,6 +175,10 @@ class Connection:
         self.level = level
         self._changed()
 
+    async def ping(self) -> RoundTrip:
+        """Ask for a sign of life now. Raises as a request does."""
+        return await self.pulse.ping(self.client)
+
     async def reach(self) -> Client:
         """The client once the server is up; a lazy one is started. Raises ServerNotReady."""
         if self.state is ServerState.STOPPED and self.config.start == "lazy":
@@ -230,8 +238,7 @@ class Connection:
     def _chores(self, client: Client) -> list[Coroutine[Any, Any, None]]:
         chores = [*self.offers.chores(client, lambda: self.config), self.watches.keep_current(client)]
         if self.config.ping_interval_sec > 0:
-            pulse = Pulse(self.config.ping_interval_sec, lambda: self._around.busy(self.name), self._note)
-            chores.append(pulse.watch(client))
+            chores.append(self.pulse.watch(client, self.config.ping_interval_sec))
         return chores
 
     async def _until_lost(self) -> None:
@@ -242,6 +249,7 @@ class Connection:
         """Shake hands, and what is useful before the first request; only the first must succeed."""
         seconds = self.config.startup_timeout_sec
         self.session = await client.connect(seconds)
+        self.pulse.begin(self.session.seconds)
         check_required(self.session, self.config)
         self.offers.begin(self.session.server.capabilities)
         try:
@@ -292,10 +300,10 @@ class Connection:
         wait = None if vain else self._wait_after(failure, now, lived)
         if wait is None:
             tired = "" if vain else " (tried several times; not trying again by itself)"
-            self._enter(ServerState.FAILED, f"{_words(failure)}{tired}")
+            self._enter(ServerState.FAILED, f"{_words(failure)}{tired}", next_step(failure, self.name))
         else:
             self.retry_at = now + wait
-            self._enter(ServerState.RECONNECTING, _words(failure))
+            self._enter(ServerState.RECONNECTING, _words(failure), next_step(failure, self.name))
 
     def _wait_after(self, failure: McphostError, now: float, lived: float) -> float | None:
         if isinstance(failure, SessionExpired):
@@ -318,8 +326,8 @@ class Connection:
         if self.ready:  # those whose calls just failed must not find it ready
             self._enter(ServerState.RECONNECTING, str(reason))
 
-    def _enter(self, state: ServerState, reason: str = "") -> None:
-        self.state, self.reason = state, self._around.mask(reason)
+    def _enter(self, state: ServerState, reason: str = "", advice: str = "") -> None:
+        self.state, self.reason, self.advice = state, self._around.mask(reason), advice
         if state is not ServerState.RECONNECTING:
             self.retry_at = None
         if state is not ServerState.READY:

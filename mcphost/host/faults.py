@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from mcphost.errors import ConnectionLost, McphostError, ServerError
+from mcphost.errors import AuthorizationRequired, ConnectionLost, McphostError, ServerError
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +35,8 @@ def without_secrets(error: McphostError, mask: Callable[[str], str]) -> McphostE
     error.args = tuple(mask(each) if isinstance(each, str) else each for each in error.args)
     if isinstance(error, ConnectionLost):
         error.stderr_tail = tuple(map(mask, error.stderr_tail))
+    if isinstance(error, AuthorizationRequired):
+        error.www_authenticate = mask(error.www_authenticate)
     if isinstance(error, ServerError):
         error.message = mask(error.message)
         error.data = mask(error.data) if isinstance(error.data, str) else error.data

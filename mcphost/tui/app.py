@@ -28,7 +28,7 @@ from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.protocol.display import show
 from mcphost.protocol.types import LogLevel
-from mcphost.tui import reloading, tracing
+from mcphost.tui import pinging, reloading, tracing
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.driver import Driver
 from mcphost.tui.faults import Faults, Sturdy, place, sentence
@@ -41,6 +41,7 @@ from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.showing import Showing
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.logs import LogsPane
+from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
 from mcphost.tui.widgets.tools import ToolsPane
 
@@ -246,6 +247,10 @@ class McphostApp(Sturdy, OfferWishes, App[None]):
     @on(ServersPane.LevelWanted)
     def _level(self, event: ServersPane.LevelWanted) -> None:
         self._choose_level(self.host.server(event.server))
+
+    @on(ServerCard.PingWanted)
+    def _ping(self, event: ServerCard.PingWanted) -> None:
+        self.run_worker(pinging.ping(self, self.host.server(event.server)), exit_on_error=False)
 
     @on(LogsPane.LevelWanted)
     def _level_from_logs(self, event: LogsPane.LevelWanted) -> None:

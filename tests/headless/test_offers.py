@@ -25,7 +25,7 @@ def offers(*options: object) -> str:
 ANSWERS = [  # words before SERVER, words after it, exit code, stdout, words of stderr
     (["read"], [README], 0, "# Read me", ""),
     (["read"], ["memo:///pixel.png"], 0, "[resource memo:///pixel.png image/png 18 B] --output FILE saves it\n", ""),
-    (["read"], ["memo:///nope"], 1, "", "stdio: resource not found: memo:///nope; the server says:"),
+    (["read"], ["memo:///nope"], 1, "", "no such resource (-32002)\nmcphost: It may be gone: the list of resources"),
     (["prompt"], ["hello"], 0, "user:\nhello []\n\nassistant:\n[resource link memo:///readme.md readme]\n", ""),
     (["prompt"], ["review"], 2, "", "language: is required"),
     (["prompt"], ["revew"], 2, "", "stdio has no prompt 'revew'; it has: review, hello"),
@@ -46,7 +46,7 @@ def test_an_answer_is_on_stdout_and_the_exit_code_says_how_it_went(
     mcphost: Mcphost, before: list[str], after: list[str], code: int, out: str, err: str
 ) -> None:
     said = mcphost(*before, offers(), *after)
-    assert (said.code, said.err.count("\n")) == (code, 1 if err else 0), said
+    assert (said.code, said.err.count("\n")) == (code, err.count("\n") + 1 if err else 0), said
     assert err in said.err
     assert out in said.out if before[0] == "list" else out == said.out
 

@@ -283,7 +283,7 @@ async def test_an_answered_ping_is_a_sign_of_life_even_if_it_is_an_error(
 
 @pytest.mark.parametrize("mode", [(), ("both", "--at", "ping")])
 async def test_the_latest_round_trip_is_that_of_the_handshake_until_a_ping_is_answered(
-    host: HostOf, mode: tuple[str, ...]
+    host: HostOf, until: Until, mode: tuple[str, ...]
 ) -> None:
     async with host(a=hostile(*mode) if mode else echo("--delay", 0.02)) as running:
         await running.ready()
@@ -301,14 +301,9 @@ async def test_the_latest_round_trip_is_that_of_the_handshake_until_a_ping_is_an
             assert (connection.pulse.last or first).request == "ping"
             assert ServerChanged("a") in running.events
         connection.stop()
-        await until_stopped(connection)
+        await until(lambda: not connection.ready)
         with pytest.raises(ServerNotReady):
             await connection.ping()
-
-
-async def until_stopped(connection: Any) -> None:
-    while connection.ready:
-        await asyncio.sleep(0)
 
 
 async def test_a_server_busy_with_a_call_is_not_pinged_to_death(host: HostOf, tmp_path: Path) -> None:

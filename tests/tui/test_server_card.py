@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mcphost.config import Config
+from mcphost.config import Config, ServerConfig
 from mcphost.tui.widgets.server_card import ServerCard
-from tests.tui.story import NARROW, echo, hostile, on_stage, server, servers
+from tests.transports.web_line import Web
+from tests.tui.story import NARROW, Stage, echo, hostile, on_stage, server, servers
 
 CARDS = [
     (
@@ -23,11 +24,17 @@ CARDS = [
 ]
 
 
+async def open_card(stage: Stage) -> None:
+    """Go to the first server and open its card."""
+    await stage.until(lambda app: len(app.main.servers.rows.items) > 1)
+    await stage.press("s", "down", "enter")
+
+
 @pytest.mark.parametrize(("config", "words"), CARDS, ids=lambda value: "" if isinstance(value, Config) else value[0])
 async def test_the_card_tells(config: Config, words: list[str]) -> None:
     """S06, L03, P06"""
     async with on_stage(config, size=NARROW) as stage:
-        await stage.press("s", "down", "enter")
+        await open_card(stage)
         card = stage.app.main.query_one(ServerCard)
         try:
             await stage.until(lambda _: all(each in f"{card.border_title}\n{card.text}" for each in words))
@@ -52,6 +59,41 @@ async def test_the_servers_title_stands_before_its_name() -> None:
         await stage.ready()
         await stage.press("s", "down", "enter")
         await stage.shows("calls itself  Puffin Stack Lighthouse lighthouse 1.0.0")
+
+
+@pytest.mark.parametrize(("interval", "first"), [(0.0, "initialize · p pings"), (0.02, "ping · again every 20 ms")])
+async def test_the_round_trip_is_that_of_the_latest_ping_or_of_the_handshake(interval: float, first: str) -> None:
+    async with on_stage(echo(ping_interval_sec=interval), size=NARROW) as stage:
+        await stage.ready()
+        await open_card(stage)
+        await stage.shows("round trip", f"ms · {first}")
+
+
+async def test_p_pings_a_server_that_is_ready_and_says_what_came_of_it() -> None:
+    async with on_stage(servers(up=server("echo.py"), gone=server("no-such.py"))) as stage:
+        await open_card(stage)
+        await stage.shows("round trip")
+        await stage.press("p")
+        await stage.shows("ms · ping · p pings", "up answered a ping in")
+        assert "p ping" in stage.text.splitlines()[-1]
+        await stage.press("s", "down", "enter")
+        await stage.until(lambda app: "Server · gone" in stage.text)
+        assert "p ping" not in stage.text.splitlines()[-1]
+
+
+async def test_a_ping_without_an_answer_is_said() -> None:
+    async with on_stage(hostile("both", "--at", "ping")) as stage:
+        await open_card(stage)
+        await stage.shows("round trip")
+        await stage.press("p")
+        await stage.shows("hostile: the server's answer is invalid", "initialize · p pings")
+
+
+async def test_what_is_known_of_a_failure_is_said_as_a_thing_to_do() -> None:
+    with Web(lambda talk: talk.whole(401, www_authenticate="Bearer")) as web:
+        async with on_stage(servers(docs=ServerConfig(url=web.url)), size=NARROW) as stage:
+            await open_card(stage)
+            await stage.shows("wants a sign-in", "what to do", "[servers.docs]", "bearer_token_env_var")
 
 
 async def test_y_copies_the_card() -> None:

@@ -11,18 +11,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from mcphost.errors import (
+    AuthorizationRequired,
     ConnectionLost,
     Declined,
+    HttpStatusError,
     InvalidArguments,
     InvalidResult,
     McphostError,
     MessageTooLarge,
     PeerError,
     RequestTimeout,
+    ResourceMissing,
     ServerError,
     ServerNotReady,
+    SessionExpired,
+    TaskStopped,
     UnknownName,
 )
+from mcphost.host.advice import advice_on
 from mcphost.host.calls import Call, CallState
 from mcphost.protocol.display import duration_text, show_line
 
@@ -170,7 +176,27 @@ def _plain(headline: str, advice: str) -> Callable[[McphostError, str], Failure]
     return explain
 
 
-_EXPLANATIONS: Final[tuple[tuple[type[McphostError], Callable[..., Failure]], ...]] = (
+def _advised(error: McphostError, server: str) -> Failure:
+    """In the words that are the same everywhere."""
+    advice = advice_on(error, server)
+    assert advice is not None
+    mark, level = ("▲", "warning") if isinstance(error, AuthorizationRequired) else ("✖", "error")
+    return Failure(mark, advice.headline, advice.next_step, level, tuple(_said(error, server)))
+
+
+def _said(error: McphostError, server: str) -> Iterator[Quote]:
+    if isinstance(error, ResourceMissing):
+        yield Quote("which", error.uri)
+        yield from _error_quotes(error, server)
+    elif isinstance(error, AuthorizationRequired):
+        yield Quote(f"{server} asks for", error.www_authenticate or "(nothing)")
+    else:
+        yield Quote("why", str(error))
+
+
+_Kinds = type[McphostError] | tuple[type[McphostError], ...]
+_EXPLANATIONS: Final[tuple[tuple[_Kinds, Callable[..., Failure]], ...]] = (
+    ((ResourceMissing, TaskStopped, HttpStatusError, SessionExpired, AuthorizationRequired), _advised),
     (ServerError, _server_error),
     (RequestTimeout, _timeout),
     (Declined, _declined),

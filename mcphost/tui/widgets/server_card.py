@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.message import Message
 
 from mcphost.host.connection import Connection, ServerState, sent_to
+from mcphost.host.upkeep import RoundTrip
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.types import Implementation
 from mcphost.tui.marks import SERVER_MARKS
@@ -29,9 +32,13 @@ HOW_TO_GO_ON = {
 class ServerCard(VerticalScroll):
     """Everything known about one server."""
 
-    HELP = "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed."
+    HELP = (
+        "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed.\n"
+        "p asks the server for a sign of life, y copies the card."
+    )
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "ping", "ping", id="card.ping", tooltip="Ask the server for a sign of life, and time it"),
         Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
     ]
 
@@ -39,8 +46,15 @@ class ServerCard(VerticalScroll):
     ServerCard { border: round $panel-lighten-2; padding: 0 1; &:focus { border: round $accent; } }
     """
 
+    @dataclass
+    class PingWanted(Message):
+        """Ask this server for a sign of life."""
+
+        server: str
+
     def __init__(self) -> None:
         super().__init__()
+        self._answering: str | None = None
         self._facts = Facts([Fact("", Content(EMPTY), wide=True)])
 
     def compose(self) -> ComposeResult:
@@ -52,11 +66,24 @@ class ServerCard(VerticalScroll):
         self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
         nothing = [Fact("", Content(EMPTY), wide=True)]
         self._facts.show_facts(nothing if connection is None else card(connection, now, dropped))
+        answering = connection.name if connection is not None and connection.ready else None
+        if answering != self._answering:
+            self._answering = answering
+            self.refresh_bindings()
 
     @property
     def text(self) -> str:
         """The card without styles, its lines unbroken."""
         return self._facts.text
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a server that is ready can be pinged."""
+        return self._answering is not None if action == "ping" else True
+
+    def action_ping(self) -> None:
+        """See `PingWanted`."""
+        if self._answering is not None:
+            self.post_message(self.PingWanted(self._answering))
 
     def action_copy(self) -> None:
         """Put the card on the clipboard."""
@@ -80,6 +107,8 @@ def _state(connection: Connection, now: float) -> Iterator[Fact]:
     yield fact("state", f"{mark} {connection.state.value}{since}", style)
     if connection.reason:
         yield fact("because", show(connection.reason, limit=2000), style)
+    if connection.advice:
+        yield fact("what to do", connection.advice)
     if connection.retry_at is not None:
         yield fact("next try", f"in {max(0.0, connection.retry_at - now):.0f} s, or now with r")
     elif connection.state in HOW_TO_GO_ON:
@@ -87,8 +116,15 @@ def _state(connection: Connection, now: float) -> Iterator[Fact]:
     yield fact("runs", show(sent_to(connection.config), limit=2000))
     if connection.ready_at is not None and connection.started_at is not None:
         yield fact("ready after", duration_text(connection.ready_at - connection.started_at))
+    if connection.ready and connection.pulse.last is not None:
+        yield fact("round trip", _round_trip(connection.pulse.last, connection.config.ping_interval_sec))
     if connection.restarts:
         yield fact("failures", str(connection.restarts))
+
+
+def _round_trip(last: RoundTrip, interval: float) -> str:
+    took = duration_text(last.seconds) if last.seconds >= 0.001 else "under 1 ms"
+    return f"{took} · {last.request} · {f'again every {duration_text(interval)}' if interval else 'p pings'}"
 
 
 def _session(connection: Connection) -> Iterator[Fact]:
