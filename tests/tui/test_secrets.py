@@ -45,5 +45,5 @@ async def test_what_a_program_was_given_in_secret_is_seen_nowhere(tmp_path: Path
         seen += [record.text for record in stage.host.logs.of("echo")]
         seen.append(book.export(book.since(0)).decode())
     seen += files_in(tmp_path)
-    assert len(seen) > 10
+    assert sum("•••" in text for text in seen) >= 5
     assert [text for text in seen if CANARY in text] == []
