@@ -9,9 +9,13 @@ NEWEST = REVISIONS[-1]
 BATCHES = "2025-03-26"
 """The one revision in which a line may hold an array of messages."""
 
+TASKS = "2025-11-25"
+"""The revision in which a call may be answered later."""
+
 SINCE: dict[str, dict[str, str]] = {
-    "tool": {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18"},
-    "capabilities": {"completions": "2025-03-26"},
+    "tool": {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "execution": TASKS},
+    "capabilities": {"completions": "2025-03-26", "tasks": TASKS},
+    "method": {"tasks/get": TASKS, "tasks/list": TASKS, "tasks/cancel": TASKS, "tasks/result": TASKS},
     "resource": {"title": "2025-06-18"},
     "prompt": {"title": "2025-06-18"},
     "identity": {"title": "2025-06-18", "description": "2025-11-25"},
@@ -26,10 +30,14 @@ def agreed(asked: object) -> str:
     return asked if isinstance(asked, str) and asked in REVISIONS else NEWEST
 
 
+def has(what: str, name: str, revision: str) -> bool:
+    """Does the revision know this method, or member of something?"""
+    return SINCE.get(what, {}).get(name, "") <= revision
+
+
 def trimmed(what: str, members: Json, revision: str) -> Json:
     """The members of a tool, an identity, a result or a notification's params that the revision knows."""
-    since = SINCE.get(what, {})
-    return {name: value for name, value in members.items() if since.get(name, "") <= revision}
+    return {name: value for name, value in members.items() if has(what, name, revision)}
 
 
 def trimmed_result(result: Json, revision: str) -> Json:

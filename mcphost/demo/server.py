@@ -9,11 +9,12 @@ import json
 import sys
 import threading
 from collections.abc import Callable
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, TypeVar
 
 from mcphost.demo import duties, keepsakes, station, watches
 from mcphost.demo.arguments import complaints, with_defaults
-from mcphost.demo.editions import BATCHES, agreed, trimmed, trimmed_result
+from mcphost.demo.editions import BATCHES, NEWEST, agreed, has, trimmed, trimmed_result
+from mcphost.demo.errands import Errand, Errands
 from mcphost.demo.reading_room import NotFoundError, ReadingRoom
 from mcphost.demo.tools import (
     Call,
@@ -33,9 +34,13 @@ CAPABILITIES: Json = {
     "resources": {"subscribe": True},
     "prompts": {},
     "completions": {},
+    "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
 }
 PAGE_TOOLS = 10  # so that the demo's list has two pages
 TOOLS = (*keepsakes.TOOLS, *watches.TOOLS, *duties.TOOLS)
+
+
+Read = TypeVar("Read")
 
 
 class RpcError(Exception):
@@ -60,7 +65,10 @@ class Server:
             "logging/setLevel": self._set_level,
         }
         self._room = ReadingRoom(self._station, lambda: self._revision)
-        self._methods |= {name: _explained(read) for name, read in self._room.methods.items()}
+        self._errands = Errands(self.notify)
+        self._methods["tasks/result"] = self._errand_result
+        told = self._room.methods | self._errands.methods
+        self._methods |= {name: _explained(read) for name, read in told.items()}
 
     def serve(self) -> None:
         """Answer until the input ends."""
@@ -129,7 +137,7 @@ class Server:
 
     def _result(self, request_id: str | int, method: Any, params: Any) -> Json | None:
         handler = self._methods.get(method) if isinstance(method, str) else None
-        if handler is None:
+        if handler is None or not has("method", method, self._revision or NEWEST):
             raise RpcError(-32601, f"The lighthouse knows no method {method}.")
         if not isinstance(params, dict):
             raise RpcError(-32602, "params is an object.")
@@ -186,10 +194,37 @@ class Server:
         if wrong := list(complaints(tool.inputs, given)):
             return text("The keeper cannot read this: " + "; ".join(wrong), isError=True)
         call = Call(with_defaults(tool.inputs, given), self._station, self, _token(params))
+        if has("tool", "execution", self._revision) and ("task" in params or tool.errand):
+            return self._send_on_errand(tool, call, params)
         if not tool.slow:
             return self._run(tool, call)
         self._running[request_id] = call
         threading.Thread(target=self._run_slowly, args=(tool, call, request_id), daemon=True).start()
+        return None
+
+    def _send_on_errand(self, tool: Tool, call: Call, params: Json) -> Json:
+        if not tool.errand or "task" not in params:
+            raise RpcError(-32601, f"{tool.name} {'only' if tool.errand else 'never'} runs as a task.")
+        errand = self._errands.begin(call, params["task"])
+        begun = errand.told()
+
+        def run() -> None:
+            self._errands.finish(errand, self._answer("", lambda: self._run(tool, call)))
+
+        threading.Thread(target=run, daemon=True).start()
+        return {"task": begun}
+
+    def _errand_result(self, params: Json, request_id: str | int) -> Json | None:
+        """What an errand brought: now, or as soon as it is over."""
+        errand = _explained_once(lambda: self._errands.find(params))
+
+        def answer() -> Json | None:
+            errand.over.wait()
+            return self._answer(request_id, lambda: _brought(errand))
+
+        if errand.over.is_set():
+            return _brought(errand)
+        threading.Thread(target=lambda: self._send(answer()), daemon=True).start()
         return None
 
     def _run(self, tool: Tool, call: Call) -> Json | None:
@@ -212,17 +247,25 @@ class Server:
 
 
 def _explained(read: Callable[[Json], Json]) -> Callable[[Json, str | int], Json]:
-    """A method of the reading room, its refusals as errors of JSON-RPC."""
+    """A method of the reading room or of the errands, its refusals as errors of JSON-RPC."""
+    return lambda params, request_id: _explained_once(lambda: read(params))
 
-    def handle(params: Json, request_id: str | int) -> Json:
-        try:
-            return read(params)
-        except NotFoundError as error:
-            raise RpcError(-32002, str(error)) from None
-        except InvalidParamsError as error:
-            raise RpcError(-32602, str(error)) from None
 
-    return handle
+def _explained_once(read: Callable[[], Read]) -> Read:
+    try:
+        return read()
+    except NotFoundError as error:
+        raise RpcError(-32002, str(error)) from None
+    except InvalidParamsError as error:
+        raise RpcError(-32602, str(error)) from None
+
+
+def _brought(errand: Errand) -> Json:
+    if errand.error is not None:
+        raise RpcError(*errand.error)
+    if errand.result is None:
+        raise RpcError(-32602, "That errand was called off: it brought nothing.")
+    return errand.result
 
 
 def _refuse_constant(name: str) -> NoReturn:

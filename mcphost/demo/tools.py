@@ -49,6 +49,8 @@ class Call:
         self.station = station
         self._outbox = outbox
         self._token = token
+        self.said = ""
+        """The last words of its progress."""
         self._cancelled = threading.Event()
 
     def cancel(self) -> None:
@@ -67,6 +69,7 @@ class Call:
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Report progress, if the client gave a token for it."""
+        self.said = message or self.said
         if self._token is None:
             return
         report: Json = {"progressToken": self._token, "progress": done}
@@ -104,6 +107,8 @@ class Tool:
     output: Json | None = None
     hints: Json | None = None
     slow: bool = False
+    errand: bool = False
+    """Is it answered later, as a task, where the revision has tasks?"""
     shown: Callable[[Station], bool] = lambda station: True
     fit: Callable[[Station, Tool], Tool] = lambda station, tool: tool
 
@@ -116,6 +121,7 @@ class Tool:
             "inputSchema": self.inputs,
             "outputSchema": self.output,
             "annotations": self.hints,
+            "execution": {"taskSupport": "required"} if self.errand else None,
         }
         return {name: value for name, value in members.items() if value is not None}
 

@@ -51,6 +51,34 @@ def watch_horizon(call: Call) -> Json:
     return text(f"{waves} waves, one seal, no whales.")
 
 
+LEGS = (
+    "rowing out, against the tide",
+    "at the mainland, looking for an open shop",
+    "buying it, and hearing the news twice",
+    "rowing back, lower in the water",
+    "under the cliff, waiting for the crane",
+)
+
+
+@tool(
+    "Send for supplies",
+    {
+        "what": {"type": "string", "default": "tea", "minLength": 1, "maxLength": 80, "title": "What to bring"},
+        "seconds": {"type": "number", "minimum": 0, "maximum": 600, "default": 20, "title": "Seconds it takes"},
+    },
+    hints=HARMLESS,
+    slow=True,
+    errand=True,
+)
+def send_for_supplies(call: Call) -> Json:
+    """Sends the boat to the mainland. Runs as a task: it can be listed, stopped and asked for its result later."""
+    for number, leg in enumerate(LEGS, start=1):
+        call.progress(number - 1, len(LEGS), leg)
+        call.wait(call.arguments["seconds"] / len(LEGS))
+    call.progress(len(LEGS), len(LEGS), "home, and dry")
+    return text(f"Here is {call.arguments['what']}, slightly salted, and yesterday's newspaper.")
+
+
 STORM = (
     ("debug", "weather", "a cloud the size of a thumb"),
     ("info", "weather", {"wind": "WSW", "force": 7}),
@@ -87,4 +115,4 @@ def brew_storm(call: Call) -> Json:
     return text(f"It blew over: {lines} log messages, {on_stderr} lines on stderr. Which did you get to see?")
 
 
-TOOLS = (climb_tower, watch_horizon, brew_storm)
+TOOLS = (climb_tower, watch_horizon, send_for_supplies, brew_storm)

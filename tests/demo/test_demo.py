@@ -19,7 +19,9 @@ def test_the_revision_asked_for_is_spoken_if_known(newcomer: Keeper, asked: str,
     greeting = newcomer.greet(asked)
     assert greeting["protocolVersion"] == agreed
     newer: Json = {"completions": {}} if agreed >= "2025-03-26" else {}
-    more = {"resources": {"subscribe": True}, "prompts": {}} | newer
+    more: Json = {"resources": {"subscribe": True}, "prompts": {}} | newer
+    if agreed >= "2025-11-25":
+        more["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
     assert greeting["capabilities"] == {"logging": {}, "tools": {"listChanged": True}} | more
     assert ("title" in greeting["serverInfo"]) == (agreed >= "2025-06-18")
     assert "ships_in_sight" in greeting["instructions"]
