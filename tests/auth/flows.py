@@ -66,7 +66,7 @@ class World:
             {
                 "https://mcp.example.com/.well-known/oauth-protected-resource/v1/mcp": resource_document(),
                 f"{ISSUER}/.well-known/oauth-authorization-server": issuer_document(),
-                f"{ISSUER}/register": lambda fetch: document({"client_id": "client-1", **fetch.body}, 201),
+                f"{ISSUER}/register": lambda fetch: document({"client_id": "client-1", **(fetch.body or {})}, 201),
                 f"{ISSUER}/token": TOKEN,
             },
             **more,
@@ -83,7 +83,8 @@ class World:
     ) -> Grant:
         request = SignInRequest("web", url, settings or OAuthSettings(), challenge, status, known or Credentials())
         machine = request.settings.grant == "client_credentials"
-        return self.work((sign_in_machine if machine else sign_in)(request, lambda: NOW))
+        grant: Grant = self.work((sign_in_machine if machine else sign_in)(request, lambda: NOW))
+        return grant
 
     def work(self, flow: Flow[Any]) -> Any:
         outcome: Any = None
