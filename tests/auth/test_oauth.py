@@ -222,7 +222,7 @@ def test_a_known_client_is_used_again_at_the_port_it_was_registered_with_or_regi
     assert world.bodies("/register")[1]["redirect_uris"][0].startswith("http://127.0.0.1:50000/")
 
 
-BASIC = ("Basic aWQlM0ExOnMlMkJlY3JldA==", {})
+BASIC: tuple[str, dict[str, str]] = ("Basic aWQlM0ExOnMlMkJlY3JldA==", {})
 
 
 @pytest.mark.requirement("AUTH-52")
