@@ -123,7 +123,8 @@ class CallDesk:
         self._sent[call.number] = call.request.server
         current_call.set(call.number)  # for the traffic: this task is the call's own
         self._publish(CallChanged(call.number))
-        sending = Sending(call, connection, _patience(call, connection.config), self._witness, self._publish)
+        patience = _patience(call, connection.config)
+        sending = Sending(call, connection, patience, self._witness, self._publish, self._mask)
         if tool is not None:
             result = await sending.run(client, tool)
             call.answered(result, await _validity(tool, result))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mcphost.errors import AuthorizationRequired, ConnectionLost, McphostError, ServerError
+from mcphost.host.redaction import masked_value
 
 _log = logging.getLogger(__name__)
 
@@ -39,5 +40,5 @@ def without_secrets(error: McphostError, mask: Callable[[str], str]) -> McphostE
         error.www_authenticate = mask(error.www_authenticate)
     if isinstance(error, ServerError):
         error.message = mask(error.message)
-        error.data = mask(error.data) if isinstance(error.data, str) else error.data
+        error.data = masked_value(error.data, mask)
     return error

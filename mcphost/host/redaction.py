@@ -39,6 +39,11 @@ def redacted(text: str, mask: Mask) -> str:
     return plain if "\\" not in plain else _redacted_inside(plain, mask)
 
 
+def masked_value(value: Any, mask: Mask) -> Any:
+    """What JSON stands for, with `MASK` in place of each secret that mcphost knows; addresses in it stay usable."""
+    return _every_text(value, mask)
+
+
 def _plainly_redacted(text: str, mask: Mask) -> str:
     text = mask(text)
     for mark, shape in zip(_MARKS, _SHAPES, strict=True):
@@ -50,17 +55,17 @@ def _redacted_inside(text: str, mask: Mask) -> str:
     """Look at the strings themselves: an escape may stand in the middle of a secret."""
     try:
         value = json.loads(text)
-        hidden = _every_text(value, mask)
+        hidden = _every_text(value, lambda part: _plainly_redacted(part, mask))
     except (ValueError, RecursionError):
         return text
     return text if hidden == value else json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
 
 
-def _every_text(value: Any, mask: Mask) -> Any:
+def _every_text(value: Any, hide: Mask) -> Any:
     if type(value) is str:
-        return _plainly_redacted(value, mask)
+        return hide(value)
     if type(value) is list:
-        return [_every_text(item, mask) for item in value]
+        return [_every_text(item, hide) for item in value]
     if type(value) is dict:
-        return {_plainly_redacted(key, mask): _every_text(item, mask) for key, item in value.items()}
+        return {hide(key): _every_text(item, hide) for key, item in value.items()}
     return value

@@ -34,7 +34,10 @@ LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
 
 
 class Sending:
-    """One call on its way over ``connection``; ``patience`` is counted from when it was sent."""
+    """One call on its way over ``connection``; ``patience`` is counted from when it was sent.
+
+    ``mask`` takes secrets out of what the server says meanwhile.
+    """
 
     def __init__(
         self,
@@ -43,9 +46,10 @@ class Sending:
         patience: Patience,
         witness: Witness,
         publish: Callable[[Event], None],
+        mask: Callable[[str], str],
     ) -> None:
         self._call, self._connection, self._patience = call, connection, patience
-        self._witness, self._publish = witness, publish
+        self._witness, self._publish, self._mask = witness, publish, mask
         self._recipient = sent_to(connection.config)
         self._token = new_token()
 
@@ -129,16 +133,20 @@ class Sending:
         return replace(self._patience, hard=left)
 
     def _progressed(self, progress: Progress) -> None:
-        self._call.progress = progress
+        self._call.progress = replace(progress, message=self._masked(progress.message))
         self._publish(CallChanged(self._call.number))
 
     def _task_moved(self, task: Task) -> None:
         call = self._call
         moved = call.task is None or call.task.status != task.status or call.interrupted
-        call.task, call.interrupted = task, False
+        call.task = task.model_copy(update={"status_message": self._masked(task.status_message)})
+        call.interrupted = False
         if moved:
             self._note(task.status)
         self._publish(CallChanged(call.number))
+
+    def _masked(self, words: str | None) -> str | None:
+        return None if words is None else self._mask(words)
 
     def _note(self, status: str) -> None:
         call = self._call

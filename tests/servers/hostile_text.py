@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -103,6 +104,34 @@ ODD_RESULTS: dict[str, Message] = {
     "structured-list": text("a list", structuredContent=[1, 2]),
     "structured-null": text("nothing", structuredContent=None),
 }
+
+
+@mode
+def tells_secrets(peer: Peer) -> None:
+    """Says what its variables named *_KEY hold, on a call: in a log message, progress, a stray line and
+    on stderr; then as --kind: an error, a failure, a shape that is none, or the last words before it dies. C10"""
+    secrets = " and ".join(value for name, value in sorted(os.environ.items()) if name.endswith("_KEY"))
+
+    def call(request: Message) -> None:
+        words = f"the keys are {secrets}"
+        sys.stderr.write(f"{words}\n")
+        sys.stderr.flush()
+        peer.log({"keys": secrets}, logger=secrets)
+        peer.progress(request, 1, message=words)
+        peer.wire.raw(f"{words}\n".encode())
+        peer.wire.notify(f"notifications/{secrets}", {"keys": secrets})
+        peer.wire.reply(f"{secrets}", {})
+        match peer.kind("error"):
+            case "error":
+                peer.wire.refuse(request["id"], -32000, words, data={"keys": [secrets]})
+            case "failure":
+                peer.wire.reply(request["id"], text("it failed", isError=True))
+            case "shape":
+                peer.wire.send({"jsonrpc": "2.0", "id": request["id"], "result": words})
+            case _:
+                os._exit(3)
+
+    peer.instead(call)
 
 
 @mode

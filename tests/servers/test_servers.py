@@ -150,6 +150,7 @@ MODES: list[Case] = [
     ("unknown-notification", rb"notifications/hologram(.*\n)+" + RIGHT, 0, None),
     ("escapes", rb'"instructions":".*\\u001b\[2J.*\\u001b\]52', 0, None),
     ("escapes --kind c1", b'"id":5,"error":.*\xc2\x9b', 0, call(5, "fail")),
+    ("tells-secrets", rb'"id":3,"error":.*"the keys are ', 0, None),
     ("odd-content", rb'"type":"hologram".*"text":"last"', 0, None),
     ("odd-content --kind missing", rb'"id":3,"result":\{\}', 0, None),
     ("meta-everywhere", rb'"serverInfo":\{[^{]*"_meta":.*\n(.*\n)+.*"text":"right","_meta"', 0, None),

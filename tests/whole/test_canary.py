@@ -1,0 +1,156 @@
+"""Secrets of the configuration, planted where servers get them, are looked for wherever mcphost writes.
+
+The servers tell what they were given wherever they can. What a run prints, shows and leaves behind holds none of it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcphost.cli import main
+from mcphost.config import Config
+from tests.transports.web_line import Echo, Talk, Web
+from tests.tui.story import on_stage
+
+SERVERS = Path(__file__).resolve().parents[1] / "servers"
+
+CANARIES = {
+    "IN_ENV": "canary-env-01234567",
+    "IN_HEADER": "canary-header-01234567",
+    "IN_BEARER": "canary-bearer-01234567",
+    "IN_URL": "canary-url-01234567",
+    "IN_FILE": "canary-file-01234567",
+}
+
+
+def telling(talk: Talk) -> None:
+    """A server on the web that says what it was sent wherever it may: heads, bodies, errors, addresses."""
+    told = f"{talk.headers.get('x-api-key')} and {talk.headers.get('authorization')} and {talk.path}"
+    message = talk.visit.message or {}
+    heads: dict[str, Any] = {"X_Told": told, "Set_Cookie": f"a={told}", "WWW_Authenticate": f'Bearer realm="{told}"'}
+    tool = message["params"]["name"] if message.get("method") == "tools/call" else ""
+    if tool == "error":
+        talk.json({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": told}}, **heads)
+    elif tool == "page":
+        talk.whole(500, told.encode(), f"text/plain; told={told}", **heads)
+    elif tool == "elsewhere":
+        talk.whole(307, location=f"http://127.0.0.1:1/{talk.path}", **heads)
+    elif tool == "no-http":
+        talk.raw(f"TOLD {told}\r\n\r\n".encode())
+        talk.close_connection = True
+    else:
+        schema = {"type": "object"}
+        tools = [{"name": name, "inputSchema": schema} for name in ("error", "page", "elsewhere", "no-http")]
+        Echo("sse", stateless=True, listens=False, tools=tools)(talk)
+
+
+@contextmanager
+def planted(folder: Path, kind: str = "error") -> Iterator[Path]:
+    """A configuration whose two servers are given the canaries; the variables that hold them are set."""
+    (folder / "key").write_text(CANARIES["IN_FILE"])
+    args = json.dumps(["-S", "-E", str(SERVERS / "hostile.py"), "tells-secrets", "--kind", kind])
+    with Web(telling) as web:
+        config = folder / "own.toml"
+        config.write_text(
+            f"""
+[servers.program]
+command = "{sys.executable}"
+args = {args}
+env = {{ OWN_KEY = "${{IN_ENV}}", OTHER_KEY = "${{file:key}}" }}
+
+[servers.web]
+url = "{web.url}?token=${{IN_URL}}"
+http_headers = {{ X-Api-Key = "${{IN_HEADER}}" }}
+bearer_token_env_var = "IN_BEARER"
+"""
+        )
+        yield config
+
+
+@pytest.fixture(autouse=True)
+def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**CANARIES, "MCPHOST_STATE_DIR": str(tmp_path / "state")}.items():
+        monkeypatch.setenv(name, value)
+
+
+def caught(folder: Path, *said: bytes) -> list[str]:
+    """Which canaries stand in what was said, or in a file that mcphost wrote, and where."""
+    places = [("what was said", each) for each in said] + [(str(path), path.read_bytes()) for path in written(folder)]
+    return [f"{name} in {place}" for place, data in places for name, c in CANARIES.items() if c.encode() in data]
+
+
+def written(folder: Path) -> list[Path]:
+    ours = {folder / "own.toml", folder / "key"}
+    return [path for path in folder.rglob("*") if path.is_file() and path not in ours]
+
+
+@pytest.mark.requirement("SEC-09", "LOG-04")
+@pytest.mark.parametrize(
+    ("server", "tool", "kind", "code", "says"),
+    [
+        ("program", "act", "error", 1, "the keys are"),
+        ("program", "act", "failure", 1, "it failed"),
+        ("program", "act", "shape", 3, "not an object"),
+        ("program", "act", "crash", 3, "the keys are"),
+        ("web", "error", "", 1, "and Bearer"),
+        ("web", "page", "", 3, "HTTP 500"),
+        ("web", "elsewhere", "", 3, "another origin"),
+        ("web", "no-http", "", 3, "did not answer in HTTP"),
+    ],
+)
+def test_what_a_command_prints_and_leaves_behind_holds_no_secret(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], server: str, tool: str, kind: str, code: int, says: str
+) -> None:
+    """C10"""
+    with planted(tmp_path, kind) as config:
+        words = ["call", server, tool, "--yes", "--config", str(config), "--traffic", str(tmp_path / "traffic.jsonl")]
+        assert main(words) == code
+    said = b"".join(capfdbinary.readouterr())
+    assert says.encode() in said
+    assert {path.name for path in written(tmp_path)} >= {"traffic.jsonl", "audit.jsonl"}
+    assert "\\u2022" in (tmp_path / "traffic.jsonl").read_text()
+    assert caught(tmp_path, said) == []
+
+
+@pytest.mark.requirement("SEC-09", "LOG-04")
+async def test_what_the_screen_shows_and_leaves_behind_holds_no_secret(tmp_path: Path) -> None:
+    """C10: two calls that go wrong, log, traffic and cards, what y copies of them, and each frame and line behind."""
+    seen: list[str] = []
+    with planted(tmp_path) as path:
+        config = Config.model_validate(tomllib.loads(path.read_text()), strict=False)
+        async with on_stage(config, tmp_path / "state", size=(120, 32)) as stage:
+            await stage.ready()
+            for server, tool in (("program", "act"), ("web", "page")):
+                call = stage.call(tool, server=server)
+                await stage.asked()
+                await stage.press("y")
+                await stage.ended(call)
+                await stage.gone()
+                await stage.press("escape", "h", "home", "enter")
+                await stage.shows(f"Result · {server} › {tool}", "•••")
+                seen += [stage.text]
+                await stage.press("y")
+                seen += [stage.text, stage.app.clipboard]
+            for page, titled in (("f3", "Logs"), ("f4", "Traffic")):
+                await stage.press(page, "home")
+                await stage.shows(titled)
+                await stage.press("down", "down", "enter", "y")
+                seen += [stage.text, stage.app.clipboard]
+                await stage.press("escape")
+            for _ in range(2):
+                await stage.press("s", "down", "enter", "y")
+                seen += [stage.text, stage.app.clipboard]
+            book = stage.host.traffic
+            seen += [book.pretty(frame) + book.raw(frame) for frame in book.since(0)]
+            seen += [f"{record.logger} {record.text}" for record in stage.host.logs.since(0)]
+    shown = "".join(letter for letter in "".join(seen) if letter not in " \n│▏")
+    assert shown.count("•••") > 40
+    assert caught(tmp_path, shown.encode()) == []
