@@ -16,7 +16,15 @@ from typing import Any, Final
 
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.listing import Rejected
-from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, ServerError, ServerNotReady, SessionExpired
+from mcphost.errors import (
+    AuthorizationRequired,
+    ConnectionLost,
+    HttpStatusError,
+    McphostError,
+    ServerError,
+    ServerNotReady,
+    SessionExpired,
+)
 from mcphost.host.advice import next_step
 from mcphost.host.backoff import Backoff
 from mcphost.host.catalog import Kind
@@ -64,6 +72,8 @@ class Connection:
         self._client: Client | None = None
         self.offers = Offers(self._note, lambda kind, items: around.listed(name, kind, items), self._changed)
         self.watches = Watches(self._note, lambda uri: around.resource_updated(name, uri), around.mask)
+        self.refusal: AuthorizationRequired | None = None
+        """What the server refused for want of a sign-in, last; None since it let us in."""
         self._listening = Listening(
             Ears(self._log, self.offers.mark_stale, self.watches.updated, self._lost, self._changed, around.mask)
         )
@@ -230,7 +240,7 @@ class Connection:
         await first_of(self._poke.wait(), self._get_ready(client), self._until_lost())
         if self._poke.is_set():
             return
-        self.ready_at = self._around.now()
+        self.ready_at, self.refusal = self._around.now(), None
         self._look_at(transport)
         self._enter(ServerState.READY)
         await first_of(self._poke.wait(), self._until_lost(), *self._chores(client))
@@ -298,7 +308,10 @@ class Connection:
         # Whether a standing connection that broke can be had again is for the next try to tell.
         vain = failure.lasting and not (isinstance(failure, ConnectionLost) and self.ready_at is not None)
         wait = None if vain else self._wait_after(failure, now, lived)
-        if wait is None:
+        if isinstance(failure, AuthorizationRequired) and self.config.url and self.config.oauth.enabled:
+            self.refusal = failure
+            self._enter(ServerState.NEEDS_SIGN_IN, str(failure))
+        elif wait is None:
             tired = "" if vain else " (tried several times; not trying again by itself)"
             self._enter(ServerState.FAILED, f"{_words(failure)}{tired}", next_step(failure, self.name))
         else:
@@ -313,7 +326,7 @@ class Connection:
 
     async def _pause(self) -> None:
         """After a failure wait for the time to try again, or until told."""
-        if self.state is ServerState.FAILED:
+        if self.state in (ServerState.FAILED, ServerState.NEEDS_SIGN_IN):
             await self._poke.wait()
         elif self.state is ServerState.RECONNECTING and self.retry_at is not None:
             with suppress(TimeoutError):

@@ -135,7 +135,7 @@ class SignIn:
 
 
 class SignInDesk:
-    """Every sign-in of this run. ``port`` None: this host signs in nowhere; ``done`` is told which server it may try."""
+    """Every sign-in of this run. ``port`` None: it signs in nowhere; ``done`` is told where somebody was signed in."""
 
     def __init__(
         self,

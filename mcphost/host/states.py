@@ -16,7 +16,12 @@ class ServerState(Enum):
     STARTING = "starting"
     READY = "ready"
     RECONNECTING = "reconnecting"
+    NEEDS_SIGN_IN = "needs sign-in"
     FAILED = "failed"
 
 
-WEIGHTS: Final = {ServerState.FAILED: LogLevel.ERROR, ServerState.RECONNECTING: LogLevel.WARNING}
+WEIGHTS: Final = {
+    ServerState.FAILED: LogLevel.ERROR,
+    ServerState.RECONNECTING: LogLevel.WARNING,
+    ServerState.NEEDS_SIGN_IN: LogLevel.WARNING,
+}

@@ -12,6 +12,7 @@ SERVER_MARKS: Final[Mapping[ServerState, tuple[str, str]]] = {
     ServerState.READY: ("●", "$text-success"),
     ServerState.STARTING: ("◐", "$text-warning"),
     ServerState.RECONNECTING: ("↻", "$text-warning"),
+    ServerState.NEEDS_SIGN_IN: ("▲", "$text-warning"),
     ServerState.FAILED: ("✖", "$text-error"),
     ServerState.STOPPED: ("◌", "$foreground-muted"),
     ServerState.DISABLED: ("◌", "$foreground-muted"),
@@ -30,3 +31,12 @@ CALL_MARKS: Final[Mapping[CallState, tuple[str, str]]] = {
     CallState.TIMED_OUT: ("▲", "$text-error"),
 }
 """Shape and style of each call state."""
+
+TASK_MARKS: Final[Mapping[str, tuple[str, str]]] = {
+    "working": ("◐", "$text-warning"),
+    "input_required": ("?", "$text-warning"),
+    "completed": ("●", "$text-success"),
+    "failed": ("✖", "$text-error"),
+    "cancelled": ("◌", "$foreground-muted"),
+}
+"""Shape and style of each task state there is; a server may say others."""

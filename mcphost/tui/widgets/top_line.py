@@ -17,6 +17,7 @@ ORDER = (
     ServerState.READY,
     ServerState.STARTING,
     ServerState.RECONNECTING,
+    ServerState.NEEDS_SIGN_IN,
     ServerState.FAILED,
     ServerState.STOPPED,
 )
