@@ -94,8 +94,8 @@ class Asking:
         """The tasks a server keeps, those of earlier runs included. Raises CapabilityMissing where it lists none."""
         return await self._reading.tasks(server)
 
-    def known_tasks(self, server: str, told: Iterable[Task] = ()) -> list[KeptTask]:
-        """The tasks that were told of, and all others of this run's calls, each with the call that began it."""
+    def known_tasks(self, server: str, told: Iterable[Task] | None = None) -> list[KeptTask]:
+        """The tasks that were told of (None: those of this run, as last told), each with the call that began it."""
         return kept_tasks(server, told, self.calls.values())
 
     async def cancel_task(self, server: str, task: str, *, origin: str = "you") -> Task:

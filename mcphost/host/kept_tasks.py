@@ -41,12 +41,13 @@ def keeps_tasks(connection: Connection) -> bool:
     return connection.ready and session is not None and offers("tasks", session.server.capabilities, session.revision)
 
 
-def kept_tasks(server: str, told: Iterable[Task], calls: Iterable[Call]) -> list[KeptTask]:
-    """The tasks a server told of, in its order, with their calls; then those of calls that it did not tell of."""
+def kept_tasks(server: str, told: Iterable[Task] | None, calls: Iterable[Call]) -> list[KeptTask]:
+    """The tasks a server told of, in its order, with their calls; None: those of these calls, as last told."""
     begun: dict[str, Call] = {}
     for call in calls:
         # Who only collects a task is not the one who began it.
         if call.task is not None and call.request.server == server and call.request.task is None:
             begun[call.task.task_id] = call
-    kept = [KeptTask(server, task, begun.pop(task.task_id, None)) for task in told]
-    return kept + [KeptTask(server, call.task, call) for call in begun.values() if call.task is not None]
+    if told is None:
+        return [KeptTask(server, call.task, call) for call in begun.values() if call.task is not None]
+    return [KeptTask(server, task, begun.get(task.task_id)) for task in told]

@@ -5,11 +5,13 @@ Specification: basic/utilities/tasks (2025-11-25 only).
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
 
 from pydantic import Field
 
+from mcphost.protocol.display import duration_text
 from mcphost.protocol.wire import Hint, Wire
 
 RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
@@ -57,6 +59,21 @@ class Task(Wire):
         return self.status == "input_required"
 
     @property
+    def created(self) -> datetime | None:
+        """When it was created by its server's clock; None where that makes no sense."""
+        return _moment(self.created_at)
+
+    @property
+    def updated(self) -> datetime | None:
+        """When its state changed last; the same."""
+        return _moment(self.last_updated_at)
+
+    @property
+    def kept(self) -> str:
+        """How long its server keeps it after its creation, in words."""
+        return "no limit told" if self.ttl is None else duration_text(self.ttl / 1000)
+
+    @property
     def words(self) -> str:
         """Its state in words; the message is the server's."""
         state = self.status.replace("_", " ")
@@ -67,3 +84,12 @@ class CreateTaskResult(Wire):
     """The first answer to a call that runs as a task."""
 
     task: Task
+
+
+def _moment(text: str | None) -> datetime | None:
+    """An ISO 8601 time; one without a zone is UTC."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+        return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

@@ -46,6 +46,7 @@ class Showing:
     def servers(self) -> None:
         """The list of servers, and what depends on which is chosen."""
         self._main.servers.show_servers(list(self._host.servers.values()), self._host.now())
+        self._main.servers_changed()
         self.chosen()
 
     def chosen(self) -> None:

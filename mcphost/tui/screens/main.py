@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -55,6 +56,7 @@ class MainScreen(Sturdy, Screen[None]):
 
     HELP = (
         "s servers, t tools, e resources, p prompts, h calls, c card, f3 logs, f4 traffic: go there.\n"
+        "T the tasks that servers keep. "
         "tab goes on, esc back. ctrl+q leaves mcphost."
     )
 
@@ -66,6 +68,7 @@ class MainScreen(Sturdy, Screen[None]):
         Binding("h", "go('calls')", "calls", id="go.calls", tooltip="To the calls of this run"),
         Binding("c", "go('card')", "card", id="go.card", tooltip="To the server's card", show=False),
         Binding("f3", "logs", "logs", id="go.logs", tooltip="Open the logs and go there, or close them"),
+        Binding("T", "tasks", "tasks", id="go.tasks", tooltip="The tasks servers keep: calls they answer later"),
         Binding("f4", "traffic", "traffic", id="go.traffic", tooltip="To the traffic, from a call to what it sent"),
     ]
 
@@ -86,6 +89,12 @@ class MainScreen(Sturdy, Screen[None]):
         &.-no-logs LogsPane { display: none; }
     }
     """
+
+    @dataclass
+    class TasksWanted(Message):
+        """Show the tasks that this server keeps; None: that all keep."""
+
+        server: str | None
 
     class InFront(Message):
         """Nothing is above this screen any more."""
@@ -109,6 +118,7 @@ class MainScreen(Sturdy, Screen[None]):
         self.traffic: TrafficPane | None = None
         """None until it is made, see `traffic_pane`."""
         self._keys = KeyLine()
+        self._tasks_there = False
 
     def compose(self) -> ComposeResult:
         """Top line, servers beside the work, footer: what is seen first. `_furnish` adds the rest."""
@@ -240,6 +250,21 @@ class MainScreen(Sturdy, Screen[None]):
 
     async def _go_to_list(self, made: Callable[[], Awaitable[OfferPane[Any]]]) -> None:
         (await made()).focus_list()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There are tasks only where a server has them."""
+        return self._tasks_there if action == "tasks" else True
+
+    def servers_changed(self) -> None:
+        """Keys that need a server of some kind may do something now, or no longer."""
+        if self.servers.keeping_tasks != self._tasks_there:
+            self._tasks_there = not self._tasks_there
+            self.refresh_bindings()
+
+    def action_tasks(self) -> None:
+        """See `TasksWanted`: of the call under the cursor, or of the servers chosen."""
+        call = self.calls.item if self.calls.has_focus_within else None
+        self.post_message(self.TasksWanted(self.servers.chosen if call is None else call.request.server))
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Say in the labels of these tabs how many there are, where there is room."""

@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
-from mcphost.host.calls import Call
+from mcphost.host.calls import Call, CallState
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.marks import CALL_MARKS
 from mcphost.tui.widgets.columns import Cell, columns
@@ -28,12 +28,13 @@ class CallList(Vertical):
 
     HELP = (
         "The calls of this run, newest first. enter shows a call's result, x cancels it while it runs,\n"
-        "a opens its tool again with the same arguments."
+        "a opens its tool again with the same arguments, T shows the tasks of its server."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "cancel", "cancel", id="calls.cancel", tooltip="Stop the call and tell its server"),
         Binding("a", "again", "again", id="calls.again", tooltip="The tool's form with these arguments"),
+        Binding("T", "screen.tasks", "tasks", id="calls.tasks", tooltip="The tasks its server keeps"),
     ]
 
     DEFAULT_CSS = """
@@ -81,10 +82,6 @@ class CallList(Vertical):
         event.stop()
         self.post_message(self.Chosen(event.item.number))
 
-    @on(RowList.Highlighted)
-    def _highlighted(self, event: RowList.Highlighted[Call]) -> None:
-        event.stop()
-
     def action_cancel(self) -> None:
         """See `CancelWanted`."""
         if self.item is not None:
@@ -110,7 +107,11 @@ def _row(call: Call, width: int) -> Content:
         width,
         [
             *cells,
-            Cell(call.state.value, style, 9, 10, "right"),
+            Cell(_state(call), style, 9, 10, "right"),
             Cell(duration_text(call.elapsed), "$foreground-muted", 6, 10, "right"),
         ],
     )
+
+
+def _state(call: Call) -> str:
+    return "as a task" if call.state is CallState.RUNNING and call.task is not None else call.state.value

@@ -21,7 +21,7 @@ from textual.widgets import Static
 from mcphost.host.calls import Call, CallState
 from mcphost.host.validation import Verdict
 from mcphost.protocol.display import duration_text, show_line
-from mcphost.protocol.types import Progress
+from mcphost.protocol.types import Progress, Task
 from mcphost.tui.widgets.content import Block
 from mcphost.tui.widgets.json_text import LINES, json_lines, json_spans, json_text
 from mcphost.tui.widgets.tables import TableView, as_table
@@ -165,16 +165,31 @@ class Progressing(Static):
             yield Content(_waiting(call, self._limit)).stylize("bold")
         if call.state is not CallState.ASKING:
             yield progress_line(progress, self._moves)
-        if progress is not None and progress.message:
-            yield Content.assemble((f"{show_line(call.request.server, 30)} says  ", "dim"), show_line(progress.message))
+        said = progress.message if progress is not None and progress.message else call.task and call.task.status_message
+        if said:
+            yield Content.assemble((f"{show_line(call.request.server, 30)} says  ", "dim"), show_line(said))
+        if call.task is not None:
+            yield Content.assemble(("runs as task  ", "dim"), _task(call, call.task))
+            yield Content(_stay(call.task)).stylize("dim")
         if not call.state.ended:
-            yield Content("esc or x cancels").stylize("dim")
+            ends = "cancels" if call.request.task is None else "stops waiting; the task goes on"
+            yield Content(f"esc or x {ends}").stylize("dim")
 
 
 def _waiting(call: Call, limit: float | None) -> str:
     words = {CallState.ASKING: "▲ waiting for your answer", CallState.CANCELLING: "◐ cancelling"}
     bound = f" · limit {duration_text(limit)} without progress" if limit else ""
     return f"{words.get(call.state, '◐ running')} · {duration_text(call.elapsed)}{bound}"
+
+
+def _task(call: Call, task: Task) -> str:
+    state = "taken up again in the next session" if call.interrupted else show_line(task.status, 20)
+    return f"{show_line(task.task_id, 48)} · {state}"
+
+
+def _stay(task: Task) -> str:
+    how_long = "as long as its server likes" if task.ttl is None else f"for {task.kept}"
+    return f"stays on the server {how_long} · T lists the tasks"
 
 
 def progress_line(progress: Progress | None, moves: int) -> Content:
@@ -298,5 +313,9 @@ def _call_facts(call: Call) -> Iterator[tuple[str, str]]:
         return
     yield "sent", f"{duration_text(call.sent_at - call.asked_at)} after it was asked for"
     yield "ran", duration_text(call.elapsed)
+    if call.task is not None:
+        yield "task", show_line(call.task.task_id)
+        yield "task state", show_line(call.task.words)
+        yield "task is kept", call.task.kept
     if request.timeout:
         yield "limit", f"{duration_text(request.timeout)} without progress"

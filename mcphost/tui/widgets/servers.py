@@ -17,6 +17,7 @@ from textual.content import Content
 from textual.message import Message
 
 from mcphost.host.connection import Connection, ServerState
+from mcphost.host.kept_tasks import keeps_tasks
 from mcphost.tui.marks import SERVER_MARKS
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.rows import RowList
@@ -44,6 +45,7 @@ class ServersPane(Vertical):
         Binding("space", "on_off", "on/off", id="servers.toggle", tooltip="Connect or disconnect this server"),
         Binding("r", "restart", "restart", id="servers.restart", tooltip="Restart it, or retry now"),
         Binding("v", "level", "log level", id="servers.level", tooltip="Which log messages it should send"),
+        Binding("T", "screen.tasks", "tasks", id="servers.tasks", tooltip="The tasks it keeps"),
     ]
 
     DEFAULT_CSS = """
@@ -100,6 +102,11 @@ class ServersPane(Vertical):
         """The server under the cursor; None for all."""
         row = self.rows.item
         return _name(row) if row is not None else None
+
+    @property
+    def keeping_tasks(self) -> bool:
+        """Does any of them keep tasks?"""
+        return any(row.connection is not None and keeps_tasks(row.connection) for row in self.rows.items)
 
     def choose(self, server: str) -> None:
         """Put the cursor on this server."""
