@@ -39,6 +39,7 @@ from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.showing import Showing
+from mcphost.tui.tasking import TaskWishes
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.logs import LogsPane
 from mcphost.tui.widgets.server_card import ServerCard
@@ -55,7 +56,7 @@ GUARD: Final = 0.3
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
 
-class McphostApp(Sturdy, OfferWishes, App[None]):
+class McphostApp(Sturdy, OfferWishes, TaskWishes, App[None]):
     """mcphost on a terminal."""
 
     TITLE = "mcphost"
@@ -304,6 +305,7 @@ class McphostApp(Sturdy, OfferWishes, App[None]):
         yield SystemCommand("Keys", "The keys that work here", self.action_keys)
         yield SystemCommand("Inbox", "What waits for your answer", self.action_inbox)
         yield SystemCommand("Allowed tools", "What runs without asking; take it back", self.action_grants)
+        yield SystemCommand("Tasks", "Calls that servers answer later: list them, stop them", self.show_tasks)
         yield SystemCommand("Reload the configuration", "Read the file again, and see what changed", self.action_reload)
         for name, part in (
             ("Tools", "tools"),
