@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, list[str]] = {
 
 # Which parts may use a library, so that another one could take its place in a day.
 OWNERS: dict[str, set[str]] = {
+    "PIL": {"tui"},
     "aiohttp": {"transports.http_engine"},
     "authlib": {"auth"},
     "joserfc": {"auth"},
@@ -174,10 +175,11 @@ def test_every_library_of_the_table_is_declared() -> None:
     declared = {line.partition(">")[0].replace("-", "_") for line in project["dependencies"]}
     used = {each.module.partition(".")[0] for module in MODULES for each in imports(module)}
     come_along = {"pydantic_core", "markdown_it"}  # with pydantic and textual
-    assert used & OWNERS.keys() <= declared | come_along
+    other_names = {"PIL": "pillow"}
+    assert {other_names.get(name, name) for name in used & OWNERS.keys()} <= declared | come_along
 
 
-SCREEN = {"textual", "rich"}
+SCREEN = {"textual", "rich", "PIL"}
 NETWORK = {"httpx", "keyring"}
 
 
@@ -186,6 +188,7 @@ NETWORK = {"httpx", "keyring"}
     [
         ("import mcphost.host.host", SCREEN | NETWORK),
         ("import mcphost.wiring", SCREEN | NETWORK),
+        ("import mcphost.tui.app, mcphost.tui.widgets.result, mcphost.tui.screens.picture", {"PIL"}),
         ("from mcphost.cli import main; main(['list', 'tools', 'stdio:false'])", SCREEN | NETWORK),
         ("from mcphost.cli import main; main(['config', 'path'])", SCREEN | NETWORK),
         ("from mcphost.cli import _parse; _parse(['check', 'a'])", SCREEN | NETWORK | {"asyncio", "pydantic"}),

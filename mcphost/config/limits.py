@@ -43,5 +43,7 @@ class Limits(Table):
     """Messages and other frames kept of what passed over the wire: an afternoon of calls."""
     traffic_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 16 * MiB
     """Bytes of them kept; of one over a quarter of this only the start is."""
+    resource_bytes: Count = 10_000_000
+    """Bytes a resource may say it has and be read without a question: more takes a while and much memory to show."""
     exit_grace_sec: Seconds = 2.0
     """Seconds a program has to leave after each step of stopping it, so that leaving the app stays quick."""

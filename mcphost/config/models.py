@@ -268,6 +268,8 @@ class UI(Table):
     """The log panel at the start; auto: open where there is room."""
     logs: LogLevel = "info"
     """The least severe log message shown."""
+    images: Literal["auto", "off"] = "auto"
+    """Whether pictures are drawn in results and resources; auto: where the terminal has the colours for it."""
     mouse: bool = True
     """Whether the mouse is used; false leaves selecting text to the terminal."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,13 +15,14 @@ from typing import Any, Final
 from mcphost.errors import (
     ConfigError,
     InvalidArguments,
+    McphostError,
     PeerError,
     RequestError,
     ServerNotReady,
     TransportError,
 )
 from mcphost.headless.calling import block_text, ended, failed
-from mcphost.headless.output import Exit, Outcome, foreign, json_text, remarks_on, table
+from mcphost.headless.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
 from mcphost.headless.servers import Broken, failure, failures_of, worst
 from mcphost.host.catalog import Kind
 from mcphost.host.host import Host
@@ -107,7 +109,11 @@ async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str
     """Read a resource, and print what it holds or write it into the file ``output``."""
 
     async def work() -> Outcome:
-        result = await host.read_resource(server, uri)
+        warning = asyncio.create_task(_warn_if_large(host, server, uri))
+        try:
+            result = await host.read_resource(server, uri)
+        finally:
+            warning.cancel()
         spoilt = [each for each in result.contents if isinstance(each, Unreadable)]
         remarks = [f"{server}: contents that cannot be read: {each.reason}" for each in spoilt]
         remarks += await asyncio.to_thread(_write, output, result) if output is not None else []
@@ -115,6 +121,16 @@ async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str
         return Outcome(text, Exit.NOT_CONNECTED if spoilt else Exit.DONE, tuple(remarks))
 
     return await _on(host, server, broken, work)
+
+
+async def _warn_if_large(host: Host, server: str, uri: str) -> None:
+    """Say so while it is being read, once the list of resources tells; the limit on messages protects."""
+    with suppress(McphostError):
+        await host.current(server, Kind.RESOURCES)
+    listed, limits = host.catalog.resource(server, uri), host.config.limits_for(server)
+    if listed is not None and (listed.size or 0) > limits.resource_bytes:
+        most = f"a message may have {size_text(limits.message_bytes)}"
+        remark(f"{server}: says that this resource has {size_text(min(listed.size or 0, 10**18))}; {most}")
 
 
 async def prompt(

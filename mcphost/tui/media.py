@@ -1,4 +1,4 @@
-"""Reads what an image or a sound says of itself in its first bytes: kind, size in pixels, length in seconds.
+"""Reads what a picture, a sound or a PDF says of itself in its first bytes: kind, size in pixels, length in seconds.
 
 Knows a few headers. Refuses to decode anything: a picture that lies about its size costs nothing here.
 """
@@ -118,4 +118,6 @@ _READERS: tuple[tuple[bytes, Callable[[bytes], Probe | None]], ...] = (
     (b"ID3", lambda data: Probe("audio/mpeg")),
     (b"OggS", lambda data: Probe("audio/ogg")),
     (b"fLaC", lambda data: Probe("audio/flac")),
+    *((sync, lambda data: Probe("audio/mpeg")) for sync in (b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")),
+    (b"%PDF-", lambda data: Probe("application/pdf")),
 )

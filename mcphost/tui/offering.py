@@ -10,13 +10,15 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual.app import App
+from textual.widgets import TabbedContent
 
-from mcphost.errors import McphostError
+from mcphost.errors import Declined, McphostError
 from mcphost.host.host import Host
-from mcphost.protocol.display import show
+from mcphost.protocol.display import show, show_line, size_text
 from mcphost.tui.screens.main import MainScreen
 
 if TYPE_CHECKING:
+    from mcphost.protocol.types import ReadResourceResult
     from mcphost.tui.widgets.offer_pane import OfferPane
     from mcphost.tui.widgets.prompts import PromptsPane
     from mcphost.tui.widgets.reading import Reading, ReadingView
@@ -33,10 +35,10 @@ class Offering:
         self._app, self._host, self._main = app, host, main
 
     def read(self, wish: ResourcesPane.ReadWanted) -> None:
-        """Read a resource and show it."""
+        """Read a resource and show it; ask first where it is said to be large."""
 
         async def work(pane: ResourcesPane) -> None:
-            asked = self._host.read_resource(wish.server, wish.uri)
+            asked = self._read(wish.server, wish.uri, wish.size)
             await self._show(pane, wish.server, wish.uri, asked, lambda it, *brought: it.with_resource(*brought))
 
         self._begin("read", self._in_resources(work))
@@ -51,14 +53,30 @@ class Offering:
 
         self._begin("get", work())
 
-    def open(self, server: str, uri: str) -> None:
-        """Go to a resource that something linked to."""
+    def open(self, server: str, uri: str, size: int | None = None) -> None:
+        """Go to a resource that something linked to, ``size`` bytes as far as that said."""
 
         async def work(pane: ResourcesPane) -> None:
-            pane.open_resource(server, uri)
+            pane.come_from(here)
+            pane.open_resource(server, uri, size)
 
-        self._main.action_go("resources")
+        here = self._way_back()
+        self._main.query_one(TabbedContent).active = "resources"
         self._begin("open", self._in_resources(work))
+
+    def _way_back(self) -> Callable[[], None] | None:
+        """To what has the focus now; None: that is where resources are read."""
+        tabs, focused = self._main.query_one(TabbedContent), self._main.focused
+        tab = tabs.active
+
+        def back() -> None:
+            if focused is None or not focused.is_attached:
+                self._main.action_go(tab)
+                return
+            tabs.active = tab
+            focused.focus()
+
+        return back if tab != "resources" else None
 
     def watch(self, wish: ResourcesPane.WatchWanted) -> None:
         """Watch a resource, or no more."""
@@ -74,6 +92,31 @@ class Offering:
 
     async def _in_resources(self, work: Callable[[ResourcesPane], Awaitable[None]]) -> None:
         await work(await self._main.resources_pane())
+
+    async def _read(self, server: str, uri: str, size: int | None) -> ReadResourceResult:
+        if not await self._may_read(server, uri, size, "Read it?"):
+            raise Declined("not read: you said no", by="user")
+        return await self._host.read_resource(server, uri)
+
+    async def _may_read(self, server: str, uri: str, size: int | None, question: str) -> bool:
+        """Ask about a resource that is said to be large, by a link to it or in the list."""
+        listed = self._host.catalog.resource(server, uri)
+        said = max(size or 0, (listed.size if listed else 0) or 0)
+        limits = self._host.config.limits_for(server)
+        if said <= limits.resource_bytes:
+            return True
+        from mcphost.tui.screens.ask import AskScreen
+        from mcphost.tui.widgets.facts import fact
+
+        facts = [
+            fact("resource", show_line(uri, 500)),
+            fact("size", f"{size_text(min(said, 10**18))}, as {server} says"),
+        ]
+        if said > limits.message_bytes:
+            most = f"A message may have {size_text(limits.message_bytes)} ([limits] message_bytes)"
+            facts.append(fact("", f"{most}: one that holds all this is refused when it comes.", "$text-warning"))
+        title = f"{server} says that this resource is large. {question}"
+        return await self._app.push_screen_wait(AskScreen(title, facts, "go on")) is True
 
     async def _show(
         self,
@@ -95,6 +138,8 @@ class Offering:
 
     async def _watch(self, wish: ResourcesPane.WatchWanted) -> None:
         try:
+            if wish.on and not await self._may_read(wish.server, wish.uri, None, "Read it whenever it changes?"):
+                return
             if wish.on:
                 await self._host.subscribe(wish.server, wish.uri)
             else:
@@ -131,8 +176,8 @@ class OfferWishes:
 
     def on_result_view_resource_wanted(self, event: ResultView.ResourceWanted) -> None:
         """Read what a result links to."""
-        self.offering.open(event.server, event.uri)
+        self.offering.open(event.server, event.uri, event.size)
 
     def on_reading_view_resource_wanted(self, event: ReadingView.ResourceWanted) -> None:
         """Read what a resource or a prompt links to."""
-        self.offering.open(event.server, event.uri)
+        self.offering.open(event.server, event.uri, event.size)

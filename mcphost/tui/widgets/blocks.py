@@ -18,11 +18,13 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.protocol.display import show
+from mcphost.tui.links import links_in
 from mcphost.tui.widgets.code_text import CodeView, colour, language_of
 from mcphost.tui.widgets.content import Block, Look, Shown, best_look, cut, pretty
 from mcphost.tui.widgets.hex_view import HexView
 from mcphost.tui.widgets.json_text import json_spans
 from mcphost.tui.widgets.markdown_text import AT_ONCE, MarkdownView, render_markdown
+from mcphost.tui.widgets.picture import OFF, PictureView, why_not
 from mcphost.tui.widgets.text_view import TextView
 
 
@@ -44,6 +46,8 @@ class BlockView(Vertical):
         self.look, self._value = best_look(block)
         self._best = self.look
         self._rest = ""
+        self._undrawn = ""
+        self._moves = False
 
     def compose(self) -> ComposeResult:
         """The text as it reads best, or the facts."""
@@ -81,7 +85,7 @@ class BlockView(Vertical):
             yield HexView(self.block.content()[0])
             return
         if self.block.text is None or self.block.kind == "facts":
-            yield Static(_facts(self.block), classes="facts", markup=False)
+            yield from self._described()
             return
         if self.look is Look.MARKDOWN and len(self.block.text) <= AT_ONCE:
             lines = render_markdown(show(self.block.text, joiners=True))
@@ -92,6 +96,35 @@ class BlockView(Vertical):
         shown = self._shown(self.block.text)
         self._rest = shown.rest
         yield TextView(shown.lines, spans=json_spans if self.look is Look.JSON else None, fit=True)
+
+    @property
+    def pixels(self) -> tuple[int, int] | None:
+        """The size of a picture that this terminal can show."""
+        if self._undrawn or self.block.pixels is None:
+            return None
+        return None if why_not(self.app) else self.block.pixels
+
+    def _described(self) -> Iterator[Widget]:
+        """What is no text: drawn if it can be, else what is known of it."""
+        block, pixels = self.block, self.pixels
+        if pixels is None or block.data is None:
+            problem = self._undrawn or (why_not(self.app) if block.pixels else "")
+            yield Static(_facts(block, f"Not drawn: {problem}" if problem else ""), classes="facts", markup=False)
+            return
+        if block.doubt:
+            yield Static(Content.assemble(("but  ", "dim"), block.doubt), classes="facts", markup=False)
+        yield PictureView(block.data, pixels)
+        yield Static("Pictures are not drawn now: i draws them.", classes="instead", markup=False)
+
+    def on_picture_view_ended(self, event: PictureView.Ended) -> None:
+        """A picture that cannot be drawn is described instead."""
+        event.stop()
+        self._undrawn = f"{event.problem}." if event.problem else ""
+        self._moves = event.drawing is not None and event.drawing.moves
+        if event.problem:
+            self._replace(*self._body())
+        self.show_current(self.has_class("-current"))
+        self.refresh_bindings()
 
     def _render_if_long(self) -> None:
         if self.look is Look.CODE:
@@ -133,7 +166,10 @@ class BlockView(Vertical):
         if self._rest:
             return f"… {self._rest} — w saves all"
         if self.block.data is not None:
-            return "m its bytes" if self.look is Look.PLAIN else "m what it is"
+            larger = ("the first of its frames · enter large · " if self._moves else "enter large · ") * bool(
+                self.pixels
+            )
+            return f"{larger}m its bytes" if self.look is Look.PLAIN else "m what it is"
         if self._best is Look.PLAIN or self.block.kind == "arguments":
             return ""
         return "m as sent" if self.look is not Look.PLAIN else f"as sent · m as {self._best.value}"
@@ -148,14 +184,41 @@ class BlockList(VerticalScroll):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "follow", "open link", id="block.follow", tooltip="Read the resource this link points to"),
-        Binding("m", "toggle_look", "other look", id="block.look", tooltip="The text as it was sent, or rendered"),
+        Binding("enter", "enlarge", "large", id="block.enlarge", tooltip="Show the picture as large as there is room"),
+        Binding(
+            "o", "open", "open", id="block.open", tooltip="Open it with a program of the desktop, after a question"
+        ),
+        Binding(
+            "i",
+            "toggle_pictures",
+            "pictures",
+            id="block.pictures",
+            show=False,
+            tooltip="Draw pictures, or only name them",
+        ),
+        Binding("l", "links", "links", id="block.links", tooltip="Read one of the resources that this text links to"),
+        Binding("m", "toggle_look", "look", id="block.look", tooltip="The text as it was sent, or rendered"),
     ]
 
     class LinkFollowed(Message):
-        """The user wants the resource that a block points to."""
+        """The user wants the resource that a block points to; ``size`` in bytes, as far as its server said."""
 
-        def __init__(self, uri: str) -> None:
-            self.uri = uri
+        def __init__(self, uri: str, size: int | None) -> None:
+            self.uri, self.size = uri, size
+            super().__init__()
+
+    class Enlarged(Message):
+        """The user wants to see a picture large."""
+
+        def __init__(self, block: Block) -> None:
+            self.block = block
+            super().__init__()
+
+    class OpenWanted(Message):
+        """The user wants to see or hear a block in a program of the desktop."""
+
+        def __init__(self, block: Block) -> None:
+            self.block = block
             super().__init__()
 
     def __init__(self, *widgets: Widget) -> None:
@@ -178,11 +241,22 @@ class BlockList(VerticalScroll):
         self._mark()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Following needs a link, another look needs text."""
+        """Following needs a link, another look needs text, drawing a picture."""
         block = self.current
-        if action == "follow":
-            return block is not None and block.block.link is not None
-        return action != "toggle_look" or (block is not None and _has_looks(block.block))
+        match action:
+            case "follow":
+                return block is not None and block.block.link is not None
+            case "links":
+                return block is not None and bool(links_in(block.block.text or "", block.block.uri))
+            case "enlarge":
+                return block is not None and block.pixels is not None
+            case "toggle_pictures":
+                return any(each.pixels for each in self._blocks)
+            case "open":
+                return block is not None and bool(block.block.opens_as)
+            case "toggle_look":
+                return block is not None and _has_looks(block.block)
+        return True
 
     def action_scroll_down(self) -> None:
         """Scroll while the current block goes on below, then go to the next."""
@@ -208,7 +282,33 @@ class BlockList(VerticalScroll):
     def action_follow(self) -> None:
         """Ask for the resource a link points to."""
         if self.current is not None and self.current.block.link is not None:
-            self.post_message(self.LinkFollowed(self.current.block.link))
+            self.post_message(self.LinkFollowed(self.current.block.link, self.current.block.link_size))
+
+    def action_links(self) -> None:
+        """Ask which link in the text to follow."""
+        from mcphost.tui.screens.links import LinksScreen
+
+        if self.current is not None:
+            block = self.current.block
+            self.app.push_screen(LinksScreen(links_in(block.text or "", block.uri)), self._follow)
+
+    def _follow(self, uri: str | None) -> None:
+        if uri is not None:
+            self.post_message(self.LinkFollowed(uri, None))
+
+    def action_enlarge(self) -> None:
+        """Ask for the picture to be shown large."""
+        if self.current is not None:
+            self.post_message(self.Enlarged(self.current.block))
+
+    def action_open(self) -> None:
+        """Ask for the block to be opened."""
+        if self.current is not None:
+            self.post_message(self.OpenWanted(self.current.block))
+
+    def action_toggle_pictures(self) -> None:
+        """Draw pictures everywhere, or nowhere."""
+        self.app.toggle_class(OFF)
 
     def _go_to(self, number: int) -> None:
         if number < len(self._blocks):
@@ -226,7 +326,9 @@ def _has_looks(block: Block) -> bool:
     return block.text is not None or block.data is not None
 
 
-def _facts(block: Block) -> Content:
-    width = max((len(name) for name, _ in block.facts), default=0)
-    lines = (Content.assemble((name.ljust(width + 2 if width else 0), "dim"), value) for name, value in block.facts)
+def _facts(block: Block, problem: str = "") -> Content:
+    doubts = (("but", block.doubt), ("", problem))
+    facts = (*((name, value) for name, value in doubts if value), *block.facts)
+    width = max((len(name) for name, _ in facts), default=0)
+    lines = (Content.assemble((name.ljust(width + 2 if width else 0), "dim"), value) for name, value in facts)
     return Content("\n").join(list(lines))

@@ -1,7 +1,7 @@
 """What a result holds, block by block, each in a frame that says what it is.
 
 Knows the kinds of content and how each is read best. Refuses to trust any: text is marked by `show` before anything
-reads it, pictures are described, and what is too long is cut with a word on what is left.
+reads it, of a picture only the header is read, and what is too long is cut with a word on what is left.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from mcphost.protocol.types import (
     Unreadable,
 )
 from mcphost.tui.media import Probe, decoded_size, probe_base64
+from mcphost.tui.opening import opened_as
+from mcphost.tui.pictures import is_drawn
 from mcphost.tui.widgets.code_text import language_of
 from mcphost.tui.widgets.json_text import json_lines, parse
 from mcphost.tui.widgets.markdown_text import LONGEST, looks_like_markdown
@@ -34,6 +36,17 @@ TEXT_LINES: Final = 2_000
 """Of one block; the rest is saved, not scrolled through."""
 
 _SAMPLE: Final = 200_000
+
+_BYTES: Final = "application/octet-stream"
+_ALIASES: Final = {
+    "image/jpg": "image/jpeg",
+    "audio/x-wav": "audio/wav",
+    "audio/wave": "audio/wav",
+    "audio/vnd.wave": "audio/wav",
+    "audio/mp3": "audio/mpeg",
+    "audio/x-flac": "audio/flac",
+}
+"""Other names of types that are known here."""
 
 BLOCKS: Final = 50
 """Blocks with a frame of their own; the raw tab has them all."""
@@ -68,11 +81,29 @@ class Block:
     """Lines of the text that are shown."""
     uri: str = ""
     """What it is the content of, as it came."""
+    found: Probe | None = None
+    """What the first bytes of ``data`` say it is, where they are those of something known here."""
+    link_size: int | None = None
+    """Bytes that the resource behind ``link`` is said to have."""
 
     @property
-    def is_media(self) -> bool:
-        """Are its bytes those of a picture or a sound that is known here?"""
-        return self.data is not None and probe_base64(self.data) is not None
+    def doubt(self) -> str:
+        """Where the bytes are not what the server says they are: what they are."""
+        said = self.mime_type.partition(";")[0].strip().lower()
+        known = self.found.type if self.found else said
+        return "" if _ALIASES.get(said, said) in (known, _BYTES) else f"its first bytes are those of {known}"
+
+    @property
+    def pixels(self) -> tuple[int, int] | None:
+        """The size of a picture that can be drawn, as it says itself."""
+        return self.found.pixels if self.found is not None and is_drawn(self.found) else None
+
+    @property
+    def opens_as(self) -> str:
+        """The MIME type that a program of the desktop is given it as; empty where it is not."""
+        if self.kind not in ("text", "resource", "image", "audio"):
+            return ""
+        return opened_as(self.mime_type, self.found, self.text)
 
     @property
     def copied(self) -> str:
@@ -123,7 +154,7 @@ def best_look(block: Block) -> tuple[Look, Any]:
     """How the text of a block is read best, and its value where it is JSON."""
     text = block.text
     if text is None:
-        return Look.HEX if block.kind == "resource" and not block.is_media else Look.PLAIN, None
+        return Look.HEX if block.kind == "resource" and block.found is None else Look.PLAIN, None
     if len(text) <= block.room:
         with suppress(ValueError):
             return Look.JSON, parse(text)
@@ -167,32 +198,39 @@ def _end_of_lines(text: str, lines: int) -> int:
 
 
 def _media(media: Media) -> Block:
-    said = media.mime_type
     found = probe_base64(media.data)
-    parts = [f"{media.type} {show_line(said, 60)}"]
-    facts = [("", "Not played or drawn here: w saves it as a file.")]
-    if found and found.pixels:
-        parts.append(f"{found.pixels[0]}×{found.pixels[1]}")
-    if found and found.seconds is not None:
-        parts.append(duration_text(found.seconds))
-    if found and found.type != said.partition(";")[0].replace("x-wav", "wav"):
-        facts.insert(0, ("but", f"its first bytes are those of {found.type}"))
-    title = _title(*parts, size_text(decoded_size(media.data)), _hints(media))
-    return Block(media.type, title, None, tuple(facts), said, media.data)
+    title = _title(
+        f"{media.type} {show_line(media.mime_type, 60)}",
+        *_seen(found)[1:],
+        size_text(decoded_size(media.data)),
+        _hints(media),
+    )
+    facts = _why_only_named(media.mime_type, found)
+    return Block(media.type, title, None, facts, media.mime_type, media.data, found=found)
 
 
 def _embedded(resource: ResourceContents) -> Block:
-    kind = resource.mime_type or ("text/plain" if resource.text is not None else "application/octet-stream")
+    kind = resource.mime_type or ("text/plain" if resource.text is not None else _BYTES)
     name = show_line(resource.uri, 80)
     facts = (("uri", show_line(resource.uri, 500)), ("type", show_line(resource.mime_type or "not said", 120)))
     if resource.text is not None:
         title = _title("resource", name, show_line(resource.mime_type or "", 60), _size(resource.text))
         return Block("resource", title, resource.text, facts, kind, uri=resource.uri)
     data = resource.blob or ""
-    size, seen = size_text(decoded_size(data)), _seen(probe_base64(data))
-    title = _title("resource", name, show_line(kind, 60), *seen, size)
-    more = (("bytes", size), *((("seen", " · ".join(seen)),) if seen else ()), ("", "w saves it as a file."))
-    return Block("resource", title, None, (*facts, *more), kind, data, uri=resource.uri)
+    found, size = probe_base64(data), size_text(decoded_size(data))
+    title = _title("resource", name, show_line(kind, 60), *_seen(found)[kind == found.type if found else 0 :], size)
+    more = (("bytes", size), *_why_only_named(kind, found))
+    return Block("resource", title, None, (*facts, *more), kind, data, uri=resource.uri, found=found)
+
+
+def _why_only_named(said: str, found: Probe | None) -> tuple[tuple[str, str], ...]:
+    """Of what is neither drawn nor played: why, and what can be done with it."""
+    words = "o opens it with a program, w saves it." if opened_as(said, found) else "w saves it as a file."
+    if is_drawn(found):
+        return (("", words),)
+    if found is None and said.startswith("image/"):
+        words = f"Not drawn, since it is no PNG, JPEG, GIF or WebP: {words}"
+    return (("", words),)
 
 
 def _seen(found: Probe | None) -> tuple[str, ...]:
@@ -214,9 +252,8 @@ def _link(link: ResourceLink) -> Block:
         ("bytes", "" if link.size is None else size_text(max(0, min(link.size, 10**18)))),
     )
     title = _title("link", show_line(link.title or link.name or link.uri, 60), _hints(link))
-    return Block(
-        "resource_link", title, None, tuple(fact for fact in facts if fact[1]), "text/uri-list", None, link.uri
-    )
+    told = tuple(fact for fact in facts if fact[1])
+    return Block("resource_link", title, None, told, "text/uri-list", None, link.uri, link_size=link.size)
 
 
 def _unreadable(content: Unreadable) -> Block:

@@ -66,6 +66,8 @@ class OfferList(Vertical, Generic[Offered]):
         self._offered: Sequence[Offered] = ()
         self._haystacks: list[str] = []
         self._server: str | None = None
+        self.sorted_by = ""
+        """Words for the title, where it is not as listed."""
         self.mixed = False
         """Do the rows belong to more than one server?"""
         self._filter = Input(compact=True, placeholder="words that must occur", select_on_focus=False)
@@ -91,6 +93,14 @@ class OfferList(Vertical, Generic[Offered]):
     def haystack(self, offered: Offered) -> str:
         """What the words of the filter are looked for in."""
         raise NotImplementedError
+
+    def sort(self, offered: Sequence[Offered]) -> Sequence[Offered]:
+        """In the order that they are to be listed in."""
+        return offered
+
+    def sort_again(self) -> None:
+        """The order is another now."""
+        self._apply()
 
     def show_offers(self, offered: Sequence[Offered], server: str | None) -> None:
         """These are offered, by this server (None: by all)."""
@@ -143,6 +153,7 @@ class OfferList(Vertical, Generic[Offered]):
         pairs = zip(self._offered, self._haystacks, strict=True)
         matching = [each for each, hay in pairs if all(word in hay for word in words)] if words else self._offered
         self.rows.empty = "Nothing matches. esc clears the filter." if words and self._offered else self.EMPTY
-        self.rows.set_items(matching, keep=lambda each: each.key)
+        self.rows.set_items(self.sort(matching), keep=lambda each: each.key)
         count = f"{len(matching)} of {len(self._offered)}" if words else str(len(self._offered))
-        self.border_title = Content(f"{self.TITLE} · {self._server or 'all servers'} · {count}")
+        parts = (self.TITLE, self._server or "all servers", count, self.sorted_by)
+        self.border_title = Content(" · ".join(filter(None, parts)))

@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from mcphost.errors import McphostError, ResourceMissing, ServerError
+from mcphost.errors import Declined, McphostError, ResourceMissing, ServerError
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.protocol.types import (
     EmbeddedResource,
@@ -80,7 +80,8 @@ class ReadingView(Vertical):
 
     HELP = (
         "What the server answered. The arrows scroll and go from block to block, m shows a text as it was sent,\n"
-        "/ searches and n goes on, enter follows a link. y copies a block, w saves it."
+        "/ searches and n goes on, enter follows a link or shows a picture large, i draws pictures or names\n"
+        "them. y copies a block, w saves it, o opens it with a program of the desktop after a question."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "copy", "copy", id="reading.copy", tooltip="Copy the block"),
@@ -110,10 +111,10 @@ class ReadingView(Vertical):
             super().__init__()
 
     class ResourceWanted(Message):
-        """The user wants to read what a block links to, from the server that named it."""
+        """The user wants to read what a block links to, from the server that named it, and its size if it did so."""
 
-        def __init__(self, server: str, uri: str) -> None:
-            self.server, self.uri = server, uri
+        def __init__(self, server: str, uri: str, size: int | None = None) -> None:
+            self.server, self.uri, self.size = server, uri, size
             super().__init__()
 
     def __init__(self, word: str, hint: str) -> None:
@@ -132,13 +133,21 @@ class ReadingView(Vertical):
         """Say what this is for."""
         self._rebuild()
 
-    def show_reading(self, reading: Reading, *notes: str) -> None:
-        """Show this; ``notes`` are words of ours for the title. What was scrolled to stays in view."""
-        again = self.reading is not None and self.reading.key == reading.key and self._body is not None
-        offset = self._body.scroll_offset.y if again and self._body else 0
+    def show_reading(self, reading: Reading, *notes: str, offset: int = 0) -> None:
+        """Show this, from line ``offset``; ``notes`` are words of ours for the title.
+
+        Where it is shown already, what was scrolled to stays in view.
+        """
+        if self.reading is not None and self.reading.key == reading.key:
+            offset = self.offset_shown
         self.reading, self.notes = reading, notes
         if self.is_mounted:
             self._rebuild(offset)
+
+    @property
+    def offset_shown(self) -> int:
+        """The first line in view."""
+        return self._body.scroll_offset.y if self._body is not None else 0
 
     def show_notes(self, *notes: str) -> None:
         """Change the words in the title."""
@@ -177,7 +186,7 @@ class ReadingView(Vertical):
         """A link is to be read."""
         event.stop()
         if self.reading is not None:
-            self.post_message(self.ResourceWanted(self.reading.server, event.uri))
+            self.post_message(self.ResourceWanted(self.reading.server, event.uri, event.size))
 
     def on_resize(self) -> None:
         """Names in the title get the room there is."""
@@ -216,7 +225,7 @@ class ReadingView(Vertical):
 
 def _state(reading: Reading) -> Iterator[str]:
     if reading.error is not None:
-        yield "✖ failed"
+        yield "◌ not read" if isinstance(reading.error, Declined) else "✖ failed"
     elif reading.blocks is None:
         yield "◐ reading"
         return
@@ -241,8 +250,12 @@ def _widgets(reading: Reading) -> Iterator[Widget]:
 
 
 def _failure(error: McphostError, server: str) -> Iterator[Widget]:
-    if isinstance(error, ResourceMissing):
-        yield Notice("✖", "The server has no such resource", "It may be gone: the list says what there is.", "error")
+    if isinstance(error, Declined):
+        yield Notice("◌", show_line(str(error), 500), "enter in the list asks again.", "calm")
+    elif (advice := advice_on(error, server)) is not None:
+        yield Notice("✖", advice.headline, advice.next_step, "error")
+        if not isinstance(error, ServerError):
+            yield BlockView(quoted("why", str(error)))
     elif isinstance(error, ServerError):
         label = f"The server refused: error {error.code} · {code_label(error.code)}"
         yield Notice("✖", label, "Its own words follow.", "error")

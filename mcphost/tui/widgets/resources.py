@@ -12,20 +12,21 @@ from textual.content import Content
 from textual.message import Message
 
 from mcphost.host.catalog import OfferedResource, OfferedTemplate
-from mcphost.host.watches import Watch, WatchState
+from mcphost.host.watches import Watch
 from mcphost.protocol.display import show, show_line, size_text
-from mcphost.protocol.types import CompletionRef, ReadResourceResult, Resource, ResourceTemplate, TemplateRef
+from mcphost.protocol.types import CompletionRef, Resource, ResourceTemplate, TemplateRef
 from mcphost.tui.widgets.argument_form import Field
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.offer_list import OfferList
 from mcphost.tui.widgets.offer_pane import OfferPane
 from mcphost.tui.widgets.reading import Reading, ReadingView
+from mcphost.tui.widgets.resource_order import Order, audience, rank, ranked_by
+from mcphost.tui.widgets.watch_marks import LEGEND, WATCH_MARKS, Watched, WatchMarks
 
 OfferedEither = OfferedResource | OfferedTemplate
-Watched = Mapping[tuple[str, str], Watch]
-"""The watches by server and URI."""
 
-WATCH_MARKS = {WatchState.WATCHING: "◉", WatchState.WAITING: "◎", WatchState.REFUSED: "✖"}
+FOLDER = "/"
+"""The mark of a folder."""
 
 HINT = (
     "What a resource holds is shown here: text as it reads best, JSON laid out, code in colours, bytes as numbers.\n\n"
@@ -44,20 +45,26 @@ class ResourceList(OfferList[OfferedEither]):
     )
     HELP = (
         "What there is to read. Type / and words to filter by name, URI or type. enter reads a resource, or opens the\n"
-        "form of a template {…}; space watches it or no more (◉ watched, ◎ waiting for the server); y copies the URI."
+        f"form of a template {{…}}; space watches it or no more; y copies the URI. {LEGEND}.\n"
+        "/ is a folder. o sorts by when they last changed, by how much they matter, or as listed, as the server says."
     )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "sort", "order", id="resources.sort", tooltip="Sort by last change, by importance, or as listed"),
+    ]
 
     def __init__(self) -> None:
         super().__init__()
-        self.watched: Watched = {}
+        self.marks = WatchMarks()
+        """Which are watched."""
+        self.order = Order.LISTED
 
-    def show_watches(self, watched: Watched) -> None:
-        """These are watched."""
-        self.watched = watched
+    def show_watches(self, watched: Watched, looked_at: tuple[str, str] | None) -> None:
+        """These are watched, and this one is on screen."""
+        self.marks.show(watched, looked_at)
         self.rows.refresh()
 
     def row(self, offered: OfferedEither, width: int) -> Content:
-        """Mark, title, URI, type, size."""
+        """Mark, title, URI, for whom, type, what it is sorted by, size."""
         thing, roomy = _thing(offered), width >= 44
         uri = offered.key[1]
         label = show_line(thing.label, 80)
@@ -65,22 +72,39 @@ class ResourceList(OfferList[OfferedEither]):
         cells.append(Cell(self._mark(offered), "$text-accent", 2, 2))
         cells.append(Cell(label, "bold", 10, min(30, width // 3) if roomy else None))
         if roomy:
-            cells.append(Cell("" if thing.label == uri else show_line(uri, 160), "$foreground-muted"))
+            cells.append(Cell("" if thing.label == uri else show_line(uri, 160), "$foreground-muted", keep="end"))
         if width >= 84:
-            cells.append(Cell(show_line(thing.mime_type or "", 40), "$foreground-muted", 10, 17))
+            cells.append(Cell(audience(thing), "$foreground-muted", 10, 10))
+            cells.append(Cell(_type(thing), "$foreground-muted", 10, 17))
+        if self.order is not Order.LISTED:
+            cells.append(Cell(ranked_by(thing, self.order), "$text-accent", 10, 10, "right"))
+        if self.marks.changed(offered.key):
+            return columns(width, [*cells, Cell("changed", "bold $text-warning", 7, 7, "right")])
         return columns(width, [*cells, Cell(_size(thing), "$foreground-muted", 7, 7, "right")])
+
+    def sort(self, offered: Sequence[OfferedEither]) -> Sequence[OfferedEither]:
+        """In the order of the moment; what says nothing of itself comes last, as listed."""
+        self.sorted_by = self.order.value
+        if self.order is Order.LISTED:
+            return offered
+        return sorted(offered, key=lambda each: rank(_thing(each), self.order), reverse=True)
+
+    def action_sort(self) -> None:
+        """Sort in another way."""
+        self.order = self.order.next
+        self.sort_again()
 
     def haystack(self, offered: OfferedEither) -> str:
         """All that is known of it."""
         thing = _thing(offered)
-        parts = (offered.server, offered.key[1], thing.name, thing.title, thing.mime_type, thing.description)
+        about = (thing.name, thing.title, _type(thing), thing.description, audience(thing))
+        parts = (offered.server, offered.key[1], *about)
         return " ".join(part for part in parts if part)
 
     def _mark(self, offered: OfferedEither) -> str:
         if isinstance(offered, OfferedTemplate):
             return "{}"
-        watch = self.watched.get(offered.key)
-        return WATCH_MARKS[watch.state] if watch else ""
+        return self.marks.mark(offered.key) or (FOLDER if offered.resource.is_folder else "")
 
 
 class ResourcesPane(OfferPane[OfferedEither]):
@@ -91,16 +115,18 @@ class ResourcesPane(OfferPane[OfferedEither]):
         "esc goes back. space watches what is shown or under the cursor: it is read again whenever it changes."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes, or not"),
+        Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes"),
+        Binding("space", "unwatch", "unwatch", id="resources.unwatch", tooltip="Watch it no more"),
         Binding("y", "copy", "copy URI", id="resources.copy", tooltip="Copy the URI"),
     ]
 
     @dataclass
     class ReadWanted(Message):
-        """Read this resource, listed or not."""
+        """Read this resource, listed or not, ``size`` bytes as far as a link to it said."""
 
         server: str
         uri: str
+        size: int | None = None
 
     @dataclass
     class WatchWanted(Message):
@@ -113,8 +139,6 @@ class ResourcesPane(OfferPane[OfferedEither]):
     def __init__(self, *, single: bool = False) -> None:
         self.resources = ResourceList()
         super().__init__(self.resources, ReadingView("Contents", HINT), single=single)
-        self._updated: datetime | None = None
-        self._result: ReadResourceResult | None = None
 
     def show_resources(
         self,
@@ -126,19 +150,15 @@ class ResourcesPane(OfferPane[OfferedEither]):
         """These are offered and watched; what is watched without being listed is listed here."""
         listed = {each.key for each in resources}
         more = [_unlisted(*key) for key in watched if key not in listed and server in (None, key[0])]
-        self.resources.show_watches(watched)
+        self.resources.show_watches(watched, self.reading_in_view)
         self.resources.show_offers((*resources, *more, *templates), server)
         self._follow_watch()
+        self.refresh_bindings()
 
-    def open_resource(self, server: str, uri: str) -> None:
+    def open_resource(self, server: str, uri: str, size: int | None = None) -> None:
         """Read this, and go there."""
         self.ask_nothing()
-        self._read(server, uri)
-
-    def show_reading(self, reading: Reading) -> None:
-        """It came."""
-        self._updated = None
-        super().show_reading(reading)
+        self._read(server, uri, size)
 
     def use(self, offered: OfferedEither) -> None:
         """Read a resource, ask for the variables of a template."""
@@ -169,22 +189,33 @@ class ResourcesPane(OfferPane[OfferedEither]):
     def notes(self) -> tuple[str, ...]:
         """Is it watched, and when did it change?"""
         watch = self._watch
-        if watch is None:
+        if watch is None or self.view.reading is None:
             return ()
         state = f"{WATCH_MARKS[watch.state]} {watch.state.value}"
-        updated = f"updated {self._updated:%H:%M:%S}" if self._updated else ""
+        at = self.resources.marks.updated(self.view.reading.key)
+        updated = f"updated {at:%H:%M:%S}" if at else ""
         problem = f"✖ {show_line(str(watch.error), 120)}" if watch.error else ""
         return tuple(note for note in (state, updated, problem) if note)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Watching and copying need something that has a URI."""
-        return self._meant is not None if action in ("watch", "copy") else True
+        meant = self._meant
+        match action:
+            case "copy":
+                return meant is not None
+            case "watch" | "unwatch":
+                return meant is not None and (meant in self.resources.marks.watched) == (action == "unwatch")
+        return True
 
     def action_watch(self) -> None:
-        """Watch what is meant, or no more."""
-        meant = self._meant
-        if meant is not None:
-            self.post_message(self.WatchWanted(*meant, on=meant not in self.resources.watched))
+        """Watch what is meant."""
+        if self._meant is not None:
+            self.post_message(self.WatchWanted(*self._meant, on=True))
+
+    def action_unwatch(self) -> None:
+        """Watch it no more."""
+        if self._meant is not None:
+            self.post_message(self.WatchWanted(*self._meant, on=False))
 
     def action_copy(self) -> None:
         """Copy the URI of what is meant."""
@@ -203,19 +234,20 @@ class ResourcesPane(OfferPane[OfferedEither]):
     @property
     def _watch(self) -> Watch | None:
         reading = self.view.reading
-        return self.resources.watched.get(reading.key) if reading else None
+        return self.resources.marks.watched.get(reading.key) if reading else None
 
-    def _read(self, server: str, uri: str) -> None:
-        self._updated = self._result = None
+    def _read(self, server: str, uri: str, size: int | None = None) -> None:
+        self.resources.marks.take((server, uri))
         self.begin(Reading(server, uri))
-        self.post_message(self.ReadWanted(server, uri))
+        self.post_message(self.ReadWanted(server, uri, size))
 
     def _follow_watch(self) -> None:
         """Show what the watch of the shown resource has read."""
-        watch, reading = self._watch, self.view.reading
-        if watch is not None and reading is not None and watch.result is not None and watch.result is not self._result:
-            self._result, self._updated = watch.result, datetime.now()
-            self.view.show_reading(reading.with_resource(watch.result, reading.seconds), *self.notes())
+        reading, marks = self.view.reading, self.resources.marks
+        news = marks.news(reading.key) if reading is not None else None
+        if reading is not None and news is not None:
+            marks.take(reading.key, datetime.now())
+            self.view.show_reading(reading.with_resource(news, reading.seconds), *self.notes())
         else:
             self.view.show_notes(*self.notes())
 
@@ -228,6 +260,11 @@ class ResourcesPane(OfferPane[OfferedEither]):
 
 def _thing(offered: OfferedEither) -> Resource | ResourceTemplate:
     return offered.resource if isinstance(offered, OfferedResource) else offered.template
+
+
+def _type(thing: Resource | ResourceTemplate) -> str:
+    is_folder = isinstance(thing, Resource) and thing.is_folder
+    return "folder" if is_folder else show_line(thing.mime_type or "", 40)
 
 
 def _unlisted(server: str, uri: str) -> OfferedResource:

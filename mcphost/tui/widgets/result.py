@@ -51,8 +51,9 @@ class ResultView(Vertical):
     HELP = (
         "What a call brought. 1 to 4 or left and right change between its content, the structured content, the raw "
         "JSON and the call itself. The arrows go from block to block, m shows a text as it was sent, z wraps long "
-        "lines or not, / searches and n goes on. y copies what is shown, w saves it. While a call runs, esc or x "
-        "cancels it."
+        "lines or not, / searches and n goes on. y copies what is shown, w saves it, o opens it with a program of the "
+        "desktop after a question. enter shows a picture large, i draws pictures or only names them. While a call "
+        "runs, esc or x cancels it."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -89,10 +90,10 @@ class ResultView(Vertical):
             super().__init__()
 
     class ResourceWanted(Message):
-        """The user wants to read a resource that a result links to."""
+        """The user wants to read a resource that a result links to, ``size`` bytes as far as the server said."""
 
-        def __init__(self, server: str, uri: str) -> None:
-            self.server, self.uri = server, uri
+        def __init__(self, server: str, uri: str, size: int | None = None) -> None:
+            self.server, self.uri, self.size = server, uri, size
             super().__init__()
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -196,7 +197,7 @@ class ResultView(Vertical):
         """A link of the result is to be read."""
         message.stop()
         if self.call is not None:
-            self.post_message(self.ResourceWanted(self.call.request.server, message.uri))
+            self.post_message(self.ResourceWanted(self.call.request.server, message.uri, message.size))
 
     def on_resize(self) -> None:
         """Names in the title get the room there is."""
