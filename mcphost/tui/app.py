@@ -28,7 +28,7 @@ from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.protocol.display import show
 from mcphost.protocol.types import LogLevel
-from mcphost.tui import reloading, tracing
+from mcphost.tui import pinging, reloading, tracing
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.driver import Driver
 from mcphost.tui.faults import Faults, Sturdy, place, sentence
@@ -39,9 +39,11 @@ from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.showing import Showing
+from mcphost.tui.tasking import TaskWishes
 from mcphost.tui.viewing import MediaWishes
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.logs import LogsPane
+from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
 from mcphost.tui.widgets.tools import ToolsPane
 
@@ -55,7 +57,7 @@ GUARD: Final = 0.3
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
 
-class McphostApp(Sturdy, OfferWishes, MediaWishes, App[None]):
+class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, App[None]):
     """mcphost on a terminal."""
 
     TITLE = "mcphost"
@@ -249,6 +251,10 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, App[None]):
     def _level(self, event: ServersPane.LevelWanted) -> None:
         self._choose_level(self.host.server(event.server))
 
+    @on(ServerCard.PingWanted)
+    def _ping(self, event: ServerCard.PingWanted) -> None:
+        self.run_worker(pinging.ping(self, self.host.server(event.server)), exit_on_error=False)
+
     @on(LogsPane.LevelWanted)
     def _level_from_logs(self, event: LogsPane.LevelWanted) -> None:
         server = event.server or self.main.servers.chosen
@@ -301,6 +307,7 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, App[None]):
         yield SystemCommand("Keys", "The keys that work here", self.action_keys)
         yield SystemCommand("Inbox", "What waits for your answer", self.action_inbox)
         yield SystemCommand("Allowed tools", "What runs without asking; take it back", self.action_grants)
+        yield SystemCommand("Tasks", "Calls that servers answer later: list them, stop them", self.show_tasks)
         yield SystemCommand("Reload the configuration", "Read the file again, and see what changed", self.action_reload)
         for name, part in (
             ("Tools", "tools"),
