@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost import __version__
 from mcphost.errors import ConfigError, McphostError
-from mcphost.headless.words import Parser, add_call, add_complete, add_prompt, add_read, add_servers, add_traffic
+from mcphost.headless.words import (
+    Parser,
+    add_call,
+    add_complete,
+    add_prompt,
+    add_read,
+    add_servers,
+    add_tasks,
+    add_traffic,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,6 +136,7 @@ def _parser() -> Parser:
     add_read(command("read", "read a resource and print what it holds", _read))
     add_prompt(command("prompt", "get a prompt and print its messages", _prompt, several="pairs"))
     add_complete(command("complete", "print what a server suggests for an argument", _complete, several="pairs"))
+    add_tasks(command("tasks", "list the tasks a server keeps, stop one, or print what one brought", _tasks))
     config = command("config", "where the configuration is, what is wrong with it, and trusting a project's", _config)
     config.add_argument("action", choices=["path", "check", "trust"])
     config.add_argument("--yes", action="store_true", help="trust without a question")
@@ -195,6 +205,18 @@ def _complete(options: Words) -> int:
     chosen, name = _one(options)
     field = ref, options.argument, options.value, others
     return _without_calls(options, chosen, lambda host: complete(host, name, *field, chosen.broken))
+
+
+def _tasks(options: Words) -> int:
+    from mcphost.headless import tasks
+
+    chosen, name = _one(options)
+    broken, how = chosen.broken, {"as_json": options.json}
+    if options.cancel is not None:
+        return _recorded(options, chosen, None, lambda host: tasks.cancel(host, name, options.cancel, broken, **how))
+    if options.result is not None:
+        return _recorded(options, chosen, None, lambda host: tasks.collect(host, name, options.result, broken, **how))
+    return _without_calls(options, chosen, lambda host: tasks.show(host, name, broken, **how))
 
 
 def _config(options: Words) -> int:

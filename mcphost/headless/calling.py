@@ -54,19 +54,24 @@ async def call(host: Host, wish: Wish, broken: Broken) -> Outcome:
         raise failure(host, wish.server, broken)
     tool = _tool(host, wish)
     arguments = typed(wish.given, tool.input_schema)
-    status = StatusLine()
     running = host.call_tool(wish.server, tool.name, arguments, timeout=wish.timeout)
+    return await outcome_of(host, running, broken, as_json=wish.as_json)
+
+
+async def outcome_of(host: Host, running: Call, broken: Broken, *, as_json: bool) -> Outcome:
+    """Wait for a call's end, its progress on the status line. Raises where it is mcphost that did not send it."""
+    server, status = running.request.server, StatusLine()
     stop = host.bus.observe(lambda event: _show_progress(event, running, status))
     try:
         result = await running.result()
     except ServerNotReady as error:
-        raise failure(host, wish.server, broken) from error
+        raise failure(host, server, broken) from error
     except (PeerError, TransportError, RequestError) as error:
-        return failed(host, wish.server, error)
+        return failed(host, server, error)
     finally:
         stop()
         status.clear()
-    text = json_text(result.raw) if wish.as_json else result_text(result)
+    text = json_text(result.raw) if as_json else result_text(result)
     return Outcome(text, Exit.TOOL_FAILED if result.is_error else Exit.DONE, tuple(_doubts(running)))
 
 

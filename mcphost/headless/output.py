@@ -27,6 +27,7 @@ from mcphost.errors import (
     McphostError,
     RequestTimeout,
     ServerError,
+    TaskStopped,
     UnknownName,
 )
 from mcphost.protocol.display import show, show_line
@@ -63,7 +64,7 @@ class Signalled(Exception):
 _EXITS: Final = (
     (Declined, Exit.DECLINED),
     (RequestTimeout, Exit.TIMED_OUT),
-    (ServerError, Exit.TOOL_FAILED),
+    ((ServerError, TaskStopped), Exit.TOOL_FAILED),
     ((ConfigError, UnknownName, InvalidArguments, CapabilityMissing), Exit.USAGE),
 )
 

@@ -85,6 +85,15 @@ def add_complete(parser: Parser) -> None:
     )
 
 
+def add_tasks(parser: Parser) -> None:
+    """The words of ``tasks``."""
+    parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--cancel", metavar="ID", help="stop this task")
+    one.add_argument("--result", metavar="ID", help="print what this task brought, waiting for its end")
+    add_json(parser, "the protocol's own objects")
+
+
 def _seconds(text: str) -> float:
     try:
         seconds = float(text)

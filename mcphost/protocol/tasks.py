@@ -17,6 +17,9 @@ from mcphost.protocol.wire import Hint, Wire
 RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 """The member of ``_meta`` that says which task a message belongs to."""
 
+_YEARS: Final = 1970, 9000
+"""Between these a time can be told in any zone."""
+
 _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 
@@ -87,9 +90,10 @@ class CreateTaskResult(Wire):
 
 
 def _moment(text: str | None) -> datetime | None:
-    """An ISO 8601 time; one without a zone is UTC."""
+    """An ISO 8601 time; one without a zone is UTC, and one that no clock shows is none."""
     try:
         moment = datetime.fromisoformat(text or "")
-        return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+        moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+    return moment if _YEARS[0] <= moment.year <= _YEARS[1] else None
