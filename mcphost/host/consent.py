@@ -18,6 +18,7 @@ from mcphost.host.calls import Call
 from mcphost.host.policy import Decision, Verdict, decide
 from mcphost.host.questions import Answer, Approver, ToolCallQuestion
 from mcphost.host.witness import Witness
+from mcphost.protocol.display import hidden_in
 from mcphost.protocol.types import Tool
 
 CHANGES_NAMED: Final = 5
@@ -95,8 +96,10 @@ class ConsentBroker:
         self.witness.note(record)
 
     def _decide(self, proposal: Proposal, standing: Standing) -> Decision:
-        # A tool that is not what it was when the user allowed it does not get by on what it says of itself.
+        # A tool that is not what it was when the user allowed it, or that says what nobody can see, does not get by on
+        # what it says of itself.
         believable = "read-only" in proposal.tool.claims and standing.kind is not Kind.CHANGED
+        believable = believable and not hidden_in(proposal.tool.definition())
         return decide(
             self._config(),
             proposal.server,

@@ -7,6 +7,7 @@ know markup, colours and widths: what it returns is plain text, and must never b
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from bisect import bisect_right
@@ -56,6 +57,14 @@ def show_line(text: str, limit: int = 200) -> str:
 def hidden_count(text: str) -> int:
     """How many characters of ``text`` would be unseen, or seen out of order, had ``show`` not marked them."""
     return 0 if text.isascii() else len(_HIDDEN.findall(text))
+
+
+def hidden_in(value: object) -> int:
+    """How many characters of a JSON value are hidden and serve no emoji: nobody puts those there to be read."""
+    text = json.dumps(value, ensure_ascii=False)
+    if text.isascii():
+        return 0
+    return sum(_mark_unless_joining(found) != found[0] for found in _HIDDEN.finditer(text))
 
 
 def size_text(bytes: int) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.protocol.display import age_text, duration_text, hidden_count, show, show_line, size_text
+from mcphost.protocol.display import age_text, duration_text, hidden_count, hidden_in, show, show_line, size_text
 
 VISIBLE_FORMAT_CONTROLS = {0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x600, 0x606)}
 LETTERLIKE_BLANKS = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x3164, 0xFFA0}
@@ -126,6 +126,8 @@ def test_hidden_characters_are_counted_for_review_screens() -> None:
     """T09: the number the review screen gives."""
     assert hidden_count("a\U000e0041\U000e0042\u200b\u202e\x1b\n") == 4
     assert hidden_count("plain\x1b") == 0
+    assert hidden_in({"a\U000e0041": ["\u200b", "plain", 7]}) == 2
+    assert hidden_in(["\u2600\ufe0f sun", "\U0001f469\u200d\U0001f52c", "a\ufe0f\ufe0f", None]) == 1
 
 
 @pytest.mark.parametrize(

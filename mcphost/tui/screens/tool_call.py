@@ -5,7 +5,6 @@ It shows and asks; the answer is the approver's to deliver.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from textual.widgets import Static
 
 from mcphost.host.approvals import Difference, Kind, Lifetime, Standing
 from mcphost.host.questions import Answer, ToolCallQuestion
-from mcphost.protocol.display import hidden_count, show, show_line, size_text
+from mcphost.protocol.display import hidden_count, hidden_in, show, show_line, size_text
 from mcphost.protocol.types import Tool
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.screens.dialog import Dialog
@@ -250,8 +249,7 @@ def _tool_rows(question: ToolCallQuestion) -> Iterator[Widget]:
         whole = question.standing.kind is not Kind.UNCHANGED
         text = show(tool.description, limit=4000) if whole else show_line(tool.description, 120)
         yield _row("says", Content.styled(text, "italic $foreground-muted"))
-    hidden = hidden_count(json.dumps(tool.definition(), ensure_ascii=False))
-    if hidden:
+    if hidden := hidden_in(tool.definition()):
         yield _row("beware", f"its definition holds {hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error")
 
 
