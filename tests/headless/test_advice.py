@@ -12,7 +12,6 @@ from tests.headless.conftest import Mcphost
 from tests.transports.web_line import Echo, Talk, Web
 
 REFUSALS = [
-    (401, "the server wants a sign-in (HTTP 401). Nothing was done. Put a token, or a newer one, into [servers.http]"),
     (404, "HTTP 404. There is no MCP server at this address, or none over this transport: check url and transport"),
     (403, "HTTP 403. Its server lets nobody in like this: check the token and the headers in [servers.http]"),
 ]

@@ -61,7 +61,9 @@ async def test_the_servers_title_stands_before_its_name() -> None:
         await stage.shows("calls itself  Puffin Stack Lighthouse lighthouse 1.0.0")
 
 
-@pytest.mark.parametrize(("interval", "first"), [(0.0, "initialize · p pings"), (0.02, "ping · again every 20 ms")])
+@pytest.mark.parametrize(
+    ("interval", "first"), [(0.0, "initialize · p measures again"), (0.02, "ping · again every 20 ms")]
+)
 async def test_the_round_trip_is_that_of_the_latest_ping_or_of_the_handshake(interval: float, first: str) -> None:
     async with on_stage(echo(ping_interval_sec=interval), size=NARROW) as stage:
         await stage.ready()
@@ -74,7 +76,7 @@ async def test_p_pings_a_server_that_is_ready_and_says_what_came_of_it() -> None
         await open_card(stage)
         await stage.shows("round trip")
         await stage.press("p")
-        await stage.shows("ms · ping · p pings", "up answered a ping in")
+        await stage.shows("ms · ping · p measures again", "up answered a ping in")
         assert "p ping" in stage.text.splitlines()[-1]
         await stage.press("s", "down", "enter")
         await stage.until(lambda app: "Server · gone" in stage.text)
@@ -86,14 +88,14 @@ async def test_a_ping_without_an_answer_is_said() -> None:
         await open_card(stage)
         await stage.shows("round trip")
         await stage.press("p")
-        await stage.shows("hostile: the server's answer is invalid", "initialize · p pings")
+        await stage.shows("hostile: the server's answer is invalid", "initialize · p measures again")
 
 
 async def test_what_is_known_of_a_failure_is_said_as_a_thing_to_do() -> None:
-    with Web(lambda talk: talk.whole(401, www_authenticate="Bearer")) as web:
+    with Web(lambda talk: talk.whole(404)) as web:
         async with on_stage(servers(docs=ServerConfig(url=web.url)), size=NARROW) as stage:
             await open_card(stage)
-            await stage.shows("wants a sign-in", "what to do", "[servers.docs]", "bearer_token_env_var")
+            await stage.shows("HTTP 404", "what to do", "There is no MCP server", "[servers.docs]")
 
 
 async def test_y_copies_the_card() -> None:

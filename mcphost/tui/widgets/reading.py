@@ -18,7 +18,8 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from mcphost.errors import Declined, McphostError, ResourceMissing, ServerError
+from mcphost.errors import Declined, McphostError, ServerError
+from mcphost.host.advice import advice_on
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.protocol.types import (
     EmbeddedResource,

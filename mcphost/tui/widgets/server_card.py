@@ -124,7 +124,7 @@ def _state(connection: Connection, now: float) -> Iterator[Fact]:
 
 def _round_trip(last: RoundTrip, interval: float) -> str:
     took = duration_text(last.seconds) if last.seconds >= 0.001 else "under 1 ms"
-    return f"{took} · {last.request} · {f'again every {duration_text(interval)}' if interval else 'p pings'}"
+    return f"{took} · {last.request} · {f'again every {duration_text(interval)}' if interval else 'p measures again'}"
 
 
 def _session(connection: Connection) -> Iterator[Fact]:
