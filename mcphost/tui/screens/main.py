@@ -28,6 +28,7 @@ from mcphost.tui.faults import Sturdy
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.key_line import KeyLine
 from mcphost.tui.widgets.logs import LogsPane
+from mcphost.tui.widgets.offer_list import OfferList
 from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
 from mcphost.tui.widgets.tools import ToolsPane
@@ -286,23 +287,16 @@ class MainScreen(Sturdy, Screen[None]):
 
     # What the panes ask for that needs no host. Handlers by name where an import would delay the first picture.
 
-    @on(ToolsPane.DefinitionWanted)
-    def _tool_definition(self, event: ToolsPane.DefinitionWanted) -> None:
-        self._show_definition(event.server, event.definition)
-
     def on_logs_pane_copy_wanted(self, event: LogsPane.CopyWanted) -> None:
         """Copy log lines."""
         self._copy(event.text)
 
-    def on_offer_pane_definition_wanted(self, event: OfferPane.DefinitionWanted) -> None:
-        """Show something as its server defines it."""
-        self._show_definition(event.server, event.definition)
-
-    def _show_definition(self, server: str, definition: Mapping[str, Any]) -> None:
+    @on(OfferList.DefinitionWanted)
+    def _show_definition(self, event: OfferList.DefinitionWanted) -> None:
         from mcphost.tui.screens.reader import ReaderScreen
         from mcphost.tui.widgets.json_text import json_text
 
-        self.app.push_screen(ReaderScreen(f"{server} › definition", json_text(definition), is_json=True))
+        self.app.push_screen(ReaderScreen(f"{event.server} › definition", json_text(event.definition), is_json=True))
 
     def on_reading_view_copy_wanted(self, event: ReadingView.CopyWanted) -> None:
         """Copy a part of what was read."""

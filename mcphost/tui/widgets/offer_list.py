@@ -1,12 +1,13 @@
-"""A list of what servers offer besides tools, filtered as one types.
+"""A list of what servers offer, filtered as one types.
 
 Knows the filter above and the list below. What a row looks like, and what can be done with it, its heirs know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import ClassVar, Generic, Protocol, TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,6 +17,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input
 
+from mcphost.protocol.types import Wire
 from mcphost.tui.widgets.rows import RowList
 
 
@@ -58,8 +60,12 @@ class OfferList(Vertical, Generic[Offered]):
     class Chosen(Message):
         """The user wants to use the row under the cursor."""
 
+    @dataclass
     class DefinitionWanted(Message):
-        """The user wants to read how its server defines the row under the cursor."""
+        """The user wants to read how a server defines what is under the cursor."""
+
+        server: str
+        definition: Mapping[str, Any]
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,6 +94,10 @@ class OfferList(Vertical, Generic[Offered]):
 
     def row(self, offered: Offered, width: int) -> Content:
         """One line."""
+        raise NotImplementedError
+
+    def defined(self, offered: Offered) -> Wire:
+        """The thing as its server defines it."""
         raise NotImplementedError
 
     def haystack(self, offered: Offered) -> str:
@@ -146,7 +156,7 @@ class OfferList(Vertical, Generic[Offered]):
     def action_definition(self) -> None:
         """See `DefinitionWanted`."""
         if self.item is not None:
-            self.post_message(self.DefinitionWanted())
+            self.post_message(self.DefinitionWanted(self.item.server, self.defined(self.item).definition()))
 
     def _apply(self) -> None:
         words = self._filter.value.lower().split()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
+from typing import ClassVar, Final, Generic, Literal, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,7 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.host.catalog import OfferedPrompt, OfferedResource, OfferedTemplate
-from mcphost.protocol.types import CompletionRef, Wire
+from mcphost.protocol.types import CompletionRef
 from mcphost.tui.widgets.argument_form import ArgumentForm, Field
 from mcphost.tui.widgets.completed_input import CompletedInput
 from mcphost.tui.widgets.offer_list import OfferList
@@ -112,13 +112,6 @@ class OfferPane(Container, Generic[Offered]):
         value: str
         context: Mapping[str, str]
 
-    @dataclass
-    class DefinitionWanted(Message):
-        """The user wants to read how a server defines something."""
-
-        server: str
-        definition: Mapping[str, Any]
-
     def __init__(self, offers: OfferList[Offered], view: ReadingView, *, single: bool) -> None:
         super().__init__(classes="-list -single" if single else "-list")
         self.list, self.view, self.form = offers, view, OfferForm()
@@ -152,10 +145,6 @@ class OfferPane(Container, Generic[Offered]):
     def made(self, offered: Offered, values: Mapping[str, str]) -> Content:
         """What the fields make as they stand; nothing where there is nothing to see."""
         return Content("")
-
-    def defined(self, offered: Offered) -> Wire:
-        """The thing as its server defines it."""
-        raise NotImplementedError
 
     # From part to part.
 
@@ -250,13 +239,6 @@ class OfferPane(Container, Generic[Offered]):
         if self.list.item is not None:
             self._ways_back.clear()
             self.use(self.list.item)
-
-    @on(OfferList.DefinitionWanted)
-    def _definition(self, event: OfferList.DefinitionWanted) -> None:
-        event.stop()
-        if self.list.item is not None:
-            definition = self.defined(self.list.item).definition()
-            self.post_message(self.DefinitionWanted(self.list.item.server, definition))
 
     @on(ArgumentForm.Changed)
     def _changed(self, event: ArgumentForm.Changed) -> None:

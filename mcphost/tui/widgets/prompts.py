@@ -51,6 +51,10 @@ class PromptList(OfferList[OfferedPrompt]):
         word = f"{count} argument{'' if count == 1 else 's'}" if count else ""
         return columns(width, [*cells, Cell(word, "$foreground-muted", 11, 12, "right")])
 
+    def defined(self, offered: OfferedPrompt) -> Prompt:
+        """The prompt."""
+        return offered.prompt
+
     def haystack(self, offered: OfferedPrompt) -> str:
         """All that is known of it."""
         prompt = offered.prompt
@@ -113,10 +117,6 @@ class PromptsPane(OfferPane[OfferedPrompt]):
     def ref(self, offered: OfferedPrompt) -> CompletionRef:
         """The prompt."""
         return PromptRef(offered.prompt.name)
-
-    def defined(self, offered: OfferedPrompt) -> Prompt:
-        """The prompt."""
-        return offered.prompt
 
     async def _ask(self, offered: OfferedPrompt) -> None:
         prompt = offered.prompt

@@ -94,6 +94,10 @@ class ResourceList(OfferList[OfferedEither]):
         self.order = self.order.next
         self.sort_again()
 
+    def defined(self, offered: OfferedEither) -> Resource | ResourceTemplate:
+        """The resource or template."""
+        return _thing(offered)
+
     def haystack(self, offered: OfferedEither) -> str:
         """All that is known of it."""
         thing = _thing(offered)
@@ -181,10 +185,6 @@ class ResourcesPane(OfferPane[OfferedEither]):
         if not isinstance(offered, OfferedTemplate):
             return Content("")
         return Content.assemble(("reads  ", "$foreground-muted"), show_line(_expanded(offered, values), 2_000))
-
-    def defined(self, offered: OfferedEither) -> Resource | ResourceTemplate:
-        """The resource or template."""
-        return _thing(offered)
 
     def notes(self) -> tuple[str, ...]:
         """Is it watched, and when did it change?"""

@@ -6,6 +6,7 @@ from textual.content import Content
 
 from mcphost.host.catalog import OfferedTool
 from mcphost.protocol.display import show_line
+from mcphost.protocol.types import Tool
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.offer_list import OfferList
 
@@ -29,6 +30,10 @@ class ToolList(OfferList[OfferedTool]):
             cells.append(Cell(show_line((tool.description or "").split("\n", 1)[0], 160), "$foreground-muted"))
         word, style = _claim(offered)
         return columns(width, [*cells, Cell(word, style, 8, 8, "right")])
+
+    def defined(self, offered: OfferedTool) -> Tool:
+        """The tool."""
+        return offered.tool
 
     def haystack(self, offered: OfferedTool) -> str:
         """All that is known of it."""

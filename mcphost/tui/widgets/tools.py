@@ -57,13 +57,6 @@ class ToolsPane(Container):
         offered: OfferedTool
         arguments: Mapping[str, Any]
 
-    @dataclass
-    class DefinitionWanted(Message):
-        """The user wants to read how a server defines a tool."""
-
-        server: str
-        definition: Mapping[str, Any]
-
     def __init__(self, welcome: str = "", *, single: bool = False) -> None:
         super().__init__(classes="-list -single" if single else "-list")
         self.list = ToolList()
@@ -141,12 +134,6 @@ class ToolsPane(Container):
             self.post_message(self.RunWanted(offered, {}))
         else:
             await self.open_tool(offered)
-
-    @on(ToolList.DefinitionWanted)
-    def _definition(self, event: ToolList.DefinitionWanted) -> None:
-        event.stop()
-        if self.list.item is not None:
-            self.post_message(self.DefinitionWanted(self.list.item.server, self.list.item.tool.definition()))
 
     def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
         """Run the tool with what the form holds."""
