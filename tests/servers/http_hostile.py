@@ -167,6 +167,23 @@ def drips(talk: Talk, request_id: Any) -> None:
 
 
 @call
+def drips_body(talk: Talk, request_id: Any) -> None:
+    talk.head(200, content_type=JSON, content_length=100_000)
+    while not talk.web.stopped.is_set():
+        talk.raw(b" ")
+        time.sleep(0.01)
+
+
+@call
+def drips_event(talk: Talk, request_id: Any) -> None:
+    talk.begin_events()
+    talk.events(b"data: ")
+    while not talk.web.stopped.is_set():
+        talk.events(b"x")
+        time.sleep(0.01)
+
+
+@call
 def hangs_up(talk: Talk, request_id: Any) -> None:
     talk.close_connection = True
 

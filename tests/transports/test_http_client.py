@@ -95,6 +95,26 @@ async def test_a_redirect_that_leads_nowhere_good_is_refused(status: int, where:
         assert len(line.web.visits) <= 6
 
 
+@pytest.mark.requirement("HTTP-29")
+async def test_a_redirect_in_the_middle_of_a_session_takes_neither_it_nor_anything_else_along() -> None:
+    """H01: for a call, the stream that is listened to, and the farewell."""
+    echo = Echo()
+    with Web(Echo()) as canary:
+
+        def serve(talk: Talk) -> None:
+            if talk.command == "POST" and b"tools/call" not in talk.visit.body:
+                echo(talk)
+            else:
+                talk.whole(307, location=f"http://127.0.0.1:{canary.port}/mcp")
+
+        async with connected(serve, headers=SECRETS) as line:
+            for each in (line.call("echo", text="x"), line.transport.listen()):
+                with pytest.raises(HttpStatusError, match="another origin"):
+                    await each
+        assert [visit.method for visit in line.web.visits] == ["POST", "POST", "POST", "GET", "DELETE"]
+        assert canary.visits == []
+
+
 # TLS
 
 

@@ -97,7 +97,6 @@ CONNECTING: list[tuple[str, Serve, ServerState, str]] = [
     ("no-type", at_first("no-type"), FAILED, "HTTP 200: {"),
     ("accepted", at_first("accepted"), FAILED, "HTTP 202: the server took the request and will not answer it"),
     ("forbidden", at_first("forbidden"), FAILED, "HTTP 403"),
-    ("sign-in", at_first("sign-in"), FAILED, "wants a sign-in"),
     ("truncated", at_first("not-json"), FAILED, "the server's answer is invalid: not JSON"),
     ("gzip-cut", at_first("gzip-cut"), FAILED, "not JSON: Unterminated string"),
     ("wrong-id", at_first("wrong-id"), FAILED, "holds no response to this request"),
@@ -127,6 +126,7 @@ CONNECTING: list[tuple[str, Serve, ServerState, str]] = [
     ("silent-stream", at_first("silent-stream"), RECONNECTING, OUT_OF_TIME),
     ("comments", at_first("comments"), RECONNECTING, OUT_OF_TIME),
     ("drips", at_first("drips"), RECONNECTING, OUT_OF_TIME),
+    ("drips-body", at_first("drips-body"), RECONNECTING, OUT_OF_TIME),
     ("storm", at_first("storm"), RECONNECTING, OUT_OF_TIME),
     ("no-endpoint", to_the_old_way(": hm\n\n"), RECONNECTING, OUT_OF_TIME),
     ("old-silence", to_the_old_way("event: endpoint\ndata: /m\n\n", 202), FAILED, "HTTP 202"),
@@ -309,6 +309,7 @@ CALLS: list[tuple[str, str, str]] = [
     ("silent-stream", NO_TIME, ""),
     ("comments", NO_TIME, ""),
     ("drips", NO_TIME, ""),
+    ("drips-event", NO_TIME, ""),
     ("storm", NO_TIME, ""),
 ]
 
