@@ -41,6 +41,9 @@ from mcphost.protocol.types import (
     Unreadable,
 )
 
+LIST_PATIENCE: Final = 3.0
+"""Seconds in which the list of resources may say how large one is, before it is read without a warning."""
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -109,11 +112,8 @@ async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str
     """Read a resource, and print what it holds or write it into the file ``output``."""
 
     async def work() -> Outcome:
-        warning = asyncio.create_task(_warn_if_large(host, server, uri))
-        try:
-            result = await host.read_resource(server, uri)
-        finally:
-            warning.cancel()
+        await _warn_if_large(host, server, uri)
+        result = await host.read_resource(server, uri)
         spoilt = [each for each in result.contents if isinstance(each, Unreadable)]
         remarks = [f"{server}: contents that cannot be read: {each.reason}" for each in spoilt]
         remarks += await asyncio.to_thread(_write, output, result) if output is not None else []
@@ -124,9 +124,9 @@ async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str
 
 
 async def _warn_if_large(host: Host, server: str, uri: str) -> None:
-    """Say so while it is being read, once the list of resources tells; the limit on messages protects."""
-    with suppress(McphostError):
-        await host.current(server, Kind.RESOURCES)
+    """Say so before it is read, where the list of resources comes soon; the limit on messages protects."""
+    with suppress(McphostError, TimeoutError):
+        await asyncio.wait_for(host.current(server, Kind.RESOURCES), LIST_PATIENCE)
     listed, limits = host.catalog.resource(server, uri), host.config.limits_for(server)
     if listed is not None and (listed.size or 0) > limits.resource_bytes:
         most = f"a message may have {size_text(limits.message_bytes)}"

@@ -39,6 +39,12 @@ RESOURCES: list[Message] = [
     {"uri": ODD, "name": "odd"},
     {"uri": README, "name": "again"},
 ]
+HUGE: Message = {
+    "uri": "memo:///huge",
+    "name": "huge",
+    "size": 500_000_000,
+    "annotations": {"audience": ["assistant"], "priority": 0.1, "lastModified": "2025-06-01T00:00:00Z"},
+}
 TEMPLATES: list[Message] = [
     {"uriTemplate": "memo:///{folder}/{name}", "name": "note", "title": "A note"},
     {"uriTemplate": "search:///{?q,limit}", "name": "search"},
@@ -76,6 +82,7 @@ class Offers(Echo):
         super().__init__(options, wire)
         url: str = options.outside
         outside: list[Message] = [{"uri": url, "name": "outside"}] if url else []
+        outside += [HUGE] if options.huge else []
         self.tools = with_icons([*TOOLS, *OWN_TOOLS], url)
         self.resources, self.prompts = with_icons([*RESOURCES, *outside], url), with_icons(PROMPTS, url)
         self.templates = with_icons(TEMPLATES, url)
@@ -84,6 +91,7 @@ class Offers(Echo):
             ODD: "odd",
             FOLDER: "",
             UNLISTED: "never listed",
+            HUGE["uri"]: "so small",
             url: "as the server has it",
         }
         self.subscribed: set[str] = set()
@@ -228,6 +236,7 @@ def offers_parser(description: str | None) -> argparse.ArgumentParser:
     parser = echo_parser(description)
     parser.add_argument("--no-subscribe", action="store_true", help="do not offer subscriptions")
     parser.add_argument("--no-completions", action="store_true", help="do not offer completion")
+    parser.add_argument("--huge", action="store_true", help="one more resource, which says it is huge")
     parser.add_argument("--no-tasks", action="store_true", help="do not offer tasks")
     parser.add_argument("--outside", default="", metavar="URL", help="a resource's URI and an icon's address")
     parser.add_argument("--without", action="append", default=[], metavar="METHOD", help="do not know METHOD")
