@@ -54,6 +54,9 @@ def parse_traffic_filter(text: str) -> TrafficFilter:
     return TrafficFilter(text, tuple(map(_LANGUAGE.test, split_terms(text))))
 
 
+_ANSWERS: Final = frozenset({Kind.RESPONSE, Kind.ERROR})
+
+
 def _words(text: str) -> Test:
     wanted = text.casefold()
     in_json = wanted.isascii() and wanted.isprintable()
@@ -62,6 +65,8 @@ def _words(text: str) -> Test:
 
     def test(frame: Frame) -> bool:
         if raw and (raw in frame.data.lower()):
+            return True
+        if frame.kind in _ANSWERS and wanted in frame.method.casefold():  # shown with it, and written in the request
             return True
         escaped_or_foreign = b"\\" in frame.data or not frame.data.isascii()
         return escaped_or_foreign and wanted in _readable(frame)

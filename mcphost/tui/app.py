@@ -63,6 +63,8 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, App[None]):
     TITLE = "mcphost"
     HELP = "ctrl+p finds every action. Nothing is sent to a server before you were shown it."
     ENABLE_COMMAND_PALETTE = True
+    CSS = "ToastRack { dock: top; align: right top; margin: 1 0 0 0; }"
+    """Notes stand where no dialog is: those are at the bottom, with their answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "keys", id="app.keys", tooltip="The keys that work here, and what this is"),

@@ -149,6 +149,7 @@ async def on_stage(
     """Run the app on these servers (the demo) until the block ends; the host outlives it by its own ending."""
     config, approver = config or demo_config(), ScreenApprover()
     folder = state or Path.cwd() / "state"
+    os.makedirs(folder, exist_ok=True)
     async with Host(config, fittings(approver, values_for(config, os.environ), state=folder)) as host:
         app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
         app.guard_seconds = guard
