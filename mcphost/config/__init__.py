@@ -22,7 +22,14 @@ from mcphost.config.models import (
 )
 from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references
-from mcphost.config.resolved import ResolvedModel, ResolvedRoot, ResolvedServer, resolve_model, resolve_server
+from mcphost.config.resolved import (
+    ResolvedModel,
+    ResolvedOAuth,
+    ResolvedRoot,
+    ResolvedServer,
+    resolve_model,
+    resolve_server,
+)
 from mcphost.config.state import TrustedFolders, read_toml, state_folder, update_toml, write_toml
 from mcphost.config.values import MASK, Values, looks_secret
 
@@ -41,6 +48,7 @@ __all__ = [
     "Policy",
     "Reference",
     "ResolvedModel",
+    "ResolvedOAuth",
     "ResolvedRoot",
     "ResolvedServer",
     "RootConfig",

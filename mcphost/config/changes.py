@@ -20,6 +20,7 @@ RISKY_FIELDS = frozenset(
         "env_http_headers",
         "env_vars",
         "http_headers",
+        "oauth",
         "url",
     }
 )

@@ -87,6 +87,20 @@ def _url(text: str) -> str:
     return text
 
 
+def reason_against_document(url: str) -> str | None:
+    """Return why ``url`` (without references) cannot be the address of a client metadata document, or None."""
+    if reason := reason_against_url(url):
+        return reason
+    parts = urlsplit(url)
+    return "must be https and have a path" if parts.scheme != "https" or parts.path in ("", "/") else None
+
+
+def _document_url(text: str) -> str:
+    if all(isinstance(piece, str) for piece in parse(text)) and (reason := reason_against_document(text)):
+        raise ValueError(reason)
+    return text
+
+
 def _header_value(text: str) -> str:
     if _CONTROLS.search(text.replace("\t", " ")):
         raise ValueError("holds a line break or another control character")
@@ -120,6 +134,8 @@ Text = Annotated[str, AfterValidator(_text)]
 """Free text in which ``${…}`` references may stand."""
 Filled = Annotated[Text, AfterValidator(_filled)]
 Url = Annotated[Filled, AfterValidator(_url)]
+DocumentUrl = Annotated[Url, AfterValidator(_document_url)]
+"""The address of a client metadata document: it serves as a name, so it is https and has a path."""
 HeaderName = Annotated[str, _matching(_HEADER_NAME, "is not the name of an HTTP header")]
 HeaderValue = Annotated[Text, AfterValidator(_header_value)]
 VariableName = Annotated[str, _matching(_VARIABLE_NAME, "is not the name of an environment variable")]

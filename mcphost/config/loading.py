@@ -261,6 +261,9 @@ class _Reader:
             allowed = [name for name, tool in tools.items() if _allows(tool)]
             granted += [("tools", name, "approval") for name in allowed]
             kept["tools"] = tools | {name: _without(tools[name], "approval") for name in allowed}
+        if isinstance(oauth := table.get("oauth"), dict) and oauth.get("without_pkce_metadata"):
+            granted.append(("oauth", "without_pkce_metadata"))
+            kept["oauth"] = _without(oauth, "without_pkce_metadata")
         for keys in granted:
             sentence = "is ignored in a project's file; only your own configuration may grant it"
             self._problems.append(self._judge.problem((*where, *keys), sentence))

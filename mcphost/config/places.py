@@ -15,6 +15,7 @@ from mcphost.config.models import Config
 from mcphost.errors import ConfigError, UnresolvedReference
 
 _STEPS = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\.(.+))?", re.DOTALL)
+_ELEMENT = re.compile(r"(\w+)\[(\d+)\]")
 
 
 def placed(error: UnresolvedReference, config: Config, server: str) -> UnresolvedReference:
@@ -42,4 +43,9 @@ def _steps(field: str) -> tuple[str | int, ...]:
     if match is None:
         return ()
     position = () if match[2] is None else (int(match[2]),)
-    return (match[1], *position, *filter(None, [match[3]]))
+    return (match[1], *position, *_within(match[3]))
+
+
+def _within(rest: str | None) -> tuple[str | int, ...]:
+    element = _ELEMENT.fullmatch(rest or "")
+    return tuple(filter(None, [rest])) if element is None else (element[1], int(element[2]))

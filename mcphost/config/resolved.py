@@ -11,9 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from mcphost.config.fields import reason_against_url
-from mcphost.config.models import Config, ModelConfig, ServerConfig
+from mcphost.config.fields import reason_against_document, reason_against_url
+from mcphost.config.models import Config, ModelConfig, OAuthConfig, ServerConfig
 from mcphost.config.values import Values, looks_secret
 from mcphost.errors import ConfigError, UnknownName
 
@@ -27,6 +28,23 @@ class ResolvedRoot:
 
     path: Path
     name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedOAuth:
+    """How to sign in, as `OAuthConfig` has it; what is absent is empty."""
+
+    enabled: bool = True
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    private_key: str = field(default="", repr=False)
+    """PEM."""
+    client_metadata_url: str = ""
+    redirect_port: int = 0
+    registration: Literal["auto", "cimd", "dcr", "static"] = "auto"
+    scopes: tuple[str, ...] = ()
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    without_pkce_metadata: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +62,7 @@ class ResolvedServer:
     cwd: Path | None = None
     url: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    client_id: str | None = None
-    client_secret: str | None = field(default=None, repr=False)
+    oauth: ResolvedOAuth = ResolvedOAuth()
     roots: tuple[ResolvedRoot, ...] = ()
 
 
@@ -93,8 +110,7 @@ class _Resolution:
             cwd=None if server.cwd is None else self._values.path(server.cwd, f"{self._where}.cwd"),
             url=self._url(server.url, "url"),
             headers=self._headers(server),
-            client_id=self._optional(server.oauth.client_id, "oauth.client_id"),
-            client_secret=self._optional(server.oauth.client_secret, "oauth.client_secret", secret=True),
+            oauth=self._oauth(server.oauth),
             roots=tuple(self._roots(server)),
         )
 
@@ -149,6 +165,35 @@ class _Resolution:
         for name, value in headers.items():
             self._header_safe(value, f"header {name}")
         return headers
+
+    def _oauth(self, oauth: OAuthConfig) -> ResolvedOAuth:
+        scopes = enumerate(oauth.scopes)
+        return ResolvedOAuth(
+            enabled=oauth.enabled,
+            client_id=self._optional(oauth.client_id, "oauth.client_id") or "",
+            client_secret=self._optional(oauth.client_secret, "oauth.client_secret", secret=True) or "",
+            private_key=self._private_key(oauth.private_key),
+            client_metadata_url=self._document_url(oauth.client_metadata_url),
+            redirect_port=oauth.redirect_port,
+            registration=oauth.registration,
+            scopes=tuple(self._optional(scope, f"oauth.scopes[{index}]") or "" for index, scope in scopes),
+            grant=oauth.grant,
+            without_pkce_metadata=oauth.without_pkce_metadata,
+        )
+
+    def _private_key(self, text: str | None) -> str:
+        key = self._optional(text, "oauth.private_key", secret=True) or ""
+        if key and not (key.lstrip().startswith("-----BEGIN ") and "PRIVATE KEY-----" in key):
+            raise ConfigError(
+                f"{self._where}.oauth.private_key: is no private key in PEM (-----BEGIN PRIVATE KEY-----)"
+            )
+        return key
+
+    def _document_url(self, text: str | None) -> str:
+        url = self._optional(text, "oauth.client_metadata_url") or ""
+        if url and (reason := reason_against_document(url)):
+            raise ConfigError(f"{self._where}.oauth.client_metadata_url: {reason}")
+        return url
 
     def _header_safe(self, value: str | None, key: str) -> str | None:
         if value is not None and (_CONTROLS.search(value) or value != value.strip()):

@@ -148,8 +148,19 @@ def _runs(name: str, server: ServerConfig) -> Iterator[str]:
         yield f"    given your {', '.join(map(show_line, given))}"
     for header, text in server.http_headers.items():
         yield f"    with the header {show_line(f'{header}: {text}', 1 << 30)}"
+    yield from _signs_in(server)
     if server.cwd is not None:
         yield f"    in {show_line(server.cwd, 4096)}"
+
+
+def _signs_in(server: ServerConfig) -> Iterator[str]:
+    """What a sign-in would prove itself with, and that nobody would be asked where this program signs in by itself."""
+    oauth = server.oauth
+    for key in ("client_secret", "private_key"):
+        if value := getattr(oauth, key):
+            yield f"    signing in with {key} {show_line(value, 4096)}"
+    if oauth.grant == "client_credentials":
+        yield "    by itself, wherever that server says"
 
 
 def _agreed() -> bool:

@@ -19,6 +19,10 @@ OLD = '[servers.a]\ncommand = "x"\n[servers.b]\nurl = "https://b"\n[limits]\nlis
         (OLD.replace('"x"', '"y"'), Changes(changed={"a": ("command",)}, needs_consent=frozenset("a"))),
         (OLD.replace('"x"', '"x"\nargs = ["1"]'), Changes(changed={"a": ("args",)}, needs_consent=frozenset("a"))),
         (OLD.replace("//b", "//c"), Changes(changed={"b": ("url",)}, needs_consent=frozenset("b"))),
+        (
+            OLD.replace('//b"', '//b"\noauth.client_id = "x"'),
+            Changes(changed={"b": ("oauth",)}, needs_consent=frozenset("b")),
+        ),
         (OLD.replace('b"', 'b"\nenabled = false\nstart = "lazy"'), Changes(changed={"b": ("start", "enabled")})),
         (OLD.replace('"x"', '"x"\nlimits.log_lines = 9'), Changes(changed={"a": ("limits",)})),
         (OLD.replace("64", "9"), Changes(changed={"a": ("limits",), "b": ("limits",)}, sections=("limits",))),

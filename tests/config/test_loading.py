@@ -67,7 +67,19 @@ MISTAKES = [
     ('[servers.a]\nurl = "https://h"\nhttp_headers = { A = "1\\r\\nX: s3cret" }', 3, "line break"),
     ('[servers.a]\nurl = "https://h"\nhttp_headers.A = "1"\nenv_http_headers.a = "V"', 3, "the header a is set twice"),
     ('[servers.a]\nurl = "https://h"\noauth.registration = "static"', 3, "needs a client_id"),
-    ('[servers.a]\nurl = "https://h"\noauth.grant = "client_credentials"', 3, "needs client_id and client_secret"),
+    ('[servers.a]\nurl = "https://h"\noauth.registration = "cimd"', 3, "needs a client_metadata_url"),
+    (
+        '[servers.a]\nurl = "https://h"\noauth.grant = "client_credentials"',
+        3,
+        "needs client_id, and client_secret or pr",
+    ),
+    ('[servers.a]\nurl = "https://h"\noauth.client_secret = "s3cret"', 3, "needs the client_id that it belongs to"),
+    ('[servers.a]\nurl = "https://h"\noauth.private_key = "s3cret"', 3, "needs the client_id or client_metadata_url"),
+    ('[servers.a]\nurl = "https://h"\noauth.client_metadata_url = "https://h/"', 3, "must be https and have a path"),
+    ('[servers.a]\nurl = "https://h"\noauth.client_metadata_url = "http://h/x"', 3, "must be https and have a path"),
+    ('[servers.a]\nurl = "https://h"\noauth.without_pkce_metadata = 1', 3, "must be true or false"),
+    ('[servers.a]\nurl = "https://h"\noauth.redirect_port = 70000', 3, "must be at most 65535"),
+    ('[servers.a]\nurl = "https://h"\noauth.scope = ["x"]', 3, 'did you mean "scopes"?'),
     ('[servers."a b"]\ncommand = "x"', 1, 'servers."a b": a name has 1 to 64 letters'),
     ('[servers."a\\u001b[2J"]\ncommand = "x"', 1, '"a\\u001b[2J"'),
     ('[servers.-a]\ncommand = "x"', 1, "does not start with '-'"),
@@ -278,6 +290,14 @@ def test_a_project_adds_servers_and_nothing_else(tmp_path: Path) -> None:
     assert [problem.line for problem in loaded.problems] == [1, 3, 11, 12, 14, None]
     assert loaded.digest == hashlib.sha256(project.read_bytes()).hexdigest()
     assert load_found(Found(None)).config == Config()
+
+
+def test_a_project_does_not_loosen_a_sign_in() -> None:
+    text = '[servers.a]\nurl = "https://h"\n[servers.a.oauth]\nwithout_pkce_metadata = true\nscopes = ["x"]\n'
+    loaded = parse(text, FILE, project=True)
+    assert [(problem.line, "only your own configuration" in str(problem)) for problem in loaded.problems] == [(4, True)]
+    oauth = loaded.config.servers["a"].oauth
+    assert (oauth.without_pkce_metadata, oauth.scopes) == (False, ("x",))
 
 
 _VALUES = st.recursive(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcphost.config import Values, load, resolve_server
 from mcphost.config.locator import KeyLines
+from mcphost.config.places import placed
+from mcphost.errors import UnresolvedReference
 
 TEXT = '''\
 # [comment.table]
@@ -68,3 +73,12 @@ def test_a_path_is_found_on_its_line(path: tuple[str | int, ...], line: int | No
 @given(st.text(alphabet="a.\"'[]{}=,\n# \\", max_size=60))
 def test_no_text_hangs_the_search(text: str) -> None:
     assert KeyLines(text).line_of(("b",)) is None or "b" in text
+
+
+def test_a_value_that_is_missing_when_it_is_used_is_placed_in_its_file(tmp_path: Path) -> None:
+    text = '[servers.a]\nurl = "https://h"\n[servers.a.oauth]\nclient_id = "x"\nscopes = [\n  "r",\n  "${UNSET}",\n]\n'
+    (tmp_path / "config.toml").write_text(text)
+    config = load(tmp_path / "config.toml").config
+    with pytest.raises(UnresolvedReference) as caught:
+        resolve_server(config, Values({}), "a")
+    assert placed(caught.value, config, "a").line == 7

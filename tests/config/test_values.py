@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mcphost.config import MASK, Config, ModelConfig, RootConfig, ServerConfig, Values, parse, references
-from mcphost.config.resolved import ResolvedServer, resolve_model, resolve_server
+from mcphost.config import MASK, Config, ModelConfig, OAuthConfig, RootConfig, ServerConfig, Values, parse, references
+from mcphost.config.resolved import ResolvedOAuth, ResolvedServer, resolve_model, resolve_server
 from mcphost.errors import ConfigError, UnknownName, UnresolvedReference
 
 ENV = {"SET": "value", "EMPTY": "", "API_TOKEN": "tok-12345678", "CRLF": "a\r\nX: b", "HOST": "h.example"}
@@ -117,6 +118,10 @@ def _config(**servers: ServerConfig) -> Config:
     return Config(servers=servers)
 
 
+def _signing_in(**oauth: Any) -> ServerConfig:
+    return ServerConfig(url="https://h", oauth=OAuthConfig(**oauth))
+
+
 def test_a_program_is_resolved_field_by_field(values: Values, tmp_path: Path, isolated: Path) -> None:
     server = ServerConfig(
         command="~/bin/${SET}",
@@ -143,7 +148,7 @@ url = "https://${HOST}/mcp?api_key=in-the-url"
 http_headers = { X-Plain = "${SET}", X-Auth = "header-secret" }
 env_http_headers = { X-Key = "SET" }
 bearer_token_env_var = "API_TOKEN"
-oauth = { client_id = "${SET}", client_secret = "${keyring:db}" }
+oauth = { client_id = "${SET}", client_secret = "${keyring:db}", scopes = ["${SET}"], redirect_port = 7 }
 """
     resolved = resolve_server(parse(text).config, values, "a")
     assert resolved.url == "https://h.example/mcp?api_key=in-the-url"
@@ -153,10 +158,12 @@ oauth = { client_id = "${SET}", client_secret = "${keyring:db}" }
         "X-Key": "value",
         "Authorization": "Bearer tok-12345678",
     }
-    assert (resolved.client_id, resolved.client_secret) == ("value", "key-abcdefgh")
+    oauth = resolved.oauth
+    assert (oauth.client_id, oauth.client_secret, oauth.scopes) == ("value", "key-abcdefgh", ("value",))
+    assert oauth == ResolvedOAuth(client_id="value", client_secret="key-abcdefgh", scopes=("value",), redirect_port=7)
     canaries = ("tok-12345678", "header-secret", "key-abcdefgh", "in-the-url")
     assert not any(canary in repr(resolved) for canary in canaries)
-    masked = values.mask(f"{resolved.headers} {resolved.url} {resolved.client_secret}")
+    masked = values.mask(f"{resolved.headers} {resolved.url} {oauth.client_secret}")
     assert not any(canary in masked for canary in canaries)
 
 
@@ -171,6 +178,11 @@ oauth = { client_id = "${SET}", client_secret = "${keyring:db}" }
             "servers.a.env_http_headers.X: UNSET is not set",
         ),
         (ServerConfig(url="https://h", bearer_token_env_var="EMPTY"), "bearer_token_env_var: EMPTY is not set"),
+        (_signing_in(client_id="x", client_secret="${UNSET}"), "servers.a.oauth.client_secret: ${UNSET} is not set"),
+        (_signing_in(client_id="x", private_key="${SET}"), "servers.a.oauth.private_key: is no private key in PEM"),
+        (_signing_in(client_metadata_url="${SET}"), "servers.a.oauth.client_metadata_url: must start with https://"),
+        (_signing_in(client_metadata_url="https://${HOST}"), "servers.a.oauth.client_metadata_url: must be https and"),
+        (_signing_in(scopes=("a", "${UNSET}")), "servers.a.oauth.scopes[1]: ${UNSET} is not set"),
     ],
 )
 def test_a_value_that_cannot_be_sent_stops_the_server(values: Values, server: ServerConfig, words: str) -> None:
