@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mcphost.protocol.types import ReadResourceResult
     from mcphost.tui.widgets.offer_pane import OfferPane
     from mcphost.tui.widgets.prompts import PromptsPane
-    from mcphost.tui.widgets.reading import Reading, ReadingView
+    from mcphost.tui.widgets.reading import Reading
     from mcphost.tui.widgets.resources import ResourcesPane
-    from mcphost.tui.widgets.result import ResultView
+    from mcphost.tui.widgets.wishes import ResourceWanted
 
 Answer = TypeVar("Answer")
 
@@ -174,10 +174,6 @@ class OfferWishes:
         """Suggest what might be typed."""
         self.offering.suggest(event)
 
-    def on_result_view_resource_wanted(self, event: ResultView.ResourceWanted) -> None:
-        """Read what a result links to."""
-        self.offering.open(event.server, event.uri, event.size)
-
-    def on_reading_view_resource_wanted(self, event: ReadingView.ResourceWanted) -> None:
-        """Read what a resource or a prompt links to."""
+    def on_resource_wanted(self, event: ResourceWanted) -> None:
+        """Read what an answer links to."""
         self.offering.open(event.server, event.uri, event.size)

@@ -29,6 +29,7 @@ from mcphost.tui.widgets.call_tabs import progress_line
 from mcphost.tui.widgets.failure import failure_of
 from mcphost.tui.widgets.result import ResultView
 from mcphost.tui.widgets.text_view import TextView
+from mcphost.tui.widgets.wishes import CopyWanted, ResourceWanted, SaveWanted
 from tests.conftest import LoopWatchdog, Until
 from tests.tui.test_media import PNG, WAV
 
@@ -55,9 +56,9 @@ class Stage(App[None]):
     def on_result_view_cancel_wanted(self, message: Message) -> None:
         self.wanted.append(message)
 
-    on_result_view_copy_wanted = on_result_view_cancel_wanted
-    on_result_view_save_wanted = on_result_view_cancel_wanted
-    on_result_view_resource_wanted = on_result_view_cancel_wanted
+    on_copy_wanted = on_result_view_cancel_wanted
+    on_save_wanted = on_result_view_cancel_wanted
+    on_resource_wanted = on_result_view_cancel_wanted
 
     def call(self, tool: str = "echo", **more: Any) -> Call:
         """A call that was sent."""
@@ -203,7 +204,7 @@ async def test_the_arrows_walk_the_blocks_and_enter_follows_a_link(app: Stage) -
     links = [{"type": "resource_link", "uri": f"file:///{n}", "name": str(n)} for n in range(5)]
     async with showing(app.done(*links), app, *["down"] * 14, "up", "enter", size=(80, 16)):
         (wish,) = app.wanted
-        assert isinstance(wish, ResultView.ResourceWanted)
+        assert isinstance(wish, ResourceWanted)
         assert (wish.server, wish.uri) == ("everything", "file:///3")
         assert "▸ link · 3" in app.text
 
@@ -238,7 +239,7 @@ async def test_nineteen_megabytes_are_cut_and_saved_whole(app: Stage, loop_watch
         assert "… 19 MB more — w saves all" in app.text
         assert loop_watchdog.longest < 1.0
         (wish,) = app.wanted
-        assert isinstance(wish, ResultView.SaveWanted)
+        assert isinstance(wish, SaveWanted)
         assert wish.content == words.encode()
         assert wish.name.startswith("everything-echo-")
         assert wish.name.endswith(".txt")
@@ -276,7 +277,7 @@ async def test_structured_content_of_any_type_has_a_tab_and_none_has_not(app: St
             assert "▸2 Structured" in app.text
             assert "\u202e" not in app.text
             wish = app.wanted.pop()
-            assert isinstance(wish, ResultView.CopyWanted)
+            assert isinstance(wish, CopyWanted)
             assert wish.text == json.dumps(value, indent=2, ensure_ascii=False)
         app.view.show_call(app.done(text("t")))
         await pilot.press("2")
@@ -396,7 +397,7 @@ async def test_the_raw_tab_shows_every_member_and_the_call_tab_what_was_sent(app
             assert words in app.text
         await pilot.press("right", "left", "left", "y")
         wish = app.wanted[-1]
-        assert isinstance(wish, ResultView.CopyWanted)
+        assert isinstance(wish, CopyWanted)
         assert '"x-future": {}' in wish.text
 
 

@@ -33,13 +33,12 @@ from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
 from mcphost.tui.widgets.tools import ToolsPane
 from mcphost.tui.widgets.top_line import TopLine
+from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
 
 if TYPE_CHECKING:
     from mcphost.tui.widgets.offer_pane import OfferPane
     from mcphost.tui.widgets.prompts import PromptsPane
-    from mcphost.tui.widgets.reading import ReadingView
     from mcphost.tui.widgets.resources import ResourcesPane
-    from mcphost.tui.widgets.result import ResultView
     from mcphost.tui.widgets.traffic import TrafficPane
 
 SIDE_BY_SIDE = 130
@@ -298,17 +297,13 @@ class MainScreen(Sturdy, Screen[None]):
 
         self.app.push_screen(ReaderScreen(f"{event.server} › definition", json_text(event.definition), is_json=True))
 
-    def on_reading_view_copy_wanted(self, event: ReadingView.CopyWanted) -> None:
-        """Copy a part of what was read."""
+    @on(CopyWanted)
+    def _copy_wanted(self, event: CopyWanted) -> None:
         self._copy(event.text)
 
-    def on_reading_view_save_wanted(self, event: ReadingView.SaveWanted) -> None:
-        """Save a part of what was read."""
+    @on(SaveWanted)
+    def _save_wanted(self, event: SaveWanted) -> None:
         self._save(event.name, event.content)
-
-    def on_result_view_copy_wanted(self, event: ResultView.CopyWanted) -> None:
-        """Copy a part of a result."""
-        self._copy(event.text)
 
     def on_traffic_pane_copy_wanted(self, event: TrafficPane.CopyWanted) -> None:
         """Copy a frame."""
@@ -321,10 +316,6 @@ class MainScreen(Sturdy, Screen[None]):
     def on_logs_pane_save_wanted(self, event: LogsPane.SaveWanted) -> None:
         """Save log lines."""
         self._save(event.suggested_name, event.text.encode("utf-8", "replace"))
-
-    def on_result_view_save_wanted(self, event: ResultView.SaveWanted) -> None:
-        """Save a part of a result."""
-        self._save(event.name, event.content)
 
     def _copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text)

@@ -14,7 +14,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -35,6 +34,7 @@ from mcphost.tui.widgets.call_tabs import Notice
 from mcphost.tui.widgets.content import BLOCKS, Block, describe, quoted, weight, with_room
 from mcphost.tui.widgets.failure import code_label
 from mcphost.tui.widgets.search import SearchArea
+from mcphost.tui.widgets.wishes import CopyWanted, ResourceWanted, SaveWanted
 
 CHARACTERS: Final = 2_000_000
 """Of an answer that are shown; what is read is longer than what tools say."""
@@ -97,27 +97,6 @@ class ReadingView(Vertical):
     }
     """
 
-    class CopyWanted(Message):
-        """The user wants ``text`` on the clipboard, as it came from outside."""
-
-        def __init__(self, text: str) -> None:
-            self.text = text
-            super().__init__()
-
-    class SaveWanted(Message):
-        """The user wants ``content`` in a file called ``name``, which is ours."""
-
-        def __init__(self, name: str, content: bytes) -> None:
-            self.name, self.content = name, content
-            super().__init__()
-
-    class ResourceWanted(Message):
-        """The user wants to read what a block links to, from the server that named it, and its size if it did so."""
-
-        def __init__(self, server: str, uri: str, size: int | None = None) -> None:
-            self.server, self.uri, self.size = server, uri, size
-            super().__init__()
-
     def __init__(self, word: str, hint: str) -> None:
         super().__init__()
         self.reading: Reading | None = None
@@ -174,20 +153,20 @@ class ReadingView(Vertical):
     def action_copy(self) -> None:
         """Copy the current block."""
         if self.current is not None:
-            self.post_message(self.CopyWanted(self.current.copied))
+            self.post_message(CopyWanted(self.current.copied))
 
     def action_save(self) -> None:
         """Save the current block."""
         if self.current is not None and self.reading is not None:
             content, mime_type = self.current.content()
             name = file_name(self.reading.server, self.reading.name[-40:], datetime.now(), mime_type)
-            self.post_message(self.SaveWanted(name, content))
+            self.post_message(SaveWanted(name, content))
 
     def on_block_list_link_followed(self, event: BlockList.LinkFollowed) -> None:
         """A link is to be read."""
         event.stop()
         if self.reading is not None:
-            self.post_message(self.ResourceWanted(self.reading.server, event.uri, event.size))
+            self.post_message(ResourceWanted(self.reading.server, event.uri, event.size))
 
     def on_resize(self) -> None:
         """Names in the title get the room there is."""

@@ -22,6 +22,7 @@ from mcphost.tui.widgets.offer_pane import OfferPane
 from mcphost.tui.widgets.reading import Reading, ReadingView
 from mcphost.tui.widgets.resource_order import Order, audience, rank, ranked_by
 from mcphost.tui.widgets.watch_marks import LEGEND, WATCH_MARKS, Watched, WatchMarks
+from mcphost.tui.widgets.wishes import CopyWanted
 
 OfferedEither = OfferedResource | OfferedTemplate
 
@@ -57,6 +58,7 @@ class ResourceList(OfferList[OfferedEither]):
         self.marks = WatchMarks()
         """Which are watched."""
         self.order = Order.LISTED
+        self._addressed = False
 
     def show_watches(self, watched: Watched, looked_at: tuple[str, str] | None) -> None:
         """These are watched, and this one is on screen."""
@@ -73,8 +75,9 @@ class ResourceList(OfferList[OfferedEither]):
         cells.append(Cell(label, "bold", 10, min(30, width // 3) if roomy else None))
         if roomy:
             cells.append(Cell("" if thing.label == uri else show_line(uri, 160), "$foreground-muted", keep="end"))
-        if width >= 84:
+        if self._addressed and width >= 56:
             cells.append(Cell(audience(thing), "$foreground-muted", 10, 10))
+        if width >= 84:
             cells.append(Cell(_type(thing), "$foreground-muted", 10, 17))
         if self.order is not Order.LISTED:
             cells.append(Cell(ranked_by(thing, self.order), "$text-accent", 10, 10, "right"))
@@ -85,6 +88,7 @@ class ResourceList(OfferList[OfferedEither]):
     def sort(self, offered: Sequence[OfferedEither]) -> Sequence[OfferedEither]:
         """In the order of the moment; what says nothing of itself comes last, as listed."""
         self.sorted_by = self.order.value
+        self._addressed = any(audience(_thing(each)) for each in offered)
         if self.order is Order.LISTED:
             return offered
         return sorted(offered, key=lambda each: rank(_thing(each), self.order), reverse=True)
@@ -221,7 +225,7 @@ class ResourcesPane(OfferPane[OfferedEither]):
         """Copy the URI of what is meant."""
         meant = self._meant
         if meant is not None:
-            self.post_message(ReadingView.CopyWanted(meant[1]))
+            self.post_message(CopyWanted(meant[1]))
 
     @property
     def _meant(self) -> tuple[str, str] | None:

@@ -29,6 +29,7 @@ from mcphost.tui.widgets.content import BLOCKS, Block, describe, quoted, weight,
 from mcphost.tui.widgets.failure import Failure, failure_of
 from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.search import SearchArea
+from mcphost.tui.widgets.wishes import CopyWanted, ResourceWanted, SaveWanted
 
 _EMPTY: Final = (
     "Results appear here: what a tool answered, block by block, its structured content as a table, and the raw "
@@ -73,27 +74,6 @@ class ResultView(Vertical):
 
         def __init__(self, number: int) -> None:
             self.number = number
-            super().__init__()
-
-    class CopyWanted(Message):
-        """The user wants ``text`` on the clipboard, as it came from outside; ``what`` names it in our words."""
-
-        def __init__(self, text: str, what: str) -> None:
-            self.text, self.what = text, what
-            super().__init__()
-
-    class SaveWanted(Message):
-        """The user wants ``content`` in a file called ``name``, which is ours: for `mcphost.tui.saving.save`."""
-
-        def __init__(self, name: str, content: bytes) -> None:
-            self.name, self.content = name, content
-            super().__init__()
-
-    class ResourceWanted(Message):
-        """The user wants to read a resource that a result links to, ``size`` bytes as far as the server said."""
-
-        def __init__(self, server: str, uri: str, size: int | None = None) -> None:
-            self.server, self.uri, self.size = server, uri, size
             super().__init__()
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -172,7 +152,7 @@ class ResultView(Vertical):
         """Copy the current block, or the tab."""
         picked = self._picked()
         if picked is not None:
-            self.post_message(self.CopyWanted(picked.copied, picked.title or picked.kind))
+            self.post_message(CopyWanted(picked.copied))
 
     def action_save(self) -> None:
         """Save the current block, or the tab."""
@@ -181,7 +161,7 @@ class ResultView(Vertical):
             content, mime_type = picked.content()
             request = self.call.request
             name = file_name(request.server, request.tool, datetime.now(), mime_type)
-            self.post_message(self.SaveWanted(name, content))
+            self.post_message(SaveWanted(name, content))
 
     def action_cancel(self) -> None:
         """Stop the call."""
@@ -197,7 +177,7 @@ class ResultView(Vertical):
         """A link of the result is to be read."""
         message.stop()
         if self.call is not None:
-            self.post_message(self.ResourceWanted(self.call.request.server, message.uri, message.size))
+            self.post_message(ResourceWanted(self.call.request.server, message.uri, message.size))
 
     def on_resize(self) -> None:
         """Names in the title get the room there is."""

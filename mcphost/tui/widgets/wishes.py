@@ -1,0 +1,34 @@
+"""What the user may want of an answer, whichever pane shows it.
+
+Knows wishes only: a view posts them, and whoever can fulfils them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+
+@dataclass
+class CopyWanted(Message):
+    """The user wants ``text`` on the clipboard, as it came from outside."""
+
+    text: str
+
+
+@dataclass
+class SaveWanted(Message):
+    """The user wants ``content`` in a file called ``name``, which is ours: for `mcphost.tui.saving.save`."""
+
+    name: str
+    content: bytes
+
+
+@dataclass
+class ResourceWanted(Message):
+    """The user wants to read what an answer links to, from ``server``; ``size`` in bytes, if it said so."""
+
+    server: str
+    uri: str
+    size: int | None = None
