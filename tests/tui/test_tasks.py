@@ -91,6 +91,7 @@ async def test_what_a_task_of_an_earlier_run_brought_is_shown_as_a_result(tmp_pa
         call = list(stage.host.calls.values())[-1]
         await stage.press("escape")
         assert (await stage.ended(call)).state is CallState.CANCELLED
+        await stage.shows("No longer waited for", "The task goes on at its server")
         assert (await stage.host.list_tasks("errands")).items[1].status == "working"
     assert screen.rows.items[0].tool is None
 
@@ -131,6 +132,8 @@ async def test_the_key_is_on_the_line_only_where_a_server_keeps_tasks() -> None:
         await stage.ready()
         await stage.press("s")
         await stage.shows("T tasks")
+        await stage.press("down", "c")
+        await stage.shows("calls may be answered later: T lists those", "T tasks")
 
 
 async def test_an_id_that_would_command_the_terminal_is_shown_and_sent_as_it_is(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ def _explain(error: McphostError, server: str) -> Failure:
 def _cancelled(call: Call) -> Failure:
     if call.sent_at is None:
         return Failure("◌", "Cancelled before it was sent", "The server knows nothing of it.", "calm")
+    if call.request.task is not None and not call.stopping:
+        return Failure("◌", "No longer waited for", "The task goes on at its server: T lists it.", "calm")
     after = duration_text(call.elapsed)
     return Failure(
         "◌",

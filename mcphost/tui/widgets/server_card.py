@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.message import Message
 
 from mcphost.host.connection import Connection, ServerState, sent_to
+from mcphost.host.kept_tasks import keeps_tasks
 from mcphost.host.upkeep import RoundTrip
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.types import Implementation
@@ -34,11 +35,12 @@ class ServerCard(VerticalScroll):
 
     HELP = (
         "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed.\n"
-        "p asks the server for a sign of life, y copies the card."
+        "p asks the server for a sign of life, T lists its tasks, y copies the card."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "ping", "ping", id="card.ping", tooltip="Ask the server for a sign of life, and time it"),
+        Binding("T", "screen.tasks", "tasks", id="card.tasks", tooltip="The tasks it keeps: calls it answers later"),
         Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
     ]
 
@@ -148,6 +150,8 @@ def _identity(info: Implementation) -> str:
 def _tools(connection: Connection) -> Iterator[Fact]:
     if connection.ready:
         yield fact("tools", str(len(connection.tools)))
+    if keeps_tasks(connection):
+        yield fact("tasks", "calls may be answered later: T lists those")
     if connection.notice:
         yield fact("", show(connection.notice, limit=400), "$text-warning")
     for refused in connection.rejected[:20]:
