@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcphost.host.backoff import CRASH_WINDOW, FIRST, JITTER, LONGEST, STEADY, Backoff
+from mcphost.host.backoff import CRASH_WINDOW, FIRST, JITTER, LONGEST, LOST_SESSIONS, LOST_WINDOW, STEADY, Backoff
 
 FAR_APART = CRASH_WINDOW  # seconds between failures that never count as a crash loop
 
@@ -35,3 +35,16 @@ def test_five_failures_within_the_window_end_the_trying_until_somebody_looked(ap
     assert (waits(backoff, [0.0] * 5, apart)[-1] is None) is tired
     backoff.reset()
     assert backoff.after_failure(5 * apart, 0) == FIRST
+
+
+@pytest.mark.requirement("LIFE-27", "HTTP-10")
+def test_an_outage_is_no_crash_however_long_and_lost_sessions_are_counted_apart() -> None:
+    """H03, S06"""
+    backoff = Backoff(lambda: 0.5)
+    assert [backoff.after_failure(0, 0, outage=True) for _ in range(9)] == [
+        min(FIRST * 2**n, LONGEST) for n in range(9)
+    ]
+    assert backoff.after_failure(0, 0) is not None
+    found = [backoff.after_lost_session(float(second)) for second in range(LOST_SESSIONS)]
+    assert found == [0.0] * (LOST_SESSIONS - 1) + [None]
+    assert backoff.after_lost_session(LOST_WINDOW + LOST_SESSIONS) == 0.0
