@@ -37,8 +37,8 @@ FORMATS: Final = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", 
 MOST_BYTES: Final = 24 * 1024 * 1024
 """Bytes of a picture that is drawn: all a message can hold as base64."""
 
-MOST_PIXELS: Final = 7_680 * 4_320
-"""Pixels of a picture that is drawn, an 8K screen: decoded they take 133 MB for a moment."""
+MOST_PIXELS: Final = 4_096 * 4_096
+"""Pixels of a picture that is drawn, twice a 4K screen: decoded they take 67 MB for a moment, as WebP 260 MB."""
 
 CELL: Final = (10, 20)
 """Pixels of a terminal's cell, about: a sharp picture is sent in no more."""
