@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from mcphost.auth.base import Plan
@@ -78,6 +79,92 @@ class SignInQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class FormQuestion:
+    """A server asks the user to fill in a form. A yes carries its values as a mapping that fits ``schema``."""
+
+    server: str
+    message: str
+    """Why, in the server's words."""
+    schema: Mapping[str, Any]
+    """``requestedSchema``, as it came."""
+    call: int | None = None
+    """The call it is asked for, as far as can be told."""
+
+    @property
+    def origin(self) -> str:
+        """The server."""
+        return self.server
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return "fill in a form"
+
+
+@dataclass(frozen=True, slots=True)
+class UrlQuestion:
+    """A server asks the user to visit a page. A yes means that it was opened, not that anything was done there."""
+
+    server: str
+    message: str
+    url: str
+    elicitation: str
+    """The server's id for it; opaque."""
+    call: int | None = None
+
+    @property
+    def origin(self) -> str:
+        """The server."""
+        return self.server
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return "open a page"
+
+
+@dataclass(frozen=True, slots=True)
+class RootsQuestion:
+    """A server asks which folders it may know of, and nobody said so yet. A yes carries the chosen paths."""
+
+    server: str
+    suggestions: tuple[Path, ...] = ()
+    call: int | None = None
+
+    @property
+    def origin(self) -> str:
+        """The server."""
+        return self.server
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return "share folders"
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingQuestion:
+    """May a model answer this request of a server? The request, the plan and what came of it are the handle's."""
+
+    server: str
+    sampling: int
+    """The number of the handle, `mcphost.host.sampling.SamplingDesk.all`."""
+    call: int | None = None
+    review: bool = False
+    """The model has answered: may that be sent to the server?"""
+
+    @property
+    def origin(self) -> str:
+        """The server."""
+        return self.server
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return "send a model's answer" if self.review else "ask a model"
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was answered. ``arguments`` replaces those of a tool call; ``reason`` is for whoever asked."""
 
@@ -87,7 +174,9 @@ class Answer:
     reason: str = ""
     by: str = "user"
     content: Any = None
-    """What a question of another kind asked for: for a sign-in its `Choice`."""
+    """What a question of another kind asked for; each says what a yes to it carries."""
+    cancelled: bool = False
+    """Neither yes nor no: the user went away from the question."""
 
 
 class Approver(Protocol):
