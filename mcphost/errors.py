@@ -6,13 +6,21 @@
     ├── PeerError                the server broke the rules
     │   ├── MessageTooLarge      a message over the limit, or too complex to read in time
     │   ├── VersionRefused       it speaks a revision we do not, or one below the configured minimum
-    │   └── InvalidResult        an answer of the wrong shape
+    │   ├── InvalidResult        an answer of the wrong shape
+    │   └── InvalidSampling      it asks for a model's answer in a way that the rules do not allow
     ├── TransportError           the wire
     │   ├── SpawnFailed          the program could not be started
     │   ├── ConnectionLost       it was there and is gone, or cannot be reached; carries exit code and last of stderr
     │   ├── HttpStatusError      an HTTP answer that holds no message: its status, content type and first characters
     │   ├── SessionExpired       the server no longer knows the session: a new one must be opened
     │   └── AuthorizationRequired  the server wants a sign-in first, or more than this one allows
+    ├── ModelError               a language model: names the entry of the configuration, and what to do
+    │   ├── ModelUnreachable     no connection, or nothing came in time
+    │   ├── ModelKeyRefused      it wants a key, or another one
+    │   ├── ModelRefused         it does not take this request: too long, no such model, a kind of content it lacks
+    │   ├── ModelOverloaded      too many requests, or it is in trouble; perhaps with the seconds to wait
+    │   ├── ModelAnswerCut       the answer broke off
+    │   └── ModelAnswerMalformed  what came is no answer
     ├── SignInFailed             signing in did not work: says what was wrong, and at which party
     ├── RequestError             one request, not the connection
     │   ├── ServerError          the server answered with a JSON-RPC error: code, message and data as they came
@@ -94,6 +102,14 @@ class InvalidResult(PeerError):
     """The answer to a request has the wrong shape."""
 
 
+class InvalidSampling(PeerError):
+    """A request for a model's answer breaks the rules; ``problems`` are (path, sentence) pairs, meant for the server."""
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(f"{path}: {text}" if path else text for path, text in problems))
+
+
 class TransportError(McphostError):
     """The wire failed."""
 
@@ -141,6 +157,49 @@ class AuthorizationRequired(TransportError):
         self.www_authenticate, self.status = www_authenticate, status
         wants = "a sign-in" if status == 401 else "more than this sign-in allows"
         super().__init__(f"the server wants {wants} (HTTP {status})")
+
+
+class ModelError(McphostError):
+    """A language model gave no answer, or not a whole one. ``entry`` is its name in the configuration."""
+
+    partial: Any = None
+    """What came before it failed, where somebody gathered it."""
+
+    def __init__(self, entry: str, message: str) -> None:
+        self.entry = entry
+        super().__init__(f"model {entry}: {message}")
+
+
+class ModelUnreachable(ModelError):
+    """There was no connection, or none in time."""
+
+
+class ModelKeyRefused(ModelError):
+    """A key is missing, or the one there is was not accepted."""
+
+    lasting = True
+
+
+class ModelRefused(ModelError):
+    """The request was not taken, and would not be another time."""
+
+    lasting = True
+
+
+class ModelOverloaded(ModelError):
+    """It has no room now. ``seconds`` is how long it says to wait, None where it does not say."""
+
+    def __init__(self, entry: str, message: str, *, seconds: float | None = None) -> None:
+        self.seconds = seconds
+        super().__init__(entry, message)
+
+
+class ModelAnswerCut(ModelError):
+    """The answer broke off before its end."""
+
+
+class ModelAnswerMalformed(ModelError):
+    """What came cannot be read as an answer, or is larger than any."""
 
 
 class SignInFailed(McphostError):
