@@ -54,6 +54,9 @@ __all__ = ["Client", "Identity", "Patience", "ProgressCallback", "Session"]
 CANCEL_SECONDS: Final = 1.0
 """How long closing waits for cancel notices that are still being written."""
 
+LISTENINGS: Final = 3
+"""How often the stream for what a server says unasked is asked for in one session, where the server is there."""
+
 NOTE_LENGTH: Final = 300
 """Characters of a note: it may quote what a server sent, and that may be as long as a message."""
 
@@ -263,12 +266,27 @@ class Client:
         return session
 
     async def _listen(self) -> None:
+        for _ in range(LISTENINGS):
+            try:
+                await self._transport.listen()
+                return
+            except SessionExpired as gone:
+                self.closed(gone)
+                return
+            except TransportError as error:
+                self._note(f"the stream for what the server says unasked has ended: {error}")
+                if not isinstance(error, ConnectionLost) or not await self._is_there():
+                    return
+
+    async def _is_there(self) -> bool:
+        """Is only that stream away, or the server? Then the request that finds nobody has said so."""
         try:
-            await self._transport.listen()
-        except SessionExpired as gone:
-            self.closed(gone)
-        except TransportError as error:
-            self._note(f"the stream for what the server says unasked has ended: {error}")
+            await self.ping()
+        except RequestTimeout:
+            return True
+        except McphostError:
+            return False
+        return True
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> Response:
         return await self._transport.request(Request(next(self._ids), method, params), {})

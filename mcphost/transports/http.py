@@ -36,6 +36,9 @@ from mcphost.transports.incoming import Incoming
 from mcphost.transports.resumption import EventStream
 from mcphost.transports.tap import Tap
 
+UNREACHED: Final = 2
+"""Tries in a row that reach nobody after which a stream nobody waits on is given up: its owner looks for the server."""
+
 LINGER: Final = 0.25
 """Seconds a stream may take to end after its answer, so that its connection can be used again."""
 
@@ -100,7 +103,8 @@ class HttpTransport:
 
         An answer that comes here completes no request: servers must not send one here, and whoever could put something
         into this stream would answer for anybody.
-        Raises a TransportError when the stream was there, or might be, and cannot be had.
+        Raises a TransportError when the stream was there, or might be, and cannot be had; ConnectionLost at once where
+        nobody is reached.
         """
         nobody = Answer(None, self._heard_by())
         stream = EventStream(self._incoming, nobody.take)
@@ -108,7 +112,7 @@ class HttpTransport:
             response = await self._first_stream(stream)
             while response is not None:
                 await self._read(response, stream, nobody)
-                response = await self._resumed(stream)
+                response = await self._resumed(stream, UNREACHED)
         except HttpStatusError as error:
             if error.status != 405:
                 raise
@@ -198,16 +202,23 @@ class HttpTransport:
             return None  # many servers say 404 where they mean 405; a session that is gone shows at the next request
         except ConnectionLost:
             stream.failed()
-            return await self._resumed(stream)
+            return await self._resumed(stream, UNREACHED - 1)
 
-    async def _resumed(self, stream: EventStream) -> httpx.Response:
-        """The stream's next connection, in the server's pace. Raises TransportError when it cannot be had."""
+    async def _resumed(self, stream: EventStream, unreached: int | None = None) -> httpx.Response:
+        """The stream's next connection, in the server's pace. Raises TransportError when it cannot be had.
+
+        Raises ConnectionLost after ``unreached`` tries in a row that got no answer at all.
+        """
+        failed = 0
         while not stream.exhausted:
             await self._endpoint.pause(stream.wait())
             try:
                 return await self._get(stream)
             except ConnectionLost:
                 stream.failed()
+                failed += 1
+                if failed == unreached:
+                    raise
             except HttpStatusError as error:
                 if error.status < 500 and error.status != 429:
                     raise

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import httpx
 
-from mcphost.errors import ConnectionLost, InvalidResult, SessionExpired, TransportError
+from mcphost.errors import ConnectionLost, HttpStatusError, InvalidResult, SessionExpired, TransportError
 from mcphost.protocol.jsonrpc import ErrorCode, Request, Response
 from mcphost.transports import http_answers as answers
 from mcphost.transports import redirects
@@ -134,8 +134,12 @@ class Endpoint:
         in_session = "mcp-session-id" in response.request.headers
         if response.status_code == 404 and in_session and not _is_about(found, request):
             raise SessionExpired("the server no longer knows this session (HTTP 404)")
-        if found is None:
-            raise await self.unexpected(response)
+        problem = None if found else await self.unexpected(response)
+        if response.status_code == 400 and in_session and _is_about_session(found, problem):
+            raise SessionExpired("the server no longer knows this session (HTTP 400)")
+        if problem is not None:
+            raise problem
+        assert found is not None
         return Response(request.id if request else None, error=found.error)
 
     async def refuse(self, response: httpx.Response) -> None:
@@ -144,7 +148,7 @@ class Endpoint:
         assert found.error is not None
         raise answers.refused(response, found.error, hide=self._session)
 
-    async def unexpected(self, response: httpx.Response, *, reason: str = "") -> TransportError:
+    async def unexpected(self, response: httpx.Response, *, reason: str = "") -> HttpStatusError:
         """What to raise for an answer that is none."""
         return await answers.unexpected(response, hide=self._session, reason=reason)
 
@@ -180,6 +184,15 @@ class Endpoint:
 
     def _new_client(self) -> httpx.AsyncClient:
         return open_client(self.url, self.phases, headers=self._headers, auth=self._auth)
+
+
+def _is_about_session(found: Response | None, problem: HttpStatusError | None) -> bool:
+    """Many servers answer 400 where 404 is due, in words of their own: the examples of the official SDKs do."""
+    if found is None:
+        told = problem.start if problem else ""
+    else:
+        told = found.error.message if found.error and found.id is None else ""
+    return "session" in told.lower()
 
 
 def _is_about(found: Response | None, request: Request | None) -> bool:

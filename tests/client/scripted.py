@@ -88,7 +88,10 @@ class ScriptedTransport:
             await asyncio.Event().wait()
 
     async def listen(self) -> None:
-        return
+        answer = self.script.get("listen")
+        failure = answer.pop(0) if isinstance(answer, list) and answer else None
+        if isinstance(failure, Exception):
+            raise failure
 
     async def aclose(self) -> None:
         self.closed += 1

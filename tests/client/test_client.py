@@ -10,9 +10,11 @@ from mcphost.client.client import NOTE_LENGTH, Client, Identity, Patience
 from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
+    HttpStatusError,
     RequestTimeout,
     ServerError,
     ServerNotReady,
+    SessionExpired,
 )
 from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Response
 from mcphost.protocol.revisions import Revision
@@ -377,3 +379,24 @@ async def test_a_whole_session_with_a_server_process(echo: tuple[Client, Notes])
         await client.call_tool("sleep", {"seconds": 30}, patience=Patience(0.05, 9))
     await client.ping()
     assert notes.all("malformed") == notes.all("lost") == []
+
+
+AWAY = ConnectionLost("nothing listens there")
+LISTENINGS = [
+    pytest.param([AWAY], AWAY, [AWAY], 1, id="the-server-is-away"),
+    pytest.param([AWAY] * 5, {}, [], 3, id="only-the-stream-is"),
+    pytest.param([AWAY, None], {}, [], 1, id="and-is-there-again"),
+    pytest.param([SessionExpired("gone")], {}, [SessionExpired], 0, id="the-session-is-gone"),
+    pytest.param([HttpStatusError(503)], {}, [], 0, id="the-server-refuses"),
+]
+
+
+@pytest.mark.parametrize(("streams", "ping", "lost", "pings"), LISTENINGS)
+async def test_where_the_stream_of_unasked_words_is_lost_a_ping_tells_whether_the_server_is(
+    connect: Connect, until: Until, streams: list[Any], ping: Any, lost: list[Any], pings: int
+) -> None:
+    line = await connect({"listen": list(streams), "ping": ping})
+    await until(lambda: sum(getattr(each, "method", "") == "ping" for each in line.server.sent) == pings)
+    await until(lambda: len(line.notes.all("lost")) == len(lost))
+    for told, expected in zip(line.notes.all("lost"), lost, strict=True):
+        assert told is expected or isinstance(told, expected)

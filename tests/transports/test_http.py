@@ -25,6 +25,7 @@ from tests.conftest import LoopWatchdog, Until
 from tests.transports.web_line import HELLO, Echo, Talk, connected, spoiling
 
 REVISIONS = LEGACY[1:]
+JSON = "application/json"
 
 # Headers and sessions
 
@@ -112,6 +113,27 @@ async def test_a_session_the_server_forgot_is_told_and_nothing_is_repeated() -> 
             with pytest.raises(SessionExpired):
                 await each
         assert len(line.web.seen("POST")) == 4
+
+
+def _is_call(talk: Talk) -> bool:
+    return bool(talk.visit.body) and talk.visit.message.get("method") == "tools/call"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "forgotten"),
+    [
+        (JSON, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}', True),
+        ("text/plain", b"Invalid session ID", True),
+        (JSON, b'{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"which session?"}}', False),
+        (JSON, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no version"}}', False),
+        ("text/plain", b"bad header", False),
+    ],
+)
+async def test_many_servers_say_400_of_a_session_they_forgot(kind: str, body: bytes, forgotten: bool) -> None:
+    echo = Echo()
+    async with connected(lambda talk: talk.whole(400, body, kind) if _is_call(talk) else echo(talk)) as line:
+        (outcome,) = await asyncio.gather(line.ask("tools/call"), return_exceptions=True)
+        assert isinstance(outcome, SessionExpired) is forgotten
 
 
 @pytest.mark.requirement("HTTP-12")

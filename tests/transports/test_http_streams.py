@@ -290,6 +290,17 @@ async def test_a_stream_that_cannot_be_had_blocks_no_call(status: int, failure: 
         assert len(line.web.seen("GET")) == 1
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["from-the-start", "after-a-while"])
+async def test_a_stream_nobody_waits_on_is_given_up_soon_where_nobody_is_reached(first: bool, until: Until) -> None:
+    """Who owns it can then look for the server, and say that it is away."""
+    async with connected(Echo()) as line:
+        listening = None if first else asyncio.create_task(line.transport.listen())
+        await until(lambda: first or line.web.seen("GET"))
+        line.web.__exit__()
+        with pytest.raises(ConnectionLost, match="nothing listens"):
+            await asyncio.wait_for(listening or line.transport.listen(), 3)
+
+
 async def test_an_event_over_the_limit_does_not_end_the_stream(until: Until) -> None:
     """H07"""
     echo = Echo()
