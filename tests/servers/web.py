@@ -132,7 +132,7 @@ class Listener(ThreadingHTTPServer):
 
 @dataclass
 class Web:
-    """A server on a free port of the loopback that answers as `answer` does; over TLS where it is given a context."""
+    """A server on the loopback, at a free port or this one, that answers as `answer` does; over TLS with a context."""
 
     answer: Callable[[Talk], None]
     tls: ssl.SSLContext | None = None
@@ -140,10 +140,11 @@ class Web:
     hung_up: list[str] = field(default_factory=list)
     open: set[tuple[str, int]] = field(default_factory=set)
     stopped: threading.Event = field(default_factory=threading.Event)
+    at: int = 0
 
     def __enter__(self) -> Web:
         handler = type("Handler", (Talk,), {"web": self})
-        self._server = Listener(("127.0.0.1", 0), handler)
+        self._server = Listener(("127.0.0.1", self.at), handler)
         if self.tls:
             self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
