@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from mcphost.errors import (
@@ -80,6 +80,19 @@ def result_text(result: CallToolResult) -> str:
     if not result.content and result.has_structured:
         return json_text(result.structured)
     return "".join(map(ended, map(block_text, result.content)))
+
+
+async def once_ready(host: Host, server: str, broken: Broken, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    """Do ``work`` once the server is there. Raises as the host does where it is mcphost that did not do it."""
+    await host.ready([server])
+    if not host.server(server).ready:
+        raise failure(host, server, broken)
+    try:
+        return await work()
+    except ServerNotReady as error:
+        raise failure(host, server, broken) from error
+    except (PeerError, TransportError, RequestError) as error:
+        return failed(host, server, error)
 
 
 def failed(host: Host, server: str, error: McphostError) -> Outcome:

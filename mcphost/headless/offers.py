@@ -6,7 +6,7 @@ Knows how an answer looks on stdout. Refuses to know how it was had.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +16,10 @@ from mcphost.errors import (
     ConfigError,
     InvalidArguments,
     McphostError,
-    PeerError,
-    RequestError,
-    ServerNotReady,
-    TransportError,
 )
-from mcphost.headless.calling import block_text, ended, failed
+from mcphost.headless.calling import block_text, ended, once_ready
 from mcphost.headless.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
-from mcphost.headless.servers import Broken, failure, failures_of, worst
+from mcphost.headless.servers import Broken, failures_of, worst
 from mcphost.host.catalog import Kind
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line, size_text
@@ -120,7 +116,7 @@ async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str
         text = json_text(result.raw) if as_json else "" if output is not None else _contents_text(result)
         return Outcome(text, Exit.NOT_CONNECTED if spoilt else Exit.DONE, tuple(remarks))
 
-    return await _on(host, server, broken, work)
+    return await once_ready(host, server, broken, work)
 
 
 async def _warn_if_large(host: Host, server: str, uri: str) -> None:
@@ -142,7 +138,7 @@ async def prompt(
         result = await host.get_prompt(server, name, arguments)
         return Outcome(json_text(result.raw) if as_json else prompt_text(result))
 
-    return await _on(host, server, broken, work)
+    return await once_ready(host, server, broken, work)
 
 
 async def complete(
@@ -156,7 +152,7 @@ async def complete(
         more = f"{left} more" if left > 0 else "there are more" if found.has_more else ""
         return Outcome("".join(f"{each}\n" for each in found.usable), remarks=(f"{server}: {more}",) if more else ())
 
-    return await _on(host, server, broken, work)
+    return await once_ready(host, server, broken, work)
 
 
 def read_ref(text: str) -> CompletionRef:
@@ -171,19 +167,6 @@ def prompt_text(result: GetPromptResult) -> str:
     """Messages for people: who is to say it on a line of its own, then what."""
     said = (f"{show_line(each.role, 40)}:\n{ended(block_text(each.content))}" for each in result.messages)
     return "\n".join(said)
-
-
-async def _on(host: Host, server: str, broken: Broken, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
-    """Do ``work`` once the server is there. Raises as the host does where it is mcphost that did not do it."""
-    await host.ready([server])
-    if not host.server(server).ready:
-        raise failure(host, server, broken)
-    try:
-        return await work()
-    except ServerNotReady as error:
-        raise failure(host, server, broken) from error
-    except (PeerError, TransportError, RequestError) as error:
-        return failed(host, server, error)
 
 
 def _contents_text(result: ReadResourceResult) -> str:

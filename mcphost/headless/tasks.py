@@ -8,13 +8,11 @@ Specification: basic/utilities/tasks (2025-11-25 only).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Final
 
-from mcphost.errors import PeerError, RequestError, ServerNotReady, TransportError
-from mcphost.headless.calling import failed, outcome_of
+from mcphost.headless.calling import once_ready, outcome_of
 from mcphost.headless.output import Exit, Outcome, json_text, table
-from mcphost.headless.servers import Broken, failure
+from mcphost.headless.servers import Broken
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 from mcphost.protocol.types import Task
@@ -38,7 +36,7 @@ async def show(host: Host, server: str, broken: Broken, *, as_json: bool) -> Out
             remarks += [] if listing.items else [f"{server} keeps no tasks now"]
         return Outcome(text, remarks=tuple(remarks))
 
-    return await _once_ready(host, server, broken, work)
+    return await once_ready(host, server, broken, work)
 
 
 async def cancel(host: Host, server: str, task: str, broken: Broken, *, as_json: bool) -> Outcome:
@@ -49,7 +47,7 @@ async def cancel(host: Host, server: str, task: str, broken: Broken, *, as_json:
         text = json_text(stands.definition()) if as_json else f"{show_line(stands.words)}\n"
         return Outcome(text, Exit.DONE if stands.status == "cancelled" else Exit.TOOL_FAILED)
 
-    return await _once_ready(host, server, broken, work)
+    return await once_ready(host, server, broken, work)
 
 
 async def collect(host: Host, server: str, task: str, broken: Broken, *, as_json: bool) -> Outcome:
@@ -58,19 +56,7 @@ async def collect(host: Host, server: str, task: str, broken: Broken, *, as_json
     async def work() -> Outcome:
         return await outcome_of(host, host.collect_task(server, task), broken, as_json=as_json)
 
-    return await _once_ready(host, server, broken, work)
-
-
-async def _once_ready(host: Host, server: str, broken: Broken, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
-    await host.ready([server])
-    if not host.server(server).ready:
-        raise failure(host, server, broken)
-    try:
-        return await work()
-    except ServerNotReady as error:
-        raise failure(host, server, broken) from error
-    except (PeerError, TransportError, RequestError) as error:
-        return failed(host, server, error)
+    return await once_ready(host, server, broken, work)
 
 
 def _row(task: Task) -> tuple[str, ...]:
