@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
@@ -304,7 +305,8 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, App[None]):
             self.run_worker(reloading.reload(self, self.host, self._reread), exclusive=True, exit_on_error=False)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Every action, for the command palette."""
+        """Every action, for the command palette; first those of what has the focus."""
+        yield from self._commands_here(screen)
         yield from super().get_system_commands(screen)
         yield SystemCommand("Keys", "The keys that work here", self.action_keys)
         yield SystemCommand("Inbox", "What waits for your answer", self.action_inbox)
@@ -324,6 +326,12 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, App[None]):
         yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
+
+    def _commands_here(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        for node, binding, enabled, tooltip in screen.active_bindings.values():
+            if enabled and binding.id and binding.description and not binding.system and node not in (self, self.main):
+                act = partial(self.call_later, self.run_action, binding.action, node)
+                yield SystemCommand(f"Here: {binding.description}", tooltip, act)
 
     # When the screen itself fails.
 

@@ -33,3 +33,16 @@ async def test_a_command_takes_one_to_another_part() -> None:
             commands = stage.app.get_system_commands(stage.app.screen)
             next(each for each in commands if each.title == title).callback()
             await stage.shows(words)
+
+
+async def test_what_can_be_done_here_is_found_by_its_words_and_done_where_one_was() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("f4")
+        await stage.shows("Traffic · following", "initialize")
+        await stage.press("ctrl+p")
+        await stage.at(CommandPalette)
+        await stage.write("export")
+        await stage.shows("Here: export", "Export the frames shown")
+        await stage.press("enter")
+        await stage.shows("in which folder?")
