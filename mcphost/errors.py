@@ -103,7 +103,7 @@ class InvalidResult(PeerError):
 
 
 class InvalidSampling(PeerError):
-    """A request for a model's answer breaks the rules; ``problems`` are (path, sentence) pairs, meant for the server."""
+    """A request for an answer of a model breaks the rules; ``problems`` are (path, sentence) pairs, for the server."""
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
         self.problems = tuple(problems)

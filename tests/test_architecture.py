@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mcphost"
-SEEN = ["mcphost.protocol.types", "mcphost.protocol.forms", "mcphost.protocol.display"]
+SEEN = ["mcphost.protocol.types", "mcphost.protocol.forms", "mcphost.protocol.display", "mcphost.protocol.sampling"]
 
 # What each part may import from mcphost: packages with all that is in them, or single modules.
 MAY_IMPORT: dict[str, list[str]] = {
@@ -27,11 +27,13 @@ MAY_IMPORT: dict[str, list[str]] = {
     "transports": ["mcphost.errors", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
     "auth": ["mcphost.errors", "mcphost.protocol.display"],
-    "providers": ["mcphost.errors", "mcphost.protocol.types"],
+    # protocol.framing, transports.event_stream: the parser of event streams, which is pure and waits for nothing.
+    "providers": ["mcphost.errors", "mcphost.protocol.types", "mcphost.protocol.sampling", "mcphost.protocol.display",
+                  "mcphost.protocol.framing", "mcphost.transports.event_stream"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.base: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
-             "mcphost.transports.base", "mcphost.auth.base"],
+             "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.base"],
     "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.base", *SEEN],
     "headless": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.base", *SEEN],
     "demo": [],
@@ -188,6 +190,7 @@ NETWORK = {"httpx", "keyring"}
     [
         ("import mcphost.host.host", SCREEN | NETWORK),
         ("import mcphost.wiring", SCREEN | NETWORK),
+        ("import mcphost.providers.base, mcphost.providers.choice, mcphost.providers.manual", SCREEN | NETWORK),
         ("import mcphost.tui.app, mcphost.tui.widgets.result, mcphost.tui.screens.picture", {"PIL"}),
         ("from mcphost.cli import main; main(['list', 'tools', 'stdio:false'])", SCREEN | NETWORK),
         ("from mcphost.cli import main; main(['config', 'path'])", SCREEN | NETWORK),

@@ -1,0 +1,311 @@
+"""Sampling: what a server wants a language model to be asked, and what the model answered.
+
+Knows the shapes of every revision and the rules of 2025-11-25, as a pure function that says where each is broken.
+Refuses to know any model, and whether anybody agrees. Imported by itself, not through `mcphost.protocol.types`: most
+runs of mcphost never sample.
+
+Specification: client/sampling; schema of every revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from pydantic import Field
+
+from mcphost.errors import InvalidResult, InvalidSampling
+from mcphost.protocol.content import Content, Media, Text, Unreadable, read_content
+from mcphost.protocol.jsonrpc import ErrorCode
+from mcphost.protocol.types import Tool
+from mcphost.protocol.wire import Hint, Wire
+
+REFUSAL: Final = ErrorCode.INVALID_PARAMS
+"""The code to answer with where a request breaks these rules."""
+
+AUDIO_SINCE: Final = "2025-03-26"
+TOOLS_SINCE: Final = "2025-11-25"
+"""Since when several blocks in a message, and tools, exist."""
+
+ROLES: Final = ("user", "assistant")
+
+Problem = tuple[str, str]
+"""Where (``messages[2].content``), and a sentence."""
+
+
+class ToolUse(Wire):
+    """The model wants a tool called; ``id`` ties the result to it."""
+
+    type: Literal["tool_use"] = "tool_use"
+    id: str
+    name: str
+    input: dict[str, Any]
+
+    @classmethod
+    def of(cls, use_id: str, name: str, arguments: Mapping[str, Any]) -> ToolUse:
+        """A use as it goes over the wire."""
+        return cls(type="tool_use", id=use_id, name=name, input=dict(arguments))
+
+
+class ToolResult(Wire):
+    """What became of a `ToolUse`."""
+
+    type: Literal["tool_result"] = "tool_result"
+    tool_use_id: str
+    content: list[Any] = Field(default_factory=list)
+    """Blocks as they came; see ``blocks``."""
+    structured_content: Hint[dict[str, Any]] = None
+    is_error: Hint[bool] = None
+
+    @classmethod
+    def of(cls, use_id: str, content: list[dict[str, Any]], *, is_error: bool = False) -> ToolResult:
+        """A result as it goes over the wire; ``content`` are the blocks of a tool's answer, as objects."""
+        failed: dict[str, Any] = {"is_error": True} if is_error else {}
+        return cls(type="tool_result", tool_use_id=use_id, content=content, **failed)
+
+    @cached_property
+    def blocks(self) -> tuple[Content, ...]:
+        """The blocks, read when they are first looked at."""
+        return tuple(map(read_content, self.content))
+
+
+Block = Text | Media | ToolUse | ToolResult | Unreadable
+"""What a message is made of."""
+
+
+def text_block(text: str) -> Text:
+    """A block of text as it goes over the wire."""
+    return Text(type="text", text=text)
+
+
+def read_block(item: object) -> Block:
+    """One block of a message; never raises. What only tools answer with is no part of a message."""
+    kind = item.get("type") if isinstance(item, dict) else None
+    try:
+        if kind == "tool_use":
+            return ToolUse.read(item)
+        if kind == "tool_result":
+            return ToolResult.read(item)
+    except InvalidResult as error:
+        return Unreadable(str(kind), str(error), item)
+    block = read_content(item)
+    if isinstance(block, Text | Media | Unreadable):
+        return block
+    return Unreadable(block.type, "a message cannot hold this type of content", item)
+
+
+def block_object(block: Block) -> Any:
+    """A block as it goes over the wire, members nobody here knows included."""
+    return block.raw if isinstance(block, Unreadable) else block.definition()
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingMessage:
+    """One message: ``role`` is ``user`` or ``assistant``."""
+
+    role: str
+    blocks: tuple[Block, ...]
+    several: bool = False
+    """Did its content come as a list? Revisions before 2025-11-25 know one block only."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Its other members, ``_meta`` among them."""
+
+    @classmethod
+    def said(cls, role: str, *blocks: Block) -> SamplingMessage:
+        """A message of our own."""
+        return cls(role, blocks, several=len(blocks) != 1)
+
+    @classmethod
+    def read(cls, item: object) -> SamplingMessage:
+        """One message; never raises: what is none has an unreadable block."""
+        if not isinstance(item, dict):
+            return cls("?", (Unreadable("?", "not a message", item),))
+        role, content = item.get("role"), item.get("content")
+        extra = {name: value for name, value in item.items() if name not in ("role", "content")}
+        blocks = content if isinstance(content, list) else [content]
+        named = role if isinstance(role, str) else "?"
+        return cls(named, tuple(map(read_block, blocks)), isinstance(content, list), extra)
+
+    @property
+    def text(self) -> str:
+        """Its text blocks, joined."""
+        return "".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def uses(self) -> tuple[ToolUse, ...]:
+        """The tools it wants called."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The results it brings."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolResult))
+
+    def as_object(self) -> dict[str, Any]:
+        """The message as it goes over the wire."""
+        content = [block_object(block) for block in self.blocks]
+        one = len(content) == 1 and not self.several
+        return {"role": self.role, "content": content[0] if one else content, **self.extra}
+
+
+class _Hint(Wire):
+    name: Hint[str] = None
+
+
+class _Preferences(Wire):
+    hints: Hint[list[Any]] = None
+    cost_priority: Hint[float] = None
+    speed_priority: Hint[float] = None
+    intelligence_priority: Hint[float] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPreferences:
+    """Which model a server would like: names first, in order, then how much each quality matters, 0 to 1."""
+
+    hints: tuple[str, ...] = ()
+    """Parts of models' names, the most wanted first."""
+    cost: float | None = None
+    """How much cheapness matters; None: it does not say."""
+    speed: float | None = None
+    intelligence: float | None = None
+
+    @classmethod
+    def read(cls, value: object) -> ModelPreferences:
+        """Read ``modelPreferences``; never raises: they are advice, and what makes no sense advises nothing."""
+        try:
+            told = _Preferences.read(value)
+        except InvalidResult:
+            return cls()
+        names = (item.get("name") for item in told.hints or () if isinstance(item, dict))
+        return cls(
+            tuple(name for name in names if isinstance(name, str) and name.strip()),
+            _share(told.cost_priority),
+            _share(told.speed_priority),
+            _share(told.intelligence_priority),
+        )
+
+
+def _share(number: float | None) -> float | None:
+    return None if number is None or number != number else min(max(number, 0.0), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Whether the model may (``auto``), must (``required``) or must not (``none``) use tools."""
+
+    mode: str = "auto"
+    name: str = ""
+    """The one tool it must use: our own addition, which no server can say."""
+
+    @classmethod
+    def read(cls, value: object) -> ToolChoice | None:
+        """Read ``toolChoice``; None where it is no object, and a mode that is none is kept for the rules to find."""
+        if not isinstance(value, dict):
+            return None
+        mode = value.get("mode", "auto")
+        return cls(mode if isinstance(mode, str) else "?")
+
+
+AUTO: Final = ToolChoice()
+"""What holds where nothing is said."""
+
+
+class _Params(Wire):
+    messages: list[Any]
+    max_tokens: int
+    system_prompt: str | None = None
+    include_context: Hint[str] = None
+    temperature: Hint[float] = None
+    stop_sequences: list[str] | None = None
+    metadata: Hint[dict[str, Any]] = None
+    tools: list[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMessageRequest:
+    """What a server asks for. Every part but ``messages`` and ``max_tokens`` is advice."""
+
+    messages: tuple[SamplingMessage, ...]
+    max_tokens: int
+    preferences: ModelPreferences = ModelPreferences()
+    system_prompt: str = ""
+    include_context: str = "none"
+    """``none``, ``thisServer`` or ``allServers``."""
+    temperature: float | None = None
+    stop_sequences: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    """None: it does not say, which is ``auto``."""
+    wants_tools: bool = False
+    """Did it say anything of tools? That alone is an error where they were not declared."""
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The params as they came."""
+
+    @classmethod
+    def read(cls, params: Mapping[str, Any]) -> CreateMessageRequest:
+        """Read the params of sampling/createMessage; raises InvalidSampling where they are none."""
+        told = _read_params(params)
+        return cls(
+            messages=tuple(map(SamplingMessage.read, told.messages)),
+            max_tokens=told.max_tokens,
+            preferences=ModelPreferences.read(params.get("modelPreferences")),
+            system_prompt=told.system_prompt or "",
+            include_context=told.include_context or "none",
+            temperature=told.temperature,
+            stop_sequences=tuple(told.stop_sequences or ()),
+            metadata=told.metadata or {},
+            tools=tuple(_tools(told.tools or [])),
+            tool_choice=ToolChoice.read(params.get("toolChoice")),
+            wants_tools=params.get("tools") is not None or params.get("toolChoice") is not None,
+            raw=params,
+        )
+
+
+def _read_params(params: Mapping[str, Any]) -> _Params:
+    try:
+        if isinstance(params.get("maxTokens"), bool):
+            raise InvalidResult("maxTokens: is no number")
+        return _Params.read(params)
+    except InvalidResult as error:
+        place, _, text = str(error).partition(": ")
+        raise InvalidSampling([(place, text)]) from None
+
+
+def _tools(items: list[Any]) -> Iterator[Tool]:
+    for index, item in enumerate(items):
+        try:
+            yield Tool.read(item)
+        except InvalidResult as error:
+            raise InvalidSampling([(f"tools[{index}]", str(error))]) from None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMessageResult:
+    """What goes back to the server. ``stop_reason``: endTurn, maxTokens, stopSequence, toolUse, or the model's own."""
+
+    blocks: tuple[Block, ...]
+    model: str
+    stop_reason: str | None = None
+    role: str = "assistant"
+
+    @property
+    def message(self) -> SamplingMessage:
+        """The answer as the next message of its conversation."""
+        return SamplingMessage.said(self.role, *self.blocks)
+
+    def as_object(self, version: str = TOOLS_SINCE) -> dict[str, Any]:
+        """The result of revision ``version``: before 2025-11-25 it is one block, its texts joined."""
+        blocks = self.blocks if version >= TOOLS_SINCE else _one(self.blocks)
+        content = [block_object(block) for block in blocks]
+        alone = len(content) == 1 and not isinstance(blocks[0], ToolUse)
+        reason = {} if self.stop_reason is None else {"stopReason": self.stop_reason}
+        return {"role": self.role, "content": content[0] if alone else content, "model": self.model, **reason}
+
+
+def _one(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    texts = [block.text for block in blocks if isinstance(block, Text)]
+    return blocks if len(blocks) == 1 else (text_block("".join(texts)),)

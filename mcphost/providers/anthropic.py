@@ -1,0 +1,222 @@
+"""Anthropic's Messages API, as a `Provider`.
+
+Knows its requests and its stream. Refuses to know the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from mcphost.errors import ModelAnswerCut
+from mcphost.protocol.sampling import Block, ToolResult, ToolUse
+from mcphost.protocol.types import Media, Text
+from mcphost.providers.base import (
+    IMAGES,
+    Capabilities,
+    Done,
+    Event,
+    ModelRequest,
+    TextDelta,
+    ThoughtDelta,
+    check,
+)
+from mcphost.providers.endpoint import Endpoint, checked, joined
+from mcphost.providers.exchange import Exchanges, RefusedAnswer, events_of, persistently
+from mcphost.providers.patience import Patience, read_usage
+from mcphost.providers.refusals import Refusal, error_of
+from mcphost.providers.shapes import number, object_of, text_of
+from mcphost.providers.spelling import Spelling, tool_names, use_ids
+from mcphost.providers.tool_contents import all_words, pictures, words
+from mcphost.providers.tool_pieces import ToolPieces
+
+HOME: Final = "https://api.anthropic.com"
+VERSION: Final = "2023-06-01"
+
+CAPABILITIES: Final = Capabilities(images=IMAGES, tools=True)
+
+_CHOICES: Final[Mapping[str, str]] = {"auto": "auto", "required": "any", "none": "none"}
+_STOPS: Final[Mapping[str, str]] = {
+    "end_turn": "endTurn",
+    "max_tokens": "maxTokens",
+    "model_context_window_exceeded": "maxTokens",
+    "stop_sequence": "stopSequence",
+    "tool_use": "toolUse",
+}
+"""Its stop reasons in the protocol's words; others are passed on as they are."""
+
+
+class AnthropicProvider:
+    """A model of Anthropic's, or of whoever speaks like it at ``base_url``; see `Provider`."""
+
+    def __init__(
+        self,
+        entry: str,
+        model: str,
+        *,
+        key: str = "",
+        base_url: str | None = None,
+        plain_http: bool = False,
+        patience: Patience = Patience(),  # noqa: B008 - a frozen value
+        capabilities: Capabilities = CAPABILITIES,
+    ) -> None:
+        """``plain_http``: the user accepts that the key travels unencrypted to a host that is not this machine."""
+        self.entry, self.capabilities = entry, capabilities
+        self._model, self._key_needed, self._plain = model, base_url is None, plain_http
+        headers = {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
+        self._endpoint = Endpoint(entry, joined(base_url or HOME, "/v1", "/messages"), key, headers)
+        self._exchanges = Exchanges(self._endpoint, patience)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+        """See `Provider.stream`."""
+        checked(self._endpoint, key_needed=self._key_needed, plain=self._plain)
+        check(self.entry, request, self.capabilities)
+        patience = self._exchanges.patience
+        async with aclosing(persistently(self._endpoint, patience, lambda: self._attempt(request))) as events:
+            async for event in events:
+                yield event
+
+    async def aclose(self) -> None:
+        """See `Provider.aclose`."""
+        await self._exchanges.aclose()
+
+    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+        names = tool_names(request)
+        reading = AnthropicReading(self._endpoint, request, names, self._model)
+        try:
+            async with aclosing(events_of(self._exchanges, body(self._model, request, names), reading)) as events:
+                async for event in events:
+                    yield event
+        except RefusedAnswer as refused:
+            raise refused.error from None
+
+
+def body(model: str, request: ModelRequest, names: Spelling) -> dict[str, Any]:
+    """The request as the API takes it."""
+    ids = use_ids(request)
+    content = [(message.role, list(_blocks(message.blocks, names, ids))) for message in request.messages]
+    stops = [text for text in request.stop if text.strip()]  # blank ones are refused
+    user = request.metadata.get("user_id")
+    return {
+        "model": model,
+        "max_tokens": request.max_tokens,
+        "stream": True,
+        "messages": [{"role": role, "content": blocks} for role, blocks in content if blocks],
+        **({"system": request.system} if request.system.strip() else {}),
+        **({"temperature": min(max(request.temperature, 0.0), 1.0)} if request.temperature is not None else {}),
+        **({"stop_sequences": stops} if stops else {}),
+        **({"metadata": {"user_id": user}} if isinstance(user, str) else {}),
+        **_tools(request, names),
+    }
+
+
+def _tools(request: ModelRequest, names: Spelling) -> dict[str, Any]:
+    if not request.tools:
+        return {}
+    tools = [
+        {"name": names.there(tool.name), "description": tool.description or "", "input_schema": tool.input_schema}
+        for tool in request.tools
+    ]
+    choice = request.tool_choice
+    named = {"type": "tool", "name": names.there(choice.name)}
+    return {"tools": tools, "tool_choice": named if choice.name else {"type": _CHOICES.get(choice.mode, "auto")}}
+
+
+def _blocks(blocks: tuple[Block, ...], names: Spelling, ids: Spelling) -> Iterator[dict[str, Any]]:
+    for block in blocks:
+        match block:
+            case Text() if block.text.strip():  # blank ones are refused
+                yield {"type": "text", "text": block.text}
+            case Media():
+                yield _image(block)
+            case ToolUse():
+                yield {
+                    "type": "tool_use",
+                    "id": ids.there(block.id),
+                    "name": names.there(block.name),
+                    "input": block.input,
+                }
+            case ToolResult():
+                yield _tool_result(block, ids)
+
+
+def _image(block: Media) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": block.mime_type, "data": block.data}}
+
+
+def _tool_result(result: ToolResult, ids: Spelling) -> dict[str, Any]:
+    shown = list(pictures(result, IMAGES))
+    said = [block for block in result.blocks if not any(block is each for each in shown)]
+    content = [{"type": "text", "text": text} for block in said if (text := words(block)).strip()]
+    if not content and not shown and (text := all_words(result)).strip():
+        content = [{"type": "text", "text": text}]
+    return {
+        "type": "tool_result",
+        "tool_use_id": ids.there(result.tool_use_id),
+        "content": [*content, *map(_image, shown)],
+        "is_error": bool(result.is_error),
+    }
+
+
+class AnthropicReading:
+    """What the documents of one stream mean; see `mcphost.providers.exchange.Reading`."""
+
+    def __init__(self, endpoint: Endpoint, request: ModelRequest, names: Spelling, model: str) -> None:
+        self._endpoint, self._model = endpoint, model
+        self._pieces = ToolPieces(request, names)
+        self._stop = ""
+        self.ended = False
+
+    def feed(self, document: Any) -> Iterator[Event]:
+        """The events of a document."""
+        told = object_of(document)
+        match told.get("type"):
+            case "message_start":
+                yield from self._begin(object_of(told.get("message")))
+            case "content_block_start":
+                yield from self._open(number(told.get("index")), object_of(told.get("content_block")))
+            case "content_block_delta":
+                yield from self._delta(number(told.get("index")), object_of(told.get("delta")))
+            case "content_block_stop":
+                yield from self._pieces.end(number(told.get("index")))
+            case "message_delta":
+                self._stop = text_of(object_of(told.get("delta")).get("stop_reason")) or self._stop
+                yield _usage(told)
+            case "message_stop":
+                self.ended = True
+            case "error":
+                raise error_of(self._endpoint, Refusal.of(told))
+
+    def finish(self) -> Iterator[Event]:
+        """The last events."""
+        if not self.ended:
+            raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
+        yield from self._pieces.end_all()
+        yield Done(_STOPS.get(self._stop, self._stop or "endTurn"), self._model)
+
+    def _begin(self, message: Mapping[str, Any]) -> Iterator[Event]:
+        self._model = text_of(message.get("model"))[:200] or self._model
+        yield _usage(message)
+
+    def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
+        if block.get("type") == "tool_use":
+            yield from self._pieces.end(index)
+            yield self._pieces.begin(index, text_of(block.get("id")), text_of(block.get("name")))
+        elif text := text_of(block.get("text")):
+            yield TextDelta(text)
+
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Event]:
+        self._pieces.add(index, text_of(delta.get("partial_json")))
+        if text := text_of(delta.get("text")):
+            yield TextDelta(text)
+        if thought := text_of(delta.get("thinking")):
+            yield ThoughtDelta(thought)
+
+
+def _usage(told: Mapping[str, Any]) -> Event:
+    usage = object_of(told.get("usage"))
+    cached = [usage.get(name) for name in ("cache_read_input_tokens", "cache_creation_input_tokens")]
+    fresh = usage.get("input_tokens")
+    whole = fresh + sum(each for each in cached if type(each) is int) if type(fresh) is int else fresh
+    return read_usage(whole, usage.get("output_tokens"))

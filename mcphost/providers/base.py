@@ -1,0 +1,297 @@
+"""The port to language models: a request in the protocol's own words, and the events of an answer as it comes.
+
+Knows what can be asked and told. Refuses to know any vendor, and imports nothing that talks to a network.
+
+Specification: client/sampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, Final, Protocol, Self
+
+from mcphost.errors import ModelAnswerCut, ModelError, ModelRefused
+from mcphost.protocol.sampling import (
+    AUTO,
+    Block,
+    CreateMessageRequest,
+    CreateMessageResult,
+    SamplingMessage,
+    ToolChoice,
+    ToolResult,
+    ToolUse,
+    text_block,
+)
+from mcphost.protocol.types import Media, Tool
+
+IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""Media types that all vendors take."""
+
+ASCII_PER_TOKEN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What a model is asked."""
+
+    messages: tuple[SamplingMessage, ...]
+    max_tokens: int
+    """The most tokens of the answer."""
+    system: str = ""
+    temperature: float | None = None
+    """None: the model's own."""
+    stop: tuple[str, ...] = ()
+    """Texts that end the answer; they are not part of it."""
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = AUTO
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What a server wants the vendor to be told; each takes what it knows of it."""
+
+    @classmethod
+    def of(cls, asked: CreateMessageRequest, *, most_tokens: int) -> Self:
+        """What a server asked for, with at most ``most_tokens`` of answer."""
+        return cls(
+            messages=asked.messages,
+            max_tokens=min(asked.max_tokens, most_tokens),
+            system=asked.system_prompt,
+            temperature=asked.temperature,
+            stop=asked.stop_sequences,
+            tools=asked.tools,
+            tool_choice=asked.tool_choice or AUTO,
+            metadata=asked.metadata,
+        )
+
+    def offers(self, name: str) -> bool:
+        """May the model use a tool of exactly this name?"""
+        named = self.tool_choice.name
+        allowed = self.tool_choice.mode != "none" and named in ("", name)
+        return allowed and any(tool.name == name for tool in self.tools)
+
+
+# The events of an answer, in the order they come.
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """It has no room: asked again after ``seconds``, for the ``attempt``-th time of ``most``. Before all others."""
+
+    seconds: float
+    attempt: int
+    most: int
+    reason: str
+    """A sentence; safe to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """More of what the model thinks before it answers; no part of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUseBegun:
+    """The model begins to write a tool use."""
+
+    id: str
+    name: str
+    offered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUseReady:
+    """A tool use is complete. With a ``problem`` it must not be carried out: the model is told of the problem."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any]
+    """The arguments; empty where they could not be read."""
+    offered: bool
+    """Was a tool of exactly this name offered, and the use of it allowed?"""
+    problem: str = ""
+    """What is wrong, in a sentence; empty where nothing is."""
+    raw: str = ""
+    """The arguments as they came, where they could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of the whole exchange so far, each as last told. None: unknown, which a nonsense number is too."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    def later(self, other: Usage) -> Usage:
+        """What is known after ``other`` was told."""
+        return Usage(
+            self.input_tokens if other.input_tokens is None else other.input_tokens,
+            self.output_tokens if other.output_tokens is None else other.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The answer is whole. ``stop_reason`` as in `CreateMessageResult`; ``model`` is the one that really answered."""
+
+    stop_reason: str
+    model: str
+
+
+Event = Waiting | TextDelta | ThoughtDelta | ToolUseBegun | ToolUseReady | Usage | Done
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a model takes besides text."""
+
+    images: frozenset[str] = frozenset()
+    """Media types."""
+    audio: frozenset[str] = frozenset()
+    tools: bool = False
+
+
+class Provider(Protocol):
+    """One entry of ``[models]``, ready to be asked."""
+
+    @property
+    def entry(self) -> str:
+        """Its name in the configuration."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it takes."""
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+        """Ask, and give the answer as it comes; the last event is `Done`, or there is a ModelError.
+
+        Closing the generator, or cancelling who waits for it, drops the connection at once. Use it in
+        ``contextlib.aclosing``: an ``async for`` that is left early does not close it.
+        """
+
+    async def aclose(self) -> None:
+        """Drop all connections."""
+
+
+# What can be said of requests and answers.
+
+
+def check(entry: str, request: ModelRequest, able: Capabilities) -> None:
+    """Raise ModelRefused where the model cannot take what ``request`` holds."""
+    if lacking := next(_lacking(request, able), None):
+        raise ModelRefused(entry, f"it takes no {lacking}; choose another model or leave that out")
+
+
+def _lacking(request: ModelRequest, able: Capabilities) -> Iterator[str]:
+    takes = {"image": able.images, "audio": able.audio}
+    for message in request.messages:
+        for block in message.blocks:
+            if isinstance(block, Media) and block.mime_type not in takes.get(block.type, ()):
+                yield block.type if not takes.get(block.type) else f"{block.type} of the type {block.mime_type[:60]!a}"
+            elif isinstance(block, ToolUse | ToolResult) and not able.tools:
+                yield "tools"
+            elif not isinstance(block, Media | ToolUse | ToolResult) and block.type != "text":
+                yield f"content of the type {block.type[:60]!a}"
+    if request.tools and not able.tools:
+        yield "tools"
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens ``text`` is: four ASCII characters a token, every other character one.
+
+    Within a third for prose and code in English; an overestimate for most other alphabets, which is the safe side.
+    """
+    other = sum(not character.isascii() for character in text)
+    return ceil((len(text) - other) / ASCII_PER_TOKEN) + other
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in any one currency, for a million tokens."""
+
+    input: float
+    output: float
+
+    def of(self, usage: Usage) -> float | None:
+        """What an exchange cost; None where that is not known."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A whole answer. ``flawed`` are tool uses among its blocks that must not be carried out."""
+
+    result: CreateMessageResult
+    usage: Usage = Usage()
+    flawed: tuple[ToolUseReady, ...] = ()
+
+
+class Gathering:
+    """Puts an answer together from its events; what is there can be had at any time."""
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.done: Done | None = None
+        self._blocks: list[str | ToolUseReady] = []
+        self._text: list[str] = []
+
+    def add(self, event: Event) -> None:
+        """Take the next event."""
+        match event:
+            case TextDelta():
+                self._text.append(event.text)
+            case ToolUseReady():
+                self._end_text()
+                self._blocks.append(event)
+            case Usage():
+                self.usage = self.usage.later(event)
+            case Done():
+                self.done = event
+
+    @property
+    def gathered(self) -> Gathered:
+        """What came so far; without a stop reason and model until it is done."""
+        self._end_text()
+        done = self.done
+        result = CreateMessageResult(
+            tuple(map(_block, self._blocks)) or (text_block(""),),
+            done.model if done else "",
+            done.stop_reason if done else None,
+        )
+        flawed = tuple(each for each in self._blocks if isinstance(each, ToolUseReady) and each.problem)
+        return Gathered(result, self.usage, flawed)
+
+    def _end_text(self) -> None:
+        if text := "".join(self._text):
+            self._blocks.append(text)
+        self._text.clear()
+
+
+def _block(part: str | ToolUseReady) -> Block:
+    return text_block(part) if isinstance(part, str) else ToolUse.of(part.id, part.name, part.input)
+
+
+async def gather(provider: Provider, request: ModelRequest) -> Gathered:
+    """The whole answer. Raises ModelError, with what came before as its ``partial`` (a `Gathered`)."""
+    gathering = Gathering()
+    try:
+        async with aclosing(provider.stream(request)) as events:
+            async for event in events:
+                gathering.add(event)
+        if gathering.done is None:
+            raise ModelAnswerCut(provider.entry, "the answer has no end")
+    except ModelError as error:
+        error.partial = gathering.gathered
+        raise
+    return gathering.gathered

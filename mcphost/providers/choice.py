@@ -1,0 +1,114 @@
+"""Which configured model a server's wishes mean.
+
+Knows hints, families and priorities; pure and deterministic. Refuses to ask anything, and to prefer any vendor.
+
+Specification: client/sampling (model preferences): hints in order, then cost, speed and intelligence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mcphost.protocol.display import show_line
+from mcphost.protocol.sampling import ModelPreferences
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One entry of ``[models]`` as far as a choice needs it; the shares are 0 to 1, more is better."""
+
+    entry: str
+    model: str = ""
+    """The vendor's name of it."""
+    cost: float = 0.5
+    """How cheap it is."""
+    speed: float = 0.5
+    intelligence: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The entry that answers, and why, in a line that is safe to show."""
+
+    entry: str
+    reason: str
+
+
+FAMILIES: Final[Mapping[str, str]] = {
+    "small and fast": r"haiku|[a-z.\d]+-(mini|nano|micro|lite|tiny)|flash|ministral|phi-?\d|gemma|smol|\b[1-9]b\b",
+    "deep and slow": r"opus|\bo[134]\b|gpt-?5-pro|ultra|deepseek-r\d|reason|think|\b(405|671)b\b",
+    "all-round": r"sonnet|gpt-?4|gpt-?5|pro\b|mistral|mixtral|llama|qwen|deepseek|command-r|grok|\bnova\b",
+}
+"""Niches that models of different vendors share, by parts of their names; the first one that fits counts.
+
+A vendor's name alone (claude, gpt, gemini) is no niche: it is the server's to say which of them it means.
+"""
+
+_PATTERNS: Final = {family: re.compile(pattern) for family, pattern in FAMILIES.items()}
+
+MOST_HINTS: Final = 20
+"""Hints that are looked at."""
+
+
+def family(name: str) -> str | None:
+    """The niche of a model, by its name; None where it tells none."""
+    lowered = name.lower()[:200]
+    return next((niche for niche, pattern in _PATTERNS.items() if pattern.search(lowered)), None)
+
+
+def choose(models: Sequence[Candidate], preferences: ModelPreferences) -> Choice:
+    """The model for ``preferences``, from at least one.
+
+    A hint that is part of a name or of an entry's name goes before one that only means the same niche; among the models
+    that a hint fits, and where none does, the priorities decide; and then the order of the configuration.
+    """
+    if len(models) == 1:
+        return Choice(models[0].entry, "the only model there is")
+    hints = preferences.hints[:MOST_HINTS]
+    return (
+        _hinted(models, preferences, hints, _named, "the server's hint {hint} is part of its name")
+        or _hinted(
+            models, preferences, hints, _alike, "{niche}, like the server's hint {hint}, which is not configured"
+        )
+        or _weighed(models, preferences, "")
+    )
+
+
+def _hinted(
+    models: Sequence[Candidate],
+    preferences: ModelPreferences,
+    hints: Sequence[str],
+    fits: Callable[[str, Candidate], bool],
+    reason: str,
+) -> Choice | None:
+    for hint in hints:
+        if found := [model for model in models if fits(hint, model)]:
+            text = reason.format(hint=f"“{show_line(hint, 40)}”", niche=family(hint))
+            return Choice(found[0].entry, text) if len(found) == 1 else _weighed(found, preferences, text)
+    return None
+
+
+def _named(hint: str, model: Candidate) -> bool:
+    part = hint.strip().lower()
+    return bool(part) and (part in model.model.lower() or part in model.entry.lower())
+
+
+def _alike(hint: str, model: Candidate) -> bool:
+    niche = family(hint)
+    return niche is not None and niche in (family(model.model), family(model.entry))
+
+
+def _weighed(models: Sequence[Candidate], preferences: ModelPreferences, before: str) -> Choice:
+    """The best by the priorities; the first of equals."""
+    weights = {
+        name: weight
+        for name in ("cost", "speed", "intelligence")
+        if (weight := getattr(preferences, name)) is not None and weight > 0
+    }
+    best = max(models, key=lambda model: sum(weight * getattr(model, name) for name, weight in weights.items()))
+    told = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
+    why = f"the best of {len(models)} for what the server weighs ({told})" if told else f"the first of {len(models)}"
+    return Choice(best.entry, f"{before}; {why}" if before else why)

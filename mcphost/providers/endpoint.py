@@ -1,0 +1,90 @@
+"""Where a model is, and whether it may be asked there.
+
+Knows addresses and keys. Refuses to let a key travel where others can read it, and to show it anywhere.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from mcphost.errors import ModelKeyRefused, ModelRefused
+from mcphost.protocol.display import show_line
+
+KEY_MARK: Final = "•••"
+
+SHORT_KEY: Final = 6
+"""Characters of a key that is masked; a shorter one occurs by chance in any text, and guards nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One entry's address and key."""
+
+    entry: str
+    """Its name in the configuration."""
+    url: str = field(repr=False)
+    """Where requests go."""
+    key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Sent with every request; the key is in one of them."""
+
+    @property
+    def origin(self) -> str:
+        """Its scheme, host and port: all of the address that is shown."""
+        parts = urlsplit(self.url)
+        return show_line(f"{parts.scheme}://{parts.netloc}", 120)
+
+    @property
+    def local(self) -> bool:
+        """Is it on this machine?"""
+        return is_loopback(urlsplit(self.url).hostname or "")
+
+    def clean(self, text: str, limit: int = 300) -> str:
+        """Foreign text on one line, safe to show, and without the key, which some endpoints repeat."""
+        if len(self.key) >= SHORT_KEY:
+            text = text.replace(self.key, KEY_MARK)
+        return show_line(text.strip(), limit)
+
+
+def checked(endpoint: Endpoint, *, key_needed: bool, plain: bool) -> Endpoint:
+    """The endpoint, if it may be asked. ``plain``: the user accepts that a key travels unencrypted.
+
+    Raises ModelKeyRefused or ModelRefused before anything is sent.
+    """
+    if key_needed and not endpoint.key:
+        raise ModelKeyRefused(
+            endpoint.entry, f'{endpoint.origin} wants an API key; set api_key = "${{…}}" in [models.{endpoint.entry}]'
+        )
+    if endpoint.key and not plain and not endpoint.local and urlsplit(endpoint.url).scheme != "https":
+        raise ModelRefused(
+            endpoint.entry,
+            f"its key would travel to {endpoint.origin} where anybody on the way can read it; use https in base_url, "
+            "or leave api_key out",
+        )
+    return endpoint
+
+
+def is_loopback(host: str) -> bool:
+    """Is ``host`` this machine, by its name or address alone?"""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def joined(base: str, version: str, path: str) -> str:
+    """``base`` with ``version`` (``/v1``) after it where it has none, and then ``path``.
+
+    >>> joined("http://localhost:11434", "/v1", "/chat/completions")
+    'http://localhost:11434/v1/chat/completions'
+    """
+    stem = base.rstrip("/")
+    if stem.endswith(path):
+        return stem
+    return stem + path if urlsplit(stem).path.endswith(version) else stem + version + path

@@ -1,0 +1,224 @@
+"""OpenAI's Chat Completions, and everything that speaks like it: Ollama, llama.cpp, vLLM, LM Studio, OpenRouter.
+
+Knows how its servers differ, and the few remedies when one does not take a parameter. Refuses to know the network.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from mcphost.errors import ModelAnswerCut
+from mcphost.providers.base import (
+    IMAGES,
+    Capabilities,
+    Done,
+    Event,
+    ModelRequest,
+    TextDelta,
+    ThoughtDelta,
+    check,
+)
+from mcphost.providers.endpoint import Endpoint, checked, joined
+from mcphost.providers.exchange import Exchanges, RefusedAnswer, events_of, persistently
+from mcphost.providers.openai_messages import AUDIO, messages
+from mcphost.providers.patience import Patience, read_usage
+from mcphost.providers.refusals import Refusal, error_of
+from mcphost.providers.shapes import list_of, number, object_of, text_of
+from mcphost.providers.spelling import Spelling, tool_names
+from mcphost.providers.tool_pieces import ToolPieces
+
+HOME: Final = "https://api.openai.com/v1"
+CAPABILITIES: Final = Capabilities(images=IMAGES, audio=frozenset(AUDIO), tools=True)
+
+MOST_STOPS: Final = 4
+"""Stop sequences that the API takes."""
+
+_STOPS: Final[Mapping[str, str]] = {
+    "stop": "endTurn",
+    "length": "maxTokens",
+    "tool_calls": "toolUse",
+    "function_call": "toolUse",
+    "content_filter": "contentFilter",
+}
+_NOT_TAKEN: Final = re.compile(
+    r"unsupported|not support|unrecogni[sz]ed|unknown|unexpected|not permitted|extra|instead|not allowed", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Which of the parameters that not all servers know are sent."""
+
+    tokens: str = "max_tokens"
+    """How the most tokens of an answer are called."""
+    usage: bool = True
+    """Whether the stream is to tell how many tokens there were."""
+    temperature: bool = True
+
+    def remedied(self, refusal: Refusal) -> Dialect | None:
+        """The dialect to try instead, where ``refusal`` says that a parameter is not taken; None where none is left."""
+        if refusal.status not in (400, 422) or not _NOT_TAKEN.search(refusal.message):
+            return None
+        about = f"{refusal.param} {refusal.message}"
+        other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[self.tokens]
+        if self.usage and "stream_options" in about:
+            return replace(self, usage=False)
+        if self.tokens in about:
+            return replace(self, tokens=other)
+        if self.temperature and "temperature" in about:
+            return replace(self, temperature=False)
+        return None
+
+
+class OpenAIProvider:
+    """A model of OpenAI's, or of whoever speaks like it at ``base_url``; see `Provider`."""
+
+    def __init__(
+        self,
+        entry: str,
+        model: str,
+        *,
+        key: str = "",
+        base_url: str | None = None,
+        plain_http: bool = False,
+        patience: Patience = Patience(),  # noqa: B008 - a frozen value
+        capabilities: Capabilities = CAPABILITIES,
+    ) -> None:
+        """``plain_http``: the user accepts that the key travels unencrypted to a host that is not this machine."""
+        self.entry, self.capabilities = entry, capabilities
+        self._model, self._key_needed, self._plain = model, base_url is None, plain_http
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        url = joined(base_url or HOME, "/v1", "/chat/completions")
+        self._endpoint = Endpoint(entry, url, key, headers)
+        self._exchanges = Exchanges(self._endpoint, patience)
+        self._dialect = Dialect("max_completion_tokens" if base_url is None else "max_tokens")
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+        """See `Provider.stream`."""
+        checked(self._endpoint, key_needed=self._key_needed, plain=self._plain)
+        check(self.entry, request, self.capabilities)
+        patience = self._exchanges.patience
+        async with aclosing(persistently(self._endpoint, patience, lambda: self._attempt(request))) as events:
+            async for event in events:
+                yield event
+
+    async def aclose(self) -> None:
+        """See `Provider.aclose`."""
+        await self._exchanges.aclose()
+
+    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+        tried = {self._dialect}
+        while True:
+            try:
+                async with aclosing(self._asked(request)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except RefusedAnswer as refused:
+                other = self._dialect.remedied(refused.refusal)
+                if other is None or other in tried:
+                    raise refused.error from None
+                tried.add(other)
+                self._dialect = other
+
+    def _asked(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+        names = tool_names(request)
+        asking = body(self._model, request, names, self._dialect, self.capabilities)
+        return events_of(self._exchanges, asking, OpenAIReading(self._endpoint, request, names, self._model))
+
+
+def body(
+    model: str, request: ModelRequest, names: Spelling, dialect: Dialect, able: Capabilities = CAPABILITIES
+) -> dict[str, Any]:
+    """The request as the API takes it."""
+    warmth = request.temperature if dialect.temperature else None
+    return {
+        "model": model,
+        "messages": messages(request, names, able),
+        dialect.tokens: request.max_tokens,
+        "stream": True,
+        **({"stream_options": {"include_usage": True}} if dialect.usage else {}),
+        **({} if warmth is None else {"temperature": min(max(warmth, 0.0), 2.0)}),
+        **({"stop": list(request.stop[:MOST_STOPS])} if request.stop else {}),
+        **_tools(request, names),
+    }
+
+
+def _tools(request: ModelRequest, names: Spelling) -> dict[str, Any]:
+    if not request.tools:
+        return {}
+    functions = [
+        {"name": names.there(tool.name), "description": tool.description or "", "parameters": tool.input_schema}
+        for tool in request.tools
+    ]
+    choice = request.tool_choice
+    named = {"type": "function", "function": {"name": names.there(choice.name)}}
+    return {
+        "tools": [{"type": "function", "function": function} for function in functions],
+        "tool_choice": named if choice.name else choice.mode,
+    }
+
+
+class OpenAIReading:
+    """What the documents of one stream mean; see `mcphost.providers.exchange.Reading`."""
+
+    def __init__(self, endpoint: Endpoint, request: ModelRequest, names: Spelling, model: str) -> None:
+        self._endpoint, self._request, self._model = endpoint, request, model
+        self._pieces = ToolPieces(request, names)
+        self._reason = ""
+        self.ended = False
+
+    def feed(self, document: Any) -> Iterator[Event]:
+        """The events of a document; None is the end."""
+        if document is None:
+            self.ended = True
+            return
+        told = object_of(document)
+        if told.get("error"):
+            raise error_of(self._endpoint, Refusal.of(told))
+        self._model = text_of(told.get("model"))[:200] or self._model
+        usage = object_of(told.get("usage"))
+        if usage:
+            yield read_usage(usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        for choice in list_of(told.get("choices")):
+            if number(object_of(choice).get("index")) == 0:
+                yield from self._choice(object_of(choice))
+
+    def finish(self) -> Iterator[Event]:
+        """The last events."""
+        if not self._reason and not self.ended:
+            raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
+        yield from self._pieces.end_all()
+        used = self._pieces.count and self._reason in ("", "stop")  # some call it that when tools are to be used
+        yield Done("toolUse" if used else _STOPS.get(self._reason, self._reason or "endTurn"), self._model)
+
+    def _choice(self, choice: Mapping[str, Any]) -> Iterator[Event]:
+        said = object_of(choice.get("delta")) or object_of(choice.get("message"))
+        if thought := text_of(said.get("reasoning_content")) or text_of(said.get("reasoning")):
+            yield ThoughtDelta(thought)
+        if text := text_of(said.get("content")) or text_of(said.get("refusal")):
+            yield TextDelta(text)
+        for place, call in enumerate(list_of(said.get("tool_calls"))):
+            yield from self._call(place, object_of(call))
+        self._reason = text_of(choice.get("finish_reason")) or self._reason
+        if text_of(choice.get("stop_reason")) in self._request.stop:  # vLLM says which text ended it
+            self._reason = "stopSequence"
+
+    def _call(self, place: int, call: Mapping[str, Any]) -> Iterator[Event]:
+        """A piece of a tool call. Its index may be missing, or be the same for all calls: then the id tells."""
+        key, use_id, function = (
+            number(call.get("index"), place),
+            text_of(call.get("id")),
+            object_of(call.get("function")),
+        )
+        present = self._pieces.id_of(key)
+        if present is None or (use_id and use_id != present):
+            yield from self._pieces.end(key)
+            yield self._pieces.begin(key, use_id, text_of(function.get("name")))
+        arguments = function.get("arguments")
+        self._pieces.add(key, json.dumps(arguments) if isinstance(arguments, dict) else text_of(arguments))

@@ -1,0 +1,55 @@
+"""Names as vendors take them: letters, digits, ``_`` and ``-``. The protocol's may hold dots, slashes and anything.
+
+Knows both spellings of what is in one request. Refuses to guess: a name that was not in it stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mcphost.providers.base import ModelRequest
+
+_TAKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+_STEM = 56
+"""Characters of a name that are kept before the number that makes it unique."""
+
+
+class Spelling:
+    """Both spellings of ``names``, one to one."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        distinct = dict.fromkeys(names)
+        self._there = {name: name for name in distinct if _TAKEN.fullmatch(name)}
+        for name in distinct:
+            if name not in self._there:
+                self._there[name] = self._free(name)
+        self._back = {spelled: name for name, spelled in self._there.items()}
+
+    def there(self, name: str) -> str:
+        """How the vendor is told."""
+        return self._there.get(name, name)
+
+    def back(self, spelled: str) -> str:
+        """What the vendor means."""
+        return self._back.get(spelled, spelled)
+
+    def _free(self, name: str) -> str:
+        stem, taken, number = _OTHER.sub("_", name)[:_STEM], set(self._there.values()), 1
+        while f"{stem}_{number}" in taken:
+            number += 1
+        return f"{stem}_{number}"
+
+
+def tool_names(request: ModelRequest) -> Spelling:
+    """The tools that ``request`` offers, and those that were used in it."""
+    used = (use.name for message in request.messages for use in message.uses)
+    return Spelling((*(tool.name for tool in request.tools), *used))
+
+
+def use_ids(request: ModelRequest) -> Spelling:
+    """The ids that tie its tool uses and results together."""
+    uses = (use.id for message in request.messages for use in message.uses)
+    results = (result.tool_use_id for message in request.messages for result in message.results)
+    return Spelling((*uses, *results))

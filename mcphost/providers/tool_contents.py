@@ -1,0 +1,43 @@
+"""What a tool answered, in the words and pictures that models take.
+
+Knows the kinds of content. Refuses to fetch anything: a link stays a link.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from mcphost.protocol.sampling import ToolResult
+from mcphost.protocol.types import Content, EmbeddedResource, Media, ResourceLink, Text
+
+
+def words(content: Content) -> str:
+    """A block as text; what is none is named."""
+    match content:
+        case Text():
+            return content.text
+        case Media():
+            return f"({content.type}, {content.mime_type})"
+        case EmbeddedResource() if content.resource.text is not None:
+            return f"Resource {content.resource.uri}:\n{content.resource.text}"
+        case EmbeddedResource():
+            return f"(resource {content.resource.uri}, {content.resource.mime_type or 'binary'})"
+        case ResourceLink():
+            return f"(link to resource {content.label}: {content.uri})"
+    return f"({content.type}: {content.reason})"
+
+
+def all_words(result: ToolResult, blocks: Iterable[Content] | None = None) -> str:
+    """A result as one text: its ``blocks`` (all, where none are given), or else its structured content."""
+    text = "\n".join(map(words, result.blocks if blocks is None else blocks))
+    if not text and not result.blocks and result.structured_content is not None:
+        return json.dumps(result.structured_content, ensure_ascii=False)
+    return text
+
+
+def pictures(result: ToolResult, types: frozenset[str]) -> Iterator[Media]:
+    """The images of a result that are of one of these media types."""
+    for block in result.blocks:
+        if isinstance(block, Media) and block.type == "image" and block.mime_type in types:
+            yield block

@@ -1,0 +1,97 @@
+"""Puts tool uses together from the pieces in which models send them, and judges them.
+
+Knows which tools were offered and what arguments may be. Refuses to repair: a name that is almost right and JSON that
+is almost valid stay what they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+from mcphost.providers.base import ModelRequest, ToolUseBegun, ToolUseReady
+from mcphost.providers.spelling import Spelling
+
+MOST_ARGUMENTS: Final = 1 << 20
+"""Characters of the arguments of one tool use."""
+
+RAW_KEPT: Final = 20_000
+"""Characters of unreadable arguments that are kept, to be shown."""
+
+MOST_USES: Final = 128
+"""Tool uses of one answer; the ones beyond are flawed."""
+
+
+@dataclass(slots=True)
+class _Pieces:
+    id: str
+    name: str
+    parts: list[str] = field(default_factory=list)
+    size: int = 0
+
+
+class ToolPieces:
+    """The tool uses of one answer, each under the key that its vendor gives its pieces."""
+
+    def __init__(self, request: ModelRequest, names: Spelling) -> None:
+        self._request, self._names = request, names
+        self._open: dict[int, _Pieces] = {}
+        self.count = 0
+        """How many have begun."""
+
+    def id_of(self, key: int) -> str | None:
+        """The id of the use that is being written under ``key``."""
+        return self._open[key].id if key in self._open else None
+
+    def begin(self, key: int, use_id: str, spelled: str) -> ToolUseBegun:
+        """A tool use begins; one without an id is given one."""
+        self.count += 1
+        use = self._open[key] = _Pieces(use_id or f"call_{self.count}", self._names.back(spelled))
+        return ToolUseBegun(use.id, use.name, self._request.offers(use.name))
+
+    def add(self, key: int, part: str) -> None:
+        """More of its arguments, as JSON."""
+        use = self._open.get(key)
+        if use is not None:
+            if use.size <= MOST_ARGUMENTS:
+                use.parts.append(part)
+            use.size += len(part)
+
+    def end(self, key: int) -> Iterator[ToolUseReady]:
+        """The use under ``key`` is complete, if there is one."""
+        if key in self._open:
+            yield self._judged(self._open.pop(key))
+
+    def end_all(self) -> Iterator[ToolUseReady]:
+        """All uses are complete."""
+        for key in tuple(self._open):
+            yield from self.end(key)
+
+    def _judged(self, use: _Pieces) -> ToolUseReady:
+        offered, written = self._request.offers(use.name), "".join(use.parts)
+        arguments, problem = _arguments(written, use.size)
+        raw = written[:RAW_KEPT] if problem else ""
+        if not offered:
+            problem = "no tool of exactly this name may be used in this request"
+        elif self.count > MOST_USES:
+            problem = f"more than {MOST_USES} tool uses in one answer"
+        return ToolUseReady(use.id, use.name, arguments, offered, problem, raw)
+
+
+def _arguments(written: str, size: int) -> tuple[dict[str, Any], str]:
+    """The arguments, or nothing and what is wrong with them."""
+    if size > MOST_ARGUMENTS:
+        return {}, f"the arguments are larger than {MOST_ARGUMENTS >> 20} MB"
+    if not written.strip():
+        return {}, ""
+    try:
+        arguments = json.loads(written, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return {}, "the arguments are not valid JSON"
+    return (arguments, "") if isinstance(arguments, dict) else ({}, "the arguments are not a JSON object")
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
