@@ -66,3 +66,21 @@ async def test_the_help_opens_over_a_dialog_and_tells_its_keys(key: str) -> None
         await stage.asked()
         await stage.press("n")
         await stage.ended(call)
+
+
+async def test_a_key_that_does_something_else_here_is_not_listed_for_elsewhere() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        text = await help_at(stage, ["f4"])
+        for word in ("sort  Sort by", "pin  Keep this", "call  Go to the call", "resources  To what", "Everywhere"):
+            assert word in text
+        for word in ("servers  To the servers", "prompts  To the texts", "card  To the server"):
+            assert word not in text
+
+
+async def test_levels_stand_in_one_frame() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("s", "down", "v")
+        await stage.shows("Log level of echo", "warning and above")
+        assert "▊" not in stage.text

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -32,6 +33,9 @@ TITLES = {
     "FrameText": "Text",
 }
 """What sections are called whose names say how they are made, and not what they are for."""
+
+_BROKEN: Final = re.compile(r"(?<=[\w,;)]) *\n(?=[a-z])")
+"""Where a sentence was broken for a line of the width of code: here it gets the width there is."""
 
 
 class HelpScreen(ModalScreen[None]):
@@ -93,7 +97,7 @@ def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterat
         return
     yield Fact("", Content.styled(_title(node), "bold $text-accent"), wide=True)
     if isinstance(text, str):
-        yield Fact("", Content.styled(text.strip(), "$foreground-muted"), wide=True)
+        yield Fact("", Content.styled(_BROKEN.sub(" ", text.strip()), "$foreground-muted"), wide=True)
     for binding in bindings:
         seen.add(binding.action)
         keys = ", ".join(node.app.get_key_display(part) for part in _each_key(binding))

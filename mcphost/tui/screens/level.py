@@ -32,7 +32,7 @@ class LevelScreen(ModalScreen[LogLevel | None]):
         align: center middle;
         background: $background 40%;
         & > Vertical { width: 44; height: auto; border: round $accent; background: $surface; }
-        OptionList { border: none; height: auto; background: $surface; }
+        OptionList { height: auto; background: $surface; &, &:focus { border: none; } }
     }
     """
 

@@ -38,7 +38,7 @@ class LinksScreen(Sturdy, ModalScreen[str | None]):
         & > Vertical {
             width: 92%; max-width: 110; height: auto; max-height: 80%; border: round $accent; background: $surface;
         }
-        OptionList { border: none; height: auto; background: $surface; }
+        OptionList { height: auto; background: $surface; &, &:focus { border: none; } }
     }
     """
 
