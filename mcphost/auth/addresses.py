@@ -20,6 +20,9 @@ LONGEST: Final = 8192
 """Characters of a URL; a browser's command line and its bar take no more without trouble."""
 
 _PORTS: Final = {"http": 80, "https": 443}
+_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?|[0-9a-f:.]+")
+"""A host as bytes on the wire; URL libraries let pass what a shell or a screen could take for something else."""
+
 _NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+", re.IGNORECASE)
 _SHARED: Final = ipaddress.ip_network("100.64.0.0/10")
 _TRANSLATED: Final = ipaddress.ip_network("64:ff9b::/96")
@@ -64,6 +67,8 @@ def _problem(url: httpx.URL, home: httpx.URL) -> str:
         return "is neither https nor http"
     if not url.host:
         return "names no host"
+    if not _NAME.fullmatch(url.raw_host.decode("ascii").lower()) or (url.port or 0) > 65_535:
+        return "names no host that can be"
     if url.userinfo:
         return "carries a name before its host, which can hide where it leads"
     if url.fragment:
@@ -107,8 +112,9 @@ def _plain(address: Address) -> Address:
 def may_reach(address: Address, home: list[Address]) -> bool:
     """May metadata be fetched from here, for a server that lives at ``home``?
 
-    Public addresses always; this machine or a private network only where the server lives in the same; a link-local
-    address, which cloud providers answer with secrets, only where it is the server's own.
+    Public addresses always; this machine only where the server lives on it; a private network where the server lives in
+    one, or on this machine, and so in its networks; a link-local address, which cloud providers answer with secrets,
+    only where it is the server's own.
     """
     address = _plain(address)
     homes = [_plain(each) for each in home]
@@ -117,4 +123,4 @@ def may_reach(address: Address, home: list[Address]) -> bool:
     if address.is_loopback:
         return any(each.is_loopback for each in homes)
     private = address.is_private or address.is_reserved or address in _SHARED
-    return not private or any(each.is_private and not each.is_loopback for each in homes)
+    return not private or any(each.is_private for each in homes)

@@ -8,48 +8,65 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from mcphost.auth import masking, oauth
+from mcphost.auth import fetching, masking, oauth
 from mcphost.auth.base import CALLBACK_SECONDS, Exchange, Link, OAuthSettings, Person, Standing
 from mcphost.auth.bearer import Bearer
 from mcphost.auth.callback import read_redirect
 from mcphost.auth.credentials import Credentials, Grant
-from mcphost.auth.fetching import Fetcher
+from mcphost.auth.fetching import Resolve
 from mcphost.auth.loopback import Loopback, Parameters
 from mcphost.auth.session import TokenSession, carry_out
 from mcphost.auth.tokens import TokenStore
 from mcphost.auth.wire import Agree, Fetch, Fetched, Flow, Listen, Pending, Step, Unreachable, Visit
 from mcphost.errors import SignInFailed
 
+ENDING_SECONDS: Final = 3.0
+"""How long the end of a run waits for renewals."""
+
+NOT_THE_ADDRESS: Final = "that is not the address this sign-in ends at: copy the one the browser shows after you agreed"
+
 _T = TypeVar("_T")
 
 
 class Authorizer:
-    """The `SignInPort` over a token store. Each server is introduced by `session` before anything else."""
+    """The `SignInPort` over a token store. Each server is introduced by `bearer` before anything else."""
 
-    def __init__(self, store: TokenStore, now: Callable[[], float] = time.time) -> None:
-        self._store, self._now = store, now
+    def __init__(
+        self, store: TokenStore, now: Callable[[], float] = time.time, *, resolve: Resolve = fetching.resolve
+    ) -> None:
+        self._store, self._now, self._resolve = store, now, resolve
         self._sessions: dict[str, TokenSession] = {}
         self._turns: dict[str, asyncio.Lock] = {}
 
     def bearer(self, server: str, url: str, settings: OAuthSettings) -> Bearer:
         """What signs this server's requests; from now on the server can be signed in."""
-        self._sessions[server] = TokenSession(server, url, settings, self._store, self._now)
-        return Bearer(self._sessions[server])
+        session = self._sessions.get(server)
+        if session is None or (session.url, session.settings) != (url, settings):
+            session = TokenSession(server, url, settings, self._store, self._now, self._resolve)
+            self._sessions[server] = session
+        return Bearer(session)
 
     async def sign_in(self, server: str, challenge: str, status: int, person: Person) -> Standing:
         """See `SignInPort.sign_in`."""
         session = self._session(server)
         async with self._turns.setdefault(server, asyncio.Lock()):
-            known = await self._store.read(server)
+            known = await self._store.read(server, again=True)
             settings = session.settings
             request = oauth.SignInRequest(server, session.url, settings, challenge, status, known)
             flow = oauth.sign_in_machine if settings.grant == "client_credentials" else oauth.sign_in
-            grant = await self._walk(flow(request, self._now), session, person)
+            try:
+                grant = await self._walk(flow(request, self._now), session, person)
+            except SignInFailed as error:
+                if error.code == "invalid_client":  # forgotten there; the next attempt registers anew
+                    await self._forget_clients(server)
+                raise
             async with self._store.changing(server) as held:
                 await self._store.write(server, held.with_grant(grant))
+            session.problem = ""
             return await self.standing(server)
 
     async def standing(self, server: str) -> Standing:
@@ -57,36 +74,51 @@ class Authorizer:
         session = self._session(server)
         grant = await session.grant()
         if grant is None:
-            return Standing(signed_in=False, kept_in="")
+            return Standing(signed_in=False, problem=session.problem)
         return Standing(
             signed_in=True,
             issuer=grant.issuer,
             resource=grant.resource,
             client_id=grant.client.client_id,
             scopes=grant.scopes,
+            asked=grant.asked,
             expires_at=grant.expires_at,
             renewable=bool(grant.refresh_token),
-            kept_in=self._store.place,
+            problem=session.problem,
+            kept_in=self._store.place(server),
         )
 
     async def sign_out(self, server: str) -> str:
         """See `SignInPort.sign_out`."""
         session = self._session(server)
         async with self._store.changing(server) as held:
-            told = [await self._revoked(grant, session) for grant in held.grants]
-            await self._store.write(server, Credentials())
-        if not told:
+            gone = await self._store.write(server, Credentials())
+        revoked = [await self._revoked(grant, session) for grant in held.grants]
+        if not gone:
+            raise SignInFailed(
+                f"the tokens are forgotten in this run, but the keychain may hold them still: {self._store.problem}; "
+                "sign out once more when it can be asked"
+            )
+        if not revoked:
             return "nobody was signed in"
-        return "signed out; " + ("the tokens were revoked" if all(told) else "the server offers no revocation")
+        told = "the tokens were revoked" if all(revoked) else "the tokens were not revoked, and end by themselves"
+        return f"signed out; {told}"
+
+    async def aclose(self) -> None:
+        """Wait for the renewals under way, whose answers would be lost: not long, and it never raises."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ENDING_SECONDS):
+                await asyncio.gather(*(session.settle() for session in self._sessions.values()))
+
+    async def _forget_clients(self, server: str) -> None:
+        async with self._store.changing(server) as held:
+            await self._store.write(server, held.model_copy(update={"clients": {}}))
 
     async def _revoked(self, grant: Grant, session: TokenSession) -> bool:
-        fetcher = Fetcher(session.url)
         try:
-            return await carry_out(oauth.revoke(grant, session.settings, self._now), fetcher.fetch)
+            return await carry_out(oauth.revoke(grant, session.settings, self._now), session.fetch)
         except SignInFailed:
-            return False  # it is forgotten here all the same
-        finally:
-            await fetcher.aclose()
+            return False
 
     def _session(self, server: str) -> TokenSession:
         try:
@@ -95,7 +127,7 @@ class Authorizer:
             raise SignInFailed(f"{server} is not signed in to: it has no URL, or sends a header of its own") from None
 
     async def _walk(self, flow: Flow[_T], session: TokenSession, person: Person) -> _T:
-        walk = _Walk(session, person, self._now)
+        walk = _Walk(session, person)
         outcome: Any = None
         try:
             while True:
@@ -111,9 +143,8 @@ class Authorizer:
 class _Walk:
     """The hands of one sign-in."""
 
-    def __init__(self, session: TokenSession, person: Person, now: Callable[[], float]) -> None:
-        self._person, self._now = person, now
-        self._fetcher = Fetcher(session.url)
+    def __init__(self, session: TokenSession, person: Person) -> None:
+        self._person, self._fetch_url = person, session.fetch
         self._loopback = Loopback()
         self._steps = 0
 
@@ -130,8 +161,8 @@ class _Walk:
                 return await self._visit(step)
 
     async def aclose(self) -> None:
+        """Close the port."""
         await self._loopback.aclose()
-        await self._fetcher.aclose()
 
     async def _fetch(self, fetch: Fetch) -> Fetched | Unreachable:
         self._steps += 1
@@ -144,7 +175,7 @@ class _Walk:
             request_body=masking.request_body(fetch),
         )
         self._person.step(number, shown)
-        answer = await self._fetcher.fetch(fetch)
+        answer = await self._fetch_url(fetch)
         self._person.step(number, _answered(shown, fetch, answer, time.monotonic() - began))
         return answer
 
@@ -169,15 +200,14 @@ class _Walk:
     async def _pasted(self, link: Link, pending: Pending) -> Parameters:
         problem = ""
         while True:
-            pasted = await self._person.visit(link, problem)
             try:
-                found = read_redirect(pasted.strip())
+                found = read_redirect((await self._person.visit(link, problem)).strip())
+                if pending.is_answered_by(found):
+                    return found
+                problem = NOT_THE_ADDRESS
             except SignInFailed as error:
                 problem = str(error)
-                continue
-            if pending.is_answered_by(found):
-                return found
-            problem = "that is not the address this sign-in ends at: copy the one the browser shows after you agreed"
+            await asyncio.sleep(0)  # whoever answers at once must not keep the browser waiting
 
 
 def _answered(shown: Exchange, fetch: Fetch, answer: Fetched | Unreachable, seconds: float) -> Exchange:
@@ -186,7 +216,7 @@ def _answered(shown: Exchange, fetch: Fetch, answer: Fetched | Unreachable, seco
     return replace(
         shown,
         status=answer.status,
-        response_headers=masking.response_headers(answer),
+        response_headers=masking.response_headers(fetch, answer),
         response_body=masking.response_body(fetch, answer),
         seconds=seconds,
     )

@@ -121,9 +121,14 @@ class Standing:
     resource: str = ""
     client_id: str = ""
     scopes: tuple[str, ...] = ()
+    """What was granted."""
+    asked: tuple[str, ...] = ()
+    """What was asked for."""
     expires_at: float | None = None
     """Seconds since 1970; None: unknown."""
     renewable: bool = False
+    problem: str = ""
+    """Why the token could not be renewed the last time; empty where it could."""
     kept_in: str = ""
     """Where the tokens are, in words; empty where there are none."""
 
@@ -150,11 +155,14 @@ class SignInPort(Protocol):
     async def sign_in(self, server: str, challenge: str, status: int, person: Person) -> Standing:
         """Walk the whole flow. ``challenge`` is the header of the refusal, which was a 401 or 403 (``status``).
 
-        Raises SignInFailed, Declined. Cancelled at any point it leaves nothing half done.
+        Raises SignInFailed, Declined, ConfigError. Cancelled at any point it leaves nothing half done.
         """
 
     async def standing(self, server: str) -> Standing:
-        """Who is signed in. Raises SignInFailed where the keychain cannot be asked."""
+        """Who is signed in. Raises SignInFailed where nobody can be."""
 
     async def sign_out(self, server: str) -> str:
-        """Revoke where that is offered, and forget every token and client of this server; what happened, in words."""
+        """Revoke where that is offered, and forget every token and client of this server; what happened, in words.
+
+        Raises SignInFailed where the keychain did not forget them.
+        """

@@ -38,5 +38,13 @@ class Bearer(httpx.Auth):
             return
         challenge = ", ".join(response.headers.get_list("www-authenticate"))
         if other := await self._session.replacement(token, challenge):
+            await _drop_body(response)
             request.headers[HEADER] = f"Bearer {other}"
             yield request
+
+
+async def _drop_body(response: httpx.Response) -> None:
+    """Close a refusal's body unread: before it sends again httpx would read all of it, however long it is."""
+    if isinstance(response.stream, httpx.AsyncByteStream):
+        await response.stream.aclose()
+    response.stream = httpx.ByteStream(b"")

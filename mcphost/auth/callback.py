@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 
 import httpx
 
-from mcphost.auth.addresses import LONGEST, host_of
+from mcphost.auth.addresses import LONGEST, host_of, origin_of
 from mcphost.auth.wire import Pending
 from mcphost.errors import SignInFailed
 from mcphost.protocol.display import show_line
@@ -26,17 +27,23 @@ def s256(verifier: str) -> str:
 
 
 def authorization_url(endpoint: str, parameters: Mapping[str, str]) -> str:
-    """The endpoint with our parameters; its own are kept, unless they are ours to say. Raises SignInFailed."""
+    """The endpoint with our parameters; its own are kept, unless they are ours to say. Raises SignInFailed.
+
+    What it is made of is written anew: nothing stands in it unescaped that RFC 3986 does not allow there.
+    """
     url = httpx.URL(endpoint)
     own = parse_qsl(url.query.decode("ascii"), keep_blank_values=True)
     if len({name for name, _ in own}) != len(own):
         raise SignInFailed(f"the authorization endpoint of {host_of(endpoint)} names a parameter twice")
     kept = [(name, value) for name, value in own if name not in _OURS and name not in parameters]
-    full = str(url.copy_with(query=urlencode([*kept, *parameters.items()]).encode()))
+    path = quote(_LOOSE_PERCENT.sub("%25", url.raw_path.decode("ascii").partition("?")[0]), safe="/%:@!$&'()*+,;=~")
+    full = f"{origin_of(endpoint)}{path}?{urlencode([*kept, *parameters.items()])}"
     if len(full) > LONGEST:
         raise SignInFailed(f"the address to open is longer than {LONGEST} characters")
     return full
 
+
+_LOOSE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 _OURS = frozenset({
     "client_id", "code_challenge", "code_challenge_method", "prompt", "redirect_uri", "request", "request_uri",
@@ -47,7 +54,7 @@ _OURS = frozenset({
 
 def read_redirect(url: str) -> dict[str, tuple[str, ...]]:
     """The parameters of a redirect URL, or of what stands behind its question mark. Raises SignInFailed."""
-    query = urlsplit(url).query if "?" in url else url
+    query = url.partition("?")[2].partition("#")[0] if "?" in url else url
     try:
         found = parse_qs(query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
     except ValueError:

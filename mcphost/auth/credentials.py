@@ -17,6 +17,9 @@ AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "priva
 SLACK: Final = 30.0
 """Seconds before its expiry from which a token is renewed: a call must not start with one that ends on the way."""
 
+SHORTEST_SLACK: Final = 1.0
+"""Seconds: of tokens that live for moments only; they are not renewed more often than that."""
+
 
 class _Kept(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -45,15 +48,21 @@ class Grant(_Kept):
     refresh_token: str = Field(default="", repr=False)
     expires_at: float | None = None
     """Seconds since 1970; None: the server did not say."""
+    lifetime: float | None = None
+    """Seconds for which it was given."""
     scopes: tuple[str, ...] = ()
     """What was granted."""
     asked: tuple[str, ...] = ()
     """What was asked for."""
-    subject: str = ""
+
+    @property
+    def slack(self) -> float:
+        """How many seconds early it is renewed: for a short life a part of that."""
+        return SLACK if self.lifetime is None else min(max(self.lifetime / 4, SHORTEST_SLACK), SLACK)
 
     def due(self, now: float) -> bool:
         """Is it time for a new token?"""
-        return self.expires_at is not None and now >= self.expires_at - SLACK
+        return self.expires_at is not None and now >= self.expires_at - self.slack
 
 
 class Credentials(_Kept):

@@ -57,6 +57,11 @@ def find_old_issuer(url: str, version: str) -> Flow[AuthorizationServer]:
     return default_places(url) if answer is None else read_issuer(answer.content, base, url)
 
 
+def _is_page(answer: Fetched) -> bool:
+    """Is this what many sites say at any address at all?"""
+    return answer.headers.get("content-type", "").lower().startswith("text/html")
+
+
 def _announced(issuer: str, version: str) -> Flow[Fetched | None]:
     return (yield from _first(f"Where does {host_of(issuer)} sign in?", "its metadata", issuer_places(issuer), version))
 
@@ -74,11 +79,13 @@ def _places(url: str, challenge: Challenge) -> tuple[str, ...]:
 def _first(title: str, what: str, places: Iterable[str], version: str) -> Flow[Fetched | None]:
     """The first of these documents that is there; None where none is. Raises SignInFailed for anything unclear."""
     for place in places:
-        answer = yield Fetch(title, place, "metadata", {"Accept": "application/json", "MCP-Protocol-Version": version})
+        answer: Fetched | Unreachable = yield Fetch(
+            title, place, "metadata", {"Accept": "application/json", "MCP-Protocol-Version": version}
+        )
         if isinstance(answer, Unreachable):
             raise SignInFailed(f"{host_of(place)} cannot be asked for {what}: {answer.reason}")
-        if answer.status == 200:
-            return Fetched(answer.status, answer.headers, answer.content)
-        if answer.status not in _ABSENT:
+        if answer.status == 200 and not _is_page(answer):
+            return answer
+        if answer.status != 200 and answer.status not in _ABSENT:
             raise SignInFailed(f"{host_of(place)} answered HTTP {answer.status} when asked for {what}")
     return None

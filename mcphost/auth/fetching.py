@@ -1,6 +1,7 @@
 """Carries out one exchange of a sign-in: to an address that may be asked, within a time and a size.
 
-Knows names, addresses and limits. Follows no redirect, keeps no cookie, decodes nothing; refuses to read what came.
+Knows names, addresses, proxies and limits. Follows no redirect, keeps no cookie and no connection, decodes nothing;
+refuses to read what came.
 
 Specification: security best practices, server-side request forgery.
 """
@@ -9,15 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
+import os
 import socket
+import ssl
 import urllib.request
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Final
 from urllib.parse import urlencode
 
 import httpx
 
-from mcphost.auth.addresses import Address, literal_address, may_reach
+from mcphost.auth.addresses import Address, is_loopback, literal_address, may_reach
 from mcphost.auth.masking import content_type
 from mcphost.auth.wire import Fetch, Fetched, Unreachable
 from mcphost.protocol.display import show_line
@@ -25,72 +30,126 @@ from mcphost.protocol.display import show_line
 SECONDS: Final[Mapping[str, float]] = {"metadata": 10.0, "registration": 30.0, "token": 30.0}
 """For a whole exchange: its name, its connection and its answer."""
 
+CONNECT_SECONDS: Final = 4.0
+"""For one address; a name that has an unreachable one often has another."""
+
 MOST_BYTES: Final[Mapping[str, int]] = {"metadata": 256 << 10, "registration": 64 << 10, "token": 64 << 10}
 """Of an answer's body; real ones have a tenth of that."""
 
 AGENT: Final = "mcphost"
 
+_HERE: Final = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
+"""What localhost means, whatever a resolver says of it."""
+
+Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
+"""The addresses of a name at a port, the best first. Raises OSError where it has none."""
+
+
+async def resolve(host: str, port: int) -> Sequence[Address]:
+    """The `Resolve` of the operating system."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [ipaddress.ip_address(str(place[4][0]).partition("%")[0]) for place in found]
+
 
 class Fetcher:
-    """Fetches on behalf of the server at ``home``, whose own network is the only private one it goes to."""
+    """Fetches on behalf of the server at ``home``, whose own networks are the only private ones it goes to."""
 
-    def __init__(self, home: str) -> None:
-        self._home = httpx.URL(home)
-        self._client: httpx.AsyncClient | None = None
+    def __init__(self, home: str, resolve: Resolve = resolve) -> None:
+        self._home, self._resolve = httpx.URL(home), resolve
+        self._authorities: ssl.SSLContext | None = None
 
     async def fetch(self, fetch: Fetch) -> Fetched | Unreachable:
         """The answer, whatever its status; a reason where there is none."""
         seconds = SECONDS[fetch.kind]
         try:
             async with asyncio.timeout(seconds):
-                return await self._fetch(fetch)
+                return await self._fetch(fetch, httpx.URL(fetch.url))
         except TimeoutError:
             return Unreachable(f"no whole answer within {seconds:g} s")
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            return Unreachable(show_line(str(error) or type(error).__name__, 200))
+            return Unreachable(show_line(_reason(error), 200))
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._client is not None:
-            await self._client.aclose()
-
-    async def _fetch(self, fetch: Fetch) -> Fetched | Unreachable:
-        url = httpx.URL(fetch.url)
-        if _proxied(url):  # the proxy finds the address, and goes where it may
-            return await self._exchange(fetch, url, {})
-        addresses = await _resolve(url)
-        homes = await _resolve(self._home)
-        allowed = [address for address in addresses if may_reach(address, homes)]
-        if not allowed:
+    async def _fetch(self, fetch: Fetch, url: httpx.URL) -> Fetched | Unreachable:
+        if (proxy := _proxy_for(url)) is not None:  # it finds the address, and goes where it may
+            return await self._exchange(fetch, url, proxy)
+        addresses = await self._judged(url)
+        if not addresses:
             return Unreachable("its address is in a private network, where the server does not live; not asked")
-        pinned = url.copy_with(host=str(allowed[0]))  # the address that was judged, and no other
-        return await self._exchange(fetch, pinned, {"Host": url.netloc.decode("ascii")}, server_name=url.host)
+        failure: httpx.HTTPError | None = None
+        for address in addresses:
+            try:
+                return await self._exchange(fetch, url, None, address)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:  # nothing was sent
+                failure = failure or error
+        raise failure or httpx.ConnectError("no address")
+
+    async def _judged(self, url: httpx.URL) -> list[Address]:
+        """The addresses of a host that may be asked; the server's own are found only where that depends on them."""
+        found = dict.fromkeys(await self._addresses(url))
+        if not (doubtful := [address for address in found if not may_reach(address, [])]):
+            return list(found)
+        home = list(await self._addresses(self._home))
+        return [address for address in found if address not in doubtful or may_reach(address, home)]
+
+    async def _addresses(self, url: httpx.URL) -> Sequence[Address]:
+        literal = literal_address(url.host)
+        if literal is None:
+            port = url.port or (443 if url.scheme == "https" else 80)
+            return await self._resolve(url.raw_host.decode("ascii"), port)
+        is_name = url.host.rstrip(".").lower().endswith("localhost")
+        return _HERE if is_name else [literal]
 
     async def _exchange(
-        self, fetch: Fetch, url: httpx.URL, headers: Mapping[str, str], *, server_name: str = ""
+        self, fetch: Fetch, url: httpx.URL, proxy: httpx.Proxy | None, address: Address | None = None
     ) -> Fetched | Unreachable:
-        named = url.scheme == "https" and server_name and literal_address(server_name) is None
-        request = self._opened().build_request(
-            "GET" if fetch.body is None else "POST",
-            url,
-            headers={"User-Agent": AGENT, "Accept-Encoding": "identity", **headers, **fetch.headers, **_kind(fetch)},
-            content=_content(fetch),
-            extensions={"sni_hostname": server_name} if named else {},
+        """Ask at ``url``; at this very address of it, if one was judged."""
+        client = httpx.AsyncClient(
+            verify=self._trusted(url, proxy),
+            proxy=proxy,
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+            follow_redirects=False,
+            trust_env=False,
         )
-        response = await self._opened().send(request, stream=True)
-        try:
-            return await _read(response, MOST_BYTES[fetch.kind])
-        finally:
-            await response.aclose()
+        async with client:
+            response = await client.send(_request(client, fetch, url, address), stream=True)
+            async with aclosing(response):
+                return await _read(response, MOST_BYTES[fetch.kind])
 
-    def _opened(self) -> httpx.AsyncClient:
-        if self._client is None:
-            self._client = httpx.AsyncClient(follow_redirects=False, timeout=None, trust_env=True)
-        return self._client
+    def _trusted(self, url: httpx.URL, proxy: httpx.Proxy | None) -> ssl.SSLContext:
+        """``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, else the usual authorities; where no TLS is to be, nobody."""
+        if url.scheme == "http" and proxy is None:
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if self._authorities is None:
+            self._authorities = httpx.create_ssl_context(verify=True, trust_env=True)
+        return self._authorities
+
+
+def _request(client: httpx.AsyncClient, fetch: Fetch, url: httpx.URL, address: Address | None) -> httpx.Request:
+    method, kind = ("GET", {}) if fetch.body is None else ("POST", {"Content-Type": content_type(fetch)})
+    own = {"Host": url.netloc.decode("ascii"), "User-Agent": AGENT, "Accept-Encoding": "identity"}
+    named = address is not None and literal_address(url.host) is None
+    return client.build_request(
+        method,
+        url if address is None else url.copy_with(host=str(address)),
+        headers={**own, **fetch.headers, **kind},
+        content=_content(fetch),
+        extensions={"sni_hostname": _tls_name(url)} if named else {},
+    )
+
+
+def _tls_name(url: httpx.URL) -> str:
+    return url.raw_host.decode("ascii").rstrip(".")
+
+
+def _content(fetch: Fetch) -> bytes | None:
+    if fetch.body is None:
+        return None
+    return (json.dumps(fetch.body) if fetch.kind == "registration" else urlencode(fetch.body)).encode()
 
 
 async def _read(response: httpx.Response, limit: int) -> Fetched | Unreachable:
-    if response.headers.get("content-encoding", "identity") != "identity":
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
         return Unreachable("its answer is compressed, which was not asked for")
     content = bytearray()
     async for chunk in response.aiter_raw():
@@ -101,31 +160,28 @@ async def _read(response: httpx.Response, limit: int) -> Fetched | Unreachable:
     return Fetched(response.status_code, headers, bytes(content))
 
 
-def _kind(fetch: Fetch) -> dict[str, str]:
-    return {} if fetch.body is None else {"Content-Type": content_type(fetch)}
-
-
-def _content(fetch: Fetch) -> bytes | None:
-    if fetch.body is None:
-        return None
-    return _json(fetch.body) if fetch.kind == "registration" else urlencode(fetch.body).encode()
-
-
-def _json(body: Mapping[str, Any]) -> bytes:
-    import json
-
-    return json.dumps(body).encode()
-
-
-def _proxied(url: httpx.URL) -> bool:
+def _proxy_for(url: httpx.URL) -> httpx.Proxy | None:
+    """The proxy of the environment for ``url``; none for this machine. Raises ValueError for a kind not spoken to."""
     proxies = urllib.request.getproxies()
-    named = proxies.get(url.scheme) or proxies.get("all")
-    return bool(named) and not urllib.request.proxy_bypass(url.netloc.decode("ascii"))
+    found = proxies.get(url.scheme) or proxies.get("all")
+    if not found or is_loopback(url.host) or urllib.request.proxy_bypass(url.netloc.decode("ascii")):
+        return None
+    proxy = httpx.URL(found if "://" in found else f"http://{found}")
+    if proxy.scheme not in ("http", "https"):
+        raise ValueError(f"the environment names a {proxy.scheme} proxy, and only http and https proxies are spoken to")
+    return httpx.Proxy(proxy)
 
 
-async def _resolve(url: httpx.URL) -> list[Address]:
-    """The addresses of a URL's host. Raises OSError where it has none."""
-    port = url.port or (443 if url.scheme == "https" else 80)
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(url.raw_host.decode("ascii"), port, type=socket.SOCK_STREAM)
-    return [ipaddress.ip_address(str(place[4][0]).partition("%")[0]) for place in found]
+def _reason(error: BaseException) -> str:
+    """What went wrong, in the words of the layer that knows best: the deepest."""
+    if isinstance(error, httpx.ConnectTimeout):
+        return f"no connection within {CONNECT_SECONDS:g} s"
+    while error.__cause__ is not None:
+        error = error.__cause__
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"no TLS with it: {error.reason}"
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno).lower() if error.errno > 0 else str(error.strerror).lower()
+    return str(error) or type(error).__name__

@@ -7,17 +7,21 @@ what is kept. Nothing here blocks the event loop.
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from mcphost.protocol.display import show_line
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
 
 SECONDS: Final = 5.0
-"""For one call: a keychain that asks its owner first is asked again later."""
+"""For one call. One that asks its owner first takes longer: it goes on alone, and nothing else is asked meanwhile."""
 
 PART: Final = 1_200 if sys.platform == "win32" else 60_000
 """Characters of one item: Windows takes no more than 2,560 bytes."""
@@ -28,11 +32,17 @@ TRUSTED: Final = (
 )  # fmt: skip
 """Backends that keep secrets from other users. Plain files and those that forget are none."""
 
+_PARTS: Final = re.compile(r"parts ([0-9]{1,3}) ([0-9a-f]{8})")
+
 _T = TypeVar("_T")
 
 
 class KeychainUnusable(Exception):
-    """There is no keychain, or it does not answer; ``str()`` is a clause that says why."""
+    """The keychain does not do what it is asked; ``str()`` is a clause that says why."""
+
+
+class NoKeychain(KeychainUnusable):
+    """There is none, and there will be none while this program runs."""
 
 
 class Keychain:
@@ -44,18 +54,21 @@ class Keychain:
         self._service = service
         self._find = backend or _best_backend
         self._backend: KeyringBackend | None = None
+        self._late: threading.Thread | None = None
 
     async def read(self, name: str) -> str | None:
         """The secret; None where there is none. Raises KeychainUnusable."""
-        return await _bounded(lambda: self._read(name))
+        return await self._asked(lambda: self._read(name))
 
     async def write(self, name: str, secret: str) -> None:
         """Keep it, and make sure that it is kept. Raises KeychainUnusable."""
-        await _bounded(lambda: self._write(name, secret))
+        await self._asked(lambda: self._write(name, secret))
 
     async def delete(self, name: str) -> None:
         """Forget it. Raises KeychainUnusable."""
-        await _bounded(lambda: self._delete(name))
+        await self._asked(lambda: self._delete(name))
+
+    # In a thread.
 
     def _opened(self) -> KeyringBackend:
         if self._backend is None:
@@ -64,97 +77,104 @@ class Keychain:
         return self._backend
 
     def _read(self, name: str) -> str | None:
-        backend = self._opened()
-        first = backend.get_password(self._service, name)
-        if first is None or not first.startswith("parts "):
+        first = self._get(name)
+        if first is None or not _PARTS.fullmatch(first):
             return first
-        _, count, mark = first.split(" ")
-        parts = [backend.get_password(self._service, _part(name, index, mark)) for index in range(int(count))]
+        parts = [self._get(part) for part in _part_names(name, first)]
         return None if None in parts else "".join(part or "" for part in parts)
 
     def _write(self, name: str, secret: str) -> None:
-        backend, before = self._opened(), self._parts(name)
-        if len(secret) <= PART:
-            backend.set_password(self._service, name, secret)
-        else:  # the parts first: until the item that names them is written, the old ones stand
-            mark = secrets.token_hex(4)
-            pieces = [secret[start : start + PART] for start in range(0, len(secret), PART)]
-            for index, piece in enumerate(pieces):
-                backend.set_password(self._service, _part(name, index, mark), piece)
-            backend.set_password(self._service, name, f"parts {len(pieces)} {mark}")
+        before = self._get(name) or ""
+        now = self._put(name, secret)
         if self._read(name) != secret:
             raise KeychainUnusable("it does not give back what it was given")
-        self._drop(before)
+        self._drop([part for part in _part_names(name, before) if part not in now])
+
+    def _put(self, name: str, secret: str) -> Sequence[str]:
+        """Write it, in parts if need be; the names of the parts. The old ones stand until the item names the new."""
+        pieces = [secret[start : start + PART] for start in range(0, len(secret), PART)]
+        whole = len(pieces) <= 1 and not _PARTS.fullmatch(secret)
+        first = secret if whole else f"parts {len(pieces)} {secrets.token_hex(4)}"
+        names = _part_names(name, "" if whole else first)
+        try:
+            for part, piece in zip((*names, name), (*(() if whole else pieces), first), strict=True):
+                self._opened().set_password(self._service, part, piece)
+        except Exception:
+            self._drop(names)
+            raise
+        return names
 
     def _delete(self, name: str) -> None:
-        from keyring.errors import PasswordDeleteError
-
-        parts = self._parts(name)
-        try:
+        first = self._get(name)
+        if first is not None:
             self._opened().delete_password(self._service, name)
-        except PasswordDeleteError:
-            return  # it was not there
-        self._drop(parts)
+            self._drop(_part_names(name, first))
 
-    def _parts(self, name: str) -> list[str]:
-        first = self._opened().get_password(self._service, name) or ""
-        if not first.startswith("parts "):
-            return []
-        _, count, mark = first.split(" ")
-        return [_part(name, index, mark) for index in range(int(count))]
+    def _get(self, name: str) -> str | None:
+        return self._opened().get_password(self._service, name)
 
-    def _drop(self, names: list[str]) -> None:
+    def _drop(self, names: Sequence[str]) -> None:
+        """Forget what nobody can find any more; should that fail, nothing is lost."""
         for name in names:
-            self._opened().delete_password(self._service, name)
+            with suppress(Exception):
+                self._opened().delete_password(self._service, name)
+
+    # Outside of it.
+
+    async def _asked(self, work: Callable[[], _T]) -> _T:
+        """The outcome of ``work``, in a thread that nobody waits for at the end: a keychain may never answer."""
+        if self._late is not None and self._late.is_alive():
+            raise KeychainUnusable("it has not answered yet; it may be waiting for you")
+        done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        thread = threading.Thread(target=_run, args=(work, done), name="ask the keychain", daemon=True)
+        thread.start()
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await done
+        except TimeoutError:
+            self._late = thread
+            raise KeychainUnusable(f"it does not answer within {SECONDS:g} s; it may be waiting for you") from None
 
 
-def _part(name: str, index: int, mark: str) -> str:
-    return f"{name} {mark}/{index}"
+def _part_names(name: str, first: str) -> Sequence[str]:
+    """Where the parts are that an item's text ``first`` speaks of."""
+    found = _PARTS.fullmatch(first)
+    return [f"{name} {found[2]}/{index}" for index in range(int(found[1]))] if found else []
 
 
 def _best_backend() -> KeyringBackend:
-    """The best keychain there is, whatever the environment and files in it name. Raises KeychainUnusable."""
+    """The best keychain there is, whatever the environment and files in it name. Raises NoKeychain."""
     from keyring import backend  # late: it looks for every backend that is installed
 
     usable = [each for each in backend.get_all_keyring() if type(each).__module__ in TRUSTED]
     if not usable:
-        raise KeychainUnusable("this system has no keychain that mcphost knows")
+        raise NoKeychain("this system has no keychain that mcphost knows")
     return max(usable, key=lambda each: each.priority)
 
 
-async def _bounded(work: Callable[[], _T]) -> _T:
-    """Run ``work`` in a thread that nobody waits for at the end: a keychain may never answer."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[_T] = loop.create_future()
-
-    def settle(result: _T | None, error: Exception | None) -> None:
+def _run(work: Callable[[], _T], done: asyncio.Future[_T]) -> None:
+    def settle() -> None:
         if done.done():
-            return
+            return  # nobody waits any more
         if error is None:
-            done.set_result(result)  # type: ignore[arg-type]
+            done.set_result(result)
         else:
             done.set_exception(error)
 
-    def run() -> None:
-        try:
-            outcome: tuple[_T | None, Exception | None] = work(), None
-        except Exception as error:
-            outcome = None, _unusable(error)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, *outcome)
-
-    threading.Thread(target=run, name="ask the keychain", daemon=True).start()
+    error: KeychainUnusable | None = None
     try:
-        async with asyncio.timeout(SECONDS):
-            return await done
-    except TimeoutError:
-        raise KeychainUnusable(f"it does not answer within {SECONDS:g} s; it may be waiting for you") from None
+        result = work()
+    except Exception as raised:
+        error = _unusable(raised)
+    with suppress(RuntimeError):  # the loop has ended, and with it everybody who wanted to know
+        done.get_loop().call_soon_threadsafe(settle)
 
 
 def _unusable(error: Exception) -> KeychainUnusable:
+    from keyring.errors import KeyringLocked
+
     if isinstance(error, KeychainUnusable):
         return error
-    kind = type(error).__name__
-    if kind == "KeyringLocked":
+    if isinstance(error, KeyringLocked):
         return KeychainUnusable("it is locked")
-    return KeychainUnusable(f"it fails ({kind}: {str(error).strip()[:200]})")
+    return KeychainUnusable(f"it fails ({type(error).__name__}: {show_line(str(error).strip(), 200)})")

@@ -8,6 +8,7 @@ Specification: OAuth 2.1 section 8.4.2, loopback interface redirection.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
@@ -20,14 +21,20 @@ HOST: Final = "127.0.0.1"
 REQUEST_SECONDS: Final = 5.0
 LONGEST_REQUEST: Final = 32_768
 
-DONE: Final = "You are back from the sign-in. Close this page and go on in mcphost."
-WRONG: Final = "This is not the answer that mcphost waits for."
+DONE: Final = "You are back from the sign-in. Close this page and go on in mcphost.\n"
+WRONG: Final = "This is not the answer that mcphost waits for.\n"
 
-_PAGE: Final = (
-    "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n"
-    "Cache-Control: no-store\r\nContent-Security-Policy: default-src 'none'\r\nReferrer-Policy: no-referrer\r\n"
-    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{text}"
-)
+
+def _page(status: str, text: str) -> bytes:
+    return (
+        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(text)}\r\n"
+        "Cache-Control: no-store\r\nContent-Security-Policy: default-src 'none'\r\nReferrer-Policy: no-referrer\r\n"
+        f"X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{text}"
+    ).encode("ascii")
+
+
+DONE_PAGE: Final = _page("200 OK", DONE)
+WRONG_PAGE: Final = _page("400 Bad Request", WRONG)
 
 Parameters = Mapping[str, tuple[str, ...]]
 
@@ -37,10 +44,11 @@ class Loopback:
 
     def __init__(self) -> None:
         self._server: asyncio.Server | None = None
+        self._guests: set[asyncio.Task[None]] = set()
         self._hosts: frozenset[str] = frozenset()
         self._path = ""
         self._pending: Pending | None = None
-        self._callback: asyncio.Future[Parameters] | None = None
+        self._callback: asyncio.Future[Parameters] = asyncio.get_running_loop().create_future()
 
     async def open(self, wanted: Listen) -> str:
         """Listen, and return the redirect URI. Raises SignInFailed where the port is taken and no other will do."""
@@ -51,16 +59,19 @@ class Loopback:
 
     async def callback(self, pending: Pending) -> Parameters:
         """The parameters of the one redirect that answers ``pending``; every other is turned away."""
-        self._callback = asyncio.get_running_loop().create_future()
         self._pending = pending
         return await self._callback
 
     async def aclose(self) -> None:
-        """Stop listening."""
+        """Stop listening, and leave whoever is still talking."""
         server, self._server = self._server, None
-        if server is not None:
-            server.close()
-            await server.wait_closed()
+        if server is None:
+            return
+        server.close()
+        for guest in self._guests:
+            guest.cancel()
+        await asyncio.gather(*self._guests, return_exceptions=True)
+        await server.wait_closed()
 
     async def _bound(self, wanted: Listen) -> asyncio.Server:
         try:
@@ -68,42 +79,56 @@ class Loopback:
         except OSError as error:
             if not wanted.port or wanted.insist:
                 raise SignInFailed(
-                    f"the browser cannot come back to port {wanted.port} of this machine: {error.strerror}; "
-                    "free it, or set another oauth.redirect_port"
+                    f"the browser cannot come back to port {wanted.port} of this machine: "
+                    f"{os.strerror(error.errno or 0).lower()}; free it, or set another oauth.redirect_port"
                 ) from None
         return await self._serve(0)
 
     async def _serve(self, port: int) -> asyncio.Server:
-        return await asyncio.start_server(self._answer, HOST, port, limit=LONGEST_REQUEST, backlog=8)
+        return await asyncio.start_server(self._receive, HOST, port, limit=LONGEST_REQUEST, backlog=64)
+
+    def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        guest = asyncio.create_task(self._answer(reader, writer), name="answer a browser")
+        self._guests.add(guest)
+        guest.add_done_callback(self._guests.discard)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-                status, text = ("200 OK", DONE) if self._take(head) else ("400 Bad Request", WRONG)
-                writer.write(_PAGE.format(status=status, length=len(text.encode()), text=text).encode())
-                await writer.drain()
-        writer.close()
+        parameters: Parameters | None = None
+        try:
+            with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    parameters = self._taken(await _head(reader))
+                    writer.write(WRONG_PAGE if parameters is None else DONE_PAGE)
+                    await writer.drain()
+        finally:
+            writer.close()
+            if parameters is not None and not self._callback.done():  # last: who waits for it closes everything
+                self._callback.set_result(parameters)
 
-    def _take(self, head: str) -> bool:
-        """Is this the redirect that is waited for? It is handed on once."""
+    def _taken(self, head: str) -> Parameters | None:
+        """The parameters of the redirect that is waited for; it is taken once."""
         first, *lines = head.split("\r\n")
         method, _, rest = first.partition(" ")
         path, _, query = rest.rpartition(" ")[0].partition("?")
         hosts = [line.partition(":")[2].strip().lower() for line in lines if line.lower().startswith("host:")]
         if method != "GET" or path != self._path or len(hosts) != 1 or hosts[0] not in self._hosts:
-            return False
-        return self._matches(query)
+            return None
+        return self._matching(query)
 
-    def _matches(self, query: str) -> bool:
-        waiting, pending = self._callback, self._pending
-        if waiting is None or waiting.done() or pending is None:
-            return False
+    def _matching(self, query: str) -> Parameters | None:
         try:
             parameters = read_redirect(f"?{query}")
         except SignInFailed:
-            return False
-        if not pending.is_answered_by(parameters):
-            return False
-        waiting.set_result(parameters)
-        return True
+            return None
+        if self._pending is None or not self._pending.is_answered_by(parameters):
+            return None
+        self._pending = None
+        return parameters
+
+
+async def _head(reader: asyncio.StreamReader) -> str:
+    """The head of a request; nothing of one that is too long to be ours."""
+    try:
+        return (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    except asyncio.LimitOverrunError:
+        return ""

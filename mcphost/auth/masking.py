@@ -1,12 +1,13 @@
 """Makes a step of a sign-in fit to be looked at: everything stays but what is secret.
 
-Knows which names of OAuth carry secrets. Refuses to make foreign text safe for a terminal: whoever shows it does.
+Knows which names of OAuth carry secrets, and hides what stands under them wherever else it turns up. Refuses to make
+foreign text safe for a terminal: whoever shows it does.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -18,6 +19,9 @@ SECRET_NAMES: Final = frozenset({
 })  # fmt: skip
 SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "set-cookie"})
 
+SHORTEST: Final = 8
+"""Characters of a value that is hidden wherever it stands; what is shorter stands in words by chance."""
+
 SHOWN: Final = 16_384
 """Characters of a body that are kept to be shown."""
 
@@ -25,7 +29,7 @@ SHOWN: Final = 16_384
 def request_headers(fetch: Fetch) -> dict[str, str]:
     """The headers of a step, its proof masked."""
     kind = {} if fetch.body is None else {"Content-Type": content_type(fetch)}
-    return {**kind, **_headers(fetch.headers)}
+    return {**kind, **_headers(fetch.headers, ())}
 
 
 def request_body(fetch: Fetch) -> str:
@@ -36,20 +40,21 @@ def request_body(fetch: Fetch) -> str:
     return json.dumps(body, indent=2) if fetch.kind == "registration" else urlencode(body, safe="…(): /")
 
 
-def response_headers(answer: Fetched) -> dict[str, str]:
-    """The headers of an answer, its cookies masked."""
-    return _headers(answer.headers)
+def response_headers(fetch: Fetch, answer: Fetched) -> dict[str, str]:
+    """The headers of an answer, its cookies masked, and whatever they repeat of what was sent."""
+    return _headers(answer.headers, tuple(_secrets(fetch.body)))
 
 
 def response_body(fetch: Fetch, answer: Fetched) -> str:
     """The body of an answer, but for its secrets; of one that should be JSON and is not, only where no token can be."""
     try:
         document = json.loads(answer.content)
+        shown = json.dumps(_without_secrets(document), indent=2, ensure_ascii=False)
+        return _without(shown, (*_secrets(fetch.body), *_secrets(document)))[:SHOWN]
     except (ValueError, RecursionError):
         if fetch.kind == "metadata":
             return answer.content.decode("utf-8", "replace")[:SHOWN]
         return f"({len(answer.content)} bytes that are no JSON; not shown, for they may hold a token)"
-    return json.dumps(_without_secrets(document), indent=2, ensure_ascii=False)[:SHOWN]
 
 
 def content_type(fetch: Fetch) -> str:
@@ -57,18 +62,42 @@ def content_type(fetch: Fetch) -> str:
     return JSON if fetch.kind == "registration" else FORM
 
 
-def _headers(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: _hidden(value) if name.lower() in SECRET_HEADERS else value for name, value in headers.items()}
+def _headers(headers: Mapping[str, str], secrets: tuple[str, ...]) -> dict[str, str]:
+    return {
+        name: _hidden(value) if name.lower() in SECRET_HEADERS else _without(value, secrets)
+        for name, value in headers.items()
+    }
 
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
-            name: _hidden(each) if name in SECRET_NAMES and isinstance(each, str) else _without_secrets(each)
+            name: _hidden(each) if name.lower() in SECRET_NAMES else _without_secrets(each)
             for name, each in value.items()
         }
     return [_without_secrets(each) for each in value] if isinstance(value, list) else value
 
 
-def _hidden(value: str) -> str:
-    return f"…({len(value)} characters)" if value else ""
+def _secrets(value: Any) -> Iterator[str]:
+    """What stands under the names of secrets, as it stands and as JSON and a form would write it."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            if name.lower() in SECRET_NAMES and isinstance(each, str) and len(each) >= SHORTEST:
+                yield from {each, json.dumps(each, ensure_ascii=False)[1:-1], urlencode({"": each})[1:]}
+            else:
+                yield from _secrets(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _secrets(each)
+
+
+def _without(text: str, secrets: tuple[str, ...]) -> str:
+    for secret in sorted(set(secrets), key=len, reverse=True):  # one may begin with another
+        text = text.replace(secret, "…")
+    return text
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, str):
+        return f"…({len(value)} characters)" if value else ""
+    return value if value is None or isinstance(value, bool) else "…"

@@ -8,7 +8,7 @@ Specification: authorization, server discovery; RFC 9728; RFC 8414; OpenID Conne
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,9 +59,13 @@ class AuthorizationServer:
 
     def strangers(self) -> tuple[str, ...]:
         """Hosts of endpoints that are not the issuer's own."""
-        endpoints = (self.authorization_endpoint, self.token_endpoint, self.registration_endpoint)
         home = origin_of(self.issuer)
-        return tuple(dict.fromkeys(host_of(url) for url in endpoints if url and origin_of(url) != home))
+        return tuple(dict.fromkeys(host_of(url) for url in self.endpoints() if origin_of(url) != home))
+
+    def endpoints(self) -> tuple[str, ...]:
+        """Every place that is told something."""
+        every = (self.authorization_endpoint, self.token_endpoint, self.registration_endpoint, self.revocation_endpoint)
+        return tuple(url for url in every if url)
 
 
 def resource_places(url: str) -> tuple[str, ...]:
@@ -141,6 +145,14 @@ def default_places(home: str) -> AuthorizationServer:
         checked_url("default endpoint", f"{base}/{name}", home) for name in ("authorize", "token", "register")
     )
     return AuthorizationServer(base, authorize, token, register, announced=False)
+
+
+def sound_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
+    """Each of these once, without what no scope may be (RFC 6749 section 3.3)."""
+    good = [
+        scope for scope in scopes if scope and all("\x21" <= each <= "\x7e" and each not in '"\\' for each in scope)
+    ]
+    return tuple(dict.fromkeys(good))[:MOST_SCOPES]
 
 
 def _stated(document: Mapping[str, Any], name: str) -> tuple[str, ...] | None:

@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import httpx
+
 from mcphost.auth.addresses import checked_url, host_of
 from mcphost.auth.base import Choice, ClientOrigin, OAuthSettings, Plan
 from mcphost.auth.callback import authorization_url, read_code, s256
 from mcphost.auth.challenge import Challenge, read_challenge
 from mcphost.auth.credentials import Client, Credentials, Grant
 from mcphost.auth.discovery import find_issuer, find_old_issuer, find_resource
-from mcphost.auth.metadata import AuthorizationServer, ProtectedResource
+from mcphost.auth.metadata import AuthorizationServer, ProtectedResource, sound_scopes
 from mcphost.auth.registration import given_client, origin_for, register
 from mcphost.auth.resource import canonical
 from mcphost.auth.token_endpoint import Prover, Tokens, method_for, read_tokens
@@ -82,8 +84,8 @@ class _Found:
         return (), "nobody: the authorization server decides"
 
     def _sound(self, scopes: Iterable[str]) -> tuple[str, ...]:
-        """Without what no scope may be; with the one that brings a refresh token, where that is offered."""
-        good = [scope for scope in scopes if all("\x21" <= each <= "\x7e" and each not in '"\\' for each in scope)]
+        """Sound ones, with the one that brings a refresh token, where that is offered."""
+        good = sound_scopes(scopes)
         offline = ["offline_access"] if good and "offline_access" in self.issuer.scopes else []
         return tuple(dict.fromkeys([*good, *offline]))
 
@@ -94,7 +96,7 @@ def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[Grant]:
     issuer = found.issuer
     checked_url("authorization_endpoint", issuer.authorization_endpoint, request.url)
     _check_pkce(issuer, request.settings)
-    client = request.known.clients.get(issuer.issuer)
+    client = _known_client(request, issuer)
     origin = origin_for(request.settings, issuer, client)
     if origin is ClientOrigin.CONFIGURED:
         _check_same_issuer(request, issuer)
@@ -111,12 +113,15 @@ def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[Gr
     """Sign this program in by its own secret or key: the client credentials grant. Nobody is asked."""
     found = yield from _find(request)
     settings, issuer = request.settings, found.issuer
+    if not settings.client_id:
+        raise SignInFailed('grant = "client_credentials" needs oauth.client_id')
+    _check_same_issuer(request, issuer)
     method = method_for(issuer.auth_methods, secret=bool(settings.client_secret), key=bool(settings.private_key))
-    client = Client(client_id=settings.client_id, client_secret=settings.client_secret, method=method)
+    client = Client(client_id=settings.client_id, method=method)
     scopes, _ = found.scopes()
     scopes = tuple(scope for scope in scopes if scope != "offline_access")
     form = {"grant_type": "client_credentials", "resource": found.resource, **_scope(scopes)}
-    prover = Prover(client, issuer.issuer, settings.private_key)
+    prover = Prover(client, issuer.issuer, settings)
     fetch = prover.request(MACHINE_TITLE, issuer.token_endpoint, form, now())
     tokens = read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
     return _grant(found, client, tokens, scopes, now())
@@ -124,7 +129,7 @@ def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[Gr
 
 def refresh(grant: Grant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[Grant]:
     """A new token for the same grant. SignInFailed with code ``invalid_grant`` means that a person must sign in."""
-    prover = Prover(grant.client, grant.issuer, settings.private_key)
+    prover = Prover(grant.client, grant.issuer, settings)
     form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
     fetch = prover.request("Renew the token", grant.token_endpoint, form, now())
     tokens = read_tokens((yield fetch), host_of(grant.token_endpoint), fetch.body or {})
@@ -133,6 +138,7 @@ def refresh(grant: Grant, settings: OAuthSettings, now: Callable[[], float]) -> 
             "access_token": tokens.access_token,
             "refresh_token": tokens.refresh_token or grant.refresh_token,
             "expires_at": None if tokens.lifetime is None else now() + tokens.lifetime,
+            "lifetime": tokens.lifetime,
             "scopes": grant.scopes if tokens.scopes is None else tokens.scopes,
         }
     )
@@ -145,7 +151,7 @@ def revoke(grant: Grant, settings: OAuthSettings, now: Callable[[], float]) -> F
     longest, kind = (
         (grant.refresh_token, "refresh_token") if grant.refresh_token else (grant.access_token, "access_token")
     )
-    prover = Prover(grant.client, grant.issuer, settings.private_key)
+    prover = Prover(grant.client, grant.issuer, settings)
     form = {"token": longest, "token_type_hint": kind}
     answer = yield prover.request("Revoke the token", grant.revocation_endpoint, form, now())
     return getattr(answer, "status", 0) == 200
@@ -184,14 +190,19 @@ def _check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> N
             )
 
 
+def _known_client(request: SignInRequest, issuer: AuthorizationServer) -> Client | None:
+    """The client registered before, unless the configuration wants the browser to come back elsewhere."""
+    client, wanted = request.known.clients.get(issuer.issuer), request.settings.redirect_port
+    return client if client is None or wanted in (0, httpx.URL(client.redirect_uri).port) else None
+
+
 def _way_back(
     origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, client: Client | None
 ) -> Listen:
     """Where the browser comes back to: what is registered already, else a place that only this issuer is told."""
     if origin is ClientOrigin.KNOWN and client is not None:
-        _, _, rest = client.redirect_uri.partition("://")
-        place, _, path = rest.partition("/")
-        return Listen(f"/{path}", int(place.rpartition(":")[2]), insist=False)
+        registered = httpx.URL(client.redirect_uri)
+        return Listen(registered.path or "/callback", registered.port or 0, insist=False)
     if origin is ClientOrigin.REGISTER:
         path = f"/callback/{hashlib.sha256(issuer.issuer.encode()).hexdigest()[:12]}"
         return Listen(path, settings.redirect_port, insist=bool(settings.redirect_port))
@@ -244,6 +255,10 @@ def _plan(found: _Found, origin: ClientOrigin, client: Client | None, redirect_u
 
 def _warnings(found: _Found) -> Iterable[str]:
     issuer, request = found.issuer, found.request
+    foreign = [host_of(url) for url in (issuer.issuer, *issuer.endpoints()) if "xn--" in host_of(url)]
+    if foreign:
+        named = ", ".join(show_line(host, 80) for host in dict.fromkeys(foreign))
+        yield f"a name is spelled in letters that can look like others; this is what it is: {named}"
     if strangers := issuer.strangers():
         named = ", ".join(show_line(host, 80) for host in strangers)
         yield f"parts of this sign-in are on another host than {show_line(host_of(issuer.issuer), 80)}: {named}"
@@ -281,7 +296,7 @@ def _authorize(
         "code_verifier": pending.verifier,
         "resource": found.resource,
     }
-    prover = Prover(client, issuer.issuer, found.request.settings.private_key)
+    prover = Prover(client, issuer.issuer, found.request.settings)
     fetch = prover.request("Exchange the code for a token", issuer.token_endpoint, form, now())
     return read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
 
@@ -297,6 +312,7 @@ def _grant(found: _Found, client: Client, tokens: Tokens, asked: tuple[str, ...]
         access_token=tokens.access_token,
         refresh_token=tokens.refresh_token,
         expires_at=None if tokens.lifetime is None else now + tokens.lifetime,
+        lifetime=tokens.lifetime,
         scopes=asked if tokens.scopes is None else tokens.scopes,
         asked=asked,
     )

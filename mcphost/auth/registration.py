@@ -6,7 +6,7 @@ Specification: authorization, client registration; RFC 7591; OAuth Client ID Met
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from mcphost.auth.addresses import host_of
 from mcphost.auth.base import Choice, ClientOrigin, OAuthSettings
@@ -18,7 +18,9 @@ from mcphost.errors import SignInFailed
 from mcphost.protocol.display import show_line
 
 NAME: Final = "mcphost"
-LONGEST_ID: Final = 1024
+LONGEST_ID: Final = 4096
+"""Characters of a client id or secret; some servers put all they know of a client into its id."""
+
 _OWN_METHODS: Final[tuple[AuthMethod, ...]] = ("none", "client_secret_basic", "client_secret_post")
 
 
@@ -50,7 +52,8 @@ def given_client(
     if not client_id:
         raise SignInFailed("a client id is needed, and none was given")
     method = method_for(issuer.auth_methods, secret=bool(secret), key=bool(settings.private_key) and not asked)
-    return Client(client_id=client_id, client_secret=secret, method=method, redirect_uri=redirect_uri, kept=asked)
+    kept_secret = secret if asked else ""
+    return Client(client_id=client_id, client_secret=kept_secret, method=method, redirect_uri=redirect_uri, kept=asked)
 
 
 def register(issuer: AuthorizationServer, redirect_uri: str) -> Flow[Client]:
@@ -91,7 +94,7 @@ def _own_method(issuer: AuthorizationServer) -> AuthMethod:
 
 
 def _registered(document: Mapping[str, Any], host: str, redirect_uri: str) -> Client:
-    client_id, secret = str(document.get("client_id") or ""), document.get("client_secret") or ""
+    client_id, secret = document.get("client_id"), document.get("client_secret") or ""
     if not _sound(client_id) or (secret and not _sound(secret)):
         raise SignInFailed(f"{host} registered mcphost under a client id or secret that cannot be used")
     named = document.get("redirect_uris", [redirect_uri])
@@ -103,5 +106,5 @@ def _registered(document: Mapping[str, Any], host: str, redirect_uri: str) -> Cl
     return Client(client_id=client_id, client_secret=secret, method=method, redirect_uri=redirect_uri, kept=True)
 
 
-def _sound(value: object) -> bool:
+def _sound(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and all("\x20" <= each <= "\x7e" for each in value)

@@ -8,19 +8,20 @@ Specification: authorization, token handling and refresh.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from mcphost.auth.base import OAuthSettings
 from mcphost.auth.credentials import Credentials, Grant
-from mcphost.auth.fetching import Fetcher
+from mcphost.auth.fetching import Fetcher, Resolve, resolve
 from mcphost.auth.oauth import SignInRequest, refresh, sign_in_machine
 from mcphost.auth.tokens import TokenStore
 from mcphost.auth.wire import Fetch, Fetched, Flow, Unreachable
-from mcphost.errors import SignInFailed
+from mcphost.errors import ConfigError, SignInFailed
 
 COOL_DOWN: Final = 30.0
-"""Seconds between two attempts to renew that failed for another reason than a refusal."""
+"""Seconds after a renewal that failed in which none is tried."""
 
 _T = TypeVar("_T")
 
@@ -29,13 +30,21 @@ class TokenSession:
     """Signs requests to ``url`` as far as that needs nobody. ``now`` gives seconds since 1970."""
 
     def __init__(
-        self, server: str, url: str, settings: OAuthSettings, store: TokenStore, now: Callable[[], float]
+        self,
+        server: str,
+        url: str,
+        settings: OAuthSettings,
+        store: TokenStore,
+        now: Callable[[], float],
+        resolve: Resolve = resolve,
     ) -> None:
         self.server, self.url, self.settings = server, url, settings
+        self.fetch = Fetcher(url, resolve).fetch
         self.problem = ""
         """Why the last renewal did not work; empty where it did."""
         self._store, self._now = store, now
-        self._not_before = 0.0
+        self._pause = (0.0, 0.0)
+        self._renewal: asyncio.Task[Grant | None] | None = None
 
     async def grant(self) -> Grant | None:
         """What this server was signed in with."""
@@ -46,60 +55,73 @@ class TokenSession:
         grant = await self.grant()
         if grant is None:
             return ""
-        if grant.due(self._now()) and self._can_renew(grant) and self._now() >= self._not_before:
+        if self._wants_renewal(grant):
             grant = await self._renewed(grant.access_token, "") or grant
         return grant.access_token
 
     async def replacement(self, rejected: str, challenge: str) -> str:
         """Another token than the one that was refused with a 401; empty where only a person can get one."""
-        if not rejected and self.settings.grant != "client_credentials":  # another mcphost may have signed in since
-            found = (await self._store.read(self.server, again=True)).grant_for(self.url)
-            return "" if found is None else found.access_token
-        renewed = await self._renewed(rejected, challenge)
-        return "" if renewed is None or renewed.access_token == rejected else renewed.access_token
+        grant = await self._renewed(rejected, challenge)
+        return "" if grant is None or grant.access_token == rejected else grant.access_token
 
-    def _can_renew(self, grant: Grant) -> bool:
-        return bool(grant.refresh_token) or self.settings.grant == "client_credentials"
+    async def settle(self) -> None:
+        """Wait until no renewal is under way."""
+        if self._renewal is not None:
+            await asyncio.wait([self._renewal])
 
     async def _renewed(self, old: str, challenge: str) -> Grant | None:
-        """The grant after a renewal, by us or by whoever was first; None where it did not work."""
-        async with self._store.changing(self.server) as held:
-            current = held.grant_for(self.url)
-            if current is not None and current.access_token != old:
-                return current
-            try:
-                renewed = await self._renew(current, challenge, held)
-            except SignInFailed as error:
-                await self._failed(error, held, current)
-                return None
-            self.problem, self._not_before = "", 0.0
-            if renewed is not None:
-                await self._store.write(self.server, held.with_grant(renewed))
-            return renewed
+        """The grant after a renewal, one for all who want it; None where it did not work.
 
-    async def _renew(self, current: Grant | None, challenge: str, held: Credentials) -> Grant | None:
-        if self.settings.grant == "client_credentials":
-            request = SignInRequest(self.server, self.url, self.settings, challenge, known=held)
-            return await self._run(sign_in_machine(request, self._now))
-        if current is None or not current.refresh_token:
+        It goes on where the call that wanted it is cancelled: an answer that nobody read would be a token lost.
+        """
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.create_task(self._renew(old, challenge), name=f"renew the token of {self.server}")
+        return await asyncio.shield(self._renewal)
+
+    async def _renew(self, old: str, challenge: str) -> Grant | None:
+        try:
+            async with self._store.changing(self.server) as held:
+                current = held.grant_for(self.url)
+                if current is not None and current.access_token != old and not self._wants_renewal(current):
+                    return current  # another mcphost was first
+                return None if self._pausing() else await self._asked_for(current, challenge, held)
+        except ConfigError as error:  # the lock cannot be had
+            self.problem = str(error)
             return None
-        return await self._run(refresh(current, self.settings, self._now))
+
+    async def _asked_for(self, current: Grant | None, challenge: str, held: Credentials) -> Grant | None:
+        try:
+            if self.settings.grant == "client_credentials":
+                request = SignInRequest(self.server, self.url, self.settings, challenge, known=held)
+                renewed = await carry_out(sign_in_machine(request, self._now), self.fetch)
+            elif current is not None and current.refresh_token:
+                renewed = await carry_out(refresh(current, self.settings, self._now), self.fetch)
+            else:
+                return None
+        except SignInFailed as error:
+            await self._failed(error, held, current)
+            return None
+        await self._store.write(self.server, held.with_grant(renewed))
+        self.problem = ""
+        self._pause = self._now(), renewed.slack  # a token this young that is refused is not helped by a younger one
+        return renewed
 
     async def _failed(self, error: SignInFailed, held: Credentials, current: Grant | None) -> None:
         """Forget a grant only where the authorization server says, of this very one, that it is over."""
         self.problem = str(error)
-        self._not_before = self._now() + COOL_DOWN
+        self._pause = self._now(), COOL_DOWN
         if error.code == "invalid_client" and current is not None and current.client.kept:
             await self._store.write(self.server, held.without_client(current.issuer))
         elif error.code == "invalid_grant" and current is not None:
             await self._store.write(self.server, held.without_grant(current))
 
-    async def _run(self, flow: Flow[_T]) -> _T:
-        fetcher = Fetcher(self.url)
-        try:
-            return await carry_out(flow, fetcher.fetch)
-        finally:
-            await fetcher.aclose()
+    def _wants_renewal(self, grant: Grant) -> bool:
+        able = bool(grant.refresh_token) or self.settings.grant == "client_credentials"
+        return able and grant.due(self._now()) and not self._pausing()
+
+    def _pausing(self) -> bool:
+        since, seconds = self._pause
+        return 0 <= self._now() - since < seconds  # not where the clock was set back
 
 
 async def carry_out(flow: Flow[_T], fetch: Callable[[Fetch], Awaitable[Fetched | Unreachable]]) -> _T:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote_plus
 
+from mcphost.auth.base import OAuthSettings
 from mcphost.auth.credentials import AuthMethod, Client
-from mcphost.auth.metadata import read_document
+from mcphost.auth.metadata import read_document, sound_scopes
 from mcphost.auth.wire import JSON, Fetch, Fetched, Unreachable
 from mcphost.errors import SignInFailed
 from mcphost.protocol.display import show_line
@@ -46,7 +47,7 @@ class Prover:
 
     client: Client
     issuer: str
-    private_key: str = field(default="", repr=False)
+    settings: OAuthSettings
 
     def request(self, title: str, endpoint: str, form: Mapping[str, str], now: float) -> Fetch:
         """The token request with ``form``. Raises SignInFailed where the private key cannot be used."""
@@ -57,13 +58,18 @@ class Prover:
         client = self.client
         named = {"client_id": client.client_id}
         if client.method == "client_secret_basic":
-            return {"Authorization": f"Basic {_basic(client.client_id, client.client_secret)}"}, {}
+            return {"Authorization": f"Basic {_basic(client.client_id, self._secret())}"}, {}
         if client.method == "client_secret_post":
-            return {}, {**named, "client_secret": client.client_secret}
+            return {}, {**named, "client_secret": self._secret()}
         if client.method == "private_key_jwt":
-            assertion = _assertion(client.client_id, self.issuer, self.private_key, now)
+            assertion = _assertion(client.client_id, self.issuer, self.settings.private_key, now)
             return {}, {**named, "client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion}
         return {}, named
+
+    def _secret(self) -> str:
+        """The configured secret is never kept: it may change, and has a place already."""
+        configured = self.client.client_id == self.settings.client_id
+        return self.settings.client_secret if configured else self.client.client_secret
 
 
 def method_for(offered: tuple[str, ...] | None, *, secret: bool, key: bool) -> AuthMethod:
@@ -133,7 +139,7 @@ def _life(value: object) -> float | None:
 
 def _scopes(document: Mapping[str, Any]) -> tuple[str, ...] | None:
     scope = document.get("scope")
-    return tuple(dict.fromkeys(scope.split()))[:100] if isinstance(scope, str) else None
+    return sound_scopes(scope.split()) if isinstance(scope, str) else None
 
 
 def _basic(client_id: str, secret: str) -> str:

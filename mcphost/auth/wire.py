@@ -75,7 +75,7 @@ class Pending:
     def is_answered_by(self, callback: Mapping[str, tuple[str, ...]]) -> bool:
         """Does this callback carry our state, once?"""
         state = callback.get("state", ())
-        return len(state) == 1 and hmac.compare_digest(state[0].encode(), self.state.encode())
+        return len(state) == 1 and hmac.compare_digest(state[0].encode("utf-8", "surrogatepass"), self.state.encode())
 
 
 @dataclass(frozen=True, slots=True)

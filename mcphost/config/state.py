@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +33,11 @@ def state_folder(env: Mapping[str, str]) -> Path:
     ``$MCPHOST_STATE_DIR`` if set, else the platform's. Raises ConfigError when it cannot be ours.
     """
     folder = _place(env)
+    _make_private(folder)
+    return folder
+
+
+def _make_private(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A link that another user planted would lead our files to where that user wants them.
@@ -43,7 +48,6 @@ def state_folder(env: Mapping[str, str]) -> Path:
     except OSError as error:
         reason = f"cannot be used as state folder: {error.strerror}; set MCPHOST_STATE_DIR"
         raise ConfigError(reason, path=folder) from None
-    return folder
 
 
 def read_toml(path: Path, report: Report) -> dict[str, Any]:
@@ -133,30 +137,61 @@ def _place(env: Mapping[str, str]) -> Path:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a state file. The lock is the system's and ends with its holder, however that ends."""
+    """Hold the lock of a state file."""
+    with _lock(path.with_name(f".{path.name}.lock"), path) as taken:
+        until = time.monotonic() + LOCK_SECONDS
+        while not taken():
+            if time.monotonic() > until:
+                raise _held(path, LOCK_SECONDS)
+            time.sleep(0.01)
+        yield
+
+
+@asynccontextmanager
+async def named_lock(folder: Path, name: str, seconds: float) -> AsyncIterator[None]:
+    """Hold the lock that ``name`` has in ``folder``; nobody else does meanwhile, in whatever process or task.
+
+    The folder is made if need be. Waits up to ``seconds`` without blocking the event loop. Raises ConfigError.
+    """
+    import asyncio  # late: what is read at the start does not wait
+    from hashlib import sha256
+
+    path = folder / f"{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.lock"
+    _make_private(folder)
+    with _lock(path, path) as taken:
+        until = time.monotonic() + seconds
+        while not taken():
+            if time.monotonic() > until:
+                raise _held(path, seconds)
+            await asyncio.sleep(0.02)
+        yield
+
+
+@contextmanager
+def _lock(file: Path, what: Path) -> Iterator[Callable[[], bool]]:
+    """A try to take a lock, which lasts to the end of the block; the system ends it with its holder in any case."""
     import fcntl  # late: reading needs none of it
 
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        handle = os.open(path.with_name(f".{path.name}.lock"), flags, 0o600)
+        handle = os.open(file, flags, 0o600)
     except OSError as error:
-        raise ConfigError(f"cannot be locked: {error.strerror}", path=path) from None
+        raise ConfigError(f"cannot be locked: {error.strerror}", path=what) from None
+
+    def taken() -> bool:
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+
     try:
-        until = time.monotonic() + LOCK_SECONDS
-        while not _taken(fcntl.flock, handle, fcntl.LOCK_EX | fcntl.LOCK_NB):
-            if time.monotonic() > until:
-                raise ConfigError(f"is held by another mcphost for more than {LOCK_SECONDS:g} s", path=path)
-            time.sleep(0.01)
-        yield
+        yield taken
     finally:
         os.close(handle)
 
 
-def _taken(lock: Callable[[int, int], None], handle: int, how: int) -> bool:
-    with suppress(BlockingIOError):
-        lock(handle, how)
-        return True
-    return False
+def _held(path: Path, seconds: float) -> ConfigError:
+    return ConfigError(f"is held by another mcphost for more than {seconds:g} s", path=path)
 
 
 def _canonical(path: Path) -> str:
