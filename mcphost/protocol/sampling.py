@@ -150,10 +150,6 @@ class SamplingMessage:
         return {"role": self.role, "content": content[0] if one else content, **self.extra}
 
 
-class _Hint(Wire):
-    name: Hint[str] = None
-
-
 class _Preferences(Wire):
     hints: Hint[list[Any]] = None
     cost_priority: Hint[float] = None

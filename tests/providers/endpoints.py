@@ -1,0 +1,195 @@
+"""Endpoints that answer from a script over real sockets, in the words of each vendor."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcphost.protocol.sampling import SamplingMessage, ToolChoice, text_block
+from mcphost.protocol.types import Tool
+from mcphost.providers.anthropic import AnthropicProvider, AnthropicReading
+from mcphost.providers.base import Event, ModelRequest
+from mcphost.providers.openai import OpenAIProvider, OpenAIReading
+from mcphost.providers.patience import Patience
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))  # the scripts there import each other by bare names
+
+from web import Talk, Web
+
+KEY = "sk-canary-0123456789"
+QUICK = Patience(connect=2.0, first=2.0, idle=2.0, backoff=0.01)
+ADD = Tool.read({"name": "add", "description": "adds", "inputSchema": {"type": "object"}})
+DOTTED = Tool.read({"name": "files.read/all", "inputSchema": {"type": "object"}})
+ASKED = ModelRequest((SamplingMessage.said("user", text_block("hello")),), 100, tools=(ADD, DOTTED))
+FORBIDDEN = ModelRequest(ASKED.messages, 100, tools=(ADD,), tool_choice=ToolChoice("none"))
+
+Steps = Sequence[tuple[str, ...]]
+"""What a model does: ("text", …), ("use", id, name, piece of arguments, …), ("stop", reason)."""
+
+HELLO: Steps = (("text", "Hel", "lo \u00e9\U0001f600"), ("stop", "end"))
+USES: Steps = (
+    ("text", "I add."),
+    ("use", "u1", "add", '{"a"', ": 2, ", '"b": 3}'),
+    ("use", "u2", "files_read_all_1"),
+    ("stop", "tools"),
+)
+
+_STOPS = {"end": ("end_turn", "stop"), "tools": ("tool_use", "tool_calls"), "length": ("max_tokens", "length")}
+
+
+def anthropic_stream(steps: Steps) -> list[bytes]:
+    """The events in which Anthropic tells these steps."""
+    message = {"model": "claude-real-1", "usage": {"input_tokens": 7, "cache_read_input_tokens": 3, "output_tokens": 1}}
+    told: list[dict[str, Any]] = [{"type": "message_start", "message": message}, {"type": "ping"}]
+    for index, (kind, *rest) in enumerate(steps):
+        if kind == "stop":
+            told.append(
+                {
+                    "type": "message_delta",
+                    "delta": {"stop_reason": _STOPS[rest[0]][0]},
+                    "usage": {"output_tokens": 5},
+                }
+            )
+            continue
+        block = {"type": "text", "text": ""}
+        if kind == "use":
+            use_id, name, *rest = rest
+            block = {"type": "tool_use", "id": use_id, "name": name, "input": {}}  # type: ignore[dict-item]
+        told.append({"type": "content_block_start", "index": index, "content_block": block})
+        field_name = "text" if kind == "text" else "partial_json"
+        told.extend(
+            {"type": "content_block_delta", "index": index, "delta": {"type": f"{field_name}_delta", field_name: part}}
+            for part in rest
+        )
+        told.append({"type": "content_block_stop", "index": index})
+    told.append({"type": "message_stop"})
+    return [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in told]
+
+
+def openai_stream(steps: Steps) -> list[bytes]:
+    """The chunks in which Chat Completions tells these steps."""
+    told: list[Any] = [{"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}]
+    uses = 0
+    for kind, *rest in steps:
+        if kind == "text":
+            told.extend({"choices": [{"index": 0, "delta": {"content": part}}]} for part in rest)
+        elif kind == "use":
+            use_id, name, *parts = rest
+            first = {"index": uses, "id": use_id, "type": "function", "function": {"name": name, "arguments": ""}}
+            calls = [first, *({"index": uses, "function": {"arguments": part}} for part in parts)]
+            told.extend({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]} for call in calls)
+            uses += 1
+        else:
+            told.append({"choices": [{"index": 0, "delta": {}, "finish_reason": _STOPS[rest[0]][1]}]})
+    told.append({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5}})
+    chunks = [json.dumps({"model": "gpt-real-1", **each}, ensure_ascii=False) for each in told]
+    return [f"data: {chunk}\n\n".encode() for chunk in (*chunks, "[DONE]")]
+
+
+@dataclass(frozen=True)
+class Vendor:
+    provider: Callable[..., Any]
+    reading: Callable[..., Any]
+    stream: Callable[[Steps], list[bytes]]
+    model: str
+    error: Callable[[str, str], Any]
+    """An error of a type and a message, as the vendor tells it in a body and in a stream."""
+
+
+VENDORS: Mapping[str, Vendor] = {
+    "anthropic": Vendor(
+        AnthropicProvider,
+        AnthropicReading,
+        anthropic_stream,
+        "claude-real-1",
+        lambda kind, text: {"type": "error", "error": {"type": kind, "message": text}},
+    ),
+    "openai": Vendor(
+        OpenAIProvider,
+        OpenAIReading,
+        openai_stream,
+        "gpt-real-1",
+        lambda kind, text: {"error": {"type": kind, "message": text, "code": None, "param": None}},
+    ),
+}
+
+Answer = Callable[[Talk], None]
+
+
+def streams(*events: bytes) -> Answer:
+    """Answers with these events, and ends well."""
+
+    def answer(talk: Talk) -> None:
+        talk.begin_events()
+        talk.events(*events)
+        talk.end_events()
+
+    return answer
+
+
+def breaks_off(*events: bytes) -> Answer:
+    """Answers with these events, and hangs up without an end."""
+
+    def answer(talk: Talk) -> None:
+        talk.begin_events()
+        talk.events(*events)
+        talk.close_connection = True
+
+    return answer
+
+
+def stays(*events: bytes) -> Answer:
+    """Answers with these events, and then with nothing, until the client hangs up."""
+
+    def answer(talk: Talk) -> None:
+        talk.begin_events()
+        talk.events(*events)
+        talk.linger()
+        talk.close_connection = True
+
+    return answer
+
+
+def refuses(status: int, document: Any = None, **headers: object) -> Answer:
+    """Answers with an error."""
+    body = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return lambda talk: talk.whole(status, body, "application/json", **headers)
+
+
+@dataclass
+class Meeting:
+    """A provider, the endpoint it asks, and all events that came."""
+
+    web: Web
+    provider: Any
+    events: list[Event] = field(default_factory=list)
+
+    async def ask(self, request: ModelRequest = ASKED) -> list[Event]:
+        async with aclosing(self.provider.stream(request)) as events:
+            async for event in events:
+                self.events.append(event)
+        return self.events
+
+    @property
+    def bodies(self) -> list[Any]:
+        return [json.loads(visit.body) for visit in self.web.visits]
+
+
+@asynccontextmanager
+async def meeting(
+    vendor: str, *answers: Answer, patience: Patience = QUICK, key: str = KEY, **more: Any
+) -> AsyncIterator[Meeting]:
+    """A provider of a vendor's, whose endpoint gives these answers, the last one again and again."""
+    script = list(answers)
+    with Web(lambda talk: (script.pop(0) if len(script) > 1 else script[0])(talk)) as web:
+        base = f"http://127.0.0.1:{web.port}"
+        provider = VENDORS[vendor].provider("big", "asked-for", key=key, base_url=base, patience=patience, **more)
+        try:
+            yield Meeting(web, provider)
+        finally:
+            await provider.aclose()

@@ -1,0 +1,345 @@
+"""Answers as they come: whole, in pieces, cut, and full of what nobody asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelRefused
+from mcphost.protocol.sampling import ToolUse
+from mcphost.providers.base import (
+    Done,
+    Event,
+    Gathering,
+    TextDelta,
+    ThoughtDelta,
+    ToolUseBegun,
+    ToolUseReady,
+    Usage,
+    gather,
+)
+from mcphost.providers.endpoint import Endpoint
+from mcphost.providers.exchange import MOST_EVENT
+from mcphost.providers.patience import Patience
+from mcphost.providers.spelling import tool_names
+from mcphost.providers.tool_pieces import MOST_ARGUMENTS
+from mcphost.transports.event_stream import EventParser
+from tests.conftest import Until
+from tests.providers.endpoints import (
+    ASKED,
+    FORBIDDEN,
+    HELLO,
+    USES,
+    VENDORS,
+    Steps,
+    breaks_off,
+    meeting,
+    openai_stream,
+    stays,
+    streams,
+)
+
+both = pytest.mark.parametrize("vendor", VENDORS)
+
+
+def read(vendor: str, *chunks: bytes, request: Any = ASKED) -> list[Event]:
+    """The events of an answer that came in these chunks. Raises ModelError."""
+    made = VENDORS[vendor]
+    reading = made.reading(Endpoint("big", "http://127.0.0.1/"), request, tool_names(request), "asked-for")
+    parser, events = EventParser(MOST_EVENT), list[Event]()
+    for chunk in chunks:
+        for each in parser.feed(chunk):
+            assert isinstance(each.data, bytes)
+            events += reading.feed(None if each.data == b"[DONE]" else json.loads(each.data))
+    return [*events, *reading.finish()]
+
+
+def gathered(events: list[Event]) -> Gathering:
+    gathering = Gathering()
+    for event in events:
+        gathering.add(event)
+    return gathering
+
+
+@both
+async def test_an_answer_comes_in_pieces_with_its_model_and_its_size(vendor: str) -> None:
+    async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
+        events = await met.ask()
+    assert [each.text for each in events if isinstance(each, TextDelta)] == ["Hel", "lo \u00e9\U0001f600"]
+    assert events[-1] == Done("endTurn", VENDORS[vendor].model)
+    assert gathered(events).usage == Usage(10, 5)
+
+
+@pytest.mark.requirement("SAMP-16")
+@both
+async def test_tool_uses_are_begun_and_then_complete(vendor: str) -> None:
+    async with meeting(vendor, streams(*VENDORS[vendor].stream(USES))) as met:
+        events = await met.ask()
+        whole = await gather(met.provider, ASKED)
+    assert [each for each in events if isinstance(each, ToolUseBegun | ToolUseReady)] == [
+        ToolUseBegun("u1", "add", True),
+        *([ToolUseReady("u1", "add", {"a": 2, "b": 3}, True)] if vendor == "anthropic" else []),
+        ToolUseBegun("u2", "files.read/all", True),
+        *([] if vendor == "anthropic" else [ToolUseReady("u1", "add", {"a": 2, "b": 3}, True)]),
+        ToolUseReady("u2", "files.read/all", {}, True),
+    ]
+    told = whole.result.as_object()
+    assert [block["type"] for block in told["content"]] == ["text", "tool_use", "tool_use"]
+    assert (told["stopReason"], whole.flawed) == ("toolUse", ())
+
+
+@both
+@pytest.mark.parametrize("steps", [HELLO, USES])
+def test_a_stream_cut_anywhere_says_the_same(vendor: str, steps: Steps) -> None:
+    """M01, M05"""
+    data = b"".join(VENDORS[vendor].stream(steps))
+    whole = read(vendor, data)
+    assert read(vendor, *(data[at : at + 1] for at in range(len(data)))) == whole
+    assert all(read(vendor, data[:cut], data[cut:]) == whole for cut in range(1, len(data)))
+
+
+@both
+def test_a_stream_that_ends_anywhere_before_its_end_is_cut(vendor: str) -> None:
+    """M05: half an answer is never taken for a whole one."""
+    data = b"".join(VENDORS[vendor].stream(USES))
+    # What follows the reason to stop is how many tokens there were, and some servers send no [DONE].
+    end = data.index(b"\n\n", data.index(b'finish_reason": "')) + 2 if vendor == "openai" else len(data)
+    for cut in range(end):
+        with pytest.raises(ModelAnswerCut):
+            read(vendor, data[:cut])
+    assert read(vendor, data[:end])[-1] == Done("toolUse", VENDORS[vendor].model)
+
+
+@both
+async def test_bytes_that_come_one_by_one_over_a_socket_are_one_answer(vendor: str) -> None:
+    data = b"".join(VENDORS[vendor].stream(HELLO))
+    async with meeting(vendor, streams(*(data[at : at + 1] for at in range(len(data))))) as met:
+        assert (await gather(met.provider, ASKED)).result.message.text == "Hello \u00e9\U0001f600"
+
+
+@both
+@pytest.mark.parametrize("end", [breaks_off, streams])
+async def test_what_came_before_an_answer_broke_off_is_kept(vendor: str, end: Any) -> None:
+    """M05: cut with and without a clean end of the body."""
+    *events, _ = VENDORS[vendor].stream((("text", "so far"), ("use", "u1", "add", "{}")))
+    async with meeting(vendor, end(*events)) as met:
+        with pytest.raises(ModelAnswerCut, match=r"^model big: http://127.* broke off its answer.*try again") as caught:
+            await gather(met.provider, ASKED)
+    told = caught.value.partial.result
+    assert (told.message.text, told.stop_reason) == ("so far", None)
+    assert len(met.web.visits) == 1  # what was begun is not asked again unasked
+
+
+ODD_USES: list[tuple[tuple[str, ...], dict[str, Any], bool, str]] = [
+    (("add", '{"a": 1'), {}, True, "not valid JSON"),
+    (("add", "{'a': 1}"), {}, True, "not valid JSON"),
+    (("add", '{"a": NaN}'), {}, True, "not valid JSON"),
+    (("add", "[" * 100_000), {}, True, "not valid JSON"),
+    (("add", "[1]"), {}, True, "not a JSON object"),
+    (("add", '"x"'), {}, True, "not a JSON object"),
+    (("add", '{"a": "', "x" * MOST_ARGUMENTS, '"}'), {}, True, "larger than 1 MB"),
+    (("Add", "{}"), {}, False, "no tool of exactly this name"),
+    (("add\u200b", "{}"), {}, False, "no tool of exactly this name"),
+    (("other__add", '{"a": 1}'), {"a": 1}, False, "no tool of exactly this name"),
+    (("", "{}"), {}, False, "no tool of exactly this name"),
+    (("add", ""), {}, True, ""),
+    (("add", '{"a": 1, "extra": 2}'), {"a": 1, "extra": 2}, True, ""),
+]
+
+
+@both
+@pytest.mark.parametrize(("use", "arguments", "offered", "problem"), ODD_USES)
+def test_a_tool_use_that_is_not_right_is_told_and_not_repaired(
+    vendor: str, use: tuple[str, ...], arguments: dict[str, Any], offered: bool, problem: str
+) -> None:
+    """M02: the wire's part; whether the arguments fit the schema is for the chat to say."""
+    events = read(vendor, *VENDORS[vendor].stream((("use", "u1", *use), ("stop", "tools"))))
+    (ready,) = (each for each in events if isinstance(each, ToolUseReady))
+    assert (ready.name, ready.input, ready.offered) == (use[0], arguments, offered)
+    assert problem in ready.problem
+    assert bool(problem) == bool(ready.problem)
+    assert "".join(use[1:])[:100] in ready.raw or not problem or not offered
+    assert bool(gathered(events).gathered.flawed) == bool(problem)
+
+
+@pytest.mark.requirement("SAMP-18")
+@both
+def test_a_use_of_tools_that_were_forbidden_is_flawed(vendor: str) -> None:
+    stream = VENDORS[vendor].stream((("use", "u1", "add", "{}"), ("stop", "tools")))
+    (ready,) = (each for each in read(vendor, *stream, request=FORBIDDEN) if isinstance(each, ToolUseReady))
+    assert (ready.offered, bool(ready.problem)) == (False, True)
+
+
+def chunk(**delta: Any) -> dict[str, Any]:
+    return {"choices": [{"delta": delta, "finish_reason": None}]}
+
+
+def calls(*each: Any) -> dict[str, Any]:
+    return chunk(tool_calls=list(each))
+
+
+FUNCTION = {"name": "add", "arguments": '{"a":1}'}
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        ([calls({"id": "a", "function": FUNCTION}, {"id": "b", "function": FUNCTION})], ["a", "b"]),
+        ([calls({"index": 0, "id": "a", "function": FUNCTION}), calls({"index": 0, "id": "b", "function": FUNCTION})],
+         ["a", "b"]),
+        ([calls({"id": "a", "function": {"name": "add", "arguments": {"a": 1}}})], ["a"]),
+        ([calls({"function": FUNCTION}), calls({"index": 1, "function": FUNCTION})], ["call_1", "call_2"]),
+        ([calls({"index": 0, "id": "a", "function": {"name": "add", "arguments": ""}}),
+          calls({"index": 0, "id": "a", "function": {"arguments": '{"a"'}}),
+          calls({"index": 0, "id": "", "function": {"arguments": ":1}"}})], ["a"]),
+        ([{"choices": [{"message": {"tool_calls": [{"id": "a", "function": FUNCTION}]}, "finish_reason": "stop"}]}],
+         ["a"]),
+    ],
+)  # fmt: skip
+def test_the_ways_in_which_compatible_servers_tell_tool_calls(documents: list[Any], expected: list[str]) -> None:
+    told = [json.dumps(document).encode() for document in [*documents, {"choices": [{"finish_reason": "stop"}]}]]
+    events = read("openai", *(b"data: " + each + b"\n\n" for each in told))
+    uses = [each for each in events if isinstance(each, ToolUseReady)]
+    assert [(use.id, use.input, use.problem) for use in uses] == [(each, {"a": 1}, "") for each in expected]
+    assert events[-1] == Done("toolUse", "asked-for")
+
+
+@pytest.mark.parametrize(
+    ("vendor", "document", "event"),
+    [
+        ("openai", chunk(reasoning_content="hm"), ThoughtDelta("hm")),
+        ("openai", chunk(reasoning="hm"), ThoughtDelta("hm")),
+        ("openai", chunk(refusal="no"), TextDelta("no")),
+        ("anthropic", {"type": "content_block_delta", "delta": {"thinking": "hm"}}, ThoughtDelta("hm")),
+        ("anthropic", {"type": "content_block_start", "content_block": {"type": "text", "text": "x"}}, TextDelta("x")),
+    ],
+)
+def test_what_else_a_model_tells(vendor: str, document: Any, event: Event) -> None:
+    assert event in read(vendor, b"data: %s\n\n" % json.dumps(document).encode(), *VENDORS[vendor].stream(HELLO))
+
+
+@pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "content_filter", "odd"])
+def test_a_stop_reason_is_in_the_protocols_words(reason: str) -> None:
+    words = {"stop": "endTurn", "length": "maxTokens", "tool_calls": "toolUse", "content_filter": "contentFilter"}
+    line = json.dumps({"choices": [{"delta": {}, "finish_reason": reason}]})
+    assert read("openai", b"data: %s\n\n" % line.encode())[-1] == Done(words.get(reason, reason), "asked-for")
+
+
+@both
+@pytest.mark.parametrize("count", [-1, 1e300, "7", True, None, 10**12, {}])
+def test_a_count_that_is_none_is_unknown(vendor: str, count: Any) -> None:
+    """M06"""
+    usage = {"input_tokens": count, "output_tokens": count, "prompt_tokens": count, "completion_tokens": count}
+    told = {"type": "message_start", "message": {"usage": usage}, "usage": usage, "choices": []}
+    events = read(vendor, b"data: %s\n\n" % json.dumps(told).encode(), *VENDORS[vendor].stream(HELLO))
+    assert next(each for each in events if isinstance(each, Usage)) == Usage()
+
+
+SENSELESS = [
+    *([], 7, "x", {}, {"type": "future"}),
+    {"choices": 7, "type": 7},
+    {"choices": [None, {"delta": []}], "type": "content_block_delta"},
+    {"choices": [{"delta": {"content": 7, "tool_calls": [None, {"function": 7, "index": "x"}]}}]},
+    {"type": "content_block_start", "index": [], "content_block": 7},
+    {"type": "message_delta", "delta": None, "usage": []},
+]
+
+
+@both
+def test_documents_of_any_shape_break_nothing(vendor: str) -> None:
+    told = [b"data: %s\n\n" % json.dumps(each).encode() for each in SENSELESS]
+    events = read(vendor, *told, *VENDORS[vendor].stream(HELLO))
+    assert gathered(events).gathered.result.message.text == "Hello \u00e9\U0001f600"
+
+
+@both
+@pytest.mark.parametrize(
+    ("kind", "failure"),
+    [
+        ("overloaded_error", ModelOverloaded),
+        ("rate_limit_error", ModelOverloaded),
+        ("api_error", ModelOverloaded),
+        ("invalid_request_error", ModelRefused),
+        ("odd", ModelOverloaded),
+    ],
+)
+async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
+    vendor: str, kind: str, failure: type[ModelError]
+) -> None:
+    """M05"""
+    first = VENDORS[vendor].stream((("text", "so far"),))[:-2]
+    error = b"data: %s\n\n" % json.dumps(VENDORS[vendor].error(kind, "out of \x1b[2Jluck")).encode()
+    async with meeting(vendor, streams(*first, error)) as met:
+        with pytest.raises(failure, match="out of ␛\\[2Jluck") as caught:
+            await gather(met.provider, ASKED)
+    assert caught.value.partial.result.message.text == "so far"
+    assert len(met.web.visits) == 1
+
+
+@both
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (streams(b"data: {broken\n\n"), "is no JSON"),
+        (streams(b"data: " + b"[" * 200_000 + b"\n\n"), "is no JSON"),
+        (streams(b"data: " + b"x" * (MOST_EVENT + 100)), "more than 4096 kB at once"),
+        (lambda talk: talk.whole(200, b"\x1f\x8b", "text/event-stream", content_encoding="gzip"), "compresses"),
+        (lambda talk: talk.whole(200, b"<html>sign in</html>", "text/html"), "broke off its answer"),
+        (lambda talk: talk.whole(200, b"{broken", "application/json"), "is no JSON"),
+        (lambda talk: talk.whole(204), "HTTP 204, which is no answer"),
+    ],
+)
+async def test_what_is_no_answer_is_told_and_left(vendor: str, answer: Any, words: str) -> None:
+    """M05: bad SSE, an event without end, a gzip bomb, HTML."""
+    async with meeting(vendor, answer) as met:
+        with pytest.raises((ModelAnswerMalformed, ModelAnswerCut), match=words):
+            await met.ask()
+    assert len(met.web.visits) == 1
+
+
+async def test_an_answer_in_one_document_is_one_too() -> None:
+    document = {"model": "m", "choices": [{"message": {"content": "hi"}, "finish_reason": "length"}]}
+    async with meeting("openai", lambda talk: talk.json(document)) as met:
+        assert await met.ask() == [TextDelta("hi"), Done("maxTokens", "m")]
+
+
+@both
+@pytest.mark.parametrize("how", ["closed", "cancelled"])
+async def test_leaving_an_answer_drops_its_connection_at_once(vendor: str, how: str, until: Until) -> None:
+    """M03: the wire's part; what calls for ever is for the chat to stop."""
+    first = VENDORS[vendor].stream((("text", "so far"),))[:-2]
+    async with meeting(vendor, stays(*first)) as met:
+        task = asyncio.create_task(met.ask())
+        await until(lambda: any(isinstance(each, TextDelta) for each in met.events))
+        if how == "closed":
+            await met.provider.aclose()
+        else:
+            task.cancel()
+        await until(lambda: met.web.hung_up, seconds=0.5)
+        with pytest.raises((asyncio.CancelledError, ModelError)):
+            await task
+
+
+@both
+async def test_an_answer_that_stalls_is_given_up(vendor: str) -> None:
+    """M05"""
+    first = VENDORS[vendor].stream((("text", "so far"),))[:-2]
+    for answer in (stays(*first), lambda talk: talk.linger()):
+        async with meeting(vendor, answer, patience=Patience(first=0.2, idle=0.1)) as met:
+            with pytest.raises(ModelError, match=r"said nothing for 0\.[12] s; try again"):
+                await met.ask()
+
+
+async def test_one_connection_serves_the_next_question_too() -> None:
+    async with meeting("openai", streams(*openai_stream(HELLO))) as met:
+        for _ in range(3):
+            await met.ask()
+    assert len({visit.at for visit in met.web.visits}) == 1
+
+
+def test_a_use_without_problem_is_a_block_of_the_protocol() -> None:
+    block = ToolUse.of("u", "add", {"a": 1})
+    assert block.definition() == {"type": "tool_use", "id": "u", "name": "add", "input": {"a": 1}}
