@@ -46,7 +46,6 @@ MAY_IMPORT: dict[str, list[str]] = {
 OWNERS: dict[str, set[str]] = {
     "PIL": {"tui"},
     "aiohttp": {"transports.http_engine"},
-    "authlib": {"auth"},
     "joserfc": {"auth"},
     "httpx": {"transports", "auth", "providers", "wiring"},
     "httpx_sse": {"transports", "providers"},
