@@ -201,6 +201,13 @@ class ServerConfig(Table):
         """Say whether the user wants this tool to be seen at all."""
         return _any_matches(self.enabled_tools, tool) and not _any_matches(self.disabled_tools, tool)
 
+    @property
+    def signs_in(self) -> bool:
+        """Say whether mcphost signs its requests: not where the entry brings an Authorization header of its own."""
+        headers = {name.lower() for name in (*self.http_headers, *self.env_http_headers)}
+        own = self.bearer_token_env_var is not None or "authorization" in headers
+        return self.url is not None and self.oauth.enabled and not own
+
     @model_validator(mode="after")
     def _one_wire(self) -> Self:
         if (self.command is None) == (self.url is None):
@@ -224,6 +231,10 @@ class ServerConfig(Table):
         if double := first_double(headers):
             raise misplaced("http_headers", f"the header {double} is set twice; keep one")
         return self
+
+
+class GivenServer(ServerConfig):
+    """A server that no file names: what a command line says to run or to call."""
 
 
 def _either(both: bool) -> None:

@@ -6,10 +6,13 @@ anybody's but ours.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mcphost.config import GivenServer, ServerConfig
 from mcphost.errors import (
     AuthorizationRequired,
     HttpStatusError,
@@ -28,17 +31,38 @@ class Advice:
     next_step: str
 
 
-def advice_on(error: McphostError, server: str) -> Advice | None:
-    """What to say of ``error`` at this server, named as in the configuration; None where its own sentence will do."""
-    return next((advise(error, f"[servers.{server}]") for kind, advise in _ADVICE if isinstance(error, kind)), None)
+def advice_on(error: McphostError, server: str, config: ServerConfig | None = None) -> Advice | None:
+    """What to say of ``error`` at this server; None where its own sentence will do.
+
+    ``server`` is named as in the configuration; ``config`` says what can be done there (None: that is not known).
+    """
+    place = _Place(f"[servers.{server}]", server, config)
+    return next((advise(error, place) for kind, advise in _ADVICE if isinstance(error, kind)), None)
 
 
-def next_step(error: McphostError, server: str) -> str:
+def next_step(error: McphostError, server: str, config: ServerConfig | None = None) -> str:
     """What to do about ``error``; empty where nothing more is known than its sentence says."""
-    advice = advice_on(error, server)
+    advice = advice_on(error, server, config)
     return advice.next_step if advice else ""
 
 
+def login_command(server: str, config: ServerConfig | None, more: str = "") -> str:
+    """The command that signs in to this server; one that no file names goes by its address."""
+    called = config.url if isinstance(config, GivenServer) and config.url else server
+    return f"mcphost login {shlex.quote(called)}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where it happened."""
+
+    entry: str
+    server: str
+    config: ServerConfig | None
+
+
+_SCOPE: Final = re.compile(r'\bscope="([^"]{1,2000})"')
+_HARMLESS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._/-]{0,99}")
 _NO_MCP: Final = "There is no MCP server at this address, or none over this transport: check url and transport in {}."
 _BY_STATUS: Final = {
     403: "Its server lets nobody in like this: check the token and the headers in {}.",
@@ -58,27 +82,36 @@ _BY_HUNDRED: Final = {
 }
 
 
-def _status(error: HttpStatusError, entry: str) -> Advice:
+def _status(error: HttpStatusError, place: _Place) -> Advice:
     by_hundred = _BY_HUNDRED.get(error.status // 100, _BY_HUNDRED[5])
-    next_step = _BY_STATUS.get(error.status, by_hundred).format(entry)
+    next_step = _BY_STATUS.get(error.status, by_hundred).format(place.entry)
     return Advice(f"HTTP {error.status} came instead of an answer", next_step)
 
 
-def _sign_in(error: AuthorizationRequired, entry: str) -> Advice:
+def _sign_in(error: AuthorizationRequired, place: _Place) -> Advice:
+    signs_in = place.config is not None and place.config.signs_in
     if error.status == 401:
-        next_step = (
-            f"Nothing was done. Put a token, or a newer one, into {entry}: bearer_token_env_var or http_headers."
-        )
-        return Advice("The server wants a sign-in", next_step)
-    next_step = f"Nothing was done. The token in {entry} must be one that allows this."
-    return Advice("The server wants more than this sign-in allows", next_step)
+        with_token = f"Put a token, or a newer one, into {place.entry}: bearer_token_env_var or http_headers."
+        sign_in = f"Sign in with: {login_command(place.server, place.config)}"
+        return Advice("The server wants a sign-in", f"Nothing was done. {sign_in if signs_in else with_token}")
+    more = "".join(f" --scope {scope}" for scope in _scopes(error))
+    sign_in = f"Sign in for more with: {login_command(place.server, place.config, more)}"
+    with_token = f"The token in {place.entry} must be one that allows this."
+    headline = "The server wants more than this sign-in allows"
+    return Advice(headline, f"Nothing was done. {sign_in if signs_in else with_token}")
 
 
-def _always(headline: str, next_step: str) -> Callable[[McphostError, str], Advice]:
-    return lambda error, entry: Advice(headline, next_step)
+def _scopes(error: AuthorizationRequired) -> list[str]:
+    """What the refusal says is needed, as far as it is made of harmless letters: it becomes part of our sentence."""
+    named = _SCOPE.search(error.www_authenticate)
+    return [scope for scope in (named[1].split() if named else []) if _HARMLESS.fullmatch(scope)][:20]
 
 
-_ADVICE: Final[tuple[tuple[type[McphostError], Callable[[Any, str], Advice]], ...]] = (
+def _always(headline: str, next_step: str) -> Callable[[McphostError, _Place], Advice]:
+    return lambda error, place: Advice(headline, next_step)
+
+
+_ADVICE: Final[tuple[tuple[type[McphostError], Callable[[Any, _Place], Advice]], ...]] = (
     (
         ResourceMissing,
         _always("The server has no such resource", "It may be gone: the list of resources says what there is."),

@@ -120,6 +120,13 @@ class Approvals:
         """Forget the yes and the definition it was given to."""
         self._sightings.pop((server, tool), None)
 
+    def forget(self, server: str) -> int:
+        """Forget every tool of this server; how many there were."""
+        tools = [key for key in self._sightings if key[0] == server]
+        for key in tools:
+            del self._sightings[key]
+        return len(tools)
+
     def grants(self) -> list[Sighting]:
         """What runs without asking because the user said so."""
         return [each for each in self._sightings.values() if each.lifetime is not Lifetime.ONCE]

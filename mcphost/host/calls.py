@@ -20,6 +20,7 @@ class CallState(Enum):
     """Where a call stands."""
 
     ASKING = "waiting for your answer"
+    SIGNING_IN = "waiting for a sign-in"
     RUNNING = "running"
     CANCELLING = "cancelling"
     DONE = "done"
@@ -34,7 +35,7 @@ class CallState(Enum):
     @property
     def ended(self) -> bool:
         """Will nothing more come?"""
-        return self not in (CallState.ASKING, CallState.RUNNING, CallState.CANCELLING)
+        return self not in (CallState.ASKING, CallState.SIGNING_IN, CallState.RUNNING, CallState.CANCELLING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class Call:
         """Did the session end while its task goes on? It is taken up again in the next one."""
         self.stopping = False
         """Was the server asked to stop its task?"""
+        self.sign_in: int | None = None
+        """The number of the sign-in that it waits for, or waited for last."""
         self.outcome: CallToolResult | None = None
         self.error: McphostError | None = None
         self.validity: Verdict | None = None
@@ -116,6 +119,16 @@ class Call:
             return
         self.state = CallState.CANCELLING
         self._task.cancel()
+
+    def waits_for_sign_in(self, number: int) -> None:
+        """The server refused it, having done nothing, until somebody signs in."""
+        self.sign_in, self.state = number, CallState.SIGNING_IN
+
+    def signed_in(self) -> None:
+        """It is settled anew whether it may be sent."""
+        self.sent_at, self.progress = None, None
+        if self.state is not CallState.CANCELLING:
+            self.state = CallState.ASKING
 
     def sent(self, arguments: Mapping[str, Any]) -> None:
         """It was allowed and goes out now."""

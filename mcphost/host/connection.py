@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from mcphost.client.client import Client, Identity, Session
@@ -70,10 +71,12 @@ class Connection:
         self._loss: Exception | None = None
         self._said = ""
         self._client: Client | None = None
-        self.offers = Offers(self._note, lambda kind, items: around.listed(name, kind, items), self._changed)
+        listed = partial(around.listed, name)
+        self.offers = Offers(self._note, listed, self._changed, self._refused)
         self.watches = Watches(self._note, lambda uri: around.resource_updated(name, uri), around.mask)
         self.refusal: AuthorizationRequired | None = None
-        """What the server refused for want of a sign-in, last; None since it let us in."""
+        """What the server refused for want of a sign-in, last; None since it let us in. A server that is up may have
+        refused a list."""
         self._listening = Listening(
             Ears(self._log, self.offers.mark_stale, self.watches.updated, self._lost, self._changed, around.mask)
         )
@@ -120,7 +123,12 @@ class Connection:
 
     @property
     def client(self) -> Client:
-        """The client while the server is ready; raises ServerNotReady with the state otherwise."""
+        """The client while the server is ready.
+
+        Raises AuthorizationRequired where the server waits for a sign-in, otherwise ServerNotReady with the state.
+        """
+        if self.state is ServerState.NEEDS_SIGN_IN and (refusal := self.refusal) is not None:
+            raise AuthorizationRequired(refusal.www_authenticate, status=refusal.status)
         if self._client is None or not self.ready:
             why = f": {self.reason}" if self.reason else ""
             raise ServerNotReady(f"{self.name} is {self.state.value}{why}")
@@ -179,6 +187,14 @@ class Connection:
         self._poke.clear()
         self._enter(self._at_rest)
 
+    def signed_in(self) -> None:
+        """Somebody signed in: go on where it waits for that, and list again what was refused without."""
+        if self.state is ServerState.NEEDS_SIGN_IN:
+            self.restart()
+        elif self.ready and self.refusal is not None and self.session is not None:
+            self.refusal = None
+            self.offers.mark_stale(*self.session.server.capabilities)
+
     async def set_level(self, level: LogLevel) -> None:
         """Ask for log messages of ``level`` and above; remembered for the next connection. Raises as a request does."""
         await self.client.set_log_level(level)
@@ -190,7 +206,7 @@ class Connection:
         return await self.pulse.ping(self.client)
 
     async def reach(self) -> Client:
-        """The client once the server is up; a lazy one is started. Raises ServerNotReady."""
+        """The client once the server is up; a lazy one is started. Raises as `client` does."""
         if self.state is ServerState.STOPPED and self.config.start == "lazy":
             self.start()
         await self.settled()
@@ -308,15 +324,14 @@ class Connection:
         # Whether a standing connection that broke can be had again is for the next try to tell.
         vain = failure.lasting and not (isinstance(failure, ConnectionLost) and self.ready_at is not None)
         wait = None if vain else self._wait_after(failure, now, lived)
-        if isinstance(failure, AuthorizationRequired) and self.config.url and self.config.oauth.enabled:
-            self.refusal = failure
-            self._enter(ServerState.NEEDS_SIGN_IN, str(failure))
+        if isinstance(failure, AuthorizationRequired) and self.config.signs_in:
+            self._wait_for_sign_in(failure)
         elif wait is None:
             tired = "" if vain else " (tried several times; not trying again by itself)"
-            self._enter(ServerState.FAILED, f"{_words(failure)}{tired}", next_step(failure, self.name))
+            self._enter(ServerState.FAILED, f"{_words(failure)}{tired}", next_step(failure, self.name, self.config))
         else:
             self.retry_at = now + wait
-            self._enter(ServerState.RECONNECTING, _words(failure), next_step(failure, self.name))
+            self._enter(ServerState.RECONNECTING, _words(failure), next_step(failure, self.name, self.config))
 
     def _wait_after(self, failure: McphostError, now: float, lived: float) -> float | None:
         if isinstance(failure, SessionExpired):
@@ -333,11 +348,26 @@ class Connection:
                 async with asyncio.timeout(self.retry_at - self._around.now()):
                     await self._poke.wait()
 
+    def _refused(self, refusal: AuthorizationRequired) -> None:
+        """A list needs a sign-in: a server that starts waits for it; one that is up goes on with what runs there."""
+        if self.config.signs_in and self.ready:
+            self.refusal = refusal
+        elif self.config.signs_in:
+            self._lost(refusal)
+
     def _lost(self, reason: Exception) -> None:
         self._loss = reason
         self._gone.set()
-        if self.ready:  # those whose calls just failed must not find it ready
+        if not self.ready:  # those whose calls just failed must not find it ready
+            return
+        if isinstance(reason, AuthorizationRequired) and self.config.signs_in:
+            self._wait_for_sign_in(reason)
+        else:
             self._enter(ServerState.RECONNECTING, str(reason))
+
+    def _wait_for_sign_in(self, refusal: AuthorizationRequired) -> None:
+        self.refusal = refusal
+        self._enter(ServerState.NEEDS_SIGN_IN, str(refusal), next_step(refusal, self.name, self.config))
 
     def _enter(self, state: ServerState, reason: str = "", advice: str = "") -> None:
         self.state, self.reason, self.advice = state, self._around.mask(reason), advice

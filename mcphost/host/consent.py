@@ -82,6 +82,12 @@ class ConsentBroker:
         self.approvals.revoke(server, tool)
         self._changed()
 
+    def forget(self, server: str) -> int:
+        """Forget what was allowed and seen of this server; of how many tools."""
+        if number := self.approvals.forget(server):
+            self._changed()
+        return number
+
     def finished(self, call: Call) -> None:
         """Write down how a call that was allowed ended, and whether it was sent at all."""
         record = {

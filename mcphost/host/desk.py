@@ -18,7 +18,15 @@ from typing import Any, Final
 
 from mcphost.client.client import Patience
 from mcphost.config import ServerConfig
-from mcphost.errors import Declined, InvalidArguments, McphostError, ServerNotReady, TaskStopped
+from mcphost.errors import (
+    AuthorizationRequired,
+    Declined,
+    InvalidArguments,
+    McphostError,
+    ServerNotReady,
+    TaskStopped,
+)
+from mcphost.host.admission import Admission, Attempt
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
 from mcphost.host.connection import Connection, sent_to
@@ -27,6 +35,7 @@ from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
 from mcphost.host.faults import fault, without_secrets
 from mcphost.host.questions import Answer
 from mcphost.host.sending import Sending
+from mcphost.host.signing_in import SignIn
 from mcphost.host.traffic import current_call
 from mcphost.host.validation import Verdict, validate
 from mcphost.host.waiting import is_cancelled
@@ -39,6 +48,12 @@ KEPT_CALLS: Final = 200
 
 KEPT_BYTES: Final = 64 << 20
 """About how much of them is kept: a few of the largest results there may be."""
+
+_AGAIN: Final = {
+    True: "the server refused this before it did anything, for want of a sign-in; now you are signed in",
+    False: "the server refused this before it did anything, for want of rights; now you have more",
+}
+"""Why a call is asked about again."""
 
 
 class CallDesk:
@@ -53,10 +68,12 @@ class CallDesk:
         catalog: Catalog,
         consent: ConsentBroker,
         witness: Witness,
+        admission: Admission,
         publish: Callable[[Event], None],
         mask: Callable[[str], str],
     ) -> None:
         self._server, self._catalog, self._consent, self._witness = server, catalog, consent, witness
+        self._admission = admission
         self._publish, self._mask = publish, mask
         self.calls: dict[int, Call] = {}
         self._sent: dict[int, str] = {}
@@ -112,24 +129,52 @@ class CallDesk:
         self._publish(CallFinished(call.number))
 
     async def _attempt(self, call: Call) -> None:
-        connection = await self._connected(call.request.server)
-        tool = None
-        if call.request.task is None:
-            tool, arguments = await self._settle(call, connection)
+        """Until the server lets it through: each time it is settled anew whether it may be sent."""
+        connection, request = self._server(call.request.server), call.request
+        attempt, note = self._admission.attempt(connection, request.tool), ""
+        while True:
+            try:
+                await self._reached(connection)
+                await self._once(call, connection, note)
+            except AuthorizationRequired as refusal:
+                note = await self._regained(call, attempt, refusal)
+            else:
+                return attempt.admitted()
+
+    async def _regained(self, call: Call, attempt: Attempt, refusal: AuthorizationRequired) -> str:
+        """Wait for a sign-in, with no time limit of the call running; why it is asked about again."""
+
+        def waits(sign_in: SignIn) -> None:
+            call.waits_for_sign_in(sign_in.number)
+            self._publish(CallChanged(call.number))
+
+        was_sent = self._sent.pop(call.number, None) is not None
+        await attempt.regain(refusal, waits)
+        call.signed_in()
+        self._publish(CallChanged(call.number))
+        return _AGAIN[refusal.status == 401] if was_sent else ""
+
+    async def _once(self, call: Call, connection: Connection, note: str) -> None:
+        request, tool = call.request, None
+        if request.task is not None:
+            arguments = await self._may_collect(call, connection, request.task)
+        elif call.task is not None:  # it was begun before the server wanted a sign-in: it is not run twice
+            tool, arguments = self._catalog.tool(request.server, request.tool), call.arguments
         else:
-            arguments = await self._may_collect(call, connection, call.request.task)
+            tool, arguments = await self._settle(call, connection, note)
         client = connection.client  # the one that is there now: it may have been replaced while somebody was asked
         call.sent(arguments)
-        self._sent[call.number] = call.request.server
+        self._sent[call.number] = request.server
         current_call.set(call.number)  # for the traffic: this task is the call's own
         self._publish(CallChanged(call.number))
         patience = _patience(call, connection.config)
         sending = Sending(call, connection, patience, self._witness, self._publish, self._mask)
-        if tool is not None:
+        if tool is not None and call.task is None:
             result = await sending.run(client, tool)
-            call.answered(result, await _validity(tool, result))
-        elif call.request.task is not None:
-            call.answered(await sending.collect(client, call.request.task), None)
+        else:
+            begun = call.task.task_id if call.task is not None else ""
+            result = await sending.collect(client, request.task or begun)
+        call.answered(result, None if tool is None else await _validity(tool, result))
 
     async def _may_collect(self, call: Call, connection: Connection, task: str) -> Mapping[str, Any]:
         """Write down that a task's result is asked for: asking is the consent. The arguments it was begun with."""
@@ -140,26 +185,27 @@ class CallDesk:
         call.allowed = True
         return call.request.arguments
 
-    async def _connected(self, name: str) -> Connection:
-        """The connection once it is up. Raises UnknownName or ServerNotReady."""
-        connection = self._server(name)
+    async def _reached(self, connection: Connection) -> None:
+        """Wait until it is up. Raises ServerNotReady, AuthorizationRequired where it waits for a sign-in."""
         await connection.reach()  # raises where there is no server, before anybody is asked
         await connection.current_tools()
-        return connection
 
-    async def _settle(self, call: Call, connection: Connection) -> tuple[Tool, Mapping[str, Any]]:
-        """The tool and the arguments that were allowed. Raises InvalidArguments or Declined."""
+    async def _settle(self, call: Call, connection: Connection, why: str) -> tuple[Tool, Mapping[str, Any]]:
+        """The tool and the arguments that were allowed; ``why`` it is asked again, if it is.
+
+        Raises InvalidArguments or Declined.
+        """
         request = call.request
         tool = self._catalog.tool(request.server, request.tool)
-        note = await _check_arguments(tool, request.arguments)
+        note = "; ".join(filter(None, [why, await _check_arguments(tool, call.arguments)]))
         proposal = Proposal(
             call=call.number,
             server=request.server,
             tool=tool,
-            arguments=request.arguments,
+            arguments=call.arguments,
             origin=request.origin,
             sent_to=sent_to(connection.config),
-            note=note,
+            note=note or None,
         )
         answer = await self._ask(proposal)
         call.allowed = True
@@ -168,7 +214,7 @@ class CallDesk:
         await connection.current_tools()
         _ = connection.client  # the server may be gone by now
         self._still_as_shown(proposal, connection)
-        return tool, request.arguments if answer.arguments is None else answer.arguments
+        return tool, call.arguments if answer.arguments is None else answer.arguments
 
     async def _ask(self, proposal: Proposal) -> Answer:
         """Somebody's or the policy's yes. Raises Declined, or ServerNotReady where the server went meanwhile."""

@@ -16,9 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from mcphost.auth.base import SignInPort
 from mcphost.client.client import Identity
 from mcphost.config import Changes, Config, compare
 from mcphost.errors import UnknownName
+from mcphost.host.accounts import Accounts
+from mcphost.host.admission import Admission
 from mcphost.host.approvals import Approvals
 from mcphost.host.asking import Asking
 from mcphost.host.audit import AuditLog
@@ -26,7 +29,7 @@ from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog, Kind
 from mcphost.host.completing import Completing
 from mcphost.host.connection import Connection
-from mcphost.host.consent import Approver, ConsentBroker
+from mcphost.host.consent import ConsentBroker
 from mcphost.host.desk import CallDesk
 from mcphost.host.events import (
     Alarmed,
@@ -45,8 +48,11 @@ from mcphost.host.events import (
 from mcphost.host.frames import Frame
 from mcphost.host.logs import LogBook, LogBudget, Source
 from mcphost.host.memory import Memory, Store
+from mcphost.host.opener import Open, no_browser
+from mcphost.host.questions import Approver
 from mcphost.host.reading import ReadingDesk
 from mcphost.host.resending import Resending, request_in, tool_call_in
+from mcphost.host.signing_in import SignInDesk
 from mcphost.host.traffic import TrafficBook, TrafficBudget
 from mcphost.host.traffic_file import TrafficFile
 from mcphost.protocol.types import LogLevel
@@ -60,6 +66,11 @@ _LISTED: Final[Mapping[Kind, Callable[[str], Event]]] = {
     Kind.TEMPLATES: ResourcesChanged,
     Kind.PROMPTS: PromptsChanged,
 }
+
+_SIGN_IN_FIELDS: Final = frozenset(
+    {"url", "oauth", "http_headers", "env_http_headers", "bearer_token_env_var", "enabled"}
+)
+"""Settings in which a sign-in that runs must not change under a person's eyes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +90,17 @@ class Fittings:
     """Where the transports that ``open_transport`` makes tell what passes; None: they tell nobody."""
     traffic_path: Path | None = None
     """The file that takes all traffic of this run; None: it is kept in memory only."""
+    sign_in: Callable[[Config, str], Awaitable[SignInPort]] | None = None
+    """Who signs a server in, its references resolved. Raises ConfigError, SignInFailed. None: signs in nowhere."""
+    open_url: Open = no_browser
+    """Opens the page of a sign-in."""
+    begin_sign_ins: bool = True
+    """Does what a server refuses for want of a sign-in begin one by itself?"""
+    forget: Callable[[Config, str], Awaitable[Sequence[str]]] | None = None
+    """Forgets what others than the host learned of a server; what that was, in words."""
 
 
-class Host(Asking):
+class Host(Asking, Accounts):
     """All configured servers and everything done with them. Use as ``async with``; entering may raise ConfigError."""
 
     def __init__(self, config: Config, fittings: Fittings) -> None:
@@ -101,8 +120,13 @@ class Host(Asking):
             lambda: self.config, Approvals(), fittings.approver, self._audit, self._grants_changed, self._alarm
         )
         witness = self.consent.witness
-        self._desk = CallDesk(self.server, self.catalog, self.consent, witness, self.bus.publish, fittings.mask)
-        self._reading = ReadingDesk(self.server, self.catalog, witness, fittings.mask)
+        self._sign_ins = self._sign_in_desk()
+        begins = fittings.sign_in is not None and fittings.begin_sign_ins
+        self._admission = Admission(self._sign_ins, self._begin_sign_in if begins else None)
+        self._desk = CallDesk(
+            self.server, self.catalog, self.consent, witness, self._admission, self.bus.publish, fittings.mask
+        )
+        self._reading = ReadingDesk(self.server, self.catalog, witness, self._admission, fittings.mask)
         self._completing = Completing(self.server, time.monotonic)
         self._tasks: asyncio.TaskGroup | None = None
         self._supervisors: dict[str, asyncio.Task[None]] = {}
@@ -122,6 +146,7 @@ class Host(Asking):
         assert self._tasks is not None
         for call in self.running():
             call.cancel()
+        self._sign_ins.cancel()
         for task in self._supervisors.values():
             task.cancel()
         try:
@@ -160,8 +185,11 @@ class Host(Asking):
             for name in changes.removed:
                 del self.servers[name]
                 self.catalog.forget(name)
+                self._sign_ins.cancel(name)
             for name, fields in changes.changed.items():
                 self._set_budgets(name)
+                if not _SIGN_IN_FIELDS.isdisjoint(fields):
+                    self._sign_ins.cancel(name)
                 self.servers[name].reconfigured(fields)
             for name in changes.added:
                 self._add(name)
@@ -278,6 +306,19 @@ class Host(Asking):
         self.catalog.keep(name, ())
         task = self._supervisors[name] = self._tasks.create_task(connection.supervise(), name=f"server {name}")
         task.add_done_callback(lambda _: connection.over())
+
+    def _sign_in_desk(self) -> SignInDesk:
+        parts = self._fittings
+        port = None if parts.sign_in is None else self._sign_in_port
+        known = self.consent.witness, self.bus.publish, parts.open_url, parts.mask
+        return SignInDesk(port, parts.approver, *known, self._signed_in)
+
+    async def _sign_in_port(self, server: str) -> SignInPort:
+        assert self._fittings.sign_in is not None
+        return await self._fittings.sign_in(self.config, server)
+
+    async def _forget_more(self, server: str) -> Sequence[str]:
+        return () if self._fittings.forget is None else await self._fittings.forget(self.config, server)
 
     def _set_budgets(self, name: str) -> None:
         limits = self.config.limits_for(name)

@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 from mcphost.client.client import Client
 from mcphost.client.listing import Listing, Rejected
 from mcphost.config import ServerConfig
-from mcphost.errors import McphostError, ServerError
+from mcphost.errors import AuthorizationRequired, McphostError, ServerError
 from mcphost.host.catalog import Kind, usable, usable_prompts, usable_resources, usable_templates
 from mcphost.protocol.jsonrpc import ErrorCode
 from mcphost.protocol.types import LogLevel, Prompt, Resource, ResourceTemplate, Tool
@@ -59,7 +59,8 @@ _PROMPTS: Final[Source[Prompt]] = Source(Kind.PROMPTS, lambda client: client.pro
 class OfferList(Generic[Item]):
     """One kind of offer of one server.
 
-    ``listed`` is told the items whenever they were listed anew or are gone, ``changed`` that anything here is.
+    ``listed`` is told the items whenever they were listed anew or are gone, ``changed`` that anything here is,
+    ``refused`` that only a sign-in brings them.
     """
 
     def __init__(
@@ -68,8 +69,10 @@ class OfferList(Generic[Item]):
         note: Note,
         listed: Callable[[Kind, Sequence[Any]], None],
         changed: Callable[[], None],
+        refused: Callable[[AuthorizationRequired], None],
     ) -> None:
         self._source, self._note, self._listed, self._changed = source, note, listed, changed
+        self._refused = refused
         self._stale = asyncio.Event()
         self._reading = asyncio.Lock()
         self._lives = 0
@@ -130,6 +133,8 @@ class OfferList(Generic[Item]):
             await self._read(client, config, life)
         except McphostError as error:
             self.failed(str(error), life)
+            if isinstance(error, AuthorizationRequired) and error.status == 401 and life == self._lives:
+                self._refused(error)
         self._changed()
 
     async def _read(self, client: Client, config: ServerConfig, life: int) -> None:
@@ -150,11 +155,18 @@ class OfferList(Generic[Item]):
 class Offers:
     """All offers of one server; see `OfferList` for the callbacks."""
 
-    def __init__(self, note: Note, listed: Callable[[Kind, Sequence[Any]], None], changed: Callable[[], None]) -> None:
-        self.tools = OfferList(_TOOLS, note, listed, changed)
-        self.resources = OfferList(_RESOURCES, note, listed, changed)
-        self.templates = OfferList(_TEMPLATES, note, listed, changed)
-        self.prompts = OfferList(_PROMPTS, note, listed, changed)
+    def __init__(
+        self,
+        note: Note,
+        listed: Callable[[Kind, Sequence[Any]], None],
+        changed: Callable[[], None],
+        refused: Callable[[AuthorizationRequired], None] = lambda refusal: None,
+    ) -> None:
+        told = note, listed, changed, refused
+        self.tools = OfferList(_TOOLS, *told)
+        self.resources = OfferList(_RESOURCES, *told)
+        self.templates = OfferList(_TEMPLATES, *told)
+        self.prompts = OfferList(_PROMPTS, *told)
         self._offered: Collection[str] = ()
 
     def __iter__(self) -> Iterator[tuple[Kind, OfferList[Any]]]:

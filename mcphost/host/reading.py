@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from mcphost.client.client import Client
 from mcphost.client.listing import Listing
 from mcphost.errors import InvalidArguments, McphostError, SessionExpired
+from mcphost.host.admission import Admission
 from mcphost.host.catalog import Catalog, Kind
 from mcphost.host.connection import Connection
 from mcphost.host.faults import without_secrets
@@ -32,9 +33,15 @@ class ReadingDesk:
     """``server`` finds a connection or raises UnknownName; ``mask`` takes secrets out of what errors quote."""
 
     def __init__(
-        self, server: Callable[[str], Connection], catalog: Catalog, witness: Witness, mask: Callable[[str], str]
+        self,
+        server: Callable[[str], Connection],
+        catalog: Catalog,
+        witness: Witness,
+        admission: Admission,
+        mask: Callable[[str], str],
     ) -> None:
         self._server, self._catalog, self._witness, self._mask = server, catalog, witness, mask
+        self._admission = admission
 
     async def read(self, server: str, uri: str, origin: str) -> ReadResourceResult:
         """Read a resource, whether it is listed or not."""
@@ -43,7 +50,7 @@ class ReadingDesk:
     async def prompt(self, server: str, name: str, arguments: Mapping[str, object], origin: str) -> GetPromptResult:
         """Get the messages of a prompt; raises InvalidArguments where a required argument is missing."""
         connection = self._server(server)
-        await connection.reach()
+        await self._reach(connection)
         await connection.current(Kind.PROMPTS)
         missing = self._catalog.prompt(server, name).missing(arguments)
         if missing:
@@ -63,8 +70,10 @@ class ReadingDesk:
 
     async def tasks(self, server: str) -> Listing[Task]:
         """The tasks a server keeps."""
-        client = await self._server(server).reach()
-        return await self._quoting(client.tasks.list())
+        connection = self._server(server)
+        await self._reach(connection)
+        attempt = self._admission.attempt(connection, "the list of tasks")
+        return await self._quoting(attempt.through(lambda: connection.client.tasks.list()))
 
     async def cancel_task(self, server: str, task: str, origin: str) -> Task:
         """Stop a task of whomever's; how it stands now."""
@@ -82,12 +91,13 @@ class ReadingDesk:
         self, server: str, record: Mapping[str, Any], origin: str, work: Callable[[Client], Awaitable[Result]]
     ) -> Result:
         connection = self._server(server)
-        await connection.reach()
+        await self._reach(connection)
+        attempt = self._admission.attempt(connection, _operation(record))
         told = {"server": server, "sent_to": sent_to(connection.config), "asked_by": origin}
         await self._witness.before({**record, **told})
         began, outcome = time.monotonic(), "cancelled"
         try:
-            result = await self._quoting(_repeated_in_a_new_session(connection, work))
+            result = await self._quoting(attempt.through(lambda: _repeated_in_a_new_session(connection, work)))
             outcome = "done"
         except McphostError as error:
             outcome = f"error: {error}"
@@ -97,11 +107,19 @@ class ReadingDesk:
             self._witness.note({**record, "event": "outcome", "server": server, "outcome": outcome, "seconds": seconds})
         return result
 
+    async def _reach(self, connection: Connection) -> None:
+        await self._admission.attempt(connection, "the connection").through(connection.reach)
+
     async def _quoting(self, work: Awaitable[Result]) -> Result:
         try:
             return await work
         except McphostError as error:
             raise without_secrets(error, self._mask) from None
+
+
+def _operation(record: Mapping[str, Any]) -> str:
+    """What is refused or admitted, in a word."""
+    return next(str(record[key]) for key in ("uri", "prompt", "method", "task") if key in record)
 
 
 async def _repeated_in_a_new_session(connection: Connection, work: Callable[[Client], Awaitable[Result]]) -> Result:

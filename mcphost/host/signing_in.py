@@ -14,11 +14,12 @@ from mcphost.auth.base import Choice, Exchange, Link, Plan, SignInPort, Standing
 from mcphost.errors import AuthorizationRequired, Declined, McphostError, SignInFailed
 from mcphost.host.events import Event, SignInChanged
 from mcphost.host.faults import fault, without_secrets
+from mcphost.host.opener import Open
 from mcphost.host.questions import Approver, SignInQuestion
 from mcphost.host.witness import Witness
 
-Open = Callable[[str], Awaitable[str]]
-"""Opens a URL in a browser; why it could not, or an empty text."""
+FindPort = Callable[[str], Awaitable[SignInPort]]
+"""The port of a server, by its name. Raises ConfigError, SignInFailed."""
 
 
 class SignInState(Enum):
@@ -46,12 +47,16 @@ class SignIn:
     def __init__(self, number: int, server: str, why: AuthorizationRequired, desk: SignInDesk) -> None:
         self.number, self.server, self.why = number, server, why
         self.state = SignInState.LOOKING
+        self.reached = SignInState.LOOKING
+        """Where it stood before it ended, or stands."""
         self.steps: list[Exchange] = []
         """What was asked of whom, in order; the last may be under way."""
         self.plan: Plan | None = None
         self.choice: Choice | None = None
         self.link: Link | None = None
         """The page to visit, while the browser is waited for."""
+        self.link_until = 0.0
+        """Until when, on the event loop's clock."""
         self.not_opened = ""
         """Why the page was not opened by itself."""
         self.paste_problem = ""
@@ -107,6 +112,8 @@ class SignIn:
         first = self.link is None
         self.link, self.paste_problem = link, problem
         self._pasted = asyncio.get_running_loop().create_future()
+        if first:
+            self.link_until = asyncio.get_running_loop().time() + link.expires
         self.enter(SignInState.VISITING)
         if first:
             await self.reopen()
@@ -117,12 +124,14 @@ class SignIn:
         self.steps[number - 1 : number] = [exchange]
         if self.state is SignInState.VISITING:
             self.link = None
-            self.state = SignInState.EXCHANGING
+            self.state = self.reached = SignInState.EXCHANGING
         self._changed()
 
     def enter(self, state: SignInState) -> None:
         """Go on to ``state``."""
         self.state = state
+        if not state.ended:
+            self.reached = state
         self._changed()
 
     def ended(self, state: SignInState, error: McphostError | None = None) -> None:
@@ -139,7 +148,7 @@ class SignInDesk:
 
     def __init__(
         self,
-        port: SignInPort | None,
+        port: FindPort | None,
         approver: Approver,
         witness: Witness,
         publish: Callable[[Event], None],
@@ -151,6 +160,11 @@ class SignInDesk:
         self._publish, self._open_url, self._mask, self._done = publish, open_url, mask, done
         self.all: dict[int, SignIn] = {}
         self.open_page = open_url
+
+    @property
+    def possible(self) -> bool:
+        """Does this run sign in anywhere?"""
+        return self._port is not None
 
     def running(self, server: str) -> SignIn | None:
         """The sign-in of this server that has not ended."""
@@ -169,14 +183,12 @@ class SignInDesk:
         return sign_in
 
     async def standing(self, server: str) -> Standing:
-        """Who is signed in."""
-        return Standing(signed_in=False) if self._port is None else await self._port.standing(server)
+        """Who is signed in. Raises SignInFailed where nobody can be, ConfigError."""
+        return await (await self._port_of(server)).standing(server)
 
     async def sign_out(self, server: str) -> str:
-        """Forget the tokens of this server; what happened, in words."""
-        if self._port is None:
-            raise SignInFailed("this run of mcphost signs in nowhere")
-        told = await self._port.sign_out(server)
+        """Forget the tokens of this server; what happened, in words. Raises SignInFailed, ConfigError."""
+        told = await (await self._port_of(server)).sign_out(server)
         self._witness.note({"event": "sign-out", "server": server, "outcome": told})
         return told
 
@@ -188,7 +200,7 @@ class SignInDesk:
         await self._witness.before(
             {
                 "event": "sign-in",
-                "server": plan.server,
+                "server": question.server,
                 "resource": plan.resource,
                 "issuer": plan.issuer,
                 "scopes": list(choice.scopes),
@@ -199,8 +211,19 @@ class SignInDesk:
             }
         )
         if not answer.allow:
-            raise Declined(f"signing in to {plan.server} was declined", by=answer.by, rule=answer.reason)
+            raise Declined(f"signing in to {question.server} was declined", by=answer.by, rule=answer.reason)
         return choice
+
+    def cancel(self, server: str | None = None) -> None:
+        """End the sign-ins that run, of one server or of all."""
+        for sign_in in self.all.values():
+            if server in (None, sign_in.server):
+                sign_in.cancel()
+
+    async def _port_of(self, server: str) -> SignInPort:
+        if self._port is None:
+            raise SignInFailed("this run of mcphost signs in nowhere")
+        return await self._port(server)
 
     def changed(self, sign_in: SignIn) -> None:
         """Tell everyone."""
@@ -208,10 +231,8 @@ class SignInDesk:
 
     async def _carry_out(self, sign_in: SignIn) -> None:
         try:
-            if self._port is None:
-                raise SignInFailed("this run of mcphost signs in nowhere")
-            why = sign_in.why
-            sign_in.standing = await self._port.sign_in(sign_in.server, why.www_authenticate, why.status, sign_in)
+            why, port = sign_in.why, await self._port_of(sign_in.server)
+            sign_in.standing = await port.sign_in(sign_in.server, why.www_authenticate, why.status, sign_in)
         except asyncio.CancelledError:
             sign_in.ended(SignInState.CANCELLED)
             return

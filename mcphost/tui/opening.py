@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -19,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from mcphost.errors import NotDone
+from mcphost.host.opener import find_opener, launch
 from mcphost.tui.media import Probe
 from mcphost.tui.saving import file_name, save
 
@@ -41,9 +41,6 @@ _RUNS: Final = ("#!", "%!", "[Desktop Entry", "{\\rtf", "<")
 _LOOKED_AT: Final = 65_536
 """Characters of a text in which a desktop may find that it is something else: a page, a script."""
 
-_PATIENCE: Final = 2.0
-"""Seconds in which an opener that cannot open says so; one that has not ended by then is showing it."""
-
 
 def opened_as(said: str, found: Probe | None, text: str | None = None) -> str:
     """The MIME type that this is opened as, and "" where it is not: ``said`` by its server, ``found`` in its bytes."""
@@ -64,23 +61,10 @@ def opener(
     which: Callable[[str], str | None] = shutil.which,
 ) -> str:
     """The program that knows which program opens what. Raises NotDone where there is no screen for one, or none."""
-    remote = bool(environment.get("SSH_CONNECTION") or environment.get("SSH_TTY"))
-    if platform == "darwin":
-        seen, name = not remote, "open"
-    else:
-        seen, name = bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")), "xdg-open"
-    if not seen:
-        raise NotDone(f"Not opened: {_ABSENT[remote]} w saves it as a file.")
-    program = which(name)
-    if program is None:
-        raise NotDone(f"Not opened: {name} is not installed here. w saves it as a file.")
-    return program
-
-
-_ABSENT: Final = {
-    True: "this is a session over ssh, and a program would open on the other machine's screen, if it has one.",
-    False: "there is no desktop here that a program could open on.",
-}
+    try:
+        return find_opener(environment, platform, which)
+    except NotDone as problem:
+        raise NotDone(f"Not opened: {problem}. w saves it as a file.") from None
 
 
 class Desktop:
@@ -104,18 +88,8 @@ class Desktop:
             if self._folder is None:
                 self._folder = TemporaryDirectory(prefix="mcphost-", ignore_cleanup_errors=True)
             path = save(Path(self._folder.name), file_name("mcphost", "copy", datetime.now(), mime_type), content)
-            code = _run([program, str(path)])
+            code = launch(program, str(path))
         except OSError as error:
             raise NotDone(f"Not opened: {program}: {error.strerror}. w saves it as a file.") from None
         if code:
             raise NotDone(f"Not opened: {program} ended with {code}, so no program may be set for {mime_type}.")
-
-
-def _run(command: list[str]) -> int | None:
-    """Its exit code, None while it goes on. It outlives us: what it opened is the user's."""
-    nothing = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, cwd="/", start_new_session=True)
-    try:
-        return process.wait(_PATIENCE)
-    except subprocess.TimeoutExpired:
-        return None
