@@ -54,6 +54,9 @@ def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CONFIG_HOME", "DATA_HOME", "STATE_HOME", "CACHE_HOME", "RUNTIME_DIR"):
         monkeypatch.setenv(f"XDG_{name}", str(home / name.split("_")[0].lower()))
     monkeypatch.setenv("HOME", str(home))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):  # no test opens a page on somebody's screen
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MCPHOST_KEYCHAIN", "off")  # tokens are kept in memory; no keychain is looked for
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     monkeypatch.setattr(socket, "getaddrinfo", _loopback_only(socket.getaddrinfo))
     monkeypatch.chdir(tmp_path)

@@ -69,6 +69,21 @@ class Verdicts:
         if self._store is not None:
             asyncio.get_running_loop().run_in_executor(None, self._save, self._store, key)
 
+    def forget(self, url: str) -> bool:
+        """Forget what this URL speaks, as far as is loaded; whether anything was known. Call it in the event loop."""
+        key = _key(url)
+        if self._kinds.pop(key, None) is None:
+            return False
+        if self._store is not None:
+            asyncio.get_running_loop().run_in_executor(None, self._drop, self._store, key)
+        return True
+
+    def _drop(self, store: Store, key: str) -> None:
+        try:
+            store.update(FILE, lambda data: {"urls": {k: kind for k, kind in _kinds(data).items() if k != key}})
+        except Exception as error:
+            self._report(f"which transport a URL speaks could not be forgotten: {error}")
+
     def _save(self, store: Store, key: str) -> None:
         try:
             store.update(FILE, lambda data: _with(data, key, self._kinds[key]))

@@ -12,13 +12,14 @@ from typing import get_args
 import pytest
 
 from mcphost import wiring
-from mcphost.config import Config, ServerConfig, Values, parse
+from mcphost.config import Config, GivenServer, ServerConfig, Values, parse
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
 from mcphost.host.questions import DeclineAll
 from mcphost.transports.detection import DetectedTransport
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.sse import SseTransport
 from mcphost.transports.stdio import StdioTransport
+from mcphost.wiring import opening
 
 NOBODY = DeclineAll("nobody")
 
@@ -83,7 +84,7 @@ async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(mon
     errors.KeyringError = RuntimeError  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "keyring", keyring)
     monkeypatch.setitem(sys.modules, "keyring.errors", errors)
-    monkeypatch.setattr(wiring, "LOOKUP_SECONDS", 0.05)
+    monkeypatch.setattr(opening, "LOOKUP_SECONDS", 0.05)
     config = Config(servers={"a": ServerConfig(command="x", env={"T": "${keyring:t}"})})
     with pytest.raises(ConfigError, match=r"servers\.a: its values were not found within 0\.05 s"):
         await wiring.fittings(NOBODY, wiring.values_for(config, {})).open_transport(config, "a")
@@ -123,7 +124,7 @@ def test_a_state_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
 def test_a_command_line_is_split_as_a_shell_would(argument: str, command: str, args: tuple[str, ...]) -> None:
     server = wiring.server_from_argument(argument)
     assert (server.command, server.args) == (command, args)
-    assert server == ServerConfig(command=command, args=args)
+    assert server == GivenServer(command=command, args=args)
 
 
 def test_a_server_without_an_entry_never_takes_the_name_of_one() -> None:

@@ -19,7 +19,7 @@ from mcphost.transports.detection import DetectedTransport, Kind
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.sse import SseTransport
 from mcphost.transports.verdicts import KEPT, Verdicts
-from mcphost.wiring import fittings
+from mcphost.wiring import StateFiles, fittings
 from tests.transports.web_line import HELLO, QUICK, SMALL, Echo, Inbox, Talk, Web, WebLine
 
 OLD, NEW, SILENT = Echo(old=True), Echo(listens=False), Echo(stateless=True)
@@ -194,6 +194,19 @@ def test_one_run_remembers_without_a_folder(tmp_path: Path) -> None:
 
     with Web(OLD) as web:
         assert asyncio.run(twice(web)) == ["GET", "POST"]
+
+
+def test_a_verdict_that_is_forgotten_is_found_out_anew(tmp_path: Path) -> None:
+    async def forgets(url: str) -> list[bool]:
+        verdicts = Verdicts(StateFiles(tmp_path, pytest.fail), pytest.fail)
+        verdicts.load()
+        return [verdicts.forget(url), verdicts.forget(url)]
+
+    with Web(OLD) as web:
+        asyncio.run(a_run(tmp_path, web.url))
+        assert asyncio.run(forgets(web.url)) == [True, False]
+        assert kept(tmp_path) == []
+        assert asyncio.run(first_method(tmp_path, web)) == "POST"
 
 
 class Book:

@@ -1,0 +1,98 @@
+"""Who signs the requests of servers, and signs people in: one token store and one authorizer for a run.
+
+Knows under which name a server's tokens are kept. Refuses to know what a sign-in consists of. Nothing of it is imported
+before a server at an address needs it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from mcphost.auth.base import OAuthSettings, Person, SignInPort, Standing
+from mcphost.config import Config, GivenServer, ResolvedServer, Values
+from mcphost.errors import SignInFailed
+from mcphost.transports.verdicts import Verdicts
+from mcphost.wiring.opening import looked_up
+
+if TYPE_CHECKING:
+    from mcphost.auth.authorizer import Authorizer
+    from mcphost.auth.bearer import Bearer
+
+
+class SignIns:
+    """The sign-ins of one run. ``locks`` is the folder that keeps two mcphosts apart; None: there is no other."""
+
+    def __init__(self, values: Values, locks: Path | None, *, keychain: bool) -> None:
+        self._values, self._locks, self._keychain = values, locks, keychain
+        self._made: Authorizer | None = None
+        self._making = threading.Lock()
+
+    def bearer(self, config: Config, server: ResolvedServer) -> Bearer | None:
+        """What signs this server's requests; None where it is not signed in to. Imports much: call it in a thread."""
+        if server.url is None or not config.servers[server.name].signs_in:
+            return None
+        settings = OAuthSettings(**asdict(server.oauth))
+        return self._authorizer().bearer(item_name(config, server), server.url, settings)
+
+    async def port(self, config: Config, name: str) -> SignInPort:
+        """The port of one server, its references resolved. Raises ConfigError, SignInFailed."""
+        server, bearer = await looked_up(config, self._values, name, lambda found: self.bearer(config, found))
+        if bearer is None:
+            why = "it is a program" if server.url is None else "it has no use for it, by its entry in the configuration"
+            raise SignInFailed(f"{name} is not signed in to: {why}")
+        return _OneServer(self._authorizer(), item_name(config, server))
+
+    async def forget(self, config: Config, name: str, verdicts: Verdicts) -> Sequence[str]:
+        """Forget what else was learned of a server, besides its tokens; in words."""
+        server, _ = await looked_up(config, self._values, name, lambda found: verdicts.load())
+        return ("which transport it speaks",) if server.url is not None and verdicts.forget(server.url) else ()
+
+    def _authorizer(self) -> Authorizer:
+        with self._making:
+            if self._made is None:
+                from mcphost.auth.authorizer import Authorizer
+                from mcphost.auth.keychain import Keychain
+                from mcphost.auth.tokens import SERVICE, TokenStore
+
+                keychain = Keychain(SERVICE) if self._keychain else None
+                self._made = Authorizer(TokenStore(keychain, self._values.remember))
+            return self._made
+
+
+class _OneServer:
+    """The port of one server, whatever the host calls it."""
+
+    def __init__(self, authorizer: Authorizer, item: str) -> None:
+        self._authorizer, self._item = authorizer, item
+
+    async def sign_in(self, server: str, challenge: str, status: int, person: Person) -> Standing:
+        return await self._authorizer.sign_in(self._item, challenge, status, person)
+
+    async def standing(self, server: str) -> Standing:
+        return await self._authorizer.standing(self._item)
+
+    async def sign_out(self, server: str) -> str:
+        return await self._authorizer.sign_out(self._item)
+
+
+def item_name(config: Config, server: ResolvedServer) -> str:
+    """Under which name a server's tokens are kept: its own, or its address where no file names it.
+
+    No entry can have such a name. What follows a question mark may be a secret, and is left out.
+    """
+    if not isinstance(config.servers[server.name], GivenServer) or server.url is None:
+        return server.name
+    parts = urlsplit(server.url)
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+
+
+def hosted_document(url: str, redirect_uri: str) -> dict[str, Any]:
+    """The document to publish at ``url`` so that ``client_metadata_url`` can name it."""
+    from mcphost.auth.registration import hosted_document as document
+
+    return document(url, redirect_uri)
