@@ -17,7 +17,7 @@ from mcphost.providers.base import Usage
 _DURATION: Final = re.compile(
     r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7}(?:\.\d{1,6})?)s)?(?:(\d{1,9}(?:\.\d{1,6})?)ms)?"
 )
-_NUMBER: Final = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
+_NUMBER: Final = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 
 _BUDGETS: Final = tuple(
     (template.format(what, "remaining"), template.format(what, "reset"))

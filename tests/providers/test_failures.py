@@ -1,0 +1,224 @@
+"""Endpoints that refuse, are busy, lie, or are not there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from mcphost.errors import ModelError, ModelKeyRefused, ModelOverloaded, ModelRefused, ModelUnreachable
+from mcphost.providers.base import Done, Waiting
+from mcphost.providers.patience import Patience, told_wait
+from tests.conftest import Until
+from tests.providers.endpoints import (
+    ASKED,
+    HELLO,
+    KEY,
+    QUICK,
+    VENDORS,
+    meeting,
+    refuses,
+    streams,
+)
+from tests.transports.web_line import Web
+
+both = pytest.mark.parametrize("vendor", VENDORS)
+
+
+@both
+@pytest.mark.parametrize(
+    ("status", "kind", "failure", "words"),
+    [
+        (401, "authentication_error", ModelKeyRefused, "the key was not accepted; look at api_key"),
+        (403, "permission_error", ModelKeyRefused, "what its account allows"),
+        (404, "not_found_error", ModelRefused, "no such model or address; look at model and base_url"),
+        (413, "request_too_large", ModelRefused, "too large"),
+        (400, "invalid_request_error", ModelRefused, "the request was refused; change it"),
+        (429, "insufficient_quota", ModelRefused, "no credit left"),
+        (302, "", ModelRefused, "sends elsewhere, where no key is sent"),
+        (418, "", ModelRefused, "HTTP 418"),
+    ],
+)
+async def test_a_refusal_says_what_to_do_and_is_not_repeated(
+    vendor: str, status: int, kind: str, failure: type[ModelError], words: str
+) -> None:
+    """M05: 401, redirect to another host; an error that echoes our key."""
+    told = VENDORS[vendor].error(kind, f"bad\x1b[31m key {KEY}, {{really}}")
+    with Web(lambda talk: talk.whole(200)) as elsewhere:
+        async with meeting(vendor, refuses(status, told, location=elsewhere.url)) as met:
+            with pytest.raises(failure) as caught:
+                await met.ask()
+    text = str(caught.value)
+    assert text.startswith("model big: ")
+    assert words in text
+    assert "\x1b" not in text
+    assert KEY not in text
+    assert status == 302 or "key •••, {really}" in text
+    assert (len(met.web.visits), elsewhere.visits) == (1, [])
+    assert caught.value.lasting
+
+
+@both
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>busy</html>", b"\xff\xfe", b"[1]", b'"no"', b'{"error": null}', b'{"detail": [1]}', b"x" * 10**6],
+)
+async def test_a_refusal_of_any_shape_is_one(vendor: str, body: bytes) -> None:
+    async with meeting(vendor, refuses(400, body)) as met:
+        with pytest.raises(ModelRefused) as caught:
+            await met.ask()
+    assert len(str(caught.value)) < 600
+    assert "<html>" not in str(caught.value)
+
+
+@pytest.mark.requirement("SAMP-11")
+@both
+@pytest.mark.parametrize("status", [408, 429, 500, 503, 529])
+async def test_a_model_without_room_is_asked_again_after_the_wait_it_wants(vendor: str, status: int) -> None:
+    """M05: 429, 500."""
+    busy = refuses(status, VENDORS[vendor].error("odd", "later"), retry_after_ms=60)
+    async with meeting(vendor, busy, busy, streams(*VENDORS[vendor].stream(HELLO))) as met:
+        began = time.monotonic()
+        first, second, *rest = await met.ask()
+        assert time.monotonic() - began >= 0.12
+    assert isinstance(first, Waiting)
+    assert isinstance(second, Waiting)
+    assert [(each.seconds, each.attempt, each.most) for each in (first, second)] == [(0.06, 1, 3), (0.06, 2, 3)]
+    assert "later" in first.reason
+    assert isinstance(rest[-1], Done)
+    assert len({visit.body for visit in met.web.visits}) == 1
+
+
+@both
+async def test_a_stream_that_begins_with_overload_is_asked_again(vendor: str) -> None:
+
+    error = b"data: %s\n\n" % json.dumps(VENDORS[vendor].error("overloaded_error", "busy")).encode()
+    async with meeting(vendor, streams(error), streams(*VENDORS[vendor].stream(HELLO))) as met:
+        first, *rest = await met.ask()
+    assert isinstance(first, Waiting)
+    assert isinstance(rest[-1], Done)
+
+
+@both
+async def test_retries_are_bounded_in_number(vendor: str) -> None:
+    async with meeting(vendor, refuses(529)) as met:
+        with pytest.raises(ModelOverloaded, match=r"no room .HTTP 529.; try again later, or choose another model"):
+            await met.ask()
+    waits = [each.seconds for each in met.events if isinstance(each, Waiting)]
+    assert len(met.web.visits) == QUICK.retries + 1
+    assert waits == sorted(waits)
+    assert 0.01 <= waits[0] <= 0.0125 < 0.04 <= waits[-1] <= 0.05
+
+
+@both
+async def test_a_wait_longer_than_anybody_waits_is_told_instead(vendor: str) -> None:
+    async with meeting(vendor, refuses(429, None, retry_after=3600)) as met:
+        with pytest.raises(ModelOverloaded, match=r"too many requests .HTTP 429.; try again in 3600 s") as caught:
+            await met.ask()
+    assert (caught.value.seconds, met.events, len(met.web.visits)) == (3600, [], 1)
+
+
+@both
+async def test_a_wait_can_be_left_at_once(vendor: str, until: Until) -> None:
+    """M03: Esc, while waiting."""
+    async with meeting(vendor, refuses(429, None, retry_after=30)) as met:
+        task = asyncio.create_task(met.ask())
+        await until(lambda: met.events)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 0.2)
+
+
+NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
+SOON = NOW + timedelta(seconds=7)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": " 1.5 "}, 1.5),
+        ({"retry-after": "0"}, 0),
+        ({"retry-after": format_datetime(SOON, usegmt=True)}, 7),
+        ({"retry-after": format_datetime(NOW - timedelta(days=1), usegmt=True)}, 0),
+        ({"retry-after": "9" * 400}, None),
+        *(({"retry-after": text}, None) for text in ("-1", "soon", "nan", "inf", "1e3", "\u0667", "", "Fri, 99 Foo")),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "3", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "9s"}, 3),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m7s"}, 67),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "120ms"}, 0.12),
+        ({"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "1m7s"}, None),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "soon"}, None),
+        ({"anthropic-ratelimit-tokens-remaining": "0",
+          "anthropic-ratelimit-tokens-reset": "2026-11-20T12:00:07Z"}, 7),
+        ({"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2026-11-20T12:00:02Z",
+          "anthropic-ratelimit-input-tokens-remaining": "0",
+          "anthropic-ratelimit-input-tokens-reset": "2026-11-20T12:00:07+00:00"}, 7),
+        ({"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "0001-01-01"}, 0),
+    ],
+)  # fmt: skip
+def test_what_headers_say_of_waiting(headers: dict[str, str], seconds: float | None) -> None:
+    assert told_wait(headers, NOW) == seconds
+
+
+def test_all_waits_together_are_bounded() -> None:
+    patience = Patience(retries=9, backoff=1, most_waiting=10)
+    assert [patience.wait(attempt, None, 0, 0) for attempt in (1, 2, 3, 4, 5, 10)] == [1, 2, 4, 8, None, None]
+    assert (patience.wait(1, None, 0, 1), patience.wait(1, 4, 6, 1), patience.wait(1, 4, 6.1, 1)) == (1.25, 4, None)
+
+
+@both
+async def test_an_endpoint_that_is_not_there_is_named(vendor: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        provider = VENDORS[vendor].provider("big", "m", base_url=f"http://127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(ModelUnreachable, match=r"http://127\.0\.0\.1:\d+ cannot be reached .*; is it running"):
+            [event async for event in provider.stream(ASKED)]
+        await provider.aclose()
+
+
+@both
+@pytest.mark.parametrize(
+    ("more", "failure", "words"),
+    [
+        ({}, ModelKeyRefused, "wants an API key; set api_key"),
+        ({"base_url": "http://models.example.com/v1", "key": KEY}, ModelRefused, "anybody on the way can read it"),
+        ({"base_url": "http://localhost.example.com/v1", "key": KEY}, ModelRefused, "use https in base_url"),
+        ({"base_url": "http://192.168.1.5:11434", "key": KEY}, ModelRefused, "or leave api_key out"),
+    ],
+)
+async def test_a_key_is_needed_and_goes_no_unsafe_way(
+    vendor: str, more: dict[str, Any], failure: type[ModelError], words: str
+) -> None:
+    provider = VENDORS[vendor].provider("big", "m", **more)
+    with pytest.raises(failure, match=words) as caught:
+        [event async for event in provider.stream(ASKED)]
+    assert KEY not in str(caught.value)
+    await provider.aclose()
+
+
+@both
+@pytest.mark.parametrize("more", [{}, {"key": KEY, "plain_http": True}])
+async def test_a_model_elsewhere_may_be_asked_without_tls_where_the_user_says_so(vendor: str, more: Any) -> None:
+    """The address is outside of the tests' network: that it is looked for is all that can be seen."""
+    patience = replace(QUICK, connect=0.5)
+    url = "http://models.example.com"
+    provider = VENDORS[vendor].provider("big", "m", base_url=url, patience=patience, **more)
+    with pytest.raises(ModelUnreachable, match=r"http://models\.example\.com cannot be reached"):
+        [event async for event in provider.stream(ASKED)]
+    await provider.aclose()
+
+
+@both
+async def test_a_proxy_is_no_way_to_a_model_on_this_machine(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
+        assert isinstance((await met.ask())[-1], Done)

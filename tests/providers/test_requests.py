@@ -1,0 +1,264 @@
+"""What a model is asked, in the words of each vendor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mcphost.errors import ModelRefused
+from mcphost.protocol.sampling import CreateMessageRequest, SamplingMessage, ToolChoice
+from mcphost.providers import anthropic, openai
+from mcphost.providers.base import Capabilities, ModelRequest
+from mcphost.providers.spelling import Spelling, tool_names
+from tests.providers.endpoints import ASKED, HELLO, VENDORS, meeting, refuses, streams
+
+TEXT = {"type": "text", "text": "look"}
+IMAGE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+AUDIO = {"type": "audio", "data": "AAAA", "mimeType": "audio/mpeg"}
+USE = {"type": "tool_use", "id": "a.1", "name": "files.read/all", "input": {"p": "é"}, "_meta": {"x": 1}}
+LINK = {"type": "resource_link", "uri": "x:/1", "name": "one"}
+EMBEDDED = {"type": "resource", "resource": {"uri": "x:/2", "text": "inside"}}
+BLOB = {"type": "resource", "resource": {"uri": "x:/3", "blob": "AAAA", "mimeType": "image/tiff"}}
+
+
+def result(*content: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "toolUseId": "a.1", "content": list(content), **more}
+
+
+def asking(*messages: tuple[str, Any], **more: Any) -> ModelRequest:
+    read = (SamplingMessage.read({"role": role, "content": content}) for role, content in messages)
+    return ModelRequest(tuple(read), 100, **more)
+
+
+def to_anthropic(request: ModelRequest) -> dict[str, Any]:
+    return anthropic.body("m", request, tool_names(request))
+
+
+def to_openai(request: ModelRequest) -> dict[str, Any]:
+    return openai.body("m", request, tool_names(request), openai.Dialect())
+
+
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+PICTURE_URL = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+@pytest.mark.requirement("SAMP-10", "SAMP-16")
+@pytest.mark.parametrize(
+    ("messages", "for_anthropic", "for_openai"),
+    [
+        ([("user", TEXT)], [{"role": "user", "content": [TEXT]}], [{"role": "user", "content": "look"}]),
+        ([("user", [TEXT, IMAGE])],
+         [{"role": "user", "content": [TEXT, PICTURE]}],
+         [{"role": "user", "content": [TEXT, PICTURE_URL]}]),
+        ([("user", AUDIO)],
+         None,
+         [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}]),
+        ([("assistant", [TEXT, USE])],
+         [{"role": "assistant", "content": [
+             TEXT, {"type": "tool_use", "id": "a_1_1", "name": "files_read_all_1", "input": {"p": "é"}}]}],
+         [{"role": "assistant", "content": "look", "tool_calls": [
+             {"id": "a_1_1", "type": "function", "function": {"name": "files_read_all_1", "arguments": '{"p": "é"}'}}]}]
+         ),
+        ([("user", result(TEXT, LINK, EMBEDDED, BLOB, isError=True))],
+         [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a_1_1", "is_error": True, "content": [
+             TEXT, {"type": "text", "text": "(link to resource one: x:/1)"},
+             {"type": "text", "text": "Resource x:/2:\ninside"},
+             {"type": "text", "text": "(resource x:/3, image/tiff)"}]}]}],
+         [{"role": "tool", "tool_call_id": "a_1_1", "content":
+             "The tool reports an error:\nlook\n(link to resource one: x:/1)\nResource x:/2:\ninside\n"
+             "(resource x:/3, image/tiff)"}]),
+        ([("user", result(TEXT, IMAGE))],
+         [{"role": "user", "content": [
+             {"type": "tool_result", "tool_use_id": "a_1_1", "is_error": False, "content": [TEXT, PICTURE]}]}],
+         [{"role": "tool", "tool_call_id": "a_1_1", "content": "look\n(image, image/png)"},
+          {"role": "user", "content": [{"type": "text", "text": "Pictures from the tools:"}, PICTURE_URL]}]),
+        ([("user", result(structuredContent={"n": 1}))],
+         [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a_1_1", "is_error": False,
+                                        "content": [{"type": "text", "text": '{"n": 1}'}]}]}],
+         [{"role": "tool", "tool_call_id": "a_1_1", "content": '{"n": 1}'}]),
+        ([("user", {"type": "text", "text": " "}), ("user", TEXT)],
+         [{"role": "user", "content": [TEXT]}],
+         [{"role": "user", "content": " "}, {"role": "user", "content": "look"}]),
+    ],
+)  # fmt: skip
+def test_messages_are_told_in_the_vendors_words(messages: Any, for_anthropic: Any, for_openai: Any) -> None:
+    request = asking(*messages)
+    if for_anthropic is not None:
+        assert to_anthropic(request)["messages"] == for_anthropic
+    assert to_openai(request)["messages"] == for_openai
+
+
+@pytest.mark.requirement("SAMP-07", "SAMP-08")
+def test_what_a_server_asks_for_reaches_the_model_within_the_users_bound() -> None:
+    params = {
+        "messages": [{"role": "user", "content": TEXT}],
+        "maxTokens": 5000,
+        "systemPrompt": "be brief",
+        "temperature": 1.5,
+        "stopSequences": ["END", " ", "3", "4", "5"],
+        "metadata": {"user_id": "u", "other": 1},
+    }
+    request = ModelRequest.of(CreateMessageRequest.read(params), most_tokens=4096)
+    theirs, ours = to_anthropic(request), to_openai(request)
+    assert (theirs["max_tokens"], ours["max_tokens"]) == (4096, 4096)
+    assert (theirs["system"], ours["messages"][0]) == ("be brief", {"role": "system", "content": "be brief"})
+    assert (theirs["temperature"], ours["temperature"]) == (1.0, 1.5)
+    assert (theirs["stop_sequences"], ours["stop"]) == (["END", "3", "4", "5"], ["END", " ", "3", "4"])
+    assert theirs["metadata"] == {"user_id": "u"}
+    small = ModelRequest.of(CreateMessageRequest.read({**params, "maxTokens": 5}), most_tokens=4096)
+    assert (to_anthropic(small)["max_tokens"], to_openai(small)["max_tokens"]) == (5, 5)
+
+
+@pytest.mark.requirement("SAMP-18")
+@pytest.mark.parametrize(
+    ("choice", "for_anthropic", "for_openai"),
+    [
+        (ToolChoice(), {"type": "auto"}, "auto"),
+        (ToolChoice("required"), {"type": "any"}, "required"),
+        (ToolChoice("none"), {"type": "none"}, "none"),
+        (ToolChoice("required", "files.read/all"), {"type": "tool", "name": "files_read_all_1"},
+         {"type": "function", "function": {"name": "files_read_all_1"}}),
+    ],
+)  # fmt: skip
+def test_tools_and_the_choice_of_them_are_told_faithfully(
+    choice: ToolChoice, for_anthropic: Any, for_openai: Any
+) -> None:
+    request = replace(ASKED, tool_choice=choice)
+    theirs, ours = to_anthropic(request), to_openai(request)
+    assert (theirs["tool_choice"], ours["tool_choice"]) == (for_anthropic, for_openai)
+    assert [tool["name"] for tool in theirs["tools"]] == ["add", "files_read_all_1"]
+    assert ours["tools"][0] == {
+        "type": "function",
+        "function": {"name": "add", "description": "adds", "parameters": {"type": "object"}},
+    }
+    assert not {"tools", "tool_choice"} & {*to_anthropic(asking(("user", TEXT))), *to_openai(asking(("user", TEXT)))}
+
+
+def test_names_that_look_alike_to_a_vendor_stay_apart() -> None:
+    """M02"""
+    names = ["a_b_1", "a.b", "a/b", "a b", "\u200b", "x" * 300, "x" * 299, "add", "add"]
+    spelling = Spelling(names)
+    spelled = [spelling.there(name) for name in names]
+    assert len(set(spelled)) == len(set(names))
+    assert [spelling.back(each) for each in spelled] == names
+    assert all(len(each) <= 64 and each.isascii() and "." not in each for each in spelled)
+    assert (spelling.there("add"), spelling.back("nobody")) == ("add", "nobody")
+
+
+@pytest.mark.requirement("SAMP-10")
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (IMAGE, "it takes no image"),
+        (AUDIO, "it takes no audio"),
+        (USE, "it takes no tools"),
+        ({"type": "smell"}, "it takes no content of the type 'smell'"),
+    ],
+)
+async def test_what_a_model_has_no_sense_for_is_refused_before_anything_is_sent(
+    vendor: str, content: Any, words: str
+) -> None:
+    async with meeting(vendor, refuses(500), capabilities=Capabilities()) as met:
+        with pytest.raises(ModelRefused, match=f"model big: {words}; choose another model"):
+            await met.ask(asking(("user", content)))
+        with pytest.raises(ModelRefused, match="it takes no tools"):
+            await met.ask(ASKED)
+    assert not met.web.visits
+
+
+async def test_a_type_of_picture_that_no_vendor_takes_is_named() -> None:
+    async with meeting("openai", refuses(500)) as met:
+        with pytest.raises(ModelRefused, match="takes no image of the type 'image/tiff'"):
+            await met.ask(asking(("user", {**IMAGE, "mimeType": "image/tiff"})))
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [("", "/v1"), ("/", "/v1"), ("/v1", "/v1"), ("/v1/", "/v1"), ("/api/v1", "/api/v1"), ("/x", "/x/v1")],
+)
+@pytest.mark.parametrize(("vendor", "end"), [("anthropic", "/messages"), ("openai", "/chat/completions")])
+async def test_an_address_is_understood_with_and_without_its_version(
+    vendor: str, end: str, base: str, path: str
+) -> None:
+    async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
+        url = f"http://127.0.0.1:{met.web.port}{base}"
+        provider = VENDORS[vendor].provider("big", "m", base_url=url)
+        assert [event async for event in provider.stream(ASKED)]
+        await provider.aclose()
+    (visit,) = met.web.visits
+    assert visit.path == path + end
+    assert not {"authorization", "x-api-key", "cookie"} & visit.headers.keys()
+
+
+@pytest.mark.parametrize(
+    ("vendor", "header", "value"),
+    [("anthropic", "x-api-key", "sk-canary-0123456789"), ("openai", "authorization", "Bearer sk-canary-0123456789")],
+)
+async def test_the_key_travels_in_its_header_and_nowhere_else(vendor: str, header: str, value: str) -> None:
+    """M05: no cookie is kept."""
+    stream = VENDORS[vendor].stream(HELLO)
+    answer = streams(*stream)
+
+    def with_cookie(talk: Any) -> None:
+        talk.begin_events(set_cookie="a=b; Path=/")
+        talk.events(*stream)
+        talk.end_events()
+
+    async with meeting(vendor, with_cookie, answer) as met:
+        await met.ask()
+        await met.ask()
+        shown = repr(met.provider.__dict__) + repr(met.provider._endpoint)
+    for visit in met.web.visits:
+        assert visit.headers[header] == value
+        assert [name for name, each in visit.headers.items() if "canary" in each] == [header]
+        assert b"canary" not in visit.body
+        assert "canary" not in visit.path
+        assert "cookie" not in visit.headers
+        assert vendor != "anthropic" or visit.headers["anthropic-version"] == "2023-06-01"
+    assert "canary" not in shown
+
+
+UNSUPPORTED = "Unsupported parameter: '{0}' is not supported with this model."
+
+
+def complaint(param: str, message: str = UNSUPPORTED) -> Any:
+    return refuses(400, {"error": {"message": message.format(param), "type": "invalid_request_error", "param": param}})
+
+
+@pytest.mark.parametrize(
+    ("answers", "differences"),
+    [
+        ([complaint("max_tokens")], [{"max_tokens"}, {"max_completion_tokens"}]),
+        ([complaint("stream_options", "Extra inputs are not permitted: stream_options")], [{"stream_options"}, set()]),
+        ([complaint("temperature")], [{"temperature"}, set()]),
+        ([complaint("max_tokens"), complaint("temperature")],
+         [{"max_tokens", "temperature"}, {"max_completion_tokens", "temperature"}, {"max_completion_tokens"}]),
+    ],
+)  # fmt: skip
+async def test_a_parameter_that_is_not_taken_is_told_otherwise_once(answers: list[Any], differences: list[Any]) -> None:
+    optional = {"max_tokens", "max_completion_tokens", "stream_options", "temperature"}
+    request = replace(ASKED, temperature=0.5)
+    async with meeting("openai", *answers, streams(*VENDORS["openai"].stream(HELLO))) as met:
+        await met.ask(request)
+        await met.ask(request)
+        told = [optional & body.keys() for body in met.bodies]
+    changing = set().union(*differences)
+    assert [each & changing for each in told] == [*differences, differences[-1]]  # and remembered
+
+
+@pytest.mark.parametrize("param", ["max_tokens", "temperature", "messages", "stream_options"])
+async def test_a_parameter_that_is_wrong_is_not_told_otherwise(param: str) -> None:
+    async with meeting("openai", complaint(param, "{0} is too large: 50000")) as met:
+        with pytest.raises(ModelRefused, match=f"it says: {param} is too large"):
+            await met.ask()
+    assert len(met.web.visits) == 1
+
+
+async def test_remedies_end() -> None:
+    async with meeting("openai", complaint("max_tokens max_completion_tokens")) as met:
+        with pytest.raises(ModelRefused):
+            await met.ask()
+    assert len(met.web.visits) == 2
