@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from typing import Any, Final
 
 from mcphost.client.completion import Completions
 from mcphost.client.deadlines import Deadline, Deadlines
-from mcphost.client.handshake import Identity, shake_hands
+from mcphost.client.handshake import Declare, Identity, shake_hands
 from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered, OnlyDeclared
 from mcphost.client.listener import Listener
 from mcphost.client.listing import Listing, ListLimits, read_list
@@ -37,7 +37,7 @@ from mcphost.errors import (
 )
 from mcphost.protocol.era import LegacyEra
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response
-from mcphost.protocol.revisions import LEGACY, Revision
+from mcphost.protocol.revisions import LEGACY, MAY_ASK, Revision
 from mcphost.protocol.types import (
     CallToolResult,
     Completion,
@@ -74,7 +74,7 @@ class Client:
         listener: Listener,
         identity: Identity,
         *,
-        capabilities: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, Any] | Declare | None = None,
         handler: InputHandler | None = None,
         minimum: Revision = LEGACY[0],
         patience: Patience | None = None,
@@ -84,16 +84,12 @@ class Client:
         self._transport = transport
         self._listener = listener
         self._identity = identity
-        self._capabilities = dict(capabilities or {})
+        self._capabilities = capabilities or {}
         self._minimum = minimum
         self._patience = patience or Patience()
         self._list_limits = list_limits or ListLimits()
-        self._inputs = InputQueue(
-            OnlyDeclared(handler or NothingOffered(), self._capabilities),
-            transport.send,
-            self._note,
-            pending_inputs,
-        )
+        self._answering = OnlyDeclared(handler or NothingOffered())
+        self._inputs = InputQueue(self._answering, transport.send, self._note, pending_inputs, self._held_up)
         # Ids nobody can guess: an answer sent before its question must not find one.
         self._ids = count(secrets.randbelow(1 << 20) * 1000 + 1)
         self._deadlines = Deadlines()
@@ -187,6 +183,12 @@ class Client:
         """Ask the server for messages of ``level`` and above. Raises as `request` does."""
         await self.request("logging/setLevel", {"level": level.wire})
 
+    async def tell_roots_changed(self) -> None:
+        """Say that ``roots/list`` has another answer now, where it was said that we would. Raises ConnectionLost."""
+        roots = self._answering.capabilities.get("roots")
+        if self._era is not None and isinstance(roots, dict) and roots.get("listChanged"):
+            await self._transport.send(Notification("notifications/roots/list_changed"))
+
     async def aclose(self) -> None:
         """Stop asking and answering, let cancel notices out, and close the transport. Never raises."""
         self._era = None
@@ -258,12 +260,22 @@ class Client:
     async def _open_session(self) -> Session:
         clock = asyncio.get_running_loop().time
         began = clock()
-        agreed = await shake_hands(self._ask, self._identity, self._capabilities, self._minimum)
+        agreed = await shake_hands(self._ask, self._identity, self._declare, self._minimum)
         session = Session(agreed.revision, InitializeResult.read(agreed.result), clock() - began)
         self._transport.agreed(agreed.revision)
         self._inputs.open_for_all = True  # the server may ask as soon as it hears the next message
         await self._transport.send(Notification("notifications/initialized"))
         return session
+
+    def _declare(self, offer: Revision) -> Mapping[str, Any]:
+        """What this server may ask of us: what it was told last holds, whatever revision comes of it."""
+        given = self._capabilities
+        self._answering.capabilities = given(offer) if callable(given) else given
+        return self._answering.capabilities
+
+    def _held_up(self) -> AbstractContextManager[None]:
+        """Meanwhile a person, or a model, is at work for the server: requests that may wait for it are not timed."""
+        return self._deadlines.held()
 
     async def _listen(self) -> None:
         for _ in range(LISTENINGS):
@@ -294,7 +306,7 @@ class Client:
     async def _exchange(
         self, request: Request, era: LegacyEra, patience: Patience, report: ProgressCallback | None
     ) -> Mapping[str, Any]:
-        limit = Deadline(self._deadlines, patience.idle, patience.hard)
+        limit = Deadline(self._deadlines, patience.idle, patience.hard, holds=request.method in MAY_ASK)
         try:
             with limit:
                 if report is not None:

@@ -7,6 +7,8 @@ making and dropping that timer costs as much as writing the request and reading 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -17,6 +19,21 @@ class Deadlines:
     def __init__(self) -> None:
         self.running: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._holders = 0
+        self._held_at = 0.0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Meanwhile the clock of those that hold stands still, the hard limit's too; any number of times at once."""
+        if not self._holders:
+            self._held_at = asyncio.get_running_loop().time()
+        self._holders += 1
+        try:
+            yield
+        finally:
+            self._holders -= 1
+            if not self._holders:
+                self._go_on()
 
     def close(self) -> None:
         """Drop the timer, unless somebody still waits."""
@@ -36,34 +53,52 @@ class Deadlines:
         self._timer = None
         now = asyncio.get_running_loop().time()
         for deadline in tuple(self.running):
-            if deadline.at <= now and not deadline.passed:
+            if deadline.at <= now and self._runs(deadline):
                 deadline.strike()
-        nearest = min((deadline.at for deadline in self.running if not deadline.passed), default=None)
+        nearest = min((deadline.at for deadline in self.running if self._runs(deadline)), default=None)
         if nearest is not None:
             self.wake(nearest)
+
+    def _runs(self, deadline: Deadline) -> bool:
+        return not (deadline.passed or (self._holders and deadline.holds))
+
+    def _go_on(self) -> None:
+        """Nobody is at work any more: what time that took counts for nobody."""
+        now = asyncio.get_running_loop().time()
+        for deadline in self.running:
+            if deadline.holds and not deadline.passed:
+                deadline.shift(now - max(self._held_at, deadline.began))
+                self.wake(deadline.at)
 
 
 class Deadline:
     """Interrupts what the current task waits for inside ``with``, by TimeoutError, ``idle`` seconds after the last
     `extend`, and ``hard`` seconds after it was made however often that was called.
 
-    As with `asyncio.timeout`, a task that somebody else cancelled as well stays cancelled.
+    With ``holds`` its clock stands still while that of `Deadlines` is held. As with `asyncio.timeout`, a task that
+    somebody else cancelled as well stays cancelled.
     """
 
-    __slots__ = ("_all", "_cancelling", "_hard_at", "_idle", "_now", "_task", "at", "passed")
+    __slots__ = ("_all", "_cancelling", "_hard_at", "_idle", "_now", "_task", "at", "began", "holds", "passed")
 
-    def __init__(self, all_: Deadlines, idle: float, hard: float) -> None:
+    def __init__(self, all_: Deadlines, idle: float, hard: float, *, holds: bool = False) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._all, self._task, self._cancelling = all_, task, task.cancelling()
         self._now = asyncio.get_running_loop().time
-        self._idle, self._hard_at = idle, self._now() + hard
-        self.passed = False
+        self.began = self._now()
+        self._idle, self._hard_at = idle, self.began + hard
+        self.passed, self.holds = False, holds
         self.extend()
 
     def extend(self) -> None:
         """There was a sign of life: ``idle`` starts anew."""
         self.at = min(self._now() + self._idle, self._hard_at)
+
+    def shift(self, seconds: float) -> None:
+        """So much of the time is given back."""
+        self._hard_at += seconds
+        self.at = min(self.at + seconds, self._hard_at)
 
     @property
     def hard(self) -> bool:

@@ -20,6 +20,9 @@ from mcphost.protocol.revisions import NEWEST_LEGACY, Revision
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Response]]
 """Sends a request of this method and params."""
 
+Declare = Callable[[Revision], Mapping[str, Any]]
+"""The capabilities to declare where this revision is offered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -33,12 +36,12 @@ class Identity:
         return {"name": self.name, "title": self.name, "version": self.version}
 
 
-async def shake_hands(ask: Ask, identity: Identity, capabilities: Mapping[str, Any], minimum: Revision) -> Agreed:
+async def shake_hands(ask: Ask, identity: Identity, declare: Declare, minimum: Revision) -> Agreed:
     """What both sides agree on. Raises VersionRefused, InvalidResult or ServerError, and what ``ask`` raises."""
     negotiation = negotiate(newest=NEWEST_LEGACY, minimum=minimum)
     attempt = next(negotiation)
     while True:
-        outcome = await _initialize(ask, identity, capabilities, attempt.offer)
+        outcome = await _initialize(ask, identity, declare(attempt.offer), attempt.offer)
         try:
             attempt = negotiation.send(outcome)
         except StopIteration as agreed:

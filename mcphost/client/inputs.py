@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from mcphost.errors import McphostError
+from mcphost.protocol.declared import FORM, modes_of
 from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Request, RequestId, Response
 from mcphost.protocol.revisions import ASKS_FOR
 from mcphost.protocol.types import RELATED_TASK
@@ -21,6 +23,9 @@ from mcphost.protocol.types import RELATED_TASK
 QUICK_REPLIES: Final = 1000
 """Answers that cost no thought (pings, refusals) and are being written at one moment. A server that reads its answers
 never comes near; one that only asks would otherwise fill our memory through its own full pipe."""
+
+LEAVE_SECONDS: Final = 0.5
+"""How long closing waits for answers to what is still open: the server should hear that nobody will answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +37,13 @@ class InputRequest:
 
 
 class InputRefused(McphostError):
-    """The answer is an error; ``code`` and the message go to the server, so neither says anything private."""
+    """The answer is an error; ``code`` and the message go to the server, so neither says anything private.
 
-    def __init__(self, code: int, message: str) -> None:
-        self.code = code
+    ``quiet``: whoever refused has seen to the log.
+    """
+
+    def __init__(self, code: int, message: str, *, quiet: bool = False) -> None:
+        self.code, self.quiet = code, quiet
         super().__init__(message)
 
 
@@ -45,6 +53,9 @@ class InputHandler(Protocol):
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         """The result to send back. Raises InputRefused; cancelled when the server takes the question back."""
 
+    def leave(self) -> None:
+        """We are about to go: let what is still open have its answer at once."""
+
 
 class NothingOffered:
     """The handler of a client that declared no capability: every request is for something it does not do."""
@@ -53,24 +64,37 @@ class NothingOffered:
         """Refuse: see `InputHandler.answer`."""
         raise InputRefused(ErrorCode.METHOD_NOT_FOUND, "mcphost did not offer this to the server")
 
+    def leave(self) -> None:
+        """Nothing is open: see `InputHandler.leave`."""
+
 
 class OnlyDeclared:
     """A handler that is asked only for what ``capabilities`` told the server it may ask, whatever the server does."""
 
-    def __init__(self, handler: InputHandler, capabilities: Mapping[str, Any]) -> None:
-        self._handler, self._capabilities = handler, capabilities
+    def __init__(self, handler: InputHandler) -> None:
+        self._handler = handler
+        self.capabilities: Mapping[str, Any] = {}
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         """See `InputHandler.answer`."""
-        if ASKS_FOR.get(request.method) not in self._capabilities:
+        if ASKS_FOR.get(request.method) not in self.capabilities:
             return await NothingOffered().answer(request)
+        mode = request.params.get("mode", FORM)
+        known = isinstance(mode, str) and mode in modes_of(self.capabilities)
+        if request.method == "elicitation/create" and not known:
+            raise InputRefused(ErrorCode.INVALID_PARAMS, "mcphost did not offer to elicit in this mode")
         return await self._handler.answer(request)
+
+    def leave(self) -> None:
+        """See `InputHandler.leave`."""
+        self._handler.leave()
 
 
 class InputQueue:
     """The requests of one server that are being answered, at most ``limit`` at a time.
 
-    ``reply`` sends a response; ``note`` takes a sentence for the log. Ping is answered here, in every state.
+    ``reply`` sends a response; ``note`` takes a sentence for the log; ``meanwhile`` is entered while the handler is
+    at work. Ping is answered here, in every state.
     """
 
     def __init__(
@@ -79,8 +103,10 @@ class InputQueue:
         reply: Callable[[Response], Awaitable[None]],
         note: Callable[[str], None],
         limit: int,
+        meanwhile: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._handler, self._reply, self._note, self._limit = handler, reply, note, limit
+        self._meanwhile = meanwhile
         self._tasks: dict[RequestId, asyncio.Task[None]] = {}
         self._quick: set[asyncio.Task[None]] = set()
         self._stopped = False
@@ -120,7 +146,10 @@ class InputQueue:
             task.cancel()
 
     async def aclose(self) -> None:
-        """`stop`, and wait until nothing runs any more."""
+        """Let open questions have their answers, `stop`, and wait until nothing runs any more."""
+        if self._tasks and not self._stopped:
+            self._handler.leave()
+            await asyncio.wait(self._tasks.values(), timeout=LEAVE_SECONDS)
         self.stop()
         await asyncio.gather(*self._tasks.values(), *self._quick, return_exceptions=True)
 
@@ -147,10 +176,12 @@ class InputQueue:
         try:
             if not self.open_for_all:
                 raise InputRefused(ErrorCode.INVALID_REQUEST, "the session is not initialized yet")
-            result = await self._handler.answer(_read(request))
+            with self._meanwhile():
+                result = await self._handler.answer(_read(request))
             return Response(request.id, _of_the_same_task(request, result))
         except InputRefused as refused:
-            self._note(f"refused {request.method}: {refused}")
+            if not refused.quiet:
+                self._note(f"refused {request.method}: {refused}")
             return Response(request.id, error=ErrorObject(refused.code, str(refused)))
         except asyncio.CancelledError:
             if _is_cancelled():

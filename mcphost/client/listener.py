@@ -24,6 +24,9 @@ class Listener(Protocol):
     def resource_updated(self, uri: str) -> None:
         """A resource that was subscribed to changed; or one below it, or one nobody asked about."""
 
+    def elicitation_completed(self, elicitation: str) -> None:
+        """The server says that a page it asked to visit is done with; perhaps one that nobody knows."""
+
     def task_changed(self, task: Task) -> None:
         """The server told by itself how a task stands."""
 

@@ -48,6 +48,8 @@ class Notices:
                 self._list_changed(method.split("/")[1])
             case "notifications/resources/updated":
                 self._updated(params.get("uri"))
+            case "notifications/elicitation/complete":
+                self._elicitation_completed(params.get("elicitationId"))
             case "notifications/tasks/status":
                 self._task_changed(params)
             case _:
@@ -64,6 +66,10 @@ class Notices:
             self._listener.resource_updated(uri)
         else:
             self._note("ignored an update of a resource that has no URI")
+
+    def _elicitation_completed(self, elicitation: object) -> None:
+        if isinstance(elicitation, str):
+            self._listener.elicitation_completed(elicitation)
 
     def _task_changed(self, params: Mapping[str, Any]) -> None:
         task = self._tasks.heard(params)

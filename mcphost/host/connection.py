@@ -49,7 +49,8 @@ LISTING_FIELDS: Final = frozenset({"enabled_tools", "disabled_tools"})
 """Settings that a standing connection goes over to by listing its tools again."""
 
 LIVE_FIELDS: Final = LISTING_FIELDS | {
-    "sampling", "start", "startup_timeout_sec", "tool_timeout_max_sec", "tool_timeout_sec", "tools", "trust_hints",
+    "roots", "sampling", "start", "startup_timeout_sec", "tool_timeout_max_sec", "tool_timeout_sec", "tools",
+    "trust_hints",
 }  # fmt: skip
 """Settings that are read when they are needed: a standing connection goes on when they change."""
 
@@ -77,9 +78,8 @@ class Connection:
         self.refusal: AuthorizationRequired | None = None
         """What the server refused for want of a sign-in, last; None since it let us in. A server that is up may have
         refused a list."""
-        self._listening = Listening(
-            Ears(self._log, self.offers.mark_stale, self.watches.updated, self._lost, self._changed, around.mask)
-        )
+        told = self.offers.mark_stale, self.watches.updated, partial(around.elicitation_completed, name)
+        self._listening = Listening(Ears(self._log, *told, self._lost, self._changed, around.mask))
         self.pulse = Pulse(around.now, lambda: around.busy(name), self._note, self._changed)
         self.state = ServerState.STARTING if self._wanted else self._at_rest
         self.reason = ""
@@ -240,7 +240,8 @@ class Connection:
         try:
             transport = await self._around.open_transport(self.name)
             limits = self._around.current_config().limits_for(self.name)
-            self._client = new_client(transport, self._listening, self._identity, self.config, limits)
+            answers = self._around.answers_for(self.name)
+            self._client = new_client(transport, self._listening, self._identity, self.config, limits, answers)
             await self._live(self._client, transport)
         except McphostError as error:
             failure = error

@@ -100,6 +100,10 @@ class CallDesk:
         """The call that was sent to this server last and has not ended."""
         return next((number for number, name in reversed(self._sent.items()) if name == server), None)
 
+    def sent_on(self, server: str) -> list[Call]:
+        """The calls that were sent to this server and have not ended, in the order they were sent."""
+        return [self.calls[number] for number, name in self._sent.items() if name == server]
+
     def withdraw(self, server: str) -> None:
         """Nobody needs to answer what could not be sent: this server is gone."""
         for number, asking in self._asking.items():

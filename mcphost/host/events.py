@@ -94,6 +94,21 @@ class SignInChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class RootsChanged:
+    """What a server may know of, or was told, changed; None: perhaps what every server may."""
+
+    server: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ElicitationChanged:
+    """A page that a server asked to visit was opened, done with, or given up."""
+
+    server: str
+    elicitation: int
+
+
+@dataclass(frozen=True, slots=True)
 class GrantsChanged:
     """What is allowed without asking changed."""
 
@@ -118,6 +133,8 @@ Event = (
     | CallChanged
     | CallFinished
     | SignInChanged
+    | RootsChanged
+    | ElicitationChanged
     | GrantsChanged
     | Alarmed
 )

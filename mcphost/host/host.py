@@ -22,6 +22,7 @@ from mcphost.config import Changes, Config, compare
 from mcphost.errors import UnknownName
 from mcphost.host.accounts import Accounts
 from mcphost.host.admission import Admission
+from mcphost.host.answering import Answering, plain_roots
 from mcphost.host.approvals import Approvals
 from mcphost.host.asking import Asking
 from mcphost.host.audit import AuditLog
@@ -52,6 +53,7 @@ from mcphost.host.opener import Open, no_browser
 from mcphost.host.questions import Approver
 from mcphost.host.reading import ReadingDesk
 from mcphost.host.resending import Resending, request_in, tool_call_in
+from mcphost.host.roots import Resolve
 from mcphost.host.signing_in import SignInDesk
 from mcphost.host.traffic import TrafficBook, TrafficBudget
 from mcphost.host.traffic_file import TrafficFile
@@ -90,6 +92,10 @@ class Fittings:
     """Where the transports that ``open_transport`` makes tell what passes; None: they tell nobody."""
     traffic_path: Path | None = None
     """The file that takes all traffic of this run; None: it is kept in memory only."""
+    answers: frozenset[str] = frozenset()
+    """What the approver can answer of what servers ask: some of `mcphost.host.answering.ALL`."""
+    resolve_roots: Resolve = plain_roots
+    """The folders that a server's entry grants."""
     sign_in: Callable[[Config, str], Awaitable[SignInPort]] | None = None
     """Who signs a server in, its references resolved. Raises ConfigError, SignInFailed. None: signs in nowhere."""
     open_url: Open = no_browser
@@ -100,7 +106,7 @@ class Fittings:
     """Forgets what others than the host learned of a server; what that was, in words."""
 
 
-class Host(Asking, Accounts):
+class Host(Asking, Answering, Accounts):
     """All configured servers and everything done with them. Use as ``async with``; entering may raise ConfigError."""
 
     def __init__(self, config: Config, fittings: Fittings) -> None:
@@ -128,12 +134,16 @@ class Host(Asking, Accounts):
         )
         self._reading = ReadingDesk(self.server, self.catalog, witness, self._admission, fittings.mask)
         self._completing = Completing(self.server, time.monotonic)
+        self._begin_answering(
+            fittings.answers, fittings.approver, fittings.store, fittings.resolve_roots, fittings.open_url
+        )
         self._tasks: asyncio.TaskGroup | None = None
         self._supervisors: dict[str, asyncio.Task[None]] = {}
         self._applying = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         self.consent.approvals = await self._memory.approvals()
+        await self._desks.roots.load()
         self._traffic_file.open(self.traffic)
         self._tasks = await asyncio.TaskGroup().__aenter__()
         for name in self.config.servers:
@@ -194,6 +204,7 @@ class Host(Asking, Accounts):
             for name in changes.added:
                 self._add(name)
             self._put_in_order()
+            self._reconfigured([*changes.removed, *changes.changed, *changes.added])
             for task in gone:
                 task.cancel()
             if gone:
@@ -285,6 +296,7 @@ class Host(Asking, Accounts):
         connection = self.servers.get(server)
         if connection is None or not connection.ready:
             self._desk.withdraw(server)
+            self._desks.elicitation.gone(server)
         self.bus.publish(ServerChanged(server))
 
     def listed(self, server: str, kind: Kind, items: Sequence[Any]) -> None:

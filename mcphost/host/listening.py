@@ -41,6 +41,7 @@ class Ears:
     log: Callable[[Source, LogLevel, str, str], None]
     list_changed: Callable[[str], None]
     updated: Callable[[str], None]
+    completed: Callable[[str], None]
     lost: Callable[[Exception], None]
     irregular: Callable[[], None]
     mask: Callable[[str], str]
@@ -69,6 +70,10 @@ class Listening:
     def resource_updated(self, uri: str) -> None:
         """Pass on that a resource changed."""
         self._ears.updated(uri)
+
+    def elicitation_completed(self, elicitation: str) -> None:
+        """Pass on that a page is done with."""
+        self._ears.completed(elicitation)
 
     def task_changed(self, task: Task) -> None:
         """Keep what is told of a task; whoever waits for it was told by the client."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from mcphost.auth.base import Plan
 from mcphost.host.approvals import Kind, Lifetime, Standing
+from mcphost.protocol.elicitation import Address
 from mcphost.protocol.types import Tool
 
 
@@ -80,7 +81,10 @@ class SignInQuestion:
 
 @dataclass(frozen=True, slots=True)
 class FormQuestion:
-    """A server asks the user to fill in a form. A yes carries its values as a mapping that fits ``schema``."""
+    """A server asks the user to fill in a form. A yes carries its values as a mapping that fits ``schema``.
+
+    A yes without content means the defaults.
+    """
 
     server: str
     message: str
@@ -89,6 +93,10 @@ class FormQuestion:
     """``requestedSchema``, as it came."""
     call: int | None = None
     """The call it is asked for, as far as can be told."""
+    tool: str = ""
+    """The tool of that call."""
+    problem: str = ""
+    """Why the answer before this one would not do."""
 
     @property
     def origin(self) -> str:
@@ -111,6 +119,9 @@ class UrlQuestion:
     elicitation: str
     """The server's id for it; opaque."""
     call: int | None = None
+    tool: str = ""
+    address: Address | None = None
+    """What is to be seen of the URL: its host in both spellings, and what is suspicious about it."""
 
     @property
     def origin(self) -> str:
@@ -125,11 +136,18 @@ class UrlQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RootsQuestion:
-    """A server asks which folders it may know of, and nobody said so yet. A yes carries the chosen paths."""
+    """A server asks which folders it may know of, and nobody said so yet. A yes carries the chosen paths.
+
+    A no is remembered until mcphost exits, an answer that is ``cancelled`` is not. ``Lifetime.ALWAYS`` shares them in
+    later runs as well.
+    """
 
     server: str
     suggestions: tuple[Path, ...] = ()
     call: int | None = None
+    tool: str = ""
+    problem: str = ""
+    """Why the folders chosen before would not do."""
 
     @property
     def origin(self) -> str:
@@ -150,6 +168,7 @@ class SamplingQuestion:
     sampling: int
     """The number of the handle, `mcphost.host.sampling.SamplingDesk.all`."""
     call: int | None = None
+    tool: str = ""
     review: bool = False
     """The model has answered: may that be sent to the server?"""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from mcphost.client.inputs import InputHandler
 from mcphost.config import Config
 from mcphost.host.catalog import Kind
 from mcphost.host.logs import Source
+from mcphost.protocol.declared import Declared
 from mcphost.protocol.types import LogLevel
 from mcphost.transports.base import Transport
 
@@ -41,6 +43,12 @@ class Surroundings(Protocol):
 
     def listed(self, server: str, kind: Kind, items: Sequence[Any]) -> None:
         """These are the server's offers of this kind now: `Tool`, `Resource`, `ResourceTemplate` or `Prompt`."""
+
+    def answers_for(self, server: str) -> tuple[InputHandler, Declared]:
+        """Who answers what this server asks, and what it is told that it may ask."""
+
+    def elicitation_completed(self, server: str, elicitation: str) -> None:
+        """The server says that a page is done with."""
 
     def resource_updated(self, server: str, uri: str) -> None:
         """The watch of a resource changed."""

@@ -32,12 +32,16 @@ class Revision:
     """Does a completion request say what the other arguments are?"""
     tasks: bool = False
     """May a tool call be answered later, as a task of the core protocol's?"""
+    elicitation: tuple[str, ...] = ()
+    """The modes in which a server may ask the user for something."""
 
 
 V2024_11_05: Final = Revision("2024-11-05", Era.LEGACY)
 V2025_03_26: Final = Revision("2025-03-26", Era.LEGACY, batches=True)
-V2025_06_18: Final = Revision("2025-06-18", Era.LEGACY, completion_context=True)
-V2025_11_25: Final = Revision("2025-11-25", Era.LEGACY, completion_context=True, tasks=True)
+V2025_06_18: Final = Revision("2025-06-18", Era.LEGACY, completion_context=True, elicitation=("form",))
+V2025_11_25: Final = Revision(
+    "2025-11-25", Era.LEGACY, completion_context=True, tasks=True, elicitation=("form", "url")
+)
 
 LEGACY: Final = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25)
 """Oldest first."""
@@ -70,6 +74,9 @@ ASKS_FOR: Final[Mapping[str, str]] = {
     "elicitation/create": "elicitation",
 }
 """The client capability without which a server may not send a request."""
+
+MAY_ASK: Final = frozenset({"tools/call", "tasks/result", "prompts/get", "resources/read"})
+"""The requests a server may have to ask us something for before it can answer."""
 
 TASK_CALLS: Final = "tasks.requests.tools.call"
 """The server capability without which no tool is called as a task."""

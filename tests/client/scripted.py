@@ -118,6 +118,9 @@ class Notes:
     def resource_updated(self, uri: str) -> None:
         self.heard.append(("updated", uri))
 
+    def elicitation_completed(self, elicitation: str) -> None:
+        self.heard.append(("completed", elicitation))
+
     def task_changed(self, task: Task) -> None:
         self.heard.append(("task", task))
 

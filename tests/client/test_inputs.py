@@ -24,6 +24,9 @@ class ScriptedHandler:
         self.asked: list[InputRequest] = []
         self.cancelled: list[str] = []
 
+    def leave(self) -> None:
+        self.left = True
+
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         self.asked.append(request)
         answer = self.script[request.method.split("/")[0]]

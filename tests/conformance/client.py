@@ -96,6 +96,9 @@ class Heard:
     def resource_updated(self, uri: str) -> None:
         say(f"updated: {uri}")
 
+    def elicitation_completed(self, elicitation: str) -> None:
+        say(f"completed: {elicitation!r}")
+
     def task_changed(self, task: Task) -> None:
         say(f"task: {task}")
 

@@ -1,0 +1,201 @@
+"""What a front may do about what servers ask, as plain methods of the host; and what the host's answers are made of.
+
+Knows which desk answers which method. Refuses to know how: these are names for what the desks do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mcphost.client.inputs import InputHandler
+from mcphost.config import Config, ResolvedRoot
+from mcphost.errors import McphostError
+from mcphost.host.connection import Connection
+from mcphost.host.consent import ConsentBroker
+from mcphost.host.desk import CallDesk
+from mcphost.host.elicitation import ElicitationDesk
+from mcphost.host.events import CallFinished, Event, EventBus, ServerChanged
+from mcphost.host.inquiries import Inquiries
+from mcphost.host.logs import Source
+from mcphost.host.memory import Store
+from mcphost.host.opener import Open
+from mcphost.host.pages import Page
+from mcphost.host.questions import Approver
+from mcphost.host.responder import Desk, Responder
+from mcphost.host.roots import Around, Folder, Resolve, RootsDesk, Told
+from mcphost.protocol.declared import Declared
+from mcphost.protocol.types import LogLevel
+
+FORM, URL, ROOTS, SAMPLING = "form", "url", "roots", "sampling"
+
+ALL: Final = frozenset({FORM, URL, ROOTS})
+"""What a front can answer that shows every kind of question; `SAMPLING` where models are set up as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desks:
+    """Who answers what servers ask. ``sampling`` None: no model does."""
+
+    inquiries: Inquiries
+    elicitation: ElicitationDesk
+    roots: RootsDesk
+    sampling: Desk | None = None
+
+    def by_method(self) -> dict[str, Desk]:
+        """Each desk under the method it answers."""
+        found: dict[str, Desk] = {"roots/list": self.roots, "elicitation/create": self.elicitation}
+        return found if self.sampling is None else {**found, "sampling/createMessage": self.sampling}
+
+
+def plain_roots(config: Config, server: str) -> Sequence[ResolvedRoot]:
+    """The ``roots`` of an entry where nothing in them is a reference."""
+    return [ResolvedRoot(Path(root.path).expanduser(), root.name) for root in config.servers[server].roots]
+
+
+class Answering:
+    """The host's methods about questions of servers, folders and pages."""
+
+    config: Config
+    servers: dict[str, Connection]
+    consent: ConsentBroker
+    bus: EventBus
+    _desk: CallDesk
+    _tasks: asyncio.TaskGroup | None
+    _desks: Desks
+    _answers: frozenset[str]
+
+    def server(self, name: str) -> Connection:
+        """A connection; raises UnknownName."""
+        raise NotImplementedError
+
+    def _begin_answering(
+        self, answers: frozenset[str], approver: Approver, store: Store | None, resolve: Resolve, open_url: Open
+    ) -> None:
+        """Set up the desks, once consent and calls are."""
+        told = self._tell_roots_changed, self.bus.publish, self._warn
+        around = Around(lambda: self.config, resolve, store, time.monotonic, *told)
+        witness = self.consent.witness
+        inquiries = Inquiries(approver, witness, self._warn, time.monotonic)
+        elicitation = ElicitationDesk(inquiries, self.bus.publish, open_url, self._warn)
+        self._desks = Desks(inquiries, elicitation, RootsDesk(inquiries, witness, around))
+        self._answers = answers
+        self.bus.observe(self._heed)
+
+    # Questions.
+
+    def mute(self, server: str) -> None:
+        """Decline everything this server asks until mcphost exits, what is open too. Raises UnknownName."""
+        self._desks.inquiries.mute(self.server(server).name)
+        self.bus.publish(ServerChanged(server))
+
+    def unmute(self, server: str) -> None:
+        """Listen to it again."""
+        self._desks.inquiries.muted.discard(server)
+        self.bus.publish(ServerChanged(server))
+
+    def muted(self, server: str) -> bool:
+        """Is everything it asks declined?"""
+        return server in self._desks.inquiries.muted
+
+    def waiting_questions(self, server: str) -> int:
+        """How many questions of this server wait for an answer."""
+        return self._desks.inquiries.waiting(server)
+
+    # Pages.
+
+    @property
+    def elicitations(self) -> Mapping[int, Page]:
+        """The pages that servers asked for and that were opened, by number, oldest first.
+
+        Each can be opened again, gone on with and given up; see `mcphost.host.pages.Page`.
+        """
+        return self._desks.elicitation.pages
+
+    # Folders.
+
+    def roots(self, server: str | None) -> tuple[Folder, ...]:
+        """What this server may know of, as it was looked at last; None: what is shared with all of them."""
+        return self._desks.roots.folders(server)
+
+    def told_roots(self, server: str) -> Told | None:
+        """What this server was told when it asked last, and when; None where it never asked in this run."""
+        return self._desks.roots.told.get(server)
+
+    async def share(self, server: str | None, path: Path, *, remember: bool = False, name: str | None = None) -> Folder:
+        """Let a server (None: all) know of a folder, and tell it that its list changed.
+
+        Raises UnknownName, or NotDone where the folder cannot be shared.
+        """
+        if server is not None:
+            self.server(server)
+        return await self._desks.roots.share(server, path, remember=remember, name=name)
+
+    async def unshare(self, server: str | None, path: Path) -> None:
+        """Take back a folder; one that the configuration grants until mcphost exits. Raises UnknownName, NotDone."""
+        if server is not None:
+            self.server(server)
+        await self._desks.roots.unshare(server, path)
+
+    async def check_roots(self) -> None:
+        """Look at all folders again: whose list is another now is told. For when the user comes back to the screen."""
+        await self._desks.roots.check()
+
+    # What a connection is given (`mcphost.host.surroundings.Surroundings`).
+
+    def answers_for(self, server: str) -> tuple[InputHandler, Declared]:
+        """Who answers what this server asks, and what it is told that it may ask."""
+        desks = self._desks
+        return Responder(server, desks.by_method(), self._desk.sent_on, desks.inquiries.leave), self._declared(server)
+
+    def elicitation_completed(self, server: str, elicitation: object) -> None:
+        """The server says that a page is done with."""
+        self._desks.elicitation.completed(server, elicitation)
+
+    def _declared(self, server: str) -> Declared:
+        """Only what somebody here can answer, and the configuration lets this server ask."""
+        wanted = self.config.servers[server].capabilities
+        roots = wanted.roots and (ROOTS in self._answers or self._desks.roots.grants(server))
+        return Declared(roots=roots, elicitation=frozenset(wanted.elicitation) & self._answers)
+
+    def _reconfigured(self, servers: Iterable[str]) -> None:
+        """These are configured otherwise, or no longer: whose folders changed with it is told."""
+        for server in servers:
+            self._desks.roots.forget(server)
+        self._in_background(self._desks.roots.check())
+
+    def _heed(self, event: Event) -> None:
+        """What was asked for a call that has ended is moot."""
+        if isinstance(event, CallFinished):
+            self._desks.inquiries.call_ended(event.call)
+
+    def _tell_roots_changed(self, server: str) -> None:
+        connection = self.servers.get(server)
+        if connection is not None and connection.ready:
+            self._in_background(_quietly(connection.client.tell_roots_changed))
+
+    def _warn(self, server: str, text: str) -> None:
+        self.log(server, Source.MCPHOST, LogLevel.WARNING, text)
+
+    # What the host has.
+
+    def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
+        """Keep a line."""
+        raise NotImplementedError
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._tasks is None:
+            work.close()
+        else:
+            self._tasks.create_task(work)
+
+
+async def _quietly(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    try:
+        await work()
+    except McphostError:
+        return  # nobody is left to be told

@@ -1,0 +1,137 @@
+"""Answers what servers ask the user for: a form to fill in, a page to visit; and keeps the pages that were opened.
+
+Knows what may be sent: what fits the server's schema, after a yes. Refuses to know dialogs and browsers, and never
+fetches anything.
+
+Specification: client/elicitation (2025-06-18, 2025-11-25).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from mcphost.client.inputs import InputRefused
+from mcphost.errors import InvalidResult
+from mcphost.host.events import ElicitationChanged, Event
+from mcphost.host.inquiries import Inquiries, Warn
+from mcphost.host.opener import Open
+from mcphost.host.pages import Page, PageState
+from mcphost.host.questions import Answer, FormQuestion, UrlQuestion
+from mcphost.host.responder import Asked
+from mcphost.host.validation import validate
+from mcphost.protocol.elicitation import (
+    CANCEL,
+    DECLINE,
+    FormAsked,
+    UrlAsked,
+    accepted,
+    defaults_of,
+    read_elicitation,
+)
+from mcphost.protocol.jsonrpc import ErrorCode
+
+TRIES: Final = 20
+"""How often a person is asked again about a form whose values do not fit."""
+
+KEPT_PAGES: Final = 100
+"""Pages that are kept to be looked at, or opened again."""
+
+
+class ElicitationDesk:
+    """The forms and pages of all servers."""
+
+    def __init__(self, inquiries: Inquiries, publish: Callable[[Event], None], open_url: Open, warn: Warn) -> None:
+        self._inquiries, self._publish, self._open_url, self._warn = inquiries, publish, open_url, warn
+        self.pages: dict[int, Page] = {}
+        """The pages that were opened, by number, oldest first."""
+        self._last = 0
+
+    async def answer(self, asked: Asked) -> Mapping[str, Any]:
+        """See `mcphost.host.responder.Desk.answer`."""
+        try:
+            wanted = read_elicitation(asked.params)
+        except InvalidResult as error:
+            self._warn(asked.server, f"refused what the server wants you to fill in or visit: {error}")
+            raise InputRefused(ErrorCode.INVALID_PARAMS, str(error), quiet=True) from None
+        if isinstance(wanted, FormAsked):
+            return await self._form(asked, wanted)
+        page = await self.visit(asked, wanted)
+        return page if isinstance(page, dict) else accepted()
+
+    async def visit(self, asked: Asked, wanted: UrlAsked) -> Page | Mapping[str, Any]:
+        """The page once it was opened; the result that says no otherwise. Raises InputRefused."""
+        question = UrlQuestion(
+            asked.server,
+            wanted.message,
+            wanted.address.url,
+            wanted.elicitation,
+            call=asked.number,
+            tool=asked.tool,
+            address=wanted.address,
+        )
+        answer = await self._inquiries.ask("url", question, sure=asked.sure)
+        if not answer.allow:
+            return _no(answer)
+        return await self._open(asked, wanted)
+
+    def completed(self, server: str, elicitation: object) -> None:
+        """The server says that a page is done with; one that nobody knows is nobody's."""
+        for page in self.pages.values():
+            if (page.server, page.elicitation) == (server, elicitation):
+                page.enter(PageState.COMPLETED)
+
+    def gone(self, server: str) -> None:
+        """The session is over, and with it what the server had to say of its pages."""
+        for page in self.pages.values():
+            if page.server == server:
+                page.enter(PageState.LEFT)
+
+    async def _form(self, asked: Asked, wanted: FormAsked) -> Mapping[str, Any]:
+        problem = ""
+        for _ in range(TRIES):
+            question = FormQuestion(asked.server, wanted.message, wanted.schema, asked.number, asked.tool, problem)
+            answer = await self._inquiries.ask("form", question, sure=asked.sure)
+            if not answer.allow:
+                return _no(answer)
+            content = defaults_of(wanted.schema) if answer.content is None else answer.content
+            problem = await _problem(wanted.schema, content)
+            if not problem:
+                return accepted(content)
+            self._warn(asked.server, f"the answer to its form was not sent, since it does not fit: {problem}")
+            if answer.by != "user":  # whoever answers by rule would answer the same again
+                return CANCEL
+        return CANCEL
+
+    async def _open(self, asked: Asked, wanted: UrlAsked) -> Page:
+        self._last += 1
+        page = Page(self._last, asked.server, wanted, asked.number, self._open_url, self._changed)
+        self.pages[page.number] = page
+        for number in list(self.pages)[: max(0, len(self.pages) - KEPT_PAGES)]:
+            del self.pages[number]
+        await page.open()
+        return page
+
+    def _changed(self, page: Page) -> None:
+        self._publish(ElicitationChanged(page.server, page.number))
+
+
+def _no(answer: Answer) -> Mapping[str, Any]:
+    return CANCEL if answer.cancelled else DECLINE
+
+
+async def _problem(schema: Mapping[str, Any], content: object) -> str:
+    """What is wrong with the values of a form, in a sentence that quotes none of them; empty where they fit.
+
+    Raises InputRefused where that cannot be found out.
+    """
+    if not isinstance(content, Mapping):
+        return "it is no set of values"
+    verdict = await validate(schema, dict(content))
+    if verdict.note is not None:
+        raise InputRefused(ErrorCode.INVALID_PARAMS, f"requestedSchema cannot be checked: {verdict.note}")
+    return _sentence([(problem.path, problem.message) for problem in verdict.problems])
+
+
+def _sentence(problems: Sequence[tuple[str, str]]) -> str:
+    return "; ".join(f"{path}: {message}" if path else message for path, message in problems)

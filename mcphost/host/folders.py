@@ -1,0 +1,67 @@
+"""A folder looked at before a server is told of it: where it really is, whether it can be read, and how much it holds.
+
+Knows the disk, and waits for it: call it in a thread. Refuses to know who may see what.
+
+Specification: client/roots, security considerations.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_PRIVATE: Final = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".config", ".kube", ".docker", ".password-store", ".local/share/keyrings",
+    "Library/Keychains", "Library",
+)  # fmt: skip
+"""Folders below home that hold keys and passwords."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found at ``given``. ``problem`` is why nobody is told of it; ``warning`` what one should know first."""
+
+    given: Path
+    path: Path
+    """The same without links and ``..``: what a server is told."""
+    problem: str = ""
+    warning: str = ""
+
+
+def look(given: Path) -> Look:
+    """Look at a folder. Never raises."""
+    folder = given.expanduser()
+    if not folder.is_absolute():
+        return Look(given, given, "is not an absolute path")
+    try:
+        path = folder.resolve(strict=True)
+    except FileNotFoundError:
+        return Look(given, folder, "does not exist")
+    except (OSError, RuntimeError, ValueError) as error:
+        return Look(given, folder, f"cannot be found: {getattr(error, 'strerror', None) or error}")
+    if not path.is_dir():
+        return Look(given, path, "is not a folder")
+    if not os.access(path, os.R_OK | os.X_OK):
+        return Look(given, path, "cannot be read by you")
+    return Look(given, path, "", _warning(folder, path))
+
+
+def suggestions(start: Path) -> tuple[Path, ...]:
+    """Folders that are likely meant: the git work tree that ``start`` lies in, and ``start`` itself."""
+    here = look(start)
+    if here.problem:
+        return ()
+    tree = next((each for each in (here.path, *here.path.parents) if (each / ".git").exists()), here.path)
+    return tuple(path for path in dict.fromkeys((tree, here.path)) if not look(path).warning)
+
+
+def _warning(folder: Path, path: Path) -> str:
+    home = Path.home().resolve()
+    if path == path.parent or path == home or path in home.parents:
+        return "this is far more than a project: everything of yours lies in it"
+    if any(path == home / name or home / name in path.parents for name in _PRIVATE):
+        return "programs keep keys and passwords here"
+    # What was written need not be what is shared.
+    return "" if os.path.abspath(folder) == str(path) else f"it is reached over a link; the server is told of {path}"

@@ -1,0 +1,290 @@
+"""Answers ``roots/list``: the folders the user lets a server know of, looked at again each time.
+
+Knows what is granted: nothing, until the configuration, the user or an earlier run says so. Refuses to know how a
+folder is picked. Nothing watches the disk by itself: folders are looked at when a server asks, when something is shared
+and when a front asks (`RootsDesk.check`), which costs nothing meanwhile and works on every file system.
+
+Specification: client/roots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+from mcphost.config import Config, ResolvedRoot
+from mcphost.errors import ConfigError, NotDone
+from mcphost.host.approvals import Lifetime
+from mcphost.host.events import Event, RootsChanged
+from mcphost.host.folders import Look, look, suggestions
+from mcphost.host.inquiries import Inquiries, Warn
+from mcphost.host.memory import Store
+from mcphost.host.questions import Answer, RootsQuestion
+from mcphost.host.recipient import sent_to
+from mcphost.host.responder import Asked
+from mcphost.host.shares import STATE, Share, Shares, from_toml, with_share, without_share
+from mcphost.host.witness import Witness
+from mcphost.protocol.roots import Root, roots_result
+
+FRESH: Final = 1.0
+"""Seconds for which a look at the folders will do: a server may ask ten thousand times."""
+
+TRIES: Final = 5
+"""How often a person is asked again about folders that cannot be shared."""
+
+Resolve = Callable[[Config, str], Sequence[ResolvedRoot]]
+"""The ``roots`` of a server's entry, their references resolved; called in a thread. Raises ConfigError."""
+
+
+class Source(Enum):
+    """Who shared a folder."""
+
+    CONFIG = "configuration"
+    RUN = "until mcphost exits"
+    REMEMBERED = "remembered"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder a server may know of. ``problem``: why it is not told of it now; ``server`` None: for all."""
+
+    path: Path
+    root: Root
+    server: str | None
+    source: Source
+    problem: str = ""
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a server was told last, and when, in seconds of the monotonic clock."""
+
+    at: float
+    roots: tuple[Root, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What the desk is given: ``tell`` sends a server that its list changed, if it is connected."""
+
+    config: Callable[[], Config]
+    resolve: Resolve
+    store: Store | None
+    now: Callable[[], float]
+    tell: Callable[[str], None]
+    publish: Callable[[Event], None]
+    warn: Warn
+    here: Callable[[], Path] = Path.cwd
+
+
+class RootsDesk:
+    """The folders of all servers."""
+
+    def __init__(self, inquiries: Inquiries, witness: Witness, around: Around) -> None:
+        self._inquiries, self._witness, self._around = inquiries, witness, around
+        self._shares = Shares()
+        self._folders: dict[str, tuple[Folder, ...]] = {}
+        self._looked: dict[str, float] = {}
+        self._pinned: dict[tuple[str, Path], Path] = {}
+        self._withheld: set[tuple[str, Path]] = set()
+        self._asking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._declined: set[str] = set()
+        self.told: dict[str, Told] = {}
+        """What each server was told last."""
+
+    async def load(self) -> None:
+        """Read what is remembered. Raises ConfigError."""
+        if self._around.store is not None:
+            self._shares = Shares(from_toml(await asyncio.to_thread(self._around.store.read, STATE)))
+
+    async def answer(self, asked: Asked) -> Mapping[str, Any]:
+        """See `mcphost.host.responder.Desk.answer`."""
+        server = asked.server
+        async with self._asking[server]:  # one question for all that ask meanwhile
+            await self._look(server)
+            if not self._folders[server] and server not in self._declined:
+                await self._ask(asked)
+        told = self.told[server] = Told(self._around.now(), self.visible(server))
+        self._around.publish(RootsChanged(server))
+        return roots_result(told.roots)
+
+    def folders(self, server: str | None) -> tuple[Folder, ...]:
+        """What this server may know of, as it was looked at last; None: what is shared with all."""
+        if server is not None:
+            return self._folders.get(server, ())
+        return tuple(_folder(share, Look(share.path, share.path)) for share in self._shares.for_all())
+
+    def visible(self, server: str) -> tuple[Root, ...]:
+        """What it is told when it asks now."""
+        return tuple(folder.root for folder in self.folders(server) if not folder.problem)
+
+    def grants(self, server: str) -> bool:
+        """Is anything granted to this server, whether or not it is there?"""
+        config = self._around.config()
+        if server not in config.servers:
+            return False
+        return bool(config.servers[server].roots or self._shares.reaching(server, sent_to(config.servers[server])))
+
+    async def share(self, server: str | None, path: Path, *, remember: bool = False, name: str | None = None) -> Folder:
+        """Let a server (None: all) know of a folder. Raises NotDone where it cannot be shared."""
+        seen = await asyncio.to_thread(look, path)
+        if seen.problem:
+            raise NotDone(f"{path} {seen.problem}")
+        share = Share(server, seen.path, name, self._identity(server), remember)
+        await self._keep(share)
+        self._shares.add(share)
+        for each in [server] if server is not None else list(self._around.config().servers):
+            self._withheld.discard((each, seen.path))
+        self._note("share", share)
+        await self.check(anew=True)
+        return _folder(share, seen)
+
+    async def unshare(self, server: str | None, path: Path) -> None:
+        """Take a folder back; one of the configuration until mcphost exits. Raises NotDone where it is not shared."""
+        share = self._shares.remove(server, path)
+        if share is not None:
+            if share.remembered:
+                await self._save(lambda data: without_share(data, share))
+            self._note("unshare", share)
+        elif server is not None and any(path == each.path for each in self.folders(server)):
+            self._withheld.add((server, path))
+            self._note("unshare", Share(server, path))
+        else:
+            raise NotDone(f"{path} is not shared with {server or 'all servers'}")
+        await self.check(anew=True)
+
+    async def check(self, *, anew: bool = False) -> None:
+        """Look at every folder again, and tell the servers whose list is another now."""
+        for server in list(self._around.config().servers):
+            if anew:
+                self._looked.pop(server, None)
+            before = self.visible(server)
+            await self._look(server)
+            if self.visible(server) != before:
+                self._around.tell(server)
+        self._around.publish(RootsChanged(None))
+
+    def forget(self, server: str) -> None:
+        """It is not configured, or not as it was: look anew."""
+        self._looked.pop(server, None)
+        self._declined.discard(server)
+        for key in [key for key in self._pinned if key[0] == server]:
+            del self._pinned[key]
+
+    # Asking.
+
+    async def _ask(self, asked: Asked) -> None:
+        offered = await asyncio.to_thread(suggestions, self._around.here())
+        problem = ""
+        for _ in range(TRIES):
+            question = RootsQuestion(asked.server, offered, asked.number, asked.tool, problem)
+            answer = await self._inquiries.ask("roots", question)
+            if not answer.allow:
+                if not answer.cancelled and asked.server not in self._inquiries.muted:
+                    self._declined.add(asked.server)
+                return
+            problem = await self._take(asked.server, answer)
+            if not problem or answer.by != "user":
+                return
+
+    async def _take(self, server: str, answer: Answer) -> str:
+        """Share what was chosen, all of it or nothing; why it cannot be shared."""
+        chosen = answer.content if isinstance(answer.content, Iterable) else ()
+        looks = [await asyncio.to_thread(look, Path(path)) for path in chosen]
+        if wrong := next((seen for seen in looks if seen.problem), None):
+            problem = f"{wrong.given} {wrong.problem}"
+            self._around.warn(server, f"nothing was shared: {problem}")
+            return problem
+        remember = answer.lifetime is Lifetime.ALWAYS
+        for seen in looks:
+            share = Share(server, seen.path, None, self._identity(server), remember)
+            await self._keep(share)
+            self._shares.add(share)
+            self._note("share", share)
+        if not looks:
+            self._declined.add(server)
+        self._looked.pop(server, None)
+        await self._look(server)
+        return ""
+
+    # Looking.
+
+    async def _look(self, server: str) -> None:
+        now = self._around.now()
+        if now - self._looked.get(server, float("-inf")) < FRESH:
+            return
+        before = {folder.path: folder.problem for folder in self.folders(server)}
+        folders = self._folders[server] = await asyncio.to_thread(self._found, server)
+        self._looked[server] = now
+        for folder in folders:
+            if folder.problem and before.get(folder.path, "") != folder.problem:
+                self._around.warn(server, f"it is not told of {folder.path}, which {folder.problem}")
+
+    def _found(self, server: str) -> tuple[Folder, ...]:
+        """The folders of a server as they are on the disk now, no two the same. In a thread."""
+        config = self._around.config()
+        if server not in config.servers:
+            return ()
+        found: dict[Path, Folder] = {}
+        for folder in (*self._configured(config, server), *self._shared(config, server)):
+            if (server, folder.path) not in self._withheld:
+                found.setdefault(folder.path, folder)
+        return tuple(found.values())
+
+    def _configured(self, config: Config, server: str) -> list[Folder]:
+        if not config.servers[server].roots:
+            return []
+        try:
+            resolved = self._around.resolve(config, server)
+        except ConfigError as error:
+            self._around.warn(server, f"its roots are not told: {error}")
+            return []
+        return [self._as_configured(server, root) for root in resolved]
+
+    def _as_configured(self, server: str, root: ResolvedRoot) -> Folder:
+        seen = look(root.path)
+        pinned = seen.path if seen.problem else self._pinned.setdefault((server, root.path), seen.path)
+        share = Share(server, pinned, root.name)
+        return _folder(share, seen, Source.CONFIG)
+
+    def _shared(self, config: Config, server: str) -> list[Folder]:
+        reaching = self._shares.reaching(server, sent_to(config.servers[server]))
+        return [_folder(share, look(share.path)) for share in reaching]
+
+    # Keeping.
+
+    def _identity(self, server: str | None) -> str:
+        return "" if server is None else sent_to(self._around.config().servers[server])
+
+    async def _keep(self, share: Share) -> None:
+        if share.remembered:
+            if "\udc80" <= max(str(share.path)) <= "\udcff":
+                raise NotDone(f"{share.path!a} can be shared until mcphost exits only: its name is no text")
+            await self._save(lambda data: with_share(data, share))
+
+    async def _save(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        if self._around.store is None:
+            return
+        try:
+            await asyncio.to_thread(self._around.store.update, STATE, change)
+        except ConfigError as error:
+            raise NotDone(f"what you share could not be saved: {error}") from None
+
+    def _note(self, event: str, share: Share) -> None:
+        lasting = "always" if share.remembered else "session"
+        record = {"event": event, "server": share.server, "path": str(share.path), "lifetime": lasting, "by": "user"}
+        self._witness.note(record)
+
+
+def _folder(share: Share, seen: Look, source: Source | None = None) -> Folder:
+    problem = seen.problem
+    if not problem and seen.path != share.path:  # what was agreed to is one place on the disk
+        problem = f"now leads to {seen.path}; share that if you mean it"
+    kept = Source.REMEMBERED if share.remembered else Source.RUN
+    return Folder(share.path, Root.of(share.path, share.name), share.server, source or kept, problem, seen.warning)
