@@ -176,8 +176,8 @@ def _reason(error: BaseException) -> str:
     """What went wrong, in the words of the layer that knows best: the deepest."""
     if isinstance(error, httpx.ConnectTimeout):
         return f"no connection within {CONNECT_SECONDS:g} s"
-    while error.__cause__ is not None:
-        error = error.__cause__
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

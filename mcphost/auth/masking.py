@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from mcphost.auth.wire import FORM, JSON, Fetch, Fetched
 
@@ -37,7 +37,9 @@ def request_body(fetch: Fetch) -> str:
     if fetch.body is None:
         return ""
     body = _without_secrets(fetch.body)
-    return json.dumps(body, indent=2) if fetch.kind == "registration" else urlencode(body, safe="…(): /")
+    if fetch.kind == "registration":
+        return json.dumps(body, indent=2)
+    return urlencode(body, safe="(): /", quote_via=quote).replace(quote("…"), "…")
 
 
 def response_headers(fetch: Fetch, answer: Fetched) -> dict[str, str]:

@@ -1,0 +1,133 @@
+"""People who sign in, the browser they use, and the guarded server they sign in to."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from mcphost.auth.authorizer import Authorizer
+from mcphost.auth.base import Choice, Exchange, Link, OAuthSettings, Plan, Standing
+from mcphost.auth.bearer import Bearer
+from mcphost.auth.keychain import Keychain
+from mcphost.auth.tokens import Lock, TokenStore, no_lock
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))  # the scripts there import each other by bare names
+
+from guarded import Guarded
+from http_echo import Echo
+from web import Talk, Visit, Web
+
+__all__ = ["Echo", "Guarded", "House", "Person", "Talk", "Visit", "Web", "browse", "house"]
+
+Browse = Callable[[str], Awaitable[Any]]
+
+
+async def browse(url: str) -> httpx.Response:
+    """A browser that goes to the page and back, as it is told; what it shows in the end."""
+    async with httpx.AsyncClient(trust_env=False) as browser:
+        page = await browser.get(url)
+        return await browser.get(page.headers["location"])
+
+
+@dataclass
+class Person:
+    """Agrees, and sends a browser to the page; pastes what is put into ``pasted``."""
+
+    browse: Browse | None = browse
+    choose: Callable[[Plan], Choice] = lambda plan: Choice(plan.scopes)
+    pasted: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+    plans: list[Plan] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    steps: dict[int, Exchange] = field(default_factory=dict)
+    browsing: asyncio.Task[Any] | None = None
+
+    async def agree(self, plan: Plan) -> Choice:
+        self.plans.append(plan)
+        return self.choose(plan)
+
+    async def visit(self, link: Link, problem: str) -> str:
+        self.links.append(link)
+        self.problems.append(problem)
+        if self.browse is not None and self.browsing is None:
+            self.browsing = asyncio.ensure_future(self.browse(link.url))
+        return await self.pasted.get()
+
+    def step(self, number: int, exchange: Exchange) -> None:
+        self.steps[number] = exchange
+
+
+@dataclass
+class House:
+    """A guarded server, and mcphost's part of signing in to it."""
+
+    guard: Guarded
+    web: Web
+    settings: OAuthSettings
+    store: TokenStore
+    authorizer: Authorizer
+    learned: set[str]
+    clock: list[float]
+
+    @property
+    def bearer(self) -> Bearer:
+        return self.authorizer.bearer("web", self.web.url, self.settings)
+
+    async def sign_in(self, person: Person | None = None, challenge: str = "Bearer", status: int = 401) -> Standing:
+        self.authorizer.bearer("web", self.web.url, self.settings)
+        return await self.authorizer.sign_in("web", challenge, status, person or Person())
+
+    def client(self, **more: Any) -> httpx.AsyncClient:
+        return httpx.AsyncClient(auth=self.bearer, trust_env=False, timeout=20, **more)
+
+    async def ask(self, client: httpx.AsyncClient) -> int:
+        """The status of one call."""
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        return (await client.post(self.web.url, json=hello)).status_code
+
+    def secrets(self) -> set[str]:
+        """Everything that no one may see."""
+        guard = self.guard
+        forms = [visit.body.decode() for visit in self.web.visits if visit.path == "/token"]
+        verifiers = {part.split("=")[1] for form in forms for part in form.split("&") if "code_verifier" in part}
+        return {
+            *guard.valid,
+            *guard.current,
+            *guard.spent,
+            *guard.codes,
+            *verifiers,
+            *filter(None, guard.clients.values()),
+        }
+
+    def visits(self, path: str) -> list[Visit]:
+        return [visit for visit in self.web.visits if visit.path.partition("?")[0] == path]
+
+
+@contextmanager
+def house(
+    guard: Guarded | None = None,
+    settings: OAuthSettings | None = None,
+    *,
+    keychain: Keychain | None = None,
+    lock: Lock = no_lock,
+    web: Web | None = None,
+    **more: Any,
+) -> Iterator[House]:
+    """A house whose clock stands still; ``web``: at a server that runs already."""
+    learned: set[str] = set()
+    clock = [1_000_000.0]
+    store = TokenStore(keychain, learned.add, lock, lambda: clock[0])
+    authorizer = Authorizer(store, lambda: clock[0], **more)
+    guarded = guard or Guarded(inner=Echo(stateless=True))
+    if web is not None:
+        yield House(guarded, web, settings or OAuthSettings(), store, authorizer, learned, clock)
+        return
+    with Web(guarded) as opened:
+        yield House(guarded, opened, settings or OAuthSettings(), store, authorizer, learned, clock)

@@ -1,0 +1,472 @@
+"""A sign-in over real sockets: what is asked of whom, what is kept, and what a party that misbehaves gets."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+import trustme
+
+from mcphost.auth import fetching
+from mcphost.auth.addresses import Address
+from mcphost.auth.base import Choice, OAuthSettings, Plan
+from mcphost.auth.credentials import Credentials
+from mcphost.auth.wire import Fetch, Unreachable
+from mcphost.errors import Declined, SignInFailed
+from mcphost.transports.base import Limits
+from mcphost.transports.http import HttpTransport
+from tests.auth.people import Echo, Guarded, Person, Talk, Web, browse, house
+from tests.conftest import Until
+from tests.transports.web_line import WebLine
+
+SECRET_CLIENT = OAuthSettings(client_id="machine", client_secret="canary-secret", grant="client_credentials")
+
+
+@pytest.mark.requirement("AUTH-15", "AUTH-16", "AUTH-18", "AUTH-20", "AUTH-24", "SEC-04", "SEC-09")
+async def test_after_a_sign_in_every_request_carries_the_token_in_its_header_and_nothing_shows_it(
+    until: Until,
+) -> None:
+    """C10: no step that a person is shown holds a secret, and all of them are known to whoever masks."""
+    with house(Guarded(inner=Echo())) as home:
+        person = Person()
+        standing = await home.sign_in(person)
+        assert standing.issuer == home.web.url.removesuffix("/mcp")
+        line = WebLine(home.web, HttpTransport(home.web.url, Limits(), auth=home.bearer))
+        await line.transport.open(line.inbox)
+        await line.shake_hands()
+        listening = asyncio.ensure_future(line.transport.listen())
+        assert await line.call("echo", text="x") == "x"
+        await until(lambda: home.web.seen("GET")[-1].path == "/mcp")
+        await line.transport.aclose()
+        await asyncio.gather(listening, return_exceptions=True)
+        calls, secrets = home.visits("/mcp"), home.secrets()
+        assert {visit.method for visit in calls} >= {"POST", "GET", "DELETE"}
+        assert {visit.headers["authorization"] for visit in calls} == {f"Bearer {token}" for token in home.guard.valid}
+        assert {visit.headers.get("mcp-session-id") for visit in calls} == {None, "session-1!"}
+        [redirected] = person.plans
+        assert redirected.redirect_uri.startswith("http://127.0.0.1:")
+        assert [visit.message["redirect_uris"] for visit in home.visits("/register")] == [[redirected.redirect_uri]]
+        queries = [visit.path for visit in home.web.visits]
+        assert len(secrets) >= 3
+        assert not [
+            secret for secret in secrets for text in (*queries, str(person.steps), str(standing)) if secret in text
+        ]
+        assert {token for token in secrets if token.startswith(("access", "refresh"))} <= home.learned
+
+
+@pytest.mark.requirement("AUTH25-01", "AUTH25-07", "AUTH25-12", "AUTH25-09")
+async def test_an_old_server_signs_in_at_its_own_endpoints_and_nobody_else_is_ever_spoken_to() -> None:
+    with house(
+        Guarded(inner=Echo(stateless=True), old=True, more={"metadata": {"issuer": "http://127.0.0.1"}})
+    ) as home:
+        home.guard.more["metadata"]["issuer"] = home.web.url.removesuffix("/mcp")
+        person = Person(choose=lambda plan: Choice(("read",)))
+        standing = await home.sign_in(person, 'Bearer scope="read write"')
+        origin = home.web.url.removesuffix("/mcp")
+        assert {exchange.url.startswith(f"{origin}/") for exchange in person.steps.values()} == {True}
+        assert person.links[0].url.startswith(f"{origin}/authorize?")
+        assert (standing.asked, person.plans[0].scopes) == (("read",), ("read", "write"))
+        home.guard.valid.clear()  # it expired there
+        async with home.client() as client:
+            assert await home.ask(client) == 200
+        assert (home.guard.renewed, len(home.visits("/authorize"))) == (1, 1)
+
+
+@pytest.mark.requirement("AUTH25-10", "AUTH-17")
+async def test_two_servers_have_two_clients_and_neither_sees_the_others_token() -> None:
+    with house() as one, house() as other:
+        other.authorizer = one.authorizer
+        await one.sign_in()
+        one.authorizer.bearer("other", other.web.url, OAuthSettings())
+        await one.authorizer.sign_in("other", "Bearer", 401, Person())
+        moved = one.authorizer.bearer("web", other.web.url, OAuthSettings())  # the entry's URL was changed
+        async with httpx.AsyncClient(auth=moved, trust_env=False) as client:
+            assert await other.ask(client) == 401
+        assert len(one.guard.clients) == len(other.guard.clients) == 1
+        seen = [str(visit) for visit in other.web.visits]
+        assert not [token for token in one.secrets() for text in seen if token in text]
+
+
+DOCUMENTS = [
+    ("huge", "larger than 256 kB"),
+    ("endless", "larger than 256 kB"),
+    ("drips", r"no whole answer within 0\.3 s"),
+    ("silent", r"no whole answer within 0\.3 s"),
+    ("redirects", "answered HTTP 302"),
+    ("redirects-with-body", "answered HTTP 307"),
+    ("gzip", "compressed"),
+    ("bomb", "compressed"),
+    ("not-json", "no JSON; it begins with '{␛"),
+    ("deep", "no JSON"),
+    ("list", "no JSON object"),
+    ("down", "answered HTTP 503"),
+    ("hangs-up", "disconnected"),
+    ("huge-head", "cannot be asked"),
+]
+ANSWERS = [
+    *((name, words.replace("256", "64")) for name, words in DOCUMENTS if "answered HTTP" not in words),
+    ("redirects", "no answer"),
+    ("redirects-with-body", "no answer"),
+    ("down", "try again later"),
+    ("html", "no JSON"),
+    ("deep-enough", "refused a token"),
+    ("invalid-grant", r"refused a token \(invalid_grant\): no ␛"),
+]
+
+
+@pytest.mark.requirement("SEC-10", "AUTH-24")
+@pytest.mark.parametrize(
+    ("place", "spoiled", "words"),
+    [
+        *(("resource", *each) for each in DOCUMENTS),
+        *(("metadata", *each) for each in DOCUMENTS),
+        *(("token", *each) for each in ANSWERS),
+        ("register", "endless", "cannot be reached to register: its answer is larger than 64 kB"),
+    ],
+)
+async def test_a_party_that_misbehaves_ends_the_sign_in_with_a_reason_and_nothing_is_kept(
+    place: str, spoiled: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """O06, O14: sizes, times and redirects of every document."""
+    if "no whole answer" in words:
+        for kind in fetching.SECONDS:
+            monkeypatch.setitem(fetching.SECONDS, kind, 0.3)
+    person = Person()
+    with house(Guarded(spoiled={place: spoiled})) as home:
+        with pytest.raises(SignInFailed, match=words) as told:
+            await home.sign_in(person)
+        assert "\x1b" not in str(told.value)
+        assert not home.visits("/elsewhere")
+        assert not (await home.authorizer.standing("web")).signed_in
+        shown = [str(step) for step in person.steps.values()]
+        assert not [secret for secret in home.secrets() for text in shown if secret in text]
+
+
+async def test_a_registration_that_is_redirected_is_refused_and_a_client_id_asked_for() -> None:
+    person = Person(choose=lambda plan: Choice(plan.scopes, client_id="typed"))
+    with house(Guarded(spoiled={"register": "redirects"}, clients={"typed": ""})) as home:
+        assert (await home.sign_in(person)).client_id == "typed"
+        assert "HTTP 302" in person.plans[1].problem
+        assert not home.visits("/elsewhere")
+
+
+async def test_a_page_where_a_document_should_be_is_no_document_and_the_next_place_is_asked() -> None:
+    with house(Guarded(spoiled={"resource": "html"})) as home:
+        assert (await home.sign_in()).signed_in
+
+
+async def test_no_cookie_of_one_answer_goes_with_the_next_request() -> None:
+    with house(Guarded(spoiled={"resource": "cookie"})) as home:
+        with pytest.raises(SignInFailed):
+            await home.sign_in()
+        home.guard.spoiled = {}
+        await home.sign_in()
+        assert not any("cookie" in visit.headers for visit in home.web.visits)
+
+
+# Ending it.
+
+
+class Undecided(Person):
+    async def agree(self, plan: Plan) -> Choice:
+        self.plans.append(plan)
+        await asyncio.Event().wait()
+        return Choice(())
+
+
+@pytest.mark.parametrize("at", ["resource", "metadata", "agree", "register", "visit", "token"])
+async def test_a_sign_in_that_is_cancelled_leaves_no_port_open_and_keeps_nothing(at: str, until: Until) -> None:
+    """O11."""
+    guard = Guarded(spoiled={at: "silent"})
+    person = Undecided() if at == "agree" else Person(browse=None if at == "visit" else browse)
+    with house(guard) as home:
+        signing = asyncio.ensure_future(home.sign_in(person))
+        place = {"resource": "/.well-known/oauth-protected-resource/mcp"}.get(at, f"/{at}")
+        place = "/.well-known/oauth-authorization-server" if at == "metadata" else place
+        reached = {"agree": lambda: person.plans, "visit": lambda: person.links}.get(at, lambda: home.visits(place))
+        await until(reached)
+        signing.cancel()
+        await asyncio.wait([signing], timeout=2)
+        assert signing.cancelled()
+        assert await home.store.read("web") == Credentials()
+        for plan in person.plans:
+            with pytest.raises(OSError, match="onnect"):
+                await asyncio.open_connection("127.0.0.1", urlsplit(plan.redirect_uri).port)
+
+
+async def test_a_person_who_declines_ends_it_and_nothing_was_registered() -> None:
+    def decline(plan: Plan) -> Choice:
+        raise Declined("no", by="user", rule="")
+
+    with house() as home:
+        with pytest.raises(Declined):
+            await home.sign_in(Person(choose=decline))
+        assert not home.guard.clients
+
+
+async def test_a_browser_that_never_comes_back_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcphost.auth.authorizer.CALLBACK_SECONDS", 0.1)
+    with house() as home, pytest.raises(SignInFailed, match="did not come back"):
+        await home.sign_in(Person(browse=None))
+
+
+# The way back.
+
+
+async def test_the_address_can_be_pasted_and_a_wrong_one_is_asked_for_again(until: Until) -> None:
+    async def elsewhere(url: str) -> str:
+        """A browser on another machine."""
+        async with httpx.AsyncClient(trust_env=False) as browser:
+            return str((await browser.get(url)).headers["location"])
+
+    person = Person(browse=None)
+    with house() as home:
+        signing = asyncio.ensure_future(home.sign_in(person))
+        await until(lambda: person.links)
+        wrong = ["", "http://[", "https://127.0.0.1/?code=1&state=x", "?" + "a=1&" * 40, "\udc80?state=\udc80"]
+        for text in wrong:
+            person.pasted.put_nowait(text)
+        person.pasted.put_nowait(f"  {await elsewhere(person.links[0].url)}\n")
+        assert (await signing).signed_in
+        assert len(person.problems) == len(wrong) + 1
+        assert all(person.problems[1:])
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        yield listener.getsockname()[1]
+
+
+async def test_a_port_that_was_asked_for_and_is_taken_is_said_so(taken_port: int) -> None:
+    """O11."""
+    said = pytest.raises(SignInFailed, match=f"port {taken_port} .* already in use; free it")
+    with house(settings=OAuthSettings(redirect_port=taken_port)) as home, said:
+        await home.sign_in()
+
+
+async def test_a_port_of_before_that_is_taken_by_now_makes_a_new_registration(taken_port: int) -> None:
+    with house() as home:
+        await home.sign_in()
+        held = await home.store.read("web")
+        issuer, [client] = next(iter(held.clients)), held.clients.values()
+        old = client.model_copy(update={"redirect_uri": f"http://127.0.0.1:{taken_port}/callback/x"})
+        await home.store.write("web", held.model_copy(update={"clients": {issuer: old}}))
+        person = Person()
+        await home.sign_in(person)
+        assert len(home.guard.clients) == 2
+        assert urlsplit(person.plans[0].redirect_uri).port != taken_port
+
+
+async def test_a_client_the_server_forgot_is_registered_anew_by_the_next_attempt() -> None:
+    with house() as home:
+        await home.sign_in()
+        home.guard.clients.clear()
+        with pytest.raises(SignInFailed, match="invalid_client"):
+            await home.sign_in()
+        assert (await home.sign_in()).signed_in
+        assert len(home.visits("/register")) == 2
+
+
+# Signing out.
+
+
+async def test_signing_out_revokes_and_forgets_every_token_and_client() -> None:
+    with house() as home:
+        await home.sign_in()
+        assert await home.authorizer.sign_out("web") == "signed out; the tokens were revoked"
+        assert (await home.store.read("web"), home.guard.current) == (Credentials(), set())
+        assert await home.authorizer.sign_out("web") == "nobody was signed in"
+        async with home.client() as client:
+            assert await home.ask(client) == 401
+
+
+@pytest.mark.parametrize("spoiled", ["down", "redirects", "hangs-up"])
+async def test_tokens_that_cannot_be_revoked_are_forgotten_all_the_same(spoiled: str) -> None:
+    with house(Guarded(spoiled={"revoke": spoiled})) as home:
+        await home.sign_in()
+        assert "not revoked" in await home.authorizer.sign_out("web")
+        assert await home.store.read("web") == Credentials()
+        assert not home.visits("/elsewhere")
+
+
+# Machines.
+
+
+@pytest.mark.requirement("AUTH-52")
+async def test_a_program_signs_itself_in_at_its_first_request_and_again_when_its_token_ends() -> None:
+    with house(settings=SECRET_CLIENT) as home:
+        home.guard.clients["machine"] = "canary-secret"
+        async with home.client() as client:
+            assert await home.ask(client) == 200
+            home.clock[0] += 3590
+            assert await home.ask(client) == 200
+        assert [parse_qs(visit.body.decode())["grant_type"] for visit in home.visits("/token")] == [
+            ["client_credentials"]
+        ] * 2
+        assert not home.visits("/authorize")
+        assert "canary-secret" not in (await home.store.read("web")).model_dump_json()
+        assert "canary-secret" not in str(home.settings)
+
+
+async def test_a_program_whose_secret_is_refused_is_not_tried_for_ever() -> None:
+    """O15."""
+    with house(settings=SECRET_CLIENT) as home:
+        async with home.client() as client:
+            assert [await home.ask(client) for _ in range(5)] == [401] * 5
+        assert len(home.visits("/token")) == 1
+        assert "invalid_client" in (await home.authorizer.standing("web")).problem
+
+
+async def test_the_secret_of_a_program_is_not_shown_to_another_authorization_server() -> None:
+    """O16."""
+    with house(settings=SECRET_CLIENT) as home, Web(Guarded()) as evil:
+        home.guard.clients["machine"] = "canary-secret"
+        async with home.client() as client:
+            assert await home.ask(client) == 200
+            home.guard.more["resource"] = {"authorization_servers": [evil.url.removesuffix("/mcp")]}
+            home.guard.valid.clear()
+            home.clock[0] += 60
+            assert await home.ask(client) == 401
+        assert [visit.method for visit in evil.visits] == ["GET"]
+        assert "belongs to" in (await home.authorizer.standing("web")).problem
+
+
+# Networks.
+
+
+def names(**known: str) -> fetching.Resolve:
+    """A resolver that knows these names."""
+
+    async def find(host: str, port: int) -> Sequence[Address]:
+        return [ipaddress.ip_address(each) for each in known[host.replace(".", "_")].split()]
+
+    return find
+
+
+@pytest.mark.requirement("SEC-10", "AUTH-19")
+@pytest.mark.parametrize(
+    ("home_at", "issuer_at"),
+    [
+        ("203.0.114.1", "127.0.0.1"),
+        ("203.0.114.1", "::1"),
+        ("203.0.114.1", "::ffff:127.0.0.1"),
+        ("203.0.114.1", "64:ff9b::7f00:1"),
+        ("203.0.114.1", "2002:7f00:1::"),
+        ("203.0.114.1", "10.1.2.3"),
+        ("203.0.114.1", "172.16.0.1 192.168.0.1 100.64.0.1"),
+        ("203.0.114.1", "fd00::1 fe80::1"),
+        ("203.0.114.1", "169.254.169.254"),
+        ("203.0.114.1", "0.0.0.0 :: 224.0.0.1 240.0.0.1"),
+        ("10.1.2.3", "127.0.0.1"),
+        ("10.1.2.3", "169.254.169.254"),
+        ("127.0.0.1", "169.254.169.254"),
+    ],
+)
+async def test_a_name_that_leads_into_a_network_where_the_server_is_not_is_not_asked(
+    home_at: str, issuer_at: str
+) -> None:
+    """O06: judged by the address that would be connected to, whatever the name is."""
+    fetcher = fetching.Fetcher("https://mcp.test/", names(mcp_test=home_at, as_test=issuer_at))
+    answer = await fetcher.fetch(Fetch("t", "https://as.test/x", "metadata"))
+    assert answer == Unreachable("its address is in a private network, where the server does not live; not asked")
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
+    """Trusted by way of the environment."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    return authority
+
+
+def hello(talk: Talk) -> None:
+    talk.json({"host": talk.headers["host"]})
+
+
+async def fetch(url: str, **known: str) -> Any:
+    fetcher = fetching.Fetcher(url, names(mcp_test="127.0.0.1", **known))
+    return await fetcher.fetch(Fetch("t", url, "metadata"))
+
+
+@pytest.mark.requirement("AUTH-19")
+async def test_a_name_keeps_its_name_in_tls_and_in_its_header_at_the_address_that_was_judged(
+    authority: trustme.CA,
+) -> None:
+    """O06: pinned, and every address of a name is tried."""
+    asked: list[Any] = []
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.sni_callback = lambda _, name, __: asked.append(name)
+    authority.issue_cert("as.test").configure_cert(tls)
+    with Web(hello, tls) as web:
+        answer = await fetch(f"https://as.test:{web.port}/x", as_test="127.0.0.2 ::1 127.0.0.1")
+        assert answer.content == f'{{"host": "as.test:{web.port}"}}'.encode()
+        assert asked == ["as.test"]
+        wrong = await fetch(f"https://other.test:{web.port}/x", other_test="127.0.0.1")
+        assert "certificate is not trusted" in wrong.reason
+        assert "other.test" in wrong.reason
+        assert len(web.visits) == 1
+
+
+async def test_a_certificate_nobody_vouches_for_is_refused() -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("as.test").configure_cert(tls)
+    with Web(hello, tls) as web, Web(hello) as plain:
+        answer = await fetch(f"https://as.test:{web.port}/x", as_test="127.0.0.1")
+        assert answer.reason == "its certificate is not trusted: unable to get local issuer certificate"
+        answer = await fetch(f"https://as.test:{plain.port}/x", as_test="127.0.0.1")
+        assert answer.reason.startswith("no TLS with it")
+        free = plain.port
+    assert (await fetch(f"http://127.0.0.1:{free}/x")).reason == "connection refused"
+
+
+@asynccontextmanager
+async def unwilling_proxy() -> AsyncIterator[tuple[int, list[str]]]:
+    """A proxy that connects nobody; its port, and what it was asked for."""
+    asked: list[str] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).decode().partition(" HTTP")[0])
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1], asked
+
+
+async def test_a_proxy_of_the_environment_is_asked_unless_it_is_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with unwilling_proxy() as (port, asked):
+        for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+        with Web(hello) as web:
+            answer = await fetch("https://as.test/x")  # its address is the proxy's to find
+            assert "403" in answer.reason
+            assert asked == ["CONNECT as.test:443"]
+            for host in ("localhost", "127.0.0.1"):
+                assert (await fetch(f"http://{host}:{web.port}/x")).status == 200
+            monkeypatch.setenv("NO_PROXY", "as.test")
+            await fetch(f"https://as.test:{web.port}/x", as_test="127.0.0.1")
+            assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [("ALL_PROXY", "socks5://127.0.0.1:1", "socks5"), ("SSL_CERT_FILE", "/no/such/file.pem", "no such file")],
+)
+async def test_an_environment_that_cannot_be_used_is_a_reason_and_no_crash(
+    name: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert says in (await fetch("https://as.test/x", as_test="127.0.0.1")).reason
