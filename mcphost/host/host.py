@@ -104,6 +104,8 @@ class Fittings:
     """Does what a server refuses for want of a sign-in begin one by itself?"""
     forget: Callable[[Config, str], Awaitable[Sequence[str]]] | None = None
     """Forgets what others than the host learned of a server; what that was, in words."""
+    close: Callable[[], Awaitable[None]] | None = None
+    """Ends what these parts began; called when every server has ended."""
 
 
 class Host(Asking, Answering, Accounts):
@@ -163,6 +165,8 @@ class Host(Asking, Answering, Accounts):
             await self._tasks.__aexit__(None, None, None)
         finally:
             self._tasks = None
+            if self._fittings.close is not None:
+                await self._fittings.close()
             await self._memory.save(self.consent.approvals)
             await self._audit.aclose()
             await self._traffic_file.aclose()

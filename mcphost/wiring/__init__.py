@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost import __version__
-from mcphost.config import Config, ServerConfig, Values, read_toml, update_toml
+from mcphost.config import Config, ServerConfig, Values, read_toml, state_folder, update_toml
 from mcphost.errors import ConfigError
 from mcphost.host.host import Fittings
 from mcphost.host.opener import Open, no_browser
@@ -67,7 +67,7 @@ def fittings(
     for leftover in traces.leftovers() if traces else ():
         report(str(leftover))
 
-    sign_ins = SignIns(values, None if state is None else state / "locks", keychain=_keychain_is_used(os.environ))
+    sign_ins = SignIns(values, state_folder(os.environ) / "locks", keychain=_keychain_is_used(os.environ))
 
     async def opened(config: Config, name: str) -> Transport:
         noted.pop(name, None)
@@ -95,6 +95,7 @@ def fittings(
         open_url=open_url,
         begin_sign_ins=begin_sign_ins,
         forget=forget,
+        close=sign_ins.aclose,
     )
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from mcphost.auth.base import OAuthSettings, Person, SignInPort, Standing
 from mcphost.config import Config, GivenServer, ResolvedServer, Values
+from mcphost.config.state import named_lock
 from mcphost.errors import SignInFailed
 from mcphost.transports.verdicts import Verdicts
 from mcphost.wiring.opening import looked_up
@@ -24,10 +26,17 @@ if TYPE_CHECKING:
     from mcphost.auth.bearer import Bearer
 
 
-class SignIns:
-    """The sign-ins of one run. ``locks`` is the folder that keeps two mcphosts apart; None: there is no other."""
+LOCK_SECONDS: Final = 45.0
+"""How long another mcphost may take to renew a token: longer than its token request may."""
 
-    def __init__(self, values: Values, locks: Path | None, *, keychain: bool) -> None:
+
+class SignIns:
+    """The sign-ins of one run. ``locks`` is the folder of the locks that keep two mcphosts apart.
+
+    Without ``keychain`` tokens are kept in memory, and there is nothing to keep apart.
+    """
+
+    def __init__(self, values: Values, locks: Path, *, keychain: bool) -> None:
         self._values, self._locks, self._keychain = values, locks, keychain
         self._made: Authorizer | None = None
         self._making = threading.Lock()
@@ -52,15 +61,21 @@ class SignIns:
         server, _ = await looked_up(config, self._values, name, lambda found: verdicts.load())
         return ("which transport it speaks",) if server.url is not None and verdicts.forget(server.url) else ()
 
+    async def aclose(self) -> None:
+        """Let renewals that are under way come to their end: a token that nobody keeps is lost."""
+        if self._made is not None:
+            await self._made.aclose()
+
     def _authorizer(self) -> Authorizer:
         with self._making:
             if self._made is None:
                 from mcphost.auth.authorizer import Authorizer
                 from mcphost.auth.keychain import Keychain
-                from mcphost.auth.tokens import SERVICE, TokenStore
+                from mcphost.auth.tokens import SERVICE, TokenStore, no_lock
 
                 keychain = Keychain(SERVICE) if self._keychain else None
-                self._made = Authorizer(TokenStore(keychain, self._values.remember))
+                lock = partial(named_lock, self._locks, seconds=LOCK_SECONDS) if keychain else no_lock
+                self._made = Authorizer(TokenStore(keychain, self._values.remember, lock))
             return self._made
 
 
