@@ -59,6 +59,8 @@ def checked(endpoint: Endpoint, *, key_needed: bool, plain: bool) -> Endpoint:
         raise ModelKeyRefused(
             endpoint.entry, f'{endpoint.origin} wants an API key; set api_key = "${{…}}" in [models.{endpoint.entry}]'
         )
+    if not (endpoint.key.isascii() and endpoint.key.isprintable()):
+        raise ModelKeyRefused(endpoint.entry, "its key has characters that no key has; look at api_key")
     if endpoint.key and not plain and not endpoint.local and urlsplit(endpoint.url).scheme != "https":
         raise ModelRefused(
             endpoint.entry,

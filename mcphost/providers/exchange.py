@@ -81,8 +81,7 @@ class Exchanges:
             await response.aclose()
 
     async def _answered(self, body: Mapping[str, Any]) -> httpx.Response:
-        client = self._opened()
-        request = client.build_request("POST", self.endpoint.url, json=body, headers=dict(self.endpoint.headers))
+        client, request = self._prepared(body)
         response = await self._timed(client.send(request, stream=True), self.patience.first, ModelUnreachable)
         try:
             if response.status_code != 200:
@@ -165,6 +164,20 @@ class Exchanges:
         return ModelAnswerMalformed(
             self.endpoint.entry, f"{self.endpoint.origin} sent more than {limit >> 10} kB at once; it was left there"
         )
+
+    def _prepared(self, body: Mapping[str, Any]) -> tuple[httpx.AsyncClient, httpx.Request]:
+        headers = {"Content-Type": "application/json", **self.endpoint.headers}
+        content = json.dumps(body).encode()  # in ASCII: half a surrogate pair from a server has no UTF-8
+        try:
+            client = self._opened()
+            return client, client.build_request("POST", self.endpoint.url, content=content, headers=headers)
+        except (httpx.InvalidURL, ValueError, OSError, ImportError) as error:  # a proxy or certificates that are none
+            reason = self.endpoint.clean(str(error), 120)
+            raise ModelUnreachable(
+                self.endpoint.entry,
+                f"{self.endpoint.origin} cannot be asked ({reason}); look at base_url, and at the proxy and the "
+                "certificates that the environment names",
+            ) from None
 
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:

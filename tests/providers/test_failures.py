@@ -13,7 +13,14 @@ from typing import Any
 
 import pytest
 
-from mcphost.errors import ModelError, ModelKeyRefused, ModelOverloaded, ModelRefused, ModelUnreachable
+from mcphost.errors import (
+    ModelAnswerMalformed,
+    ModelError,
+    ModelKeyRefused,
+    ModelOverloaded,
+    ModelRefused,
+    ModelUnreachable,
+)
 from mcphost.providers.base import Done, Waiting
 from mcphost.providers.patience import Patience, told_wait
 from tests.conftest import Until
@@ -190,6 +197,7 @@ async def test_an_endpoint_that_is_not_there_is_named(vendor: str) -> None:
     ("more", "failure", "words"),
     [
         ({}, ModelKeyRefused, "wants an API key; set api_key"),
+        ({"key": "schl\u00fcssel"}, ModelKeyRefused, "its key has characters that no key has"),
         ({"base_url": "http://models.example.com/v1", "key": KEY}, ModelRefused, "anybody on the way can read it"),
         ({"base_url": "http://localhost.example.com/v1", "key": KEY}, ModelRefused, "use https in base_url"),
         ({"base_url": "http://192.168.1.5:11434", "key": KEY}, ModelRefused, "or leave api_key out"),
@@ -222,3 +230,35 @@ async def test_a_proxy_is_no_way_to_a_model_on_this_machine(vendor: str, monkeyp
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
         assert isinstance((await met.ask())[-1], Done)
+
+
+@both
+@pytest.mark.parametrize(
+    ("name", "value"), [("HTTPS_PROXY", "odd://127.0.0.1:9"), ("SSL_CERT_FILE", "/nowhere/at/all"), ("", "")]
+)
+async def test_settings_that_cannot_be_used_are_told(
+    vendor: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name:
+        monkeypatch.setenv(name, value)
+    url = "https://models.example.com" if name else "https://x--.\u2603.\u0000"
+    provider = VENDORS[vendor].provider("big", "m", base_url=url, key=KEY)
+    with pytest.raises(ModelUnreachable, match=r"cannot be asked .*; look at base_url"):
+        [event async for event in provider.stream(ASKED)]
+    await provider.aclose()
+
+
+@both
+async def test_an_answer_without_end_is_left(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """M05: the limit is that of a real answer's bytes; here it is made small."""
+    monkeypatch.setattr("mcphost.providers.exchange.MOST_ANSWER", 2000)
+    async with meeting(vendor, streams(*VENDORS[vendor].stream((("text", *["x" * 50] * 40),)))) as met:
+        with pytest.raises(ModelAnswerMalformed, match="it was left there"):
+            await met.ask()
+
+
+@both
+async def test_half_a_character_from_a_server_reaches_the_model_as_it_is(vendor: str) -> None:
+    async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
+        await met.ask(replace(ASKED, system="\ud83d"))
+    assert "\ud83d" in json.dumps(met.bodies, ensure_ascii=False)

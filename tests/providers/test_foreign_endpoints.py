@@ -1,0 +1,167 @@
+"""Endpoints nobody here wrote: aimock speaks as the vendors do, llmock breaks things and judges who asked it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelKeyRefused, ModelRefused
+from mcphost.protocol.sampling import SamplingMessage, ToolChoice, ToolResult, text_block
+from mcphost.protocol.types import Tool
+from mcphost.providers.base import Gathered, ModelRequest, gather
+from mcphost.providers.patience import Patience
+from tests.npm import installed
+from tests.providers.endpoints import KEY, VENDORS
+from tests.pypi import environment
+from tests.whole.peers import free_port, listening
+
+pytestmark = pytest.mark.timeout(400)  # a first run installs
+
+both = pytest.mark.parametrize("vendor", VENDORS)
+PATHS = {"anthropic": "/anthropic", "openai": "/v1"}
+PATIENCE = Patience(connect=5, first=20, idle=0.5, backoff=0.1)
+NUMBERS = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a", "b"]}
+TOOLS = tuple(Tool.read({"name": name, "inputSchema": NUMBERS}) for name in ("get-sum", "echo"))
+
+FIXTURES = [
+    {"match": {"userMessage": "add 2 and 3", "hasToolResult": False},
+     "response": {"toolCalls": [{"name": "get-sum", "arguments": '{"a": 2, "b": 3}'}]}},
+    {"match": {"userMessage": "add 2 and 3", "hasToolResult": True}, "response": {"content": "The sum is 5."}},
+    {"match": {"userMessage": "both", "hasToolResult": False},
+     "response": {"blocks": [{"type": "text", "text": "Let me look."},
+                             {"type": "toolCall", "name": "echo", "arguments": '{"a": 1}'},
+                             {"type": "toolCall", "name": "get-sum", "arguments": '{"a": 1, "b": 1}'}]}},
+    {"match": {"userMessage": "no key"},
+     "response": {"error": {"message": "bad key", "type": "authentication_error"}, "status": 401}},
+    {"match": {"userMessage": "hello"}, "response": {"content": "Grüße, 世界 \U0001f600, at some length."}},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def aimock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an aimock that knows `FIXTURES` and nothing else."""
+    program = installed("node-models", ("@copilotkit/aimock@1.43.0",)) / "@copilotkit/aimock/dist/cli.js"
+    fixtures, port = tmp_path_factory.mktemp("aimock") / "fixtures.json", free_port()
+    fixtures.write_text(json.dumps({"fixtures": FIXTURES}))
+    options = ["-p", str(port), "-f", str(fixtures), "--strict", "--chunk-size", "3", "--log-level", "silent"]
+    with listening(["node", str(program), *options], port):
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="module")
+def llmock() -> Iterator[str]:
+    """The address of an llmock."""
+    programs, port = environment("python-models", ("llmock==0.2.2",)), free_port()
+    with listening([str(programs / "llmock"), "serve", "--port", str(port), "--log-level", "error"], port):
+        yield f"http://127.0.0.1:{port}"
+
+
+def asking(text: str, **more: Any) -> ModelRequest:
+    return ModelRequest((SamplingMessage.said("user", text_block(text)),), 100, **more)
+
+
+async def ask(vendor: str, url: str, *requests: ModelRequest) -> list[Gathered]:
+    provider = VENDORS[vendor].provider("big", "some-model", key=KEY, base_url=url, patience=PATIENCE)
+    try:
+        return [await gather(provider, request) for request in requests]
+    finally:
+        await provider.aclose()
+
+
+@both
+async def test_a_real_stream_is_read(vendor: str, aimock: str) -> None:
+    (told,) = await ask(vendor, aimock, asking("hello"))
+    assert told.result.message.text == "Grüße, 世界 \U0001f600, at some length."
+    assert (told.result.stop_reason, told.result.model) == ("endTurn", "some-model")
+    assert None not in (told.usage.input_tokens, told.usage.output_tokens)
+
+
+@both
+async def test_a_tool_is_used_and_its_result_understood(vendor: str, aimock: str) -> None:
+    request = asking("add 2 and 3", tools=TOOLS)
+    (first,) = await ask(vendor, aimock, request)
+    (use,) = first.result.message.uses
+    assert (use.name, use.input, first.result.stop_reason) == ("get-sum", {"a": 2, "b": 3}, "toolUse")
+    result = SamplingMessage.said("user", ToolResult.of(use.id, [{"type": "text", "text": "5"}]))
+    (second,) = await ask(vendor, aimock, replace(request, messages=(*request.messages, first.result.message, result)))
+    assert (second.result.message.text, second.result.stop_reason) == ("The sum is 5.", "endTurn")
+
+
+@both
+async def test_text_and_two_tool_uses_come_in_one_answer(vendor: str, aimock: str) -> None:
+    (told,) = await ask(vendor, aimock, asking("both", tools=TOOLS))
+    assert (told.result.message.text, told.flawed) == ("Let me look.", ())
+    assert [(use.name, use.input) for use in told.result.message.uses] == [
+        ("echo", {"a": 1}),
+        ("get-sum", {"a": 1, "b": 1}),
+    ]
+
+
+@both
+async def test_a_real_refusal_is_understood(vendor: str, aimock: str) -> None:
+    with pytest.raises(ModelKeyRefused, match="it says: bad key"):
+        await ask(vendor, aimock, asking("no key"))
+
+
+async def script(url: str, *behaviors: dict[str, Any]) -> None:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        (await client.post(f"{url}/_llmock/reset")).raise_for_status()
+        (await client.post(f"{url}/_llmock/scenario", json={"behaviors": behaviors})).raise_for_status()
+
+
+async def verdict(url: str) -> dict[str, Any]:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        told: dict[str, Any] = (await client.get(f"{url}/_llmock/verdict")).json()
+        return told
+
+
+FAULTS: list[tuple[list[dict[str, Any]], type[ModelError] | None, int]] = [
+    ([{"type": "fail", "status": 429, "retry_after": 0.3, "times": 2}], None, 3),
+    ([{"type": "fail", "status": 503}], None, 2),
+    ([{"type": "fail", "status": 529}, {"type": "fail", "status": 500}], None, 3),
+    ([{"type": "fail", "status": 401}], ModelKeyRefused, 2),
+    ([{"type": "fail", "status": 400}], ModelRefused, 2),
+    ([{"type": "stream_fault", "kind": "truncate", "after_chunks": 3}], ModelAnswerCut, 2),
+    ([{"type": "stream_fault", "kind": "disconnect", "after_chunks": 3}], ModelAnswerCut, 2),
+    ([{"type": "stream_fault", "kind": "malformed", "after_chunks": 3}], ModelAnswerMalformed, 2),
+    ([{"type": "stream_fault", "kind": "stall", "after_chunks": 3, "stall_seconds": 2}], ModelAnswerCut, 2),
+]
+
+
+@both
+@pytest.mark.parametrize(("behaviors", "failure", "attempts"), FAULTS)
+async def test_the_referee_finds_no_fault_with_us(
+    vendor: str, llmock: str, behaviors: list[dict[str, Any]], failure: type[ModelError] | None, attempts: int
+) -> None:
+    """M05: 401, 429, 500, stall, cut, bad SSE. Who meets an error that passes asks once more, as its sentence says."""
+    await script(llmock, *behaviors)
+    request = asking("tell me something")
+    if failure is not None:
+        with pytest.raises(failure) as caught:
+            await ask(vendor, llmock + PATHS[vendor], request)
+        request = asking("another thing") if caught.value.lasting else request
+    (told,) = await ask(vendor, llmock + PATHS[vendor], request)
+    assert told.result.message.text
+    judged = await verdict(llmock)
+    assert (judged["findings"], judged["attempts"]) == ([], attempts)
+    assert judged["faults_injected"] == attempts - 1
+
+
+@both
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [("malformed_arguments", "not valid JSON"), ("unknown_tool", "no tool of exactly this name")],
+)
+async def test_a_broken_tool_use_is_flagged(vendor: str, llmock: str, kind: str, problem: str) -> None:
+    """M02"""
+    await script(llmock, {"type": "tool_fault", "kind": kind})
+    request = asking("use a tool", tools=TOOLS, tool_choice=ToolChoice("required"))
+    (told,) = await ask(vendor, llmock + PATHS[vendor], request)
+    (flawed,) = told.flawed
+    assert problem in flawed.problem
+    assert told.result.stop_reason == "toolUse"
