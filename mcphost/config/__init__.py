@@ -29,6 +29,7 @@ from mcphost.config.resolved import (
     ResolvedRoot,
     ResolvedServer,
     resolve_model,
+    resolve_roots,
     resolve_server,
 )
 from mcphost.config.state import TrustedFolders, read_toml, state_folder, update_toml, write_toml
@@ -69,6 +70,7 @@ __all__ = [
     "read_toml",
     "references",
     "resolve_model",
+    "resolve_roots",
     "resolve_server",
     "rule_matches",
     "state_folder",

@@ -88,6 +88,13 @@ def resolve_server(config: Config, values: Values, name: str) -> ResolvedServer:
     return _Resolution(values, f"servers.{name}").server(name, server)
 
 
+def resolve_roots(config: Config, values: Values, name: str) -> tuple[ResolvedRoot, ...]:
+    """Return the folders that the entry ``name`` grants; see ``resolve_server``."""
+    if (server := config.servers.get(name)) is None:
+        raise UnknownName(f"there is no server {name!a} in the configuration")
+    return tuple(_Resolution(values, f"servers.{name}").roots(server))
+
+
 def resolve_model(config: Config, values: Values, name: str) -> ResolvedModel:
     """Return the model ``name`` with its references replaced; see ``resolve_server``."""
     if (model := config.models.get(name)) is None:
@@ -111,7 +118,7 @@ class _Resolution:
             url=self._url(server.url, "url"),
             headers=self._headers(server),
             oauth=self._oauth(server.oauth),
-            roots=tuple(self._roots(server)),
+            roots=tuple(self.roots(server)),
         )
 
     def model(self, name: str, model: ModelConfig) -> ResolvedModel:
@@ -213,7 +220,7 @@ class _Resolution:
                 self._values.remember(value)
         return url
 
-    def _roots(self, server: ServerConfig) -> list[ResolvedRoot]:
+    def roots(self, server: ServerConfig) -> list[ResolvedRoot]:
         return [
             ResolvedRoot(
                 self._values.path(root.path, f"{self._where}.roots[{index}].path"),

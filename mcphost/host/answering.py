@@ -15,6 +15,7 @@ from typing import Any, Final
 from mcphost.client.inputs import InputHandler
 from mcphost.config import Config, ResolvedRoot
 from mcphost.errors import McphostError
+from mcphost.host.calls import Call
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
 from mcphost.host.desk import CallDesk
@@ -26,7 +27,7 @@ from mcphost.host.memory import Store
 from mcphost.host.opener import Open
 from mcphost.host.pages import Page
 from mcphost.host.questions import Approver
-from mcphost.host.responder import Desk, Responder
+from mcphost.host.responder import Asked, Desk, Responder
 from mcphost.host.roots import Around, Folder, Resolve, RootsDesk, Told
 from mcphost.protocol.declared import Declared
 from mcphost.protocol.types import LogLevel
@@ -82,6 +83,7 @@ class Answering:
         witness = self.consent.witness
         inquiries = Inquiries(approver, witness, self._warn, time.monotonic)
         elicitation = ElicitationDesk(inquiries, self.bus.publish, open_url, self._warn)
+        self._desk.visit = self._visit
         self._desks = Desks(inquiries, elicitation, RootsDesk(inquiries, witness, around))
         self._answers = answers
         self.bus.observe(self._heed)
@@ -161,6 +163,13 @@ class Answering:
         wanted = self.config.servers[server].capabilities
         roots = wanted.roots and (ROOTS in self._answers or self._desks.roots.grants(server))
         return Declared(roots=roots, elicitation=frozenset(wanted.elicitation) & self._answers)
+
+    async def _visit(self, call: Call, data: object, seconds: float) -> bool:
+        """See `mcphost.host.desk.Visit`."""
+        server = call.request.server
+        if URL not in self._declared(server).elicitation:
+            return False
+        return await self._desks.elicitation.required(Asked(server, {}, call, sure=True), data, seconds)
 
     def _reconfigured(self, servers: Iterable[str]) -> None:
         """These are configured otherwise, or no longer: whose folders changed with it is told."""

@@ -21,6 +21,7 @@ class CallState(Enum):
 
     ASKING = "waiting for your answer"
     SIGNING_IN = "waiting for a sign-in"
+    VISITING = "waiting for you to visit a page"
     RUNNING = "running"
     CANCELLING = "cancelling"
     DONE = "done"
@@ -35,7 +36,12 @@ class CallState(Enum):
     @property
     def ended(self) -> bool:
         """Will nothing more come?"""
-        return self not in (CallState.ASKING, CallState.SIGNING_IN, CallState.RUNNING, CallState.CANCELLING)
+        return self not in _UNDER_WAY
+
+
+_UNDER_WAY = (
+    CallState.ASKING, CallState.SIGNING_IN, CallState.VISITING, CallState.RUNNING, CallState.CANCELLING,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,12 @@ class Call:
         """The server refused it, having done nothing, until somebody signs in."""
         self.sign_in, self.state = number, CallState.SIGNING_IN
 
-    def signed_in(self) -> None:
+    def waits_for_pages(self) -> None:
+        """The server refused it, having done nothing, until the user has been on a page."""
+        if self.state is not CallState.CANCELLING:
+            self.state = CallState.VISITING
+
+    def begins_anew(self) -> None:
         """It is settled anew whether it may be sent."""
         self.sent_at, self.progress = None, None
         if self.state is not CallState.CANCELLING:

@@ -12,7 +12,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from mcphost.errors import (
     Declined,
     InvalidArguments,
     McphostError,
+    ServerError,
     ServerNotReady,
     TaskStopped,
 )
@@ -41,6 +42,7 @@ from mcphost.host.validation import Verdict, validate
 from mcphost.host.waiting import is_cancelled
 from mcphost.host.weight import weight
 from mcphost.host.witness import Witness
+from mcphost.protocol.jsonrpc import ErrorCode
 from mcphost.protocol.types import CallToolResult, Tool
 
 KEPT_CALLS: Final = 200
@@ -48,6 +50,12 @@ KEPT_CALLS: Final = 200
 
 KEPT_BYTES: Final = 64 << 20
 """About how much of them is kept: a few of the largest results there may be."""
+
+VISITS: Final = 3
+"""How often one call may be refused for want of a visited page."""
+
+Visit = Callable[[Call, Any, float], Awaitable[bool]]
+"""Has the pages visited that an error's data names for a call, within seconds; was that done?"""
 
 _AGAIN: Final = {
     True: "the server refused this before it did anything, for want of a sign-in; now you are signed in",
@@ -75,6 +83,8 @@ class CallDesk:
         self._server, self._catalog, self._consent, self._witness = server, catalog, consent, witness
         self._admission = admission
         self._publish, self._mask = publish, mask
+        self.visit: Visit | None = None
+        """Who has a server's pages visited; None: nobody."""
         self.calls: dict[int, Call] = {}
         self._sent: dict[int, str] = {}
         self._asking: dict[int, asyncio.Future[Answer]] = {}
@@ -135,13 +145,16 @@ class CallDesk:
     async def _attempt(self, call: Call) -> None:
         """Until the server lets it through: each time it is settled anew whether it may be sent."""
         connection, request = self._server(call.request.server), call.request
-        attempt, note = self._admission.attempt(connection, request.tool), ""
+        attempt, note, visits = self._admission.attempt(connection, request.tool), "", 0
         while True:
             try:
                 await self._reached(connection)
                 await self._once(call, connection, note)
             except AuthorizationRequired as refusal:
                 note = await self._regained(call, attempt, refusal)
+            except ServerError as error:
+                visits += 1
+                note = await self._visited(call, connection, error, visits)
             else:
                 return attempt.admitted()
 
@@ -154,9 +167,22 @@ class CallDesk:
 
         was_sent = self._sent.pop(call.number, None) is not None
         await attempt.regain(refusal, waits)
-        call.signed_in()
+        call.begins_anew()
         self._publish(CallChanged(call.number))
         return _AGAIN[refusal.status == 401] if was_sent else ""
+
+    async def _visited(self, call: Call, connection: Connection, error: ServerError, time: int) -> str:
+        """Have the pages visited that the server wants visited first; why it is asked about again. Raises ``error``."""
+        if error.code != ErrorCode.URL_ELICITATION_REQUIRED or self.visit is None or time > VISITS:
+            raise error
+        self._sent.pop(call.number, None)
+        call.waits_for_pages()
+        self._publish(CallChanged(call.number))
+        if not await self.visit(call, error.data, connection.config.tool_timeout_max_sec):
+            raise error
+        call.begins_anew()
+        self._publish(CallChanged(call.number))
+        return "the server refused this before it did anything, until you had visited a page; now you have"
 
     async def _once(self, call: Call, connection: Connection, note: str) -> None:
         request, tool = call.request, None

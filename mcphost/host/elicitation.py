@@ -8,6 +8,7 @@ Specification: client/elicitation (2025-06-18, 2025-11-25).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from mcphost.protocol.elicitation import (
     accepted,
     defaults_of,
     read_elicitation,
+    read_required,
 )
 from mcphost.protocol.jsonrpc import ErrorCode
 
@@ -74,6 +76,30 @@ class ElicitationDesk:
         if not answer.allow:
             return _no(answer)
         return await self._open(asked, wanted)
+
+    async def required(self, asked: Asked, data: object, seconds: float) -> bool:
+        """Have the pages of error -32042 visited, one after the other, and wait ``seconds`` for their ends.
+
+        True where each is done with, by the word of the server or of the user.
+        """
+        pages = []
+        try:
+            for wanted in read_required(data):
+                page = await self.visit(asked, wanted)
+                if not isinstance(page, Page):
+                    return False
+                pages.append(page)
+        except (InvalidResult, InputRefused) as error:
+            self._warn(asked.server, f"refused the pages it wants you to visit: {error}")
+            return False
+        try:
+            async with asyncio.timeout(seconds):
+                return all([await page.ended() for page in pages])
+        except TimeoutError:
+            return False
+        finally:
+            for page in pages:
+                page.give_up()
 
     def completed(self, server: str, elicitation: object) -> None:
         """The server says that a page is done with; one that nobody knows is nobody's."""

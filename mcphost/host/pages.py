@@ -74,7 +74,7 @@ class Page:
             self._ended.set()
             self._changed(self)
 
-    async def ended(self) -> PageState:
-        """Wait for its end."""
+    async def ended(self) -> bool:
+        """Wait for its end: is it done with, by the word of the server or of the user?"""
         await self._ended.wait()
-        return self.state
+        return self.state in (PageState.COMPLETED, PageState.CONTINUED)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost import __version__
-from mcphost.config import Config, ServerConfig, Values, read_toml, state_folder, update_toml
+from mcphost.config import Config, ServerConfig, Values, read_toml, resolve_roots, state_folder, update_toml
 from mcphost.errors import ConfigError
 from mcphost.host.host import Fittings
 from mcphost.host.opener import Open, no_browser
@@ -51,6 +51,7 @@ def fittings(
     traffic_path: Path | None = None,
     open_url: Open = no_browser,
     begin_sign_ins: bool = True,
+    answers: frozenset[str] = frozenset(),
 ) -> Fittings:
     """What a host needs besides its configuration.
 
@@ -58,6 +59,7 @@ def fittings(
     sentence for the user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` is told
     which servers could not run as they are configured. ``traffic_path`` is a file for all that passes in this run.
     ``open_url`` opens the page of a sign-in; ``begin_sign_ins`` says whether a call that needs one begins it.
+    ``answers`` is what the approver can answer of what servers ask.
     """
     traffic = TrafficBook(values.mask)
     noted = {} if refused is None else refused
@@ -91,6 +93,8 @@ def fittings(
         mask=values.mask,
         traffic=traffic,
         traffic_path=traffic_path,
+        answers=answers,
+        resolve_roots=lambda config, name: resolve_roots(config, values, name),
         sign_in=sign_ins.port,
         open_url=open_url,
         begin_sign_ins=begin_sign_ins,
