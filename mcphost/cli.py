@@ -20,6 +20,8 @@ from mcphost.headless.words import (
     Parser,
     add_call,
     add_complete,
+    add_config,
+    add_login,
     add_prompt,
     add_read,
     add_servers,
@@ -137,9 +139,12 @@ def _parser() -> Parser:
     add_prompt(command("prompt", "get a prompt and print its messages", _prompt, several="pairs"))
     add_complete(command("complete", "print what a server suggests for an argument", _complete, several="pairs"))
     add_tasks(command("tasks", "list the tasks a server keeps, stop one, or print what one brought", _tasks))
-    config = command("config", "where the configuration is, what is wrong with it, and trusting a project's", _config)
-    config.add_argument("action", choices=["path", "check", "trust"])
-    config.add_argument("--yes", action="store_true", help="trust without a question")
+    add_login(command("login", "sign in to a server, through a browser", _login))
+    leaving = command("logout", "sign out of a server, and forget its tokens", _logout)
+    leaving.add_argument("server", metavar="SERVER", help="a configured name or a URL")
+    about = "where the configuration is, what is wrong with it, trusting a project's, and what to publish of mcphost"
+    config = command("config", about, _config)
+    add_config(config)
     return parser
 
 
@@ -219,12 +224,48 @@ def _tasks(options: Words) -> int:
     return _without_calls(options, chosen, lambda host: tasks.show(host, name, broken, **how))
 
 
+def _login(options: Words) -> int:
+    from mcphost.headless.login import LoginApprover, Wanted, login
+    from mcphost.host.opener import no_browser, open_page
+
+    chosen, name = _one_to_sign_in(options)
+    wanted = Wanted(name, tuple(options.scope), options.verbose, options.json)
+    approver, open_url = LoginApprover(yes=options.yes), no_browser if options.no_browser else open_page
+    return _recorded(options, chosen, approver, lambda host: login(host, wanted, chosen.broken), open_url=open_url)
+
+
+def _logout(options: Words) -> int:
+    from mcphost.headless.login import logout
+
+    chosen, name = _one_to_sign_in(options)
+    entry = chosen.config.servers[name].model_copy(update={"start": "manual"})  # nobody needs to be connected for this
+    config = chosen.config.model_copy(update={"servers": {name: entry}})
+    return _recorded(options, replace(chosen, config=config), None, lambda host: logout(host, name))
+
+
+def _one_to_sign_in(options: Words) -> tuple[Selection, str]:
+    """As `_one`, where there is something to sign in to. Raises ConfigError."""
+    chosen, name = _one(options)
+    server = chosen.config.servers[name]
+    if server.signs_in:
+        return chosen, name
+    if server.url is None:
+        raise ConfigError(f"{name} is a program; only servers at an address are signed in to")
+    if not server.oauth.enabled:
+        raise ConfigError(f"servers.{name}.oauth.enabled is false; set it to true to sign in")
+    raise ConfigError(f"servers.{name} sends an Authorization header of its own; take it out to sign in instead")
+
+
 def _config(options: Words) -> int:
     from mcphost.headless import settings
     from mcphost.headless.running import finish
 
     if options.traffic is not None:
         raise ConfigError("--traffic: this command opens no server")
+    if options.action == "client-metadata":
+        from mcphost.wiring import hosted_document
+
+        return finish(settings.client_metadata(options.url, options.port, hosted_document))
     found = settings.find(options.config, os.environ)
     if options.action == "path":
         return finish(settings.where(found, os.environ, explicit=options.config is not None))
@@ -268,7 +309,11 @@ def _one(options: Words) -> tuple[Selection, str]:
 
 
 def _recorded(
-    options: Words, chosen: Selection, approver: Approver | None, work: Callable[[Host], Awaitable[Outcome]]
+    options: Words,
+    chosen: Selection,
+    approver: Approver | None,
+    work: Callable[[Host], Awaitable[Outcome]],
+    **more: Any,
 ) -> int:
     """What is done is written down; without an approver nothing needs one."""
     from mcphost.config import state_folder
@@ -279,7 +324,8 @@ def _recorded(
 
     values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
     asked, traffic = approver or DeclineAll("nothing is called here"), _traffic(options)
-    parts = fittings(asked, values, state=state, report=remark, refused=chosen.broken, traffic_path=traffic)
+    kept: dict[str, Any] = {"state": state, "report": remark, "refused": chosen.broken, "traffic_path": traffic}
+    parts = fittings(asked, values, **kept, begin_sign_ins=False, **more)
     return in_host(chosen.config, parts, work)
 
 
@@ -290,7 +336,7 @@ def _without_calls(options: Words, chosen: Selection, work: Callable[[Host], Awa
     from mcphost.wiring import fittings, values_for
 
     values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")
-    parts = fittings(nobody, values, refused=chosen.broken, traffic_path=_traffic(options))
+    parts = fittings(nobody, values, refused=chosen.broken, traffic_path=_traffic(options), begin_sign_ins=False)
     return in_host(chosen.config, parts, work)
 
 
@@ -362,13 +408,15 @@ def _rereader(options: Words, start: StartInfo) -> Callable[[], Reread] | None:
 
 async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] | None, traffic: Path | None) -> int:
     from mcphost.host.host import Host
+    from mcphost.host.opener import open_page
     from mcphost.tui.app import McphostApp
     from mcphost.tui.bridge import ScreenApprover
     from mcphost.wiring import fittings, values_for
 
     approver, damages = ScreenApprover(), list[str]()
     values, state = values_for(config, os.environ), start.state_folder
-    parts = fittings(approver, values, state=state, report=damages.append, traffic_path=traffic)
+    kept: dict[str, Any] = {"state": state, "report": damages.append, "traffic_path": traffic}
+    parts = fittings(approver, values, **kept, open_url=open_page)
     async with Host(config, parts) as host:
         start = replace(start, problems=(*start.problems, *damages))
         app = McphostApp(host, approver, start, reread)

@@ -100,7 +100,7 @@ def failed(host: Host, server: str, error: McphostError) -> Outcome:
     reason = f"{server}: {error}"
     if isinstance(error, ConnectionLost):
         reason = with_last_words(host, server, reason)
-    advice = next_step(error, server)
+    advice = next_step(error, server, host.server(server).config)
     return Outcome(code=exit_for(error), remarks=(reason, *([advice] if advice else [])))
 
 

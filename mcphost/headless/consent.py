@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Final
 
 from mcphost.headless.output import is_terminal
@@ -38,7 +38,7 @@ class TerminalApprover:
             return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
         print(*_lines(question), sep="\n", file=sys.stderr)
         prompt = f"Run {show_line(question.tool.name)} on {question.server}? [y/N] "
-        return Answer(allow=await _confirmed(prompt))
+        return Answer(allow=await confirmed(prompt))
 
 
 def approver_for(server: str, tool: str, *, yes: bool, configured: bool) -> Approver:
@@ -80,14 +80,38 @@ def _shown(text: str | None) -> str:
     return "nothing" if text is None else show_line(text)
 
 
-async def _confirmed(prompt: str) -> bool:
-    _forget_typed_ahead()
+async def confirmed(prompt: str) -> bool:
+    """Ask on the terminal; a key typed ahead is no answer."""
+    return (await typed_line(prompt)).lower() in ("y", "yes")
+
+
+async def typed_line(prompt: str, *, hidden: bool = False, fresh: bool = True) -> str:
+    """A line from the terminal, empty at its end. ``hidden``: not shown; ``fresh``: nothing typed ahead counts."""
+    if fresh:
+        _forget_typed_ahead()
     sys.stderr.write(prompt)
     sys.stderr.flush()
-    line = await _next_line(sys.stdin.fileno())
-    if not line.endswith(b"\n"):
+    with _unseen() if hidden else nullcontext():
+        line = await _next_line(sys.stdin.fileno())
+    if hidden or (prompt and not line.endswith(b"\n")):
         print(file=sys.stderr)
-    return line.strip().lower() in (b"y", b"yes")
+    return line.decode("utf-8", "replace").strip()
+
+
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """The terminal shows nothing of what is typed."""
+    import termios
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    silent = [*before]
+    silent[3] &= ~termios.ECHO
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 def _forget_typed_ahead() -> None:

@@ -8,15 +8,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from mcphost.errors import ConfigError, McphostError, ServerNotReady
+from mcphost.auth.base import Standing
+from mcphost.errors import ConfigError, McphostError, ServerNotReady, SignInFailed
+from mcphost.headless.accounts import standing_object, standing_words
 from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, json_text, remarks_on, table
 from mcphost.host.connection import Connection
 from mcphost.host.events import Event, ServerChanged
 from mcphost.host.host import Host
 from mcphost.host.logs import Source
+from mcphost.host.states import ServerState
 from mcphost.protocol.display import duration_text
 from mcphost.protocol.types import Tool
 
@@ -41,32 +45,41 @@ class Checked:
     capabilities: Mapping[str, Any] | None = None
     tools: int | None = None
     seconds: float = 0.0
+    needs_sign_in: bool = False
+    standing: Standing | None = None
+    """Who is signed in; None where nobody can be."""
 
     def as_object(self) -> dict[str, Any]:
         """For ``--json``."""
         return {
             "server": self.name,
-            "state": "failed" if self.failure else "ready",
+            "state": "needs sign-in" if self.needs_sign_in else "failed" if self.failure else "ready",
             "reason": self.remark,
             "protocolVersion": self.revision or None,
             "serverInfo": self.server,
             "capabilities": self.capabilities,
             "tools": self.tools,
             "seconds": round(self.seconds, 3),
+            "signIn": None if self.standing is None else standing_object(self.standing),
         }
 
     def as_row(self) -> tuple[str, ...]:
         """For people."""
         claimed = f"{self.server.get('name', '')} {self.server.get('version', '')}".strip() if self.server else ""
         return (
-            "✖ failed" if self.failure else "● ready",
+            "▲ needs sign-in" if self.needs_sign_in else "✖ failed" if self.failure else "● ready",
             self.name,
             self.revision or "-",
             "-" if self.tools is None else str(self.tools),
             duration_text(self.seconds),
             claimed or "-",
-            self.remark,
+            "; ".join(filter(None, [self.remark, self._signed_in])),
         )
+
+    @property
+    def _signed_in(self) -> str:
+        signed_in = self.standing is not None and self.standing.signed_in
+        return standing_words(self.standing) if self.standing is not None and signed_in else ""
 
 
 HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "SAYS IT IS", "REASON")
@@ -132,9 +145,11 @@ async def _check(host: Host, name: str, broken: Broken) -> Checked:
     began = time.monotonic()
     await host.ready([name])
     seconds, connection = time.monotonic() - began, host.server(name)
-    session = connection.session
+    session, standing = connection.session, await _standing(host, name)
     if not connection.ready or session is None:
-        return Checked(name, _reason(host, connection), failure(host, name, broken), seconds=seconds)
+        waits = connection.state is ServerState.NEEDS_SIGN_IN
+        why = _reason(host, connection), failure(host, name, broken)
+        return Checked(name, *why, seconds=seconds, needs_sign_in=waits, standing=standing)
     return Checked(
         name,
         connection.notice or "",
@@ -143,7 +158,16 @@ async def _check(host: Host, name: str, broken: Broken) -> Checked:
         capabilities=session.server.capabilities,
         tools=len(connection.tools),
         seconds=seconds,
+        standing=standing,
     )
+
+
+async def _standing(host: Host, name: str) -> Standing | None:
+    if not host.server(name).config.signs_in:
+        return None
+    with suppress(SignInFailed, ConfigError):
+        return await host.standing(name)
+    return None
 
 
 def _reason(host: Host, connection: Connection) -> str:

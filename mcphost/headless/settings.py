@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from mcphost.config import (
     state_folder,
 )
 from mcphost.errors import ConfigError
-from mcphost.headless.output import Exit, Outcome, is_terminal, remark
+from mcphost.headless.output import Exit, Outcome, is_terminal, json_text, remark
 from mcphost.protocol.display import show_line
 
 TRUST_COMMAND = "mcphost config trust"
@@ -113,6 +113,20 @@ def verify(found: Found) -> Outcome:
         problems = (error,)
     text = "".join(f"{show_line(str(problem), 2000)}\n" for problem in problems)
     return Outcome(text, Exit.USAGE if problems else Exit.DONE, () if problems else (f"{found.path}: no problems",))
+
+
+def client_metadata(url: str | None, port: int, document: Callable[[str, str], Mapping[str, object]]) -> Outcome:
+    """``config client-metadata``: the JSON to publish at ``url``, so that `client_metadata_url` can name it."""
+    from mcphost.config.fields import reason_against_document
+
+    if url is None:
+        raise ConfigError("client-metadata needs the https URL that the document will have")
+    if reason := reason_against_document(url):
+        raise ConfigError(f"{show_line(url)}: {reason}")
+    back = f"http://127.0.0.1:{port}/callback" if port else "http://127.0.0.1/callback"
+    exact = "" if port else "; where a server insists on one port: add --port, and set oauth.redirect_port"
+    hint = f"publish this at {show_line(url, 500)} as application/json and set oauth.client_metadata_url{exact}"
+    return Outcome(json_text(document(url, back)), remarks=(hint,))
 
 
 def trust(found: Found, env: Mapping[str, str], *, yes: bool) -> Outcome:

@@ -94,6 +94,34 @@ def add_tasks(parser: Parser) -> None:
     add_json(parser, "the protocol's own objects")
 
 
+def add_login(parser: Parser) -> None:
+    """The words of ``login``."""
+    parser.add_argument("server", metavar="SERVER", help="a configured name or a URL")
+    parser.add_argument("--no-browser", action="store_true", help="only print the link")
+    parser.add_argument(
+        "--scope", action="append", default=[], metavar="S", help="ask for this scope besides those you have"
+    )
+    parser.add_argument("--yes", action="store_true", help="agree to whatever the server names, without a question")
+    parser.add_argument("-v", "--verbose", action="store_true", help="tell each step")
+    add_json(parser, "who is signed in, as an object")
+
+
+def add_config(parser: Parser) -> None:
+    """The words of ``config``."""
+    parser.add_argument("action", choices=["path", "check", "trust", "client-metadata"])
+    parser.add_argument("url", nargs="?", metavar="URL", help="client-metadata: the https address to publish it at")
+    parser.add_argument(
+        "--port", type=_port, default=0, help="client-metadata: the oauth.redirect_port of the servers it is for"
+    )
+    parser.add_argument("--yes", action="store_true", help="trust without a question")
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 65_535):
+        raise argparse.ArgumentTypeError("is no port")
+    return int(text)
+
+
 def _seconds(text: str) -> float:
     try:
         seconds = float(text)

@@ -211,7 +211,8 @@ class SignInDesk:
             }
         )
         if not answer.allow:
-            raise Declined(f"signing in to {question.server} was declined", by=answer.by, rule=answer.reason)
+            why = f": {answer.reason}" if answer.reason else ""
+            raise Declined(f"signing in to {question.server} was declined{why}", by=answer.by, rule=answer.reason)
         return choice
 
     def cancel(self, server: str | None = None) -> None:
