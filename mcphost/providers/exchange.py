@@ -35,6 +35,9 @@ MOST_ANSWER: Final = 64 << 20
 MOST_REFUSAL: Final = 64 << 10
 """Bytes of a refusal that are read."""
 
+REFUSAL_SECONDS: Final = 5.0
+"""For what is told beyond the status of a refusal."""
+
 ENDING: Final = 0.5
 """Seconds that an endpoint has to close a stream whose answer is whole."""
 
@@ -71,7 +74,7 @@ class Exchanges:
         """
         response = await self._answered(body)
         try:
-            if response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
+            if _kind(response) == "application/json":
                 yield self._document(await self._whole(response, MOST_EVENT))
                 return
             async with aclosing(self._events(response)) as events:
@@ -87,9 +90,9 @@ class Exchanges:
             if response.status_code != 200:
                 raise await self._refused(response)
             if response.headers.get("content-encoding", "identity").lower() != "identity":
-                raise ModelAnswerMalformed(
-                    self.endpoint.entry, f"{self.endpoint.origin} compresses its answer unasked; look at base_url"
-                )
+                raise self._no_answer("compresses its answer unasked")
+            if _kind(response) == "text/html":
+                raise self._no_answer("answers with a web page")
         except BaseException:
             await response.aclose()
             raise
@@ -98,8 +101,9 @@ class Exchanges:
     async def _refused(self, response: httpx.Response) -> RefusedAnswer:
         wait = told_wait({name.lower(): value for name, value in response.headers.items()}, datetime.now(UTC))
         try:
-            told = await self._whole(response, MOST_REFUSAL, cut=True)
-        except ModelError:
+            async with asyncio.timeout(REFUSAL_SECONDS):
+                told = await self._whole(response, MOST_REFUSAL, cut=True)
+        except (ModelError, TimeoutError):
             told = b""
         return RefusedAnswer(self.endpoint, Refusal.read(response.status_code, told), wait)
 
@@ -160,6 +164,9 @@ class Exchanges:
                 self.endpoint.entry, f"{self.endpoint.origin} sent what is no JSON ({start}); try again"
             ) from None
 
+    def _no_answer(self, what: str) -> ModelError:
+        return ModelAnswerMalformed(self.endpoint.entry, f"{self.endpoint.origin} {what}; look at base_url")
+
     def _too_large(self, limit: int) -> ModelError:
         return ModelAnswerMalformed(
             self.endpoint.entry, f"{self.endpoint.origin} sent more than {limit >> 10} kB at once; it was left there"
@@ -189,6 +196,10 @@ class Exchanges:
                 trust_env=not self.endpoint.local,  # a proxy is no way to this machine
             )
         return self._client
+
+
+def _kind(response: httpx.Response) -> str:
+    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
 
 
 class Reading(Protocol):

@@ -34,7 +34,7 @@ from tests.providers.endpoints import (
     refuses,
     streams,
 )
-from tests.transports.web_line import Web
+from tests.transports.web_line import Talk, Web
 
 both = pytest.mark.parametrize("vendor", VENDORS)
 
@@ -262,3 +262,18 @@ async def test_half_a_character_from_a_server_reaches_the_model_as_it_is(vendor:
     async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
         await met.ask(replace(ASKED, system="\ud83d"))
     assert "\ud83d" in json.dumps(met.bodies, ensure_ascii=False)
+
+
+@both
+async def test_a_refusal_that_does_not_end_is_one_by_its_status(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """M05: stall. The time for what a refusal says is made short."""
+    monkeypatch.setattr("mcphost.providers.exchange.REFUSAL_SECONDS", 0.1)
+
+    def stalls(talk: Talk) -> None:
+        talk.head(401, content_length=100)
+        talk.raw(b"{")
+        talk.linger()
+
+    async with meeting(vendor, stalls) as met:
+        with pytest.raises(ModelKeyRefused):
+            await met.ask()

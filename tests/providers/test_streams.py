@@ -287,7 +287,11 @@ async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
         (streams(b"data: " + b"[" * 200_000 + b"\n\n"), "is no JSON"),
         (streams(b"data: " + b"x" * (MOST_EVENT + 100)), "more than 4096 kB at once"),
         (lambda talk: talk.whole(200, b"\x1f\x8b", "text/event-stream", content_encoding="gzip"), "compresses"),
-        (lambda talk: talk.whole(200, b"<html>sign in</html>", "text/html"), "broke off its answer"),
+        (
+            lambda talk: talk.whole(200, b"<html>sign in</html>", "text/html"),
+            "answers with a web page; look at base_url",
+        ),
+        (lambda talk: talk.whole(200, b"hello", "text/plain"), "broke off its answer"),
         (lambda talk: talk.whole(200, b"{broken", "application/json"), "is no JSON"),
         (lambda talk: talk.whole(204), "HTTP 204, which is no answer"),
     ],
