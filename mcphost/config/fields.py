@@ -149,5 +149,6 @@ Distinct = Annotated[Several[_T], AfterValidator(_distinct)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Price = Annotated[float, Field(ge=0, le=1_000_000)]
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]

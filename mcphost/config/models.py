@@ -22,6 +22,7 @@ from mcphost.config.fields import (
     HeaderValue,
     LogLevel,
     Name,
+    Price,
     Revision,
     Seconds,
     Several,
@@ -71,14 +72,26 @@ class CapabilitiesConfig(Table):
 
 
 class SamplingConfig(Table):
-    """What a server may spend of the user's language model."""
+    """What a server may ask of the user's language model, and spend of it."""
 
+    policy: Verdict | None = None
+    """Whether a request is put to the model at once, asked about or refused; absent: ``[policy]`` decides."""
+    review: Literal["ask", "allow"] | None = None
+    """Whether the model's answer is asked about before the server gets it; absent: as the request was."""
     model: Name | None = None
     """The ``[models]`` entry that always answers; absent: chosen by what the server prefers."""
     max_tokens: Count = 4_096
     """The most tokens of one answer, whatever the server asks for."""
     per_minute: Annotated[int, Field(ge=0, le=10_000)] = 10
     """The most requests in a minute; 0 refuses all."""
+    budget_tokens: Count | None = None
+    """The tokens, in and out, of one run of mcphost; once they are used up the user is to raise them."""
+    budget_cost: Price | None = None
+    """The same in money, by the prices of the models."""
+    tool_rounds: Annotated[int, Field(ge=0, le=1000)] = 25
+    """How often the model may want tools on behalf of one call."""
+    context: Literal["none", "this-server"] = "none"
+    """What is added where the server asks for context: nothing, or what it answered itself before."""
 
 
 class OAuthConfig(Table):
@@ -260,6 +273,19 @@ class ModelConfig(Table):
     """How fast it is, 0 slow to 1 fast."""
     intelligence: Share = 0.5
     """How capable it is, 0 to 1."""
+    input_price: Price | None = None
+    """What a million tokens of a request cost, in the user's currency; absent: not known."""
+    output_price: Price | None = None
+    """What a million tokens of an answer cost."""
+    takes: Distinct[Literal["images", "audio", "tools"]] = ("images", "audio", "tools")
+    """What it takes besides text, of what can be told to its provider."""
+
+    @model_validator(mode="after")
+    def _priced(self) -> Self:
+        if (self.input_price is None) != (self.output_price is None):
+            given = "output_price" if self.input_price is None else "input_price"
+            raise misplaced(given, "input_price and output_price go together; set both, 0 where it costs nothing")
+        return self
 
     @model_validator(mode="after")
     def _named(self) -> Self:
@@ -286,6 +312,8 @@ class Policy(Table):
     """Calls that are always asked about."""
     deny: Several[Annotated[str, AfterValidator(_pattern)]] = ()
     """Calls that are refused."""
+    sampling: Verdict = "ask"
+    """What holds for servers that ask for a language model's answer; deny is stronger than what a server's own says."""
     audit: Literal["on", "required", "off"] = "on"
     """Whether calls are recorded; ``required``: what cannot be recorded does not run."""
 
