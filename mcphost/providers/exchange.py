@@ -159,7 +159,7 @@ class Exchanges:
         try:
             return json.loads(data)
         except (ValueError, RecursionError):
-            start = self.endpoint.clean(data[:200].decode("utf-8", "replace"), 80)
+            start = self.endpoint.clean(data[:4000].decode("utf-8", "replace"), 80)
             raise ModelAnswerMalformed(
                 self.endpoint.entry, f"{self.endpoint.origin} sent what is no JSON ({start}); try again"
             ) from None

@@ -28,6 +28,8 @@ MOST_USES: Final = 128
 class _Pieces:
     id: str
     name: str
+    number: int
+    """Which use of its answer it is, from 1."""
     parts: list[str] = field(default_factory=list)
     size: int = 0
 
@@ -48,7 +50,7 @@ class ToolPieces:
     def begin(self, key: int, use_id: str, spelled: str) -> ToolUseBegun:
         """A tool use begins; one without an id is given one."""
         self.count += 1
-        use = self._open[key] = _Pieces(use_id or f"call_{self.count}", self._names.back(spelled))
+        use = self._open[key] = _Pieces(use_id or f"call_{self.count}", self._names.back(spelled), self.count)
         return ToolUseBegun(use.id, use.name, self._request.offers(use.name))
 
     def add(self, key: int, part: str) -> None:
@@ -75,7 +77,7 @@ class ToolPieces:
         raw = written[:RAW_KEPT] if problem else ""
         if not offered:
             problem = "no tool of exactly this name may be used in this request"
-        elif self.count > MOST_USES:
+        elif use.number > MOST_USES:
             problem = f"more than {MOST_USES} tool uses in one answer"
         return ToolUseReady(use.id, use.name, arguments, offered, problem, raw)
 

@@ -25,7 +25,7 @@ from mcphost.providers.endpoint import Endpoint
 from mcphost.providers.exchange import MOST_EVENT
 from mcphost.providers.patience import Patience
 from mcphost.providers.spelling import tool_names
-from mcphost.providers.tool_pieces import MOST_ARGUMENTS
+from mcphost.providers.tool_pieces import MOST_ARGUMENTS, MOST_USES
 from mcphost.transports.event_stream import EventParser
 from tests.conftest import Until
 from tests.providers.endpoints import (
@@ -163,6 +163,14 @@ def test_a_tool_use_that_is_not_right_is_told_and_not_repaired(
     assert bool(problem) == bool(ready.problem)
     assert "".join(use[1:])[:100] in ready.raw or not problem or not offered
     assert bool(gathered(events).gathered.flawed) == bool(problem)
+
+
+@both
+def test_more_tool_uses_than_anybody_wants_are_flawed(vendor: str) -> None:
+    """M03"""
+    uses = [("use", f"u{number}", "add", "{}") for number in range(MOST_USES + 5)]
+    flawed = gathered(read(vendor, *VENDORS[vendor].stream((*uses, ("stop", "tools"))))).gathered.flawed
+    assert [use.id for use in flawed] == [f"u{MOST_USES + extra}" for extra in range(5)]
 
 
 @pytest.mark.requirement("SAMP-18")
