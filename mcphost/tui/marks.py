@@ -22,6 +22,7 @@ SERVER_MARKS: Final[Mapping[ServerState, tuple[str, str]]] = {
 CALL_MARKS: Final[Mapping[CallState, tuple[str, str]]] = {
     CallState.ASKING: ("?", "$text-warning"),
     CallState.SIGNING_IN: ("▲", "$text-warning"),
+    CallState.VISITING: ("▲", "$text-warning"),
     CallState.RUNNING: ("◐", "$text-warning"),
     CallState.CANCELLING: ("◐", "$text-warning"),
     CallState.DONE: ("●", "$text-success"),
