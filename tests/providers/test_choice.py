@@ -60,6 +60,7 @@ def test_a_servers_wishes_mean_a_model(
     [
         ("claude-3-haiku-20240307", "small and fast"),
         ("gpt-5-nano", "small and fast"),
+        ("mistral-small-latest", "small and fast"),
         ("gemini-2.5-flash-lite", "small and fast"),
         ("llama3.2:3b", "small and fast"),
         ("claude-3-5-sonnet-latest", "all-round"),
