@@ -82,24 +82,26 @@ class ElicitationDesk:
 
         True where each is done with, by the word of the server or of the user.
         """
-        pages = []
+        pages: list[Page] = []
         try:
-            for wanted in read_required(data):
-                page = await self.visit(asked, wanted)
-                if not isinstance(page, Page):
-                    return False
-                pages.append(page)
+            async with asyncio.timeout(seconds):
+                return await self._all_visited(asked, data, pages)
         except (InvalidResult, InputRefused) as error:
             self._warn(asked.server, f"refused the pages it wants you to visit: {error}")
             return False
-        try:
-            async with asyncio.timeout(seconds):
-                return all([await page.ended() for page in pages])
         except TimeoutError:
             return False
         finally:
             for page in pages:
                 page.give_up()
+
+    async def _all_visited(self, asked: Asked, data: object, pages: list[Page]) -> bool:
+        for wanted in read_required(data):
+            page = await self.visit(asked, wanted)
+            if not isinstance(page, Page):
+                return False
+            pages.append(page)
+        return all([await page.ended() for page in pages])
 
     def completed(self, server: str, elicitation: object) -> None:
         """The server says that a page is done with; one that nobody knows is nobody's."""

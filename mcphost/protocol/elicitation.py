@@ -16,7 +16,7 @@ from mcphost.errors import InvalidResult
 from mcphost.protocol.addresses import Address, read_address
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.form_fields import read_form
-from mcphost.protocol.forms import collect, outside_elicitation
+from mcphost.protocol.forms import collect, fill, outside_elicitation
 from mcphost.protocol.schemas import SchemaRefused, check_schema
 
 __all__ = ["Address", "FormAsked", "UrlAsked", "accepted", "defaults_of", "read_elicitation", "read_required"]
@@ -77,7 +77,8 @@ def read_required(data: Any) -> list[UrlAsked]:
 
 def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a form that nobody touched: its defaults, and nothing for what has none."""
-    values, _ = collect(read_form(schema), {})
+    form = read_form(schema)
+    values, _ = collect(form, fill(form))
     return values
 
 
