@@ -110,6 +110,7 @@ class InputQueue:
         self._tasks: dict[RequestId, asyncio.Task[None]] = {}
         self._quick: set[asyncio.Task[None]] = set()
         self._stopped = False
+        self._turned_away = 0
         self.open_for_all = False
         """Until the session is initialized only ping is answered."""
 
@@ -120,11 +121,26 @@ class InputQueue:
         elif request.id in self._tasks:  # a refusal would carry the id of the question that still waits
             self._note(f"ignored {request.method}: its id is already in use by an unanswered request")
         elif len(self._tasks) >= self._limit:
-            self.refuse(request.id, ErrorCode.INTERNAL_ERROR, f"{self._limit} requests are waiting already")
+            self._turn_away(request.id)
         elif not self._stopped:
             task = asyncio.create_task(self._serve(request), name=f"answer {request.method[:80]}")
             self._tasks[request.id] = task
-            task.add_done_callback(lambda _: self._tasks.pop(request.id, None))
+            task.add_done_callback(lambda _: self._ended(request.id))
+
+    def _ended(self, request_id: RequestId) -> None:
+        self._tasks.pop(request_id, None)
+        if self._turned_away > 1:
+            self._note(f"refused {self._turned_away} of the server's requests in all: {self._limit} were waiting")
+        self._turned_away = 0
+
+    def _turn_away(self, request_id: RequestId) -> None:
+        """Refuse one beyond the limit; the log tells of the first and of how many there were."""
+        self._turned_away += 1
+        reason = f"{self._limit} requests are waiting already"
+        if self._turned_away == 1:
+            self.refuse(request_id, ErrorCode.INTERNAL_ERROR, reason)
+        else:
+            self._reply_soon(Response(request_id, error=ErrorObject(ErrorCode.INTERNAL_ERROR, reason)))
 
     def refuse(self, request_id: RequestId, code: int, reason: str) -> None:
         """Answer with an error and no more thought. ``reason`` goes to the server."""

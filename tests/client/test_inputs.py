@@ -158,8 +158,10 @@ async def test_beyond_the_limit_requests_are_refused_and_pings_still_answered(un
     assert [reply["id"] for reply in line.replies()] == [*range(2, 100), "p"]
     assert {reply["error"]["code"] for reply in line.replies()[:-1]} == {ErrorCode.INTERNAL_ERROR}
     assert len(handler.asked) == 2
+    assert line.notes == ["refused the server's request 2: 2 requests are waiting already"]
     line.queue.take_back(0, None)
     await until(lambda: handler.cancelled)
+    await until(lambda: line.notes[-1] == "refused 98 of the server's requests in all: 2 were waiting")
     line.queue.take(Request(100, "sampling/createMessage"))
     await until(lambda: len(handler.asked) == 3)
     await line.queue.aclose()
