@@ -49,8 +49,11 @@ class Asking:
         return await self._reading.prompt(server, name, arguments, origin)
 
     async def relist(self, server: str, kind: Kind) -> None:
-        """List again now what a server offers of this kind."""
-        await self.server(server).relist(kind)
+        """List again now what a server offers of this kind, after a sign-in where it takes one.
+
+        A listing that fails for another reason is noted, and the last one stays.
+        """
+        await self._reading.relist(server, kind)
 
     async def current(self, server: str, kind: Kind) -> None:
         """Wait until the catalog holds what the server offers of this kind; starts a lazy server."""

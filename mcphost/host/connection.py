@@ -257,7 +257,7 @@ class Connection:
         await first_of(self._poke.wait(), self._get_ready(client), self._until_lost())
         if self._poke.is_set():
             return
-        self.ready_at, self.refusal = self._around.now(), None
+        self.ready_at = self._around.now()
         self._look_at(transport)
         self._enter(ServerState.READY)
         await first_of(self._poke.wait(), self._until_lost(), *self._chores(client))
@@ -276,6 +276,7 @@ class Connection:
         """Shake hands, and what is useful before the first request; only the first must succeed."""
         seconds = self.config.startup_timeout_sec
         self.session = await client.connect(seconds)
+        self.refusal = None
         self.pulse.begin(self.session.seconds)
         check_required(self.session, self.config)
         self.offers.begin(self.session.server.capabilities)
@@ -351,10 +352,10 @@ class Connection:
 
     def _refused(self, refusal: AuthorizationRequired) -> None:
         """A list needs a sign-in: a server that starts waits for it; one that is up goes on with what runs there."""
-        if self.config.signs_in and self.ready:
+        if self.config.signs_in:
             self.refusal = refusal
-        elif self.config.signs_in:
-            self._lost(refusal)
+            if refusal.status == 401 and not self.ready:
+                self._lost(refusal)
 
     def _lost(self, reason: Exception) -> None:
         self._loss = reason

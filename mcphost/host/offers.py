@@ -80,6 +80,8 @@ class OfferList(Generic[Item]):
         self.items: list[Item] = []
         self.rejected: list[Rejected] = []
         self.notice: str | None = None
+        self.refusal: AuthorizationRequired | None = None
+        """Why the last listing failed, where that was for want of a sign-in or of rights."""
 
     @property
     def is_stale(self) -> bool:
@@ -130,10 +132,12 @@ class OfferList(Generic[Item]):
         life = self._lives
         try:
             self._stale.clear()
+            self.refusal = None
             await self._read(client, config, life)
         except McphostError as error:
             self.failed(str(error), life)
-            if isinstance(error, AuthorizationRequired) and error.status == 401 and life == self._lives:
+            if isinstance(error, AuthorizationRequired) and life == self._lives:
+                self.refusal = error
                 self._refused(error)
         self._changed()
 

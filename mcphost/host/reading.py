@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from mcphost.client.client import Client
 from mcphost.client.listing import Listing
-from mcphost.errors import InvalidArguments, McphostError, SessionExpired
+from mcphost.errors import AuthorizationRequired, InvalidArguments, McphostError, SessionExpired
 from mcphost.host.admission import Admission
 from mcphost.host.catalog import Catalog, Kind
 from mcphost.host.connection import Connection
@@ -57,6 +57,18 @@ class ReadingDesk:
             raise InvalidArguments([(each, "is required") for each in missing])
         record = {"event": "prompt", "prompt": name, "arguments": arguments}
         return await self._do(server, record, origin, lambda it: it.prompts.get(name, arguments))
+
+    async def relist(self, server: str, kind: Kind) -> None:
+        """List again now."""
+        connection = self._server(server)
+
+        async def listed() -> None:
+            await connection.relist(kind)
+            if (refusal := connection.offers.of(kind).refusal) is not None:
+                raise AuthorizationRequired(refusal.www_authenticate, status=refusal.status)
+
+        await self._reach(connection)
+        await self._admission.attempt(connection, f"the list of {kind.value}").through(listed)
 
     async def watch(self, server: str, uri: str, origin: str) -> Watch:
         """Subscribe to a resource."""

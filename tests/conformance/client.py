@@ -14,6 +14,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from mcphost import __version__
@@ -33,31 +34,8 @@ DEADLINE_SECONDS = 25.0
 SHOWN = 500
 """Bytes of a message that are written down."""
 
-SIGN_IN = "signing in at an authorization server"
-WITHOUT_PERSON = "signing in without a person (client credentials)"
 WAITING: Mapping[str, str] = {
     "elicitation-sep1034-client-defaults": "answering what a server asks (elicitation)",
-    "auth/metadata-default": SIGN_IN,
-    "auth/metadata-var1": SIGN_IN,
-    "auth/metadata-var2": SIGN_IN,
-    "auth/metadata-var3": SIGN_IN,
-    "auth/basic-cimd": SIGN_IN,
-    "auth/scope-from-www-authenticate": SIGN_IN,
-    "auth/scope-from-scopes-supported": SIGN_IN,
-    "auth/scope-omitted-when-undefined": SIGN_IN,
-    "auth/scope-step-up": SIGN_IN,
-    "auth/scope-retry-limit": SIGN_IN,
-    "auth/token-endpoint-auth-basic": SIGN_IN,
-    "auth/token-endpoint-auth-post": SIGN_IN,
-    "auth/token-endpoint-auth-none": SIGN_IN,
-    "auth/pre-registration": SIGN_IN,
-    "auth/resource-mismatch": SIGN_IN,
-    "auth/offline-access-scope": SIGN_IN,
-    "auth/offline-access-not-supported": SIGN_IN,
-    "auth/2025-03-26-oauth-endpoint-fallback": SIGN_IN,
-    "auth/2025-03-26-oauth-metadata-backcompat": f"{SIGN_IN}; its metadata names another issuer, which must be refused",
-    "auth/client-credentials-jwt": WITHOUT_PERSON,
-    "auth/client-credentials-basic": WITHOUT_PERSON,
     "auth/cross-app-access-complete-flow": "signing in through an enterprise's identity provider",
 }
 """Scenarios without a script, and what mcphost must learn before it can follow one."""
@@ -144,6 +122,36 @@ SCRIPTS: Mapping[str, Script] = {
     "sse-retry": call_over_a_break,
 }
 
+SIGNING_IN = (
+    "auth/metadata-default",
+    "auth/metadata-var1",
+    "auth/metadata-var2",
+    "auth/metadata-var3",
+    "auth/basic-cimd",
+    "auth/scope-from-www-authenticate",
+    "auth/scope-from-scopes-supported",
+    "auth/scope-omitted-when-undefined",
+    "auth/scope-step-up",
+    "auth/scope-retry-limit",
+    "auth/token-endpoint-auth-basic",
+    "auth/token-endpoint-auth-post",
+    "auth/token-endpoint-auth-none",
+    "auth/pre-registration",
+    "auth/resource-mismatch",
+    "auth/offline-access-scope",
+    "auth/offline-access-not-supported",
+    "auth/2025-03-26-oauth-endpoint-fallback",
+    "auth/client-credentials-jwt",
+    "auth/client-credentials-basic",
+)
+"""Scenarios that `signing_in` follows, all in the same way."""
+
+REFUSING: Mapping[str, str] = {
+    # Metadata for another issuer than the one that was asked must not be used: 2026-07-28, and RFC 8414 section 3.3.
+    "auth/2025-03-26-oauth-metadata-backcompat": "the metadata of localhost",
+}
+"""Scenarios in which it is right to stop, against what the suite expects, and the words of the reason."""
+
 
 async def run(url: str, script: Script) -> None:
     """Connect as mcphost does to any URL, follow the script, and leave."""
@@ -163,11 +171,17 @@ async def run(url: str, script: Script) -> None:
 def main() -> int:
     scenario, url = os.environ.get("MCP_CONFORMANCE_SCENARIO", ""), sys.argv[-1]
     script = SCRIPTS.get(scenario)
-    if script is None:
+    if script is None and scenario not in (*SIGNING_IN, *REFUSING):
         say(f"no script for the scenario {scenario!r}: waits for {WAITING.get(scenario, 'somebody who knows it')}")
         return 2
     try:
-        asyncio.run(run(url, script))
+        if script is not None:
+            asyncio.run(run(url, script))
+        else:
+            sys.path.insert(0, str(Path(__file__).parents[2]))  # this file is run, and not imported
+            from tests.conformance import signing_in
+
+            signing_in.run(url, DEADLINE_SECONDS)
     except (McphostError, TimeoutError) as error:
         say(f"{type(error).__name__}: {error}")
         return 1

@@ -12,12 +12,30 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.client import DEADLINE_SECONDS, SCRIPTS, WAITING
+from tests.conformance.client import DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
 from tests.npm import CACHE, alone, installed
 
 PACKAGES = ("@modelcontextprotocol/conformance@0.1.16", "node@22")
 
-CHECKS = {"initialize": 1, "tools_call": 1, "sse-retry": 3}
+CHECKS = {
+    "initialize": 1,
+    "tools_call": 1,
+    "sse-retry": 3,
+    **dict.fromkeys(SIGNING_IN, 13),
+    "auth/scope-from-www-authenticate": 14,
+    "auth/scope-from-scopes-supported": 14,
+    "auth/scope-omitted-when-undefined": 14,
+    "auth/scope-step-up": 22,
+    "auth/scope-retry-limit": 18,
+    "auth/token-endpoint-auth-basic": 18,
+    "auth/token-endpoint-auth-post": 18,
+    "auth/token-endpoint-auth-none": 18,
+    "auth/resource-mismatch": 2,
+    "auth/offline-access-not-supported": 14,
+    "auth/2025-03-26-oauth-endpoint-fallback": 7,
+    "auth/client-credentials-jwt": 8,
+    "auth/client-credentials-basic": 8,
+}
 """How many checks each scenario must have made: one in which the client did nothing passes, too."""
 
 
@@ -53,7 +71,7 @@ def one_at_a_time(suite: Suite) -> Iterator[None]:
 
 @pytest.mark.requirement("SSE-03", "SSE-04", "SSE-07")
 @pytest.mark.usefixtures("one_at_a_time")
-@pytest.mark.parametrize("scenario", SCRIPTS)
+@pytest.mark.parametrize("scenario", [*SCRIPTS, *SIGNING_IN])
 def test_a_scenario_passes_with_all_its_checks(suite: Suite, scenario: str, tmp_path: Path) -> None:
     done, verdicts = followed(suite, scenario, tmp_path / "first")
     if "WARNING" in verdicts:  # 0.2 s late, which happens on a machine with other work
@@ -63,16 +81,27 @@ def test_a_scenario_passes_with_all_its_checks(suite: Suite, scenario: str, tmp_
     assert len(verdicts) >= CHECKS[scenario]
 
 
+@pytest.mark.requirement("AUTH-44")
+@pytest.mark.usefixtures("one_at_a_time")
+@pytest.mark.parametrize(("scenario", "words"), REFUSING.items())
+def test_where_the_suite_serves_what_must_not_be_used_we_stop_and_say_why(
+    suite: Suite, scenario: str, words: str, tmp_path: Path
+) -> None:
+    followed(suite, scenario, tmp_path)
+    (said,) = tmp_path.glob("**/stderr.txt")
+    assert words in said.read_text()
+
+
 def followed(suite: Suite, scenario: str, folder: Path) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     command = ["client", "--command", "./client.py", "--scenario", scenario, "--output-dir", str(folder)]
     done = suite.run(*command, seconds=DEADLINE_SECONDS + 15)
-    (report,) = folder.glob("*/checks.json")
+    (report,) = folder.glob("**/checks.json")
     return done, [check["status"] for check in json.loads(report.read_text()) if check["status"] != "INFO"]
 
 
 def test_every_scenario_of_the_suite_has_a_script_or_waits_for_something_named(suite: Suite) -> None:
     listed = suite.run("list", "--client", seconds=30).stdout.splitlines()
     scenarios = {line.split()[1] for line in listed if line.startswith("  - ")}
-    assert scenarios == {*SCRIPTS, *WAITING}
-    assert len(scenarios) == len(SCRIPTS) + len(WAITING)
-    assert CHECKS.keys() == SCRIPTS.keys()
+    known = [*SCRIPTS, *SIGNING_IN, *REFUSING, *WAITING]
+    assert sorted(scenarios) == sorted(known)
+    assert CHECKS.keys() == {*SCRIPTS, *SIGNING_IN}

@@ -15,6 +15,7 @@ from mcphost.config import Config
 from mcphost.errors import AuthorizationRequired, Declined, McphostError, SignInFailed
 from mcphost.host.approvals import Lifetime
 from mcphost.host.calls import CallState
+from mcphost.host.catalog import Kind
 from mcphost.host.questions import Answer, Question, SignInQuestion
 from mcphost.host.signing_in import SignInState
 from mcphost.host.states import ServerState
@@ -352,6 +353,22 @@ async def test_a_list_that_needs_a_sign_in_ends_no_call_and_is_read_after_it(unt
         await running.sign_in("web").result()
         await until(lambda: server.notice is None)
         assert (server.refusal, call.state) == (None, CallState.RUNNING)
+
+
+@pytest.mark.requirement("AUTH-38")
+async def test_a_list_for_want_of_rights_is_read_again_after_they_were_widened(until: Until) -> None:
+    door, keeper = Door(wants={"tools/list": "more"}), Keeper("t1", "with more", *("t",) * 9)
+    async with hosted(door, keeper) as running:
+        server = running.server("web")
+        await until(lambda: server.ready and server.refusal is not None)
+        assert (server.tools, running.sign_ins) == ([], {})  # nobody is asked for what nobody wanted
+        await running.relist("web", Kind.TOOLS)
+        assert len(server.tools) == 5
+        assert [status for status, _ in keeper.challenges] == [403, 403]
+        door.wants["tools/list"] = "most"
+        with pytest.raises(SignInFailed, match="refuses the list of tools for want of rights although"):
+            await running.relist("web", Kind.TOOLS)
+        assert len(keeper.challenges) == 4
 
 
 async def test_a_server_whose_first_list_needs_a_sign_in_waits_for_one(until: Until) -> None:
