@@ -38,7 +38,9 @@ class Choice:
 
 
 FAMILIES: Final[Mapping[str, str]] = {
-    "small and fast": r"haiku|\bsmall\b|[a-z.\d]+-(mini|nano|micro|lite|tiny)|flash|ministral|phi-?\d|gemma|smol|\b[1-9]b\b",
+    "small and fast": (
+        r"haiku|\bsmall\b|[a-z.\d]-(mini|nano|micro|lite|tiny)|flash|ministral|phi-?\d|gemma|smol|\b[1-9]b\b"
+    ),
     "deep and slow": r"opus|\bo[134]\b|gpt-?5-pro|ultra|deepseek-r\d|reason|think|\b(405|671)b\b",
     "all-round": r"sonnet|gpt-?4|gpt-?5|pro\b|mistral|mixtral|llama|qwen|deepseek|command-r|grok|\bnova\b",
 }
