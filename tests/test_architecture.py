@@ -56,6 +56,7 @@ OWNERS: dict[str, set[str]] = {
     "pydantic": {"config", "protocol", "auth", "providers", "wiring"},
     "pydantic_core": {"config"},
     "rich": {"tui", "headless"},
+    "segno": {"tui"},
     "textual": {"tui"},
     "tomli_w": {"config"},
     "uritemplate": {"protocol", "host"},

@@ -33,6 +33,7 @@ from mcphost.tui import pinging, reloading, tracing
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.driver import Driver
 from mcphost.tui.faults import Faults, Sturdy, place, sentence
+from mcphost.tui.inquiring import InquiryWishes
 from mcphost.tui.keys import KeyOrder
 from mcphost.tui.offering import Offering, OfferWishes
 from mcphost.tui.questions import Questions
@@ -40,6 +41,7 @@ from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.showing import Showing
+from mcphost.tui.signing import SignInWishes
 from mcphost.tui.tasking import TaskWishes
 from mcphost.tui.viewing import MediaWishes
 from mcphost.tui.widgets.call_list import CallList
@@ -58,7 +60,7 @@ GUARD: Final = 0.3
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
 
-class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, App[None]):
+class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, InquiryWishes, App[None]):
     """mcphost on a terminal."""
 
     TITLE = "mcphost"
@@ -85,12 +87,12 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, App[None]):
         """None: only with a terminal, so that tests fail."""
         self.guard_seconds = GUARD
         self.keys = KeyOrder(self, self._give_key, lambda: self.focused or self.screen)
-        self._questions = Questions(self, approver)
+        self.questions, self.standings = Questions(self, host, approver), {}
         self._reread = reread
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
         self.main = MainScreen(host.logs, host.traffic, host.config.ui.log_panel, welcome)
         """Whatever is above it."""
-        self.showing = Showing(host, self.main, lambda: self._questions.left)
+        self.showing = Showing(host, self.main, lambda: self.questions.left, self.account)
         self.offering = Offering(self, host, self.main)
         self._gatherer: EventGatherer | None = None
 
@@ -142,6 +144,8 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, App[None]):
             if isinstance(event, Alarmed):
                 self.notify(show(event.text), severity="error", timeout=15, markup=False)
         self.showing.changed([event for event in events if not isinstance(event, Alarmed)])
+        self.sign_ins_changed(events, self.main.servers.chosen)
+        self.inquiries_changed(events)
 
     @on(MainScreen.PaneMade)
     def _pane_made(self) -> None:
@@ -166,21 +170,21 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, App[None]):
 
     def on_questions_changed(self, _: QuestionsChanged) -> None:
         """Open what waits, close what was withdrawn."""
-        self._questions.changed()
+        self.questions.changed()
         self.showing.top_line()
 
     @on(MainScreen.InFront)
     def _in_front(self) -> None:
-        self._questions.ask_next()
+        self.questions.ask_next()
         self.showing.top_line()
 
     @on(InboxScreen.DeclineWanted)
     def _decline(self, event: InboxScreen.DeclineWanted) -> None:
-        self._questions.decline(event.numbers)
+        self.questions.decline(event.numbers)
 
     def action_inbox(self) -> None:
         """Show what waits."""
-        self._questions.show_inbox()
+        self.questions.show_inbox()
 
     # What the user wants of tools and calls.
 
@@ -239,6 +243,7 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, App[None]):
     def _server_highlighted(self, event: ServersPane.Highlighted) -> None:
         event.stop()
         self.showing.chosen()
+        self.learn_standing(event.server)
 
     @on(ServersPane.ToggleWanted)
     def _toggle(self, event: ServersPane.ToggleWanted) -> None:
@@ -324,6 +329,8 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, App[None]):
             yield SystemCommand(f"Go to: {name}", "", lambda part=part: self.main.action_go(part))
         yield SystemCommand("Go to: Traffic", "Every message to and from every server", self.main.action_traffic)
         yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)
+        yield from self.sign_in_commands()
+        yield from self.inquiry_commands()
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
 

@@ -1,30 +1,30 @@
 """The order in which questions come to the screen: one at a time, oldest first, and never over something one reads.
 
-Knows which question is asked now and which were left in the inbox. Refuses to know what is asked: the dialog does.
+Knows which question is asked now and which were left in the inbox. Refuses to know what is asked: the dialog does, and
+`mcphost.tui.question_kinds` says which dialog that is.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from textual.app import App
 
-from mcphost.host.questions import Answer, ToolCallQuestion
-from mcphost.protocol.display import show_line
+from mcphost.host.host import Host
+from mcphost.host.questions import Answer
 from mcphost.tui.bridge import OpenQuestion, ScreenApprover
+from mcphost.tui.question_kinds import kind_of
+from mcphost.tui.screens.dialog import Asking
 from mcphost.tui.screens.inbox import InboxScreen
-
-if TYPE_CHECKING:
-    from mcphost.tui.screens.tool_call import ToolCallScreen
 
 
 class Questions:
     """What the approver holds open, brought before the user."""
 
-    def __init__(self, app: App[None], approver: ScreenApprover) -> None:
-        self._app, self._approver = app, approver
+    def __init__(self, app: App[None], host: Host, approver: ScreenApprover) -> None:
+        self._app, self._host, self._approver = app, host, approver
         self._parked: set[int] = set()
-        self._dialog: ToolCallScreen | None = None
+        self._dialog: Asking | None = None
 
     @property
     def left(self) -> int:
@@ -41,10 +41,9 @@ class Questions:
 
     def ask_next(self) -> None:
         """Ask the oldest that was not left for later, unless something else is on screen."""
-        if self._dialog is not None or len(self._app.screen_stack) > 1:
+        if self._asked is not None or self._taken_by(self._app.screen):
             return
-        waiting = next((each for number, each in self._approver.open.items() if number not in self._parked), None)
-        if waiting is not None:
+        if len(self._app.screen_stack) == 1 and (waiting := next(self._next(), None)) is not None:
             self._ask(waiting)
 
     def show_inbox(self) -> None:
@@ -57,36 +56,54 @@ class Questions:
         for number in numbers:
             self._approver.answer(number, Answer(allow=False))
 
-    @property
-    def _asked(self) -> OpenQuestion | None:
-        return self._dialog.waiting if self._dialog is not None else None
-
-    def _ask(self, waiting: OpenQuestion) -> None:
-        from mcphost.tui.screens.tool_call import ToolCallScreen
-
-        if not isinstance(waiting.question, ToolCallQuestion):
-            return
-        self._dialog = ToolCallScreen(waiting, waiting.question)
-        self._app.push_screen(self._dialog, lambda answer: self._take(waiting.number, answer))
-
-    def _take(self, number: int, answer: Answer | None) -> None:
-        self._dialog = None
+    def take(self, number: int, answer: Answer | None) -> None:
+        """Here is an answer; with None the question stays in the inbox."""
+        if self._asked is None or self._asked.number == number:
+            self._dialog = None
         if answer is None:
             self._parked.add(number)
         else:
             self._approver.answer(number, answer)
         self._app.call_after_refresh(self.ask_next)
 
-    def _withdraw(self) -> None:
-        """Close the dialog, and what was opened from it, when its question no longer matters."""
-        dialog, waiting = self._dialog, self._asked
-        if dialog is None or waiting is None or waiting.number in self._approver.open:
+    def unpark(self, numbers: set[int]) -> None:
+        """Ask these again, though they were left for later."""
+        self._parked -= numbers
+        self.ask_next()
+
+    @property
+    def _asked(self) -> OpenQuestion | None:
+        return self._dialog.waiting if self._dialog is not None else None
+
+    def _next(self) -> Iterator[OpenQuestion]:
+        """What was not left for later and can be asked, oldest first."""
+        for number, waiting in self._approver.open.items():
+            if number not in self._parked and kind_of(waiting.question) is not None:
+                yield waiting
+
+    def _taken_by(self, screen: object) -> bool:
+        """Does what is in front ask one of them by itself?"""
+        if not isinstance(screen, Asking):
+            return False
+        taken = next((waiting for waiting in self._next() if screen.takes(waiting)), None)
+        if taken is not None:
+            self._dialog = screen
+        return taken is not None
+
+    def _ask(self, waiting: OpenQuestion) -> None:
+        kind = kind_of(waiting.question)
+        if kind is None:
+            self._app.notify("This version of mcphost has no dialog for it: n in the inbox declines it.")
             return
-        while self._app.screen is not dialog and len(self._app.screen_stack) > 1:
-            self._app.pop_screen()
-        dialog.dismiss(None)
-        words = f"The question to {show_line(waiting.question.about, 64)} was withdrawn: nothing was sent."
-        self._app.notify(words, severity="warning", markup=False)
+        self._dialog = kind.screen(self._host, waiting, waiting.question)
+        self._app.push_screen(self._dialog, lambda answer: self.take(waiting.number, answer))
+
+    def _withdraw(self) -> None:
+        """Tell the dialog when its question no longer matters."""
+        dialog, waiting = self._dialog, self._asked
+        if dialog is not None and waiting is not None and waiting.number not in self._approver.open:
+            self._dialog = None
+            dialog.withdrawn()
 
     def _open(self, number: int | None) -> None:
         waiting = self._approver.open.get(number) if number is not None else None

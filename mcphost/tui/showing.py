@@ -13,16 +13,19 @@ from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event, L
 from mcphost.host.host import Host
 from mcphost.host.watches import Watch
 from mcphost.tui.screens.main import MainScreen
+from mcphost.tui.widgets.account import Account
 from mcphost.tui.widgets.servers import has_countdown
 
 CALLS = (CallStarted, CallChanged, CallFinished)
 
 
 class Showing:
-    """Brings ``host`` onto ``main``; ``waiting`` says how many questions wait unseen."""
+    """Brings ``host`` onto ``main``; ``waiting`` says how many questions wait unseen, ``account`` who is signed in."""
 
-    def __init__(self, host: Host, main: MainScreen, waiting: Callable[[], int]) -> None:
-        self._host, self._main, self._waiting = host, main, waiting
+    def __init__(
+        self, host: Host, main: MainScreen, waiting: Callable[[], int], account: Callable[[str], Account]
+    ) -> None:
+        self._host, self._main, self._waiting, self._account = host, main, waiting, account
         self._ticking: Timer | None = None
 
     def everything(self) -> None:
@@ -45,7 +48,7 @@ class Showing:
 
     def servers(self) -> None:
         """The list of servers, and what depends on which is chosen."""
-        self._main.servers.show_servers(list(self._host.servers.values()), self._host.now())
+        self._main.servers.show_servers(list(self._host.servers.values()), self._host.now(), self._signing_in())
         self._main.servers_changed()
         self.chosen()
 
@@ -73,13 +76,20 @@ class Showing:
     def top_line(self) -> None:
         """The line that is always there; it keeps time while a time on screen runs."""
         running, servers = self._host.running(), list(self._host.servers.values())
-        self._main.top_line.show_state(servers, self._waiting(), running)
+        self._main.top_line.show_state(servers, self._waiting(), running, self._signing_in())
         self._keep_time(bool(running) or has_countdown(servers))
+
+    def account(self) -> None:
+        """Who is signed in at the chosen server."""
+        self._card(self._main.servers.chosen)
+
+    def _signing_in(self) -> list[str]:
+        return [each.server for each in self._host.sign_ins.values() if not each.state.ended]
 
     def _card(self, server: str | None) -> None:
         connection = self._host.servers.get(server or "")
         dropped = self._host.logs.dropped(server) if server else 0
-        self._main.card.show_server(connection, self._host.now(), dropped)
+        self._main.card.show_server(connection, self._host.now(), dropped, self._account(server or ""))
 
     def _calls(self, events: Iterable[Event]) -> None:
         self._main.calls.show_calls(list(self._host.calls.values()))
@@ -97,5 +107,5 @@ class Showing:
     def _tick(self) -> None:
         self.top_line()
         if has_countdown(list(self._host.servers.values())):
-            self._main.servers.show_servers(list(self._host.servers.values()), self._host.now())
+            self._main.servers.show_servers(list(self._host.servers.values()), self._host.now(), self._signing_in())
             self._card(self._main.servers.chosen)

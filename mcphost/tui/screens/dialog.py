@@ -5,6 +5,7 @@ Knows layout and guards; a subclass says what is asked and which keys answer it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Final, TypeVar
 
@@ -14,6 +15,9 @@ from textual.events import ScreenResume
 from textual.message import Message
 from textual.screen import ModalScreen
 
+from mcphost.host.questions import Answer
+from mcphost.protocol.display import show_line
+from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.faults import Sturdy
 
 Result = TypeVar("Result")
@@ -71,3 +75,38 @@ class Dialog(Sturdy, ModalScreen[Result]):
     def action_park(self) -> None:
         """Close without an answer; the question stays in the inbox."""
         self.dismiss(None)
+
+
+class Asking(Dialog[Answer | None]):
+    """A dialog that asks what the approver holds open. Dismissed with the answer; with None it is left for later.
+
+    One that stays after its question posts `Answered` instead.
+    """
+
+    NOTHING: ClassVar[str] = "nothing was sent"
+    """What is said to have happened when the question is withdrawn."""
+
+    @dataclass
+    class Answered(Message):
+        """An answer to the question of this number; None: it is left for later."""
+
+        number: int
+        answer: Answer | None
+
+    def __init__(self, waiting: OpenQuestion | None, *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
+        self.waiting = waiting
+        """What it asks now; None: nothing, or not yet."""
+
+    def takes(self, waiting: OpenQuestion) -> bool:
+        """Is this question one that this screen, which is in front, asks as well? It then does."""
+        return False
+
+    def withdrawn(self) -> None:
+        """The question no longer matters: close, and what was opened from here."""
+        while self.app.screen is not self and len(self.app.screen_stack) > 1:
+            self.app.pop_screen()
+        self.dismiss(None)
+        if self.waiting is not None:
+            words = f"The question to {show_line(self.waiting.question.about, 64)} was withdrawn: {self.NOTHING}."
+            self.app.notify(words, severity="warning", markup=False)

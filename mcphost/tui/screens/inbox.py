@@ -16,6 +16,7 @@ from textual.screen import ModalScreen
 
 from mcphost.protocol.display import age_text, show_line
 from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.question_kinds import kind_of, words_of
 from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.rows import RowList
@@ -98,13 +99,13 @@ class InboxScreen(ModalScreen[int | None]):
 
 
 def _row(waiting: OpenQuestion, width: int) -> Content:
-    question = waiting.question
+    question, kind = waiting.question, kind_of(waiting.question)
     return columns(
         width,
         [
-            Cell("?", "$text-warning", 1, 1),
+            Cell("?" if kind is None else kind.mark, "$text-warning", 1, 1),
             Cell(question.server, "bold", 6, 16),
-            Cell(show_line(question.about, 64), "", 12),
+            Cell(show_line(words_of(question), 64), "", 12),
             Cell(f"asked by {show_line(question.origin, 20)}", "$foreground-muted", 0, 20),
             Cell(age_text(waiting.age), "$foreground-muted", 8, 12, "right"),
         ],

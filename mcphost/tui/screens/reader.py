@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -14,11 +15,14 @@ from mcphost.protocol.display import show
 from mcphost.tui.faults import Sturdy
 from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.widgets.json_text import json_spans
-from mcphost.tui.widgets.text_view import TextView
+from mcphost.tui.widgets.text_view import Spans, TextView
 
 
 class ReaderScreen(Sturdy, ModalScreen[bool]):
-    """Shows ``text`` from outside, marked; ``is_json`` colours it. Dismissed with whether its end was on screen."""
+    """Shows ``text`` from outside, marked; ``is_json`` or ``spans`` colour it.
+
+    Dismissed with whether its end was on screen.
+    """
 
     HELP = "A text to read. The arrow keys and page keys scroll, z wraps or not, y copies, esc goes back."
 
@@ -36,9 +40,12 @@ class ReaderScreen(Sturdy, ModalScreen[bool]):
     }
     """
 
-    def __init__(self, title: str, text: str, *, is_json: bool = False) -> None:
+    def __init__(
+        self, title: str, text: str, *, is_json: bool = False, spans: Callable[[str], Spans] | None = None
+    ) -> None:
         super().__init__()
-        self._title, self._text, self._is_json = title, text, is_json
+        self._title, self._text = title, text
+        self._spans = json_spans if is_json else spans
         self._read_to_the_end = False
 
     def compose(self) -> ComposeResult:
@@ -46,7 +53,7 @@ class ReaderScreen(Sturdy, ModalScreen[bool]):
         with Vertical() as frame:
             frame.border_title = Content(self._title)
             frame.border_subtitle = "y copy · esc back"
-            yield TextView(show(self._text).split("\n"), spans=json_spans if self._is_json else None)
+            yield TextView(show(self._text).split("\n"), spans=self._spans)
 
     def on_mount(self) -> None:
         """Notice when the end is reached."""

@@ -23,7 +23,7 @@ from mcphost.host.questions import Answer, ToolCallQuestion
 from mcphost.protocol.display import hidden_count, hidden_in, show, show_line, size_text
 from mcphost.protocol.types import Tool
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.screens.dialog import Dialog
+from mcphost.tui.screens.dialog import Asking
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.rows import RowList
@@ -44,7 +44,7 @@ class Choice:
     action: str
 
 
-class ToolCallScreen(Dialog[Answer | None]):
+class ToolCallScreen(Asking):
     """Asks whether a tool may run. Dismissed with the answer, or with None when it was parked or withdrawn."""
 
     HELP = (
@@ -74,8 +74,7 @@ class ToolCallScreen(Dialog[Answer | None]):
     """
 
     def __init__(self, waiting: OpenQuestion, question: ToolCallQuestion) -> None:
-        super().__init__(classes="-careful" if question.careful else None)
-        self.waiting = waiting
+        super().__init__(waiting, classes="-careful" if question.careful else None)
         self.question = question
         self.arguments: Mapping[str, Any] = question.arguments
         self._seen_to_the_end = self._read_in_full = False

@@ -19,6 +19,7 @@ from mcphost.host.upkeep import RoundTrip
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.types import Implementation
 from mcphost.tui.marks import SERVER_MARKS
+from mcphost.tui.widgets.account import NOBODY, Account, account_facts, key_of
 from mcphost.tui.widgets.facts import Fact, Facts, fact
 
 EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
@@ -35,12 +36,16 @@ class ServerCard(VerticalScroll):
 
     HELP = (
         "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed.\n"
-        "p asks the server for a sign of life, T lists its tasks, y copies the card."
+        "p asks the server for a sign of life, T lists its tasks, y copies the card. s signs in to one at an address,\n"
+        "or out of it; F forgets everything about a server: tokens, and what you allowed of it."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "ping", "ping", id="card.ping", tooltip="Ask the server for a sign of life, and time it"),
         Binding("T", "screen.tasks", "tasks", id="card.tasks", tooltip="The tasks it keeps: calls it answers later"),
+        Binding("s", "sign_in", "sign in", id="card.sign-in", tooltip="Sign in to this server, or see how it goes"),
+        Binding("s", "sign_out", "sign out", id="card.sign-out", tooltip="Forget its tokens; asks first"),
+        Binding("F", "forget", "forget", id="card.forget", tooltip="Forget everything about this server; asks first"),
         Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
     ]
 
@@ -54,23 +59,45 @@ class ServerCard(VerticalScroll):
 
         server: str
 
+    @dataclass
+    class SignInWanted(Message):
+        """Sign in to this server, or show the sign-in that runs."""
+
+        server: str
+
+    @dataclass
+    class SignOutWanted(Message):
+        """Sign out of this server."""
+
+        server: str
+
+    @dataclass
+    class ForgetWanted(Message):
+        """Forget everything about this server."""
+
+        server: str
+
     def __init__(self) -> None:
         super().__init__()
         self._answering: str | None = None
+        self._shown: tuple[str, str] = ("", "")
         self._facts = Facts([Fact("", Content(EMPTY), wide=True)])
 
     def compose(self) -> ComposeResult:
         """One list of facts."""
         yield self._facts
 
-    def show_server(self, connection: Connection | None, now: float, dropped: int = 0) -> None:
+    def show_server(
+        self, connection: Connection | None, now: float, dropped: int = 0, account: Account = NOBODY
+    ) -> None:
         """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate."""
         self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
         nothing = [Fact("", Content(EMPTY), wide=True)]
-        self._facts.show_facts(nothing if connection is None else card(connection, now, dropped))
+        self._facts.show_facts(nothing if connection is None else card(connection, now, dropped, account))
         answering = connection.name if connection is not None and connection.ready else None
-        if answering != self._answering:
-            self._answering = answering
+        shown = ("", "") if connection is None else (connection.name, key_of(connection, account))
+        if (answering, shown) != (self._answering, self._shown):
+            self._answering, self._shown = answering, shown
             self.refresh_bindings()
 
     @property
@@ -79,7 +106,11 @@ class ServerCard(VerticalScroll):
         return self._facts.text
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a server that is ready can be pinged."""
+        """Only a server that is ready can be pinged, and only one at an address signed in to."""
+        if action in ("sign_in", "sign_out"):
+            return action == self._shown[1]
+        if action == "forget":
+            return bool(self._shown[0])
         return self._answering is not None if action == "ping" else True
 
     def action_ping(self) -> None:
@@ -87,15 +118,28 @@ class ServerCard(VerticalScroll):
         if self._answering is not None:
             self.post_message(self.PingWanted(self._answering))
 
+    def action_sign_in(self) -> None:
+        """See `SignInWanted`."""
+        self.post_message(self.SignInWanted(self._shown[0]))
+
+    def action_sign_out(self) -> None:
+        """See `SignOutWanted`."""
+        self.post_message(self.SignOutWanted(self._shown[0]))
+
+    def action_forget(self) -> None:
+        """See `ForgetWanted`."""
+        self.post_message(self.ForgetWanted(self._shown[0]))
+
     def action_copy(self) -> None:
         """Put the card on the clipboard."""
         self.app.copy_to_clipboard(self.text)
         self.notify("The card is on the clipboard.")
 
 
-def card(connection: Connection, now: float, dropped: int) -> Iterator[Fact]:
+def card(connection: Connection, now: float, dropped: int, account: Account = NOBODY) -> Iterator[Fact]:
     """What the card says."""
     yield from _state(connection, now)
+    yield from account_facts(connection, account)
     yield from _session(connection)
     yield from _tools(connection)
     yield from _irregularities(connection, dropped)
@@ -109,7 +153,7 @@ def _state(connection: Connection, now: float) -> Iterator[Fact]:
     yield fact("state", f"{mark} {connection.state.value}{since}", style)
     if connection.reason:
         yield fact("because", show(connection.reason, limit=2000), style)
-    if connection.advice:
+    if connection.advice and connection.state is not ServerState.NEEDS_SIGN_IN:
         yield fact("what to do", connection.advice)
     if connection.retry_at is not None:
         yield fact("next try", f"in {max(0.0, connection.retry_at - now):.0f} s, or now with r")

@@ -5,7 +5,7 @@ Shows what connections hold and posts what the user wants of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,17 +31,20 @@ class ServerRow:
     tools: int
     seconds: float = 0.0
     """Until the next try."""
+    signing_in: bool = False
 
 
 class ServersPane(Vertical):
     """The list of servers."""
 
     HELP = (
-        "Servers, as configured. ● ready  ◐ starting  ↻ trying again  ✖ failed  ◌ off\n"
-        "enter opens a server's card, space switches it on or off, r restarts it or retries now."
+        "Servers, as configured. ● ready  ◐ starting  ↻ trying again  ▲ needs sign-in  ✖ failed  ◌ off\n"
+        "enter opens a server's card, space switches it on or off, r restarts it or retries now, s signs in to one\n"
+        "that needs it."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "sign_in", "sign in", id="servers.sign-in", tooltip="Sign in to it, or see how that goes"),
         Binding("space", "on_off", "on/off", id="servers.toggle", tooltip="Connect or disconnect this server"),
         Binding("r", "restart", "restart", id="servers.restart", tooltip="Restart it, or retry now"),
         Binding("v", "level", "log level", id="servers.level", tooltip="Which log messages it should send"),
@@ -77,6 +80,12 @@ class ServersPane(Vertical):
         server: str
 
     @dataclass
+    class SignInWanted(Message):
+        """Sign in to this server, or show the sign-in that runs."""
+
+        server: str
+
+    @dataclass
     class LevelWanted(Message):
         """Choose the level of log messages this server sends."""
 
@@ -91,11 +100,16 @@ class ServersPane(Vertical):
         self.border_title = "Servers"
         yield self.rows
 
-    def show_servers(self, servers: Sequence[Connection], now: float) -> None:
-        """These are the servers; ``now`` is the host's monotonic clock."""
+    def show_servers(self, servers: Sequence[Connection], now: float, signing_in: Collection[str] = ()) -> None:
+        """These are the servers; ``now`` is the host's monotonic clock, ``signing_in`` who of them is signed in to."""
         rows = [ServerRow(None, sum(len(server.tools) for server in servers))]
-        rows += [ServerRow(s, len(s.tools), max(0.0, s.retry_at - now) if s.retry_at else 0.0) for s in servers]
+        for each in servers:
+            left = max(0.0, each.retry_at - now) if each.retry_at else 0.0
+            rows.append(ServerRow(each, len(each.tools), left, each.name in signing_in))
+        could = self.check_action("sign_in", ())
         self.rows.set_items(rows, keep=_name)
+        if self.check_action("sign_in", ()) != could:
+            self.refresh_bindings()
 
     @property
     def chosen(self) -> str | None:
@@ -119,11 +133,22 @@ class ServersPane(Vertical):
         event.stop()
         if event.item is not None:
             self.post_message(self.Highlighted(_name(event.item)))
+        self.refresh_bindings()
 
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[ServerRow]) -> None:
         event.stop()
         self.post_message(self.CardWanted(_name(event.item)))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """One signs in where that is needed; elsewhere the key is another's."""
+        row = self.rows.item
+        return action != "sign_in" or (row is not None and _wants_sign_in(row))
+
+    def action_sign_in(self) -> None:
+        """See `SignInWanted`."""
+        if self.chosen is not None:
+            self.post_message(self.SignInWanted(self.chosen))
 
     def action_on_off(self) -> None:
         """See `ToggleWanted`."""
@@ -141,6 +166,11 @@ class ServersPane(Vertical):
             self.post_message(self.LevelWanted(self.chosen))
 
 
+def _wants_sign_in(row: ServerRow) -> bool:
+    needs = row.connection is not None and row.connection.state is ServerState.NEEDS_SIGN_IN
+    return row.signing_in or needs
+
+
 def _name(row: ServerRow) -> str | None:
     return row.connection.name if row.connection else None
 
@@ -152,8 +182,14 @@ def _row(row: ServerRow, width: int) -> Content:
         return columns(width, [Cell("∑", "$foreground-muted", 1, 1), Cell("all servers", "", 6), total])
     mark, style = SERVER_MARKS[row.connection.state]
     remark = _remark(row)
+    if row.signing_in or row.connection.state is ServerState.NEEDS_SIGN_IN:
+        remark = next(each for each in (_SIGNING_IN if row.signing_in else _NEEDED) if len(each) < width - 8)
     last = Cell(remark, "$foreground-muted", len(remark), len(remark), "right")
     return columns(width, [Cell(mark, style, 1, 1), Cell(row.connection.name, "", 6), last])
+
+
+_NEEDED, _SIGNING_IN = ("s sign in", "sign in", ""), ("signing in", "signing", "")
+"""What is said of a server, by the room there is."""
 
 
 def _remark(row: ServerRow) -> str:

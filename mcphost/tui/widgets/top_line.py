@@ -36,11 +36,13 @@ class TopLine(Widget):
         self._middle = Content("")
         self._right = Content("")
 
-    def show_state(self, servers: Sequence[Connection], waiting: int, running: Sequence[Call]) -> None:
-        """Draw this."""
+    def show_state(
+        self, servers: Sequence[Connection], waiting: int, running: Sequence[Call], signing_in: Sequence[str] = ()
+    ) -> None:
+        """Draw this; ``signing_in`` names the servers that are signed in to now."""
         self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
         self._middle = _waiting(waiting)
-        self._right = _running(running)
+        self._right = _running(running) if running else _signing_in(signing_in)
         self.refresh()
 
     def render(self) -> Content:
@@ -66,6 +68,13 @@ def _waiting(waiting: int) -> Content:
     return Content.styled(f" {waiting} waiting for you · f2 ", "bold $text-warning reverse")
 
 
+_WORDS = {CallState.CANCELLING: "cancelling", CallState.SIGNING_IN: "waiting for a sign-in:"}
+
+
+def _signing_in(servers: Sequence[str]) -> Content:
+    return Content.styled(f"▲ signing in to {show_line(servers[0], 24)}" if servers else "", "$text-warning")
+
+
 def _running(running: Sequence[Call]) -> Content:
     sent = [call for call in running if call.state is not CallState.ASKING]
     if not sent:
@@ -73,5 +82,5 @@ def _running(running: Sequence[Call]) -> Content:
     call = sent[-1]
     more = f" +{len(sent) - 1}" if len(sent) > 1 else ""
     name = show_line(call.request.tool, 24)
-    word = "cancelling" if call.state is CallState.CANCELLING else "running"
+    word = _WORDS.get(call.state, "running")
     return Content.styled(f"◐ {word} {name}{more} · {duration_text(call.elapsed)}", "$text-warning")

@@ -1,0 +1,92 @@
+"""Host names told so that nobody is taken for somebody else: both spellings, and a word where letters may deceive.
+
+Knows how names are spelled on the wire and read by people. Refuses to judge whether a host is to be trusted.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from mcphost.protocol.display import show_line
+
+LONGEST: Final = 253
+"""Characters of a host name; the rules of the domain name system allow no more."""
+
+_ONE_SCRIPT: Final = frozenset(("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"))
+"""Scripts that stand beside each other in honest names."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostName:
+    """A host with its port, safe to show. ``wire`` is as it is looked up, ``read`` as a person would read it."""
+
+    wire: str
+    read: str
+    warning: str = ""
+    """What is odd about its letters, in words of ours."""
+
+    @property
+    def both(self) -> str:
+        """Both spellings, or the one that there is."""
+        return self.wire if self.wire == self.read else f"{self.wire} (reads {self.read})"
+
+
+def host_in(url: str) -> HostName:
+    """The host that a URL names; the start of what was given where it names none."""
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "")[:LONGEST], parts.port
+    except ValueError:
+        host, port = "", None
+    if not host:
+        return HostName(show_line(url, 80), show_line(url, 80))
+    labels = host.split(".")
+    wire, read = [_wire(label) for label in labels], [_read(label) for label in labels]
+    brackets = ("[", "]") if ":" in host else ("", "")
+    names = [show_line(".".join(each).join(brackets), 300) for each in (wire, read)]
+    end = f":{port}" if port is not None else ""
+    return HostName(f"{names[0]}{end}", f"{names[1]}{end}", _warning(names[0], names[1], read))
+
+
+def warnings_of(urls: Iterable[str]) -> list[str]:
+    """What is odd about the hosts of these, each once."""
+    return list(dict.fromkeys(found for url in urls if (found := host_in(url).warning)))
+
+
+def _wire(label: str) -> str:
+    if label.isascii():
+        return label
+    try:
+        return label.encode("idna").decode("ascii")
+    except UnicodeError:
+        return "xn--" + label.encode("punycode", "replace").decode("ascii")
+
+
+def _read(label: str) -> str:
+    if not label.startswith("xn--"):
+        return label
+    try:
+        return label[4:].encode("ascii").decode("punycode")
+    except (UnicodeError, OverflowError, ValueError):
+        return label
+
+
+def _warning(wire: str, read: str, labels: Iterable[str]) -> str:
+    if wire.isascii() and wire == read:
+        return ""
+    mixed = next((scripts for label in labels if len(scripts := sorted(set(_scripts(label)))) > 1), None)
+    if mixed is not None:
+        names = " and ".join(each.capitalize() for each in mixed)
+        return f"{read} mixes {names} letters in one name, as forgeries do: what is meant is {wire}"
+    return f"{read} holds letters other than a to z, which may look like them: what is meant is {wire}"
+
+
+def _scripts(label: str) -> Iterator[str]:
+    for letter in label:
+        if unicodedata.category(letter).startswith("L"):
+            script = unicodedata.name(letter, "unknown").partition(" ")[0]
+            yield "CJK" if script in _ONE_SCRIPT else script

@@ -1,0 +1,104 @@
+"""Which screen asks a question of which kind, and how it is called in the inbox: one table, and nowhere else.
+
+Knows the kinds. Refuses to know when a question is asked: that is `mcphost.tui.questions`. A kind that is not in the
+table stays in the inbox, where it can be declined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mcphost.host.host import Host
+from mcphost.host.questions import (
+    FormQuestion,
+    Question,
+    RootsQuestion,
+    SignInQuestion,
+    ToolCallQuestion,
+    UrlQuestion,
+)
+from mcphost.protocol.display import show_line
+from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.reasons import reason_of
+
+if TYPE_CHECKING:
+    from mcphost.tui.screens.dialog import Asking
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionKind:
+    """How a kind of question is asked."""
+
+    screen: Callable[[Host, OpenQuestion, Any], Asking]
+    """Makes the screen; given the question itself last, as what it is."""
+    words: Callable[[Any], str] = lambda question: str(question.about)
+    """What is asked, for the inbox; may hold foreign text."""
+    mark: str = "?"
+    """Stands before it in the inbox; one cell."""
+
+
+def kind_of(question: Question) -> QuestionKind | None:
+    """How this question is asked; None where no screen for it is made yet."""
+    return KINDS.get(type(question))
+
+
+def words_of(question: Question) -> str:
+    """What is asked, in a few words; may hold foreign text."""
+    kind = kind_of(question)
+    return question.about if kind is None else kind.words(question)
+
+
+# The screens are imported when they are needed: each would delay the first picture.
+
+
+def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) -> Asking:
+    from mcphost.tui.screens.tool_call import ToolCallScreen
+
+    return ToolCallScreen(waiting, question)
+
+
+def _sign_in(host: Host, waiting: OpenQuestion, question: SignInQuestion) -> Asking:
+    from mcphost.tui.screens.sign_in import SignInScreen
+
+    return SignInScreen(host.sign_ins[question.sign_in], waiting)
+
+
+def _sign_in_words(question: SignInQuestion) -> str:
+    from mcphost.tui.widgets.sign_in_plan import asked_for
+
+    return asked_for(question.plan)
+
+
+def _form(host: Host, waiting: OpenQuestion, question: FormQuestion) -> Asking:
+    from mcphost.tui.screens.form_question import FormQuestionScreen
+
+    return FormQuestionScreen(waiting, question, reason_of(host, question))
+
+
+def _page(host: Host, waiting: OpenQuestion, question: UrlQuestion) -> Asking:
+    from mcphost.tui.screens.page_question import PageQuestionScreen
+
+    return PageQuestionScreen(waiting, question, reason_of(host, question))
+
+
+def _folders(host: Host, waiting: OpenQuestion, question: RootsQuestion) -> Asking:
+    from mcphost.tui.screens.folders import FoldersScreen
+
+    here = question.suggestions[-1] if question.suggestions else Path.cwd()
+    return FoldersScreen(host, question.server, reason_of(host, question), here, waiting)
+
+
+def _with_message(question: FormQuestion | UrlQuestion) -> str:
+    return f"{question.about}: {show_line(question.message, 200)}" if question.message else question.about
+
+
+KINDS: Final[Mapping[type, QuestionKind]] = {
+    ToolCallQuestion: QuestionKind(_tool_call),
+    SignInQuestion: QuestionKind(_sign_in, _sign_in_words, "▲"),
+    FormQuestion: QuestionKind(_form, _with_message),
+    UrlQuestion: QuestionKind(_page, _with_message),
+    RootsQuestion: QuestionKind(_folders),
+}

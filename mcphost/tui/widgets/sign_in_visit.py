@@ -1,0 +1,156 @@
+"""While the browser is waited for: the page to open, the time left, and the ways in from another machine.
+
+Knows links and what to type elsewhere. Refuses to open or send anything: it posts what the user wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content, Span
+from textual.message import Message
+from textual.style import Style
+from textual.widgets import Input, Static
+
+from mcphost.auth.base import Link
+from mcphost.host.signing_in import SignIn
+from mcphost.protocol.display import duration_text, show
+from mcphost.tui.hosts import host_in
+from mcphost.tui.widgets.facts import Fact, Facts, fact
+
+
+class AddressInput(Input):
+    """Takes an address that was pasted in pieces, and shows none of it: it holds a code."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            placeholder="paste the address at which the browser ended", password=True, compact=True, id="address"
+        )
+
+    def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self.value = "".join(event.text.split())
+        self.cursor_position = len(self.value)
+
+
+class VisitPanel(Vertical):
+    """Shows where a sign-in waits for its browser. `show_visit` says what changed."""
+
+    DEFAULT_CSS = """
+    VisitPanel {
+        height: auto;
+        & > VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+        & > .field { height: 1; }
+        & > .field > Static { width: 15; color: $text-muted; }
+        & > .field > Input { width: 1fr; background: $panel; }
+        & > .told { height: auto; padding: 0 0 0 15; }
+    }
+    """
+
+    @dataclass
+    class Pasted(Message):
+        """The browser ended at this address. Holds a code: never to be shown."""
+
+        url: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._facts, self._told = Facts(labels=15), Static(classes="told", markup=False)
+        self._address = AddressInput()
+        self._problem = ""
+
+    def compose(self) -> ComposeResult:
+        """The facts, and the field below them."""
+        yield VerticalScroll(self._facts, can_focus=False)
+        yield Horizontal(Static("paste here (p)", markup=False), self._address, classes="field")
+        yield self._told
+
+    def show_visit(self, sign_in: SignIn, link: Link, left: float) -> None:
+        """Show this link; ``left`` is how long it is waited for, in seconds."""
+        self._facts.show_facts(visit_facts(sign_in, link, left))
+        self._problem = sign_in.paste_problem
+        self._tell()
+
+    def focus_address(self) -> None:
+        """Let the user paste or type."""
+        self._address.focus()
+
+    def take_paste(self, text: str) -> None:
+        """Something was pasted while nothing had the focus that takes it."""
+        self._address.focus()
+        self._address.value = "".join(text.split())
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._tell()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if event.value.strip():
+            self._address.value = ""
+            self.post_message(self.Pasted(event.value))
+
+    def _tell(self) -> None:
+        typed = self._address.value
+        words = Content("")
+        if typed:
+            words = Content.styled(f"{_place(typed)} ({len(typed)} characters, hidden): enter uses it", "$text-muted")
+        elif self._problem:
+            words = Content.styled(f"✖ {show(self._problem, limit=300)}", "$text-error")
+        self._told.update(Content.assemble(words))
+        self._told.display = bool(words.plain)
+
+
+def visit_facts(sign_in: SignIn, link: Link, left: float) -> Iterator[Fact]:
+    """All but the field. Ours is every word but the addresses."""
+    host = host_in(link.url)
+    if sign_in.not_opened:
+        yield fact("▲ not opened", f"{show(sign_in.not_opened, limit=300)}; open the page yourself", "$text-warning")
+    yield Fact(f"page at {host.both}:", link_content(link.url), wide=True)
+    yield fact("waits", f"{duration_text(max(0.0, left))} more, for {show(link.redirect_uri, limit=300)}")
+    if (port := port_of(link)) is not None:
+        yield Fact("elsewhere", _elsewhere(ssh_line(port)))
+
+
+def _elsewhere(line: str) -> Content:
+    return Content.assemble(
+        "Browser on another machine? Run there first (s copies):\n  ",
+        (line, "bold $text-accent"),
+        "\nor take the page there, and bring the address it ends at:",
+    )
+
+
+def link_content(url: str) -> Content:
+    """A link, whole: a terminal may open it where each of its letters is one that ends no escape sequence."""
+    shown = show(url)
+    safe = url.isascii() and url.isprintable() and " " not in url and url.startswith(("https://", "http://"))
+    if not safe:
+        return Content(shown)
+    return Content(shown, [Span(0, len(shown), Style(link=url, underline=True))])
+
+
+def port_of(link: Link) -> int | None:
+    """The port of this machine to which the browser comes back."""
+    try:
+        return urlsplit(link.redirect_uri).port
+    except ValueError:
+        return None
+
+
+def ssh_line(port: int) -> str:
+    """What to run where the browser is."""
+    return f"ssh -L {port}:127.0.0.1:{port} YOUR-HOST"
+
+
+def _place(typed: str) -> str:
+    """Where an address leads, without what may be a secret in it."""
+    start = typed.partition("?")[0]
+    return show(start, limit=60) if start.startswith(("http://", "https://")) else "what was pasted"
