@@ -16,41 +16,47 @@ from mcphost.client.inputs import InputHandler
 from mcphost.config import Config, ResolvedRoot
 from mcphost.errors import McphostError
 from mcphost.host.calls import Call
-from mcphost.host.connection import Connection
-from mcphost.host.consent import ConsentBroker
-from mcphost.host.desk import CallDesk
 from mcphost.host.elicitation import ElicitationDesk
-from mcphost.host.events import CallFinished, Event, EventBus, ServerChanged
+from mcphost.host.events import CallFinished, Event, ServerChanged
 from mcphost.host.inquiries import Inquiries
+from mcphost.host.lending import Lending
 from mcphost.host.logs import Source
 from mcphost.host.memory import Store
+from mcphost.host.models import ModelPort
 from mcphost.host.opener import Open
 from mcphost.host.pages import Page
 from mcphost.host.questions import Approver
 from mcphost.host.responder import Asked, Desk, Responder
 from mcphost.host.roots import Around, Folder, Resolve, RootsDesk, Told
+from mcphost.host.sampling import SamplingDesk
 from mcphost.protocol.declared import Declared
 from mcphost.protocol.types import LogLevel
 
-FORM, URL, ROOTS, SAMPLING = "form", "url", "roots", "sampling"
+FORM, URL, ROOTS, SAMPLING, WRITING = "form", "url", "roots", "sampling", "writing"
 
 ALL: Final = frozenset({FORM, URL, ROOTS})
-"""What a front can answer that shows every kind of question; `SAMPLING` where models are set up as well."""
+"""What a front can answer that shows every kind of question, but those about language models."""
+
+SCREEN: Final = ALL | {SAMPLING, WRITING}
+"""The same, and whether a model may be asked; and there is a person who can write what a model would have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Desks:
-    """Who answers what servers ask. ``sampling`` None: no model does."""
+    """Who answers what servers ask."""
 
     inquiries: Inquiries
     elicitation: ElicitationDesk
     roots: RootsDesk
-    sampling: Desk | None = None
+    sampling: SamplingDesk
 
     def by_method(self) -> dict[str, Desk]:
         """Each desk under the method it answers."""
-        found: dict[str, Desk] = {"roots/list": self.roots, "elicitation/create": self.elicitation}
-        return found if self.sampling is None else {**found, "sampling/createMessage": self.sampling}
+        return {
+            "roots/list": self.roots,
+            "elicitation/create": self.elicitation,
+            "sampling/createMessage": self.sampling,
+        }
 
 
 def plain_roots(config: Config, server: str) -> Sequence[ResolvedRoot]:
@@ -58,24 +64,21 @@ def plain_roots(config: Config, server: str) -> Sequence[ResolvedRoot]:
     return [ResolvedRoot(Path(root.path).expanduser(), root.name) for root in config.servers[server].roots]
 
 
-class Answering:
+class Answering(Lending):
     """The host's methods about questions of servers, folders and pages."""
 
-    config: Config
-    servers: dict[str, Connection]
-    consent: ConsentBroker
-    bus: EventBus
-    _desk: CallDesk
     _tasks: asyncio.TaskGroup | None
     _desks: Desks
     _answers: frozenset[str]
 
-    def server(self, name: str) -> Connection:
-        """A connection; raises UnknownName."""
-        raise NotImplementedError
-
     def _begin_answering(
-        self, answers: frozenset[str], approver: Approver, store: Store | None, resolve: Resolve, open_url: Open
+        self,
+        answers: frozenset[str],
+        approver: Approver,
+        store: Store | None,
+        resolve: Resolve,
+        open_url: Open,
+        models: ModelPort | None,
     ) -> None:
         """Set up the desks, once consent and calls are."""
         told = self._tell_roots_changed, self.bus.publish, self._warn
@@ -84,7 +87,9 @@ class Answering:
         inquiries = Inquiries(approver, witness, self._warn, time.monotonic)
         elicitation = ElicitationDesk(inquiries, self.bus.publish, open_url, self._warn)
         self._desk.visit = self._visit
-        self._desks = Desks(inquiries, elicitation, RootsDesk(inquiries, witness, around))
+        may = {"front": SAMPLING in answers, "hand": WRITING in answers}
+        sampling = self._begin_lending(models, inquiries, self._warn, self.mask, **may)
+        self._desks = Desks(inquiries, elicitation, RootsDesk(inquiries, witness, around), sampling)
         self._answers = answers
         self.bus.observe(self._heed)
 
@@ -162,7 +167,8 @@ class Answering:
         """Only what somebody here can answer, and the configuration lets this server ask."""
         wanted = self.config.servers[server].capabilities
         roots = wanted.roots and (ROOTS in self._answers or self._desks.roots.grants(server))
-        return Declared(roots=roots, elicitation=frozenset(wanted.elicitation) & self._answers)
+        modes = frozenset(wanted.elicitation) & self._answers
+        return Declared(roots=roots, elicitation=modes, sampling=self._desks.sampling.declared(server))
 
     async def _visit(self, call: Call, data: object, seconds: float) -> bool:
         """See `mcphost.host.desk.Visit`."""
@@ -194,6 +200,10 @@ class Answering:
 
     def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
         """Keep a line."""
+        raise NotImplementedError
+
+    def mask(self, text: str) -> str:
+        """The text without secrets."""
         raise NotImplementedError
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:

@@ -109,6 +109,14 @@ class ElicitationChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SamplingChanged:
+    """A server's request for a language model's answer went on or ended."""
+
+    server: str
+    sampling: int
+
+
+@dataclass(frozen=True, slots=True)
 class GrantsChanged:
     """What is allowed without asking changed."""
 
@@ -135,6 +143,7 @@ Event = (
     | SignInChanged
     | RootsChanged
     | ElicitationChanged
+    | SamplingChanged
     | GrantsChanged
     | Alarmed
 )

@@ -49,6 +49,7 @@ from mcphost.host.events import (
 from mcphost.host.frames import Frame
 from mcphost.host.logs import LogBook, LogBudget, Source
 from mcphost.host.memory import Memory, Store
+from mcphost.host.models import ModelPort
 from mcphost.host.opener import Open, no_browser
 from mcphost.host.questions import Approver
 from mcphost.host.reading import ReadingDesk
@@ -93,9 +94,13 @@ class Fittings:
     traffic_path: Path | None = None
     """The file that takes all traffic of this run; None: it is kept in memory only."""
     answers: frozenset[str] = frozenset()
-    """What the approver can answer of what servers ask: some of `mcphost.host.answering.ALL`."""
+    """What the approver can answer of what servers ask: some of `mcphost.host.answering.SCREEN`."""
     resolve_roots: Resolve = plain_roots
     """The folders that a server's entry grants."""
+    roots: Sequence[Path] = ()
+    """Folders that every server of this run may know of."""
+    models: ModelPort | None = None
+    """Who opens the language models of the configuration; None: none is asked."""
     sign_in: Callable[[Config, str], Awaitable[SignInPort]] | None = None
     """Who signs a server in, its references resolved. Raises ConfigError, SignInFailed. None: signs in nowhere."""
     open_url: Open = no_browser
@@ -137,7 +142,12 @@ class Host(Asking, Answering, Accounts):
         self._reading = ReadingDesk(self.server, self.catalog, witness, self._admission, fittings.mask)
         self._completing = Completing(self.server, time.monotonic)
         self._begin_answering(
-            fittings.answers, fittings.approver, fittings.store, fittings.resolve_roots, fittings.open_url
+            fittings.answers,
+            fittings.approver,
+            fittings.store,
+            fittings.resolve_roots,
+            fittings.open_url,
+            fittings.models,
         )
         self._tasks: asyncio.TaskGroup | None = None
         self._supervisors: dict[str, asyncio.Task[None]] = {}
@@ -145,7 +155,7 @@ class Host(Asking, Answering, Accounts):
 
     async def __aenter__(self) -> Self:
         self.consent.approvals = await self._memory.approvals()
-        await self._desks.roots.load()
+        await self._desks.roots.load(self._fittings.roots)
         self._traffic_file.open(self.traffic)
         self._tasks = await asyncio.TaskGroup().__aenter__()
         for name in self.config.servers:

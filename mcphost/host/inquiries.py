@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 from mcphost.client.inputs import InputRefused
 from mcphost.errors import Declined
@@ -31,6 +32,8 @@ MUTED: Final = "you declined everything from this server until mcphost exits"
 ServerQuestion = FormQuestion | UrlQuestion | RootsQuestion | SamplingQuestion
 Warn = Callable[[str, str], None]
 """Takes a server and a sentence for its log."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class _Open:
     server: str
     call: int | None
     ending: asyncio.Future[Ending]
+    asks: bool = True
+    """Does a person have it? Else it is worked on."""
 
 
 class Inquiries:
@@ -65,29 +70,32 @@ class Inquiries:
         self.muted: set[str] = set()
         """The servers that are not listened to until mcphost exits."""
 
-    async def ask(self, kind: str, question: ServerQuestion, *, sure: bool = False) -> Answer:
+    async def ask(self, kind: str, question: ServerQuestion, *, sure: bool = False, admitted: bool = False) -> Answer:
         """One answer. ``kind`` is form, url, roots or sampling; ``sure``: its call is certain, and ends it.
 
-        Raises InputRefused where the server asks too much. What could not be written down although it must be, and
-        what a muted server asks, is a no.
+        ``admitted``: it was counted by `admit`, or follows one that was. Raises InputRefused where the server asks too
+        much. What could not be written down although it must be, and what a muted server asks, is a no.
         """
         server = question.server
         if server in self.muted:
             return await self._settled(kind, question, NOW_MUTED.answer)
-        self.admit(server)
-        waiting = _Open(server, question.call if sure else None, asyncio.get_running_loop().create_future())
-        self._open.add(waiting)
+        if not admitted:
+            self.admit(server)
         try:
-            answer = await self._put(question, waiting.ending)
+            with self._opened(server, question.call if sure else None) as waiting:
+                answer = await self._put(question, waiting.ending)
         except asyncio.CancelledError:
             self._note(kind, question, {"verdict": "withdrawn", "by": "server"})
             raise
         except Exception:
             self._note(kind, question, {"verdict": "failed", "by": "mcphost"})
             raise
-        finally:
-            self._open.discard(waiting)
         return await self._settled(kind, question, answer)
+
+    async def meanwhile(self, server: str, call: int | None, work: Coroutine[Any, Any, _T]) -> _T | Ending:
+        """What lies between two questions: its result, or why it was ended, by whatever would end a question."""
+        with self._opened(server, call, asks=False) as waiting:
+            return await _first(asyncio.ensure_future(work), waiting.ending)
 
     def admit(self, server: str) -> None:
         """Count a question. Raises InputRefused where there are too many: the log says so once."""
@@ -123,16 +131,20 @@ class Inquiries:
 
     def waiting(self, server: str) -> int:
         """How many questions of this server wait."""
-        return sum(each.server == server for each in self._open)
+        return sum(each.server == server and each.asks for each in self._open)
+
+    @contextmanager
+    def _opened(self, server: str, call: int | None, *, asks: bool = True) -> Iterator[_Open]:
+        opened = _Open(server, call, asyncio.get_running_loop().create_future(), asks)
+        self._open.add(opened)
+        try:
+            yield opened
+        finally:
+            self._open.discard(opened)
 
     async def _put(self, question: ServerQuestion, ending: asyncio.Future[Ending]) -> Answer:
-        asking = asyncio.ensure_future(self._approver.ask(question))
-        try:
-            await asyncio.wait((asking, ending), return_when=asyncio.FIRST_COMPLETED)
-            return ending.result().answer if ending.done() else asking.result()
-        finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)  # its dialog is gone before anybody hears of it
+        answer = await _first(asyncio.ensure_future(self._approver.ask(question)), ending)
+        return answer.answer if isinstance(answer, Ending) else answer
 
     async def _settled(self, kind: str, question: ServerQuestion, answer: Answer) -> Answer:
         """The answer once it is written down: before anything of it is sent."""
@@ -154,6 +166,16 @@ class Inquiries:
             self._warn(server, f"a question of the server was refused: {why}; more of them are not told one by one")
         self._refused[server] = self._refused.get(server, 0) + 1
         raise InputRefused(ErrorCode.INTERNAL_ERROR, f"{why}; ask again later", quiet=True)
+
+
+async def _first(task: asyncio.Future[_T], ending: asyncio.Future[Ending]) -> _T | Ending:
+    """What the task brings, or what ends it: then it is over before anybody hears of it."""
+    try:
+        await asyncio.wait((task, ending), return_when=asyncio.FIRST_COMPLETED)
+        return ending.result() if ending.done() else task.result()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def _verdict(answer: Answer) -> dict[str, Any]:

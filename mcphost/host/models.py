@@ -38,9 +38,6 @@ class ModelPort(Protocol):
     async def provider(self, config: Config, name: str) -> Provider:
         """An entry of ``[models]``, its references resolved. Raises ConfigError, ModelError."""
 
-    async def aclose(self) -> None:
-        """Drop all connections."""
-
 
 @dataclass(frozen=True, slots=True)
 class Model:

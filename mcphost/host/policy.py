@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from mcphost.config import Config, ServerConfig, rule_matches
+from mcphost.config import Config, SamplingConfig, ServerConfig, rule_matches
 
 
 class Verdict(Enum):
@@ -71,3 +71,23 @@ def _trusted(settings: ServerConfig | None, server: str, claims_read_only: bool)
     if settings is None or not settings.trust_hints or not claims_read_only:
         return None
     return Decision(Verdict.ALLOW, f"servers.{server}.trust_hints, and the tool claims to be read-only")
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingPolicy:
+    """What holds for a server's requests for a language model, and the rule that says so."""
+
+    verdict: Verdict
+    review: bool
+    """Is somebody asked before the server gets an answer?"""
+    rule: str
+
+
+def sampling_policy(config: Config, server: str) -> SamplingPolicy:
+    """The rules for one server's requests; a deny anywhere wins, then its own entry, then what holds for all."""
+    settings = config.servers.get(server)
+    own = settings.sampling if settings else SamplingConfig.model_construct()
+    said, rule = own.policy, f"servers.{server}.sampling.policy = {own.policy!r}"
+    if said is None or config.policy.sampling == "deny":
+        said, rule = config.policy.sampling, f"policy.sampling = {config.policy.sampling!r}"
+    return SamplingPolicy(Verdict(said), (own.review or said) == "ask", rule)

@@ -21,6 +21,7 @@ from mcphost.host.traffic import TrafficBook
 from mcphost.transports.base import Transport
 from mcphost.transports.traces import Traces
 from mcphost.transports.verdicts import Verdicts
+from mcphost.wiring.models import ConfiguredModels
 from mcphost.wiring.opening import open_transport
 from mcphost.wiring.selection import Selection, is_ad_hoc, select, server_from_argument
 from mcphost.wiring.signing import SignIns, hosted_document
@@ -52,6 +53,7 @@ def fittings(
     open_url: Open = no_browser,
     begin_sign_ins: bool = True,
     answers: frozenset[str] = frozenset(),
+    roots: Sequence[Path] = (),
 ) -> Fittings:
     """What a host needs besides its configuration.
 
@@ -59,7 +61,7 @@ def fittings(
     sentence for the user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` is told
     which servers could not run as they are configured. ``traffic_path`` is a file for all that passes in this run.
     ``open_url`` opens the page of a sign-in; ``begin_sign_ins`` says whether a call that needs one begins it.
-    ``answers`` is what the approver can answer of what servers ask.
+    ``answers`` is what the approver can answer of what servers ask; ``roots`` are folders that all of them may know of.
     """
     traffic = TrafficBook(values.mask)
     noted = {} if refused is None else refused
@@ -69,6 +71,7 @@ def fittings(
     for leftover in traces.leftovers() if traces else ():
         report(str(leftover))
 
+    models = ConfiguredModels(values)
     sign_ins = SignIns(values, state_folder(os.environ) / "locks", keychain=_keychain_is_used(os.environ))
 
     async def opened(config: Config, name: str) -> Transport:
@@ -84,6 +87,10 @@ def fittings(
     async def forget(config: Config, name: str) -> Sequence[str]:
         return await sign_ins.forget(config, name, verdicts)
 
+    async def close() -> None:
+        await models.aclose()
+        await sign_ins.aclose()
+
     return Fittings(
         opened,
         approver,
@@ -94,12 +101,14 @@ def fittings(
         traffic=traffic,
         traffic_path=traffic_path,
         answers=answers,
+        roots=tuple(roots),
         resolve_roots=lambda config, name: resolve_roots(config, values, name),
         sign_in=sign_ins.port,
         open_url=open_url,
         begin_sign_ins=begin_sign_ins,
         forget=forget,
-        close=sign_ins.aclose,
+        models=models,
+        close=close,
     )
 
 

@@ -62,11 +62,16 @@ async def looked_up(
         server = _resolved(config, values, name)
         return server, prepare(server)
 
+    return await in_time(work, f"servers.{name}")
+
+
+async def in_time(work: Callable[[], _T], entry: str) -> _T:
+    """Do ``work``, which looks up values, in a thread. Raises ConfigError where it takes too long."""
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
             return await _in_daemon_thread(work)
     except TimeoutError:
-        raise ConfigError(f"servers.{name}: its values were not found within {LOOKUP_SECONDS:g} s") from None
+        raise ConfigError(f"{entry}: its values were not found within {LOOKUP_SECONDS:g} s") from None
 
 
 def _resolved(config: Config, values: Values, name: str) -> ResolvedServer:

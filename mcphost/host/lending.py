@@ -1,0 +1,104 @@
+"""The user's language models as servers may use them, as plain methods of the host.
+
+Knows which desk does what. Refuses to know how. A request goes on by itself: `Sampling` is what to hold on to.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from mcphost.config import Config
+from mcphost.host.budgets import Budgets, Spent
+from mcphost.host.connection import Connection
+from mcphost.host.consent import ConsentBroker
+from mcphost.host.desk import CallDesk
+from mcphost.host.events import EventBus
+from mcphost.host.inquiries import Inquiries, Warn
+from mcphost.host.models import Model, ModelPort, Models
+from mcphost.host.sampling import SamplingDesk, SamplingParts
+from mcphost.host.sampling_handle import Sampling
+from mcphost.protocol.types import Text
+
+SAID: Final = 16_000
+"""Characters of what a server said before that are added to a prompt, where that is allowed."""
+
+
+class Lending:
+    """The host's methods about what servers ask of language models."""
+
+    config: Config
+    servers: dict[str, Connection]
+    consent: ConsentBroker
+    bus: EventBus
+    _desk: CallDesk
+    _sampling: SamplingDesk
+    _models: Models
+
+    def server(self, name: str) -> Connection:
+        """A connection; raises UnknownName."""
+        raise NotImplementedError
+
+    @property
+    def samplings(self) -> Mapping[int, Sampling]:
+        """The requests for a model's answer by number, oldest first: all that go on, and the last that ended."""
+        return self._sampling.all
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The language models that can be asked in this run; the user too, where there is a screen to write on."""
+        return self._models.all
+
+    def spent(self, server: str) -> Spent:
+        """What a server used of the models in this run, and what it may. Raises UnknownName."""
+        return self._sampling.spent(self.server(server).name)
+
+    def raise_budget(self, server: str, *, tokens: int | None = None, cost: float | None = None) -> None:
+        """Let a server use so much more in this run; with neither, once more what is configured. Raises UnknownName."""
+        self._sampling.raise_budget(self.server(server).name, tokens, cost)
+
+    def _begin_lending(
+        self,
+        port: ModelPort | None,
+        inquiries: Inquiries,
+        warn: Warn,
+        mask: Callable[[str], str],
+        *,
+        front: bool,
+        hand: bool,
+    ) -> SamplingDesk:
+        """Set up the desk; ``front``: somebody answers questions about it, ``hand``: and can write an answer."""
+        self._models = Models(lambda: self.config, port, hand=front and hand)
+        self._sampling = SamplingDesk(
+            SamplingParts(
+                config=lambda: self.config,
+                models=self._models,
+                inquiries=inquiries,
+                budgets=Budgets(lambda: self.config, time.monotonic),
+                witness=self.consent.witness,
+                publish=self.bus.publish,
+                warn=warn,
+                mask=mask,
+                version=self._version,
+                said=self._said,
+                front=front,
+            )
+        )
+        return self._sampling
+
+    def _version(self, server: str) -> str | None:
+        """The revision this server speaks; None while that is not known."""
+        connection = self.servers.get(server)
+        session = None if connection is None else connection.session
+        return None if session is None else session.revision.version
+
+    def _said(self, server: str) -> str:
+        """What this server answered to the last calls, the newest first; of no other server anything."""
+        said = "\n\n".join(self._answers_of(server))
+        return said[:SAID]
+
+    def _answers_of(self, server: str) -> Iterator[str]:
+        for call in reversed(tuple(self._desk.calls.values())):
+            if call.request.server == server and call.outcome is not None:
+                yield from (block.text[:SAID] for block in call.outcome.content if isinstance(block, Text))

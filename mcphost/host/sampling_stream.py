@@ -1,0 +1,81 @@
+"""One answer of a model, as it comes: into the handle, within the budget, and stopped at once.
+
+Knows what is counted. Refuses to know what becomes of the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
+
+from mcphost.errors import McphostError, ModelAnswerCut, ModelAnswerMalformed, ModelRefused
+from mcphost.host.budgets import Budgets
+from mcphost.host.faults import fault, without_secrets
+from mcphost.host.models import Models
+from mcphost.host.sampling_handle import Sampling
+from mcphost.providers.base import Gathered, Gathering, ModelRequest, Usage, estimate_tokens
+
+
+async def ask_model(sampling: Sampling, models: Models, budgets: Budgets, mask: Callable[[str], str]) -> None:
+    """Ask the model once; what came, and what went wrong, is the handle's. Raises nothing but CancelledError."""
+    sampling.begin()
+    sampling.attach(asyncio.current_task())
+    gathering, error = Gathering(), None
+    try:
+        await _gather(sampling, gathering, models, budgets)
+    except asyncio.CancelledError:
+        if not sampling.interrupted:
+            raise
+    except McphostError as raised:
+        error = without_secrets(raised, mask)
+    except Exception as raised:  # a fault in here is one that the user may get over with another model
+        error = fault(raised)
+    finally:
+        sampling.attach(None)
+        gathered = gathering.gathered
+        sampling.gathered(gathered, error or _flaw(sampling, gathered))
+
+
+async def _gather(sampling: Sampling, gathering: Gathering, models: Models, budgets: Budgets) -> None:
+    """Take the events of the answer. Raises ModelError, ConfigError."""
+    request, tokens = _within(sampling, budgets)
+    provider = await models.provider(sampling.model)
+    with budgets.using(sampling.server, Usage(tokens, request.max_tokens), sampling.model.price) as used:
+        try:
+            async with aclosing(provider.stream(request)) as events:
+                async for event in events:
+                    gathering.add(event)
+                    sampling.take(event)
+            if gathering.done is None:
+                raise ModelAnswerCut(sampling.model.entry, "the answer has no end")
+        except McphostError:
+            tokens = tokens if gathering.gathered.result.message.text else 0
+            raise
+        finally:
+            used(_usage(gathering.gathered, tokens))
+
+
+def _within(sampling: Sampling, budgets: Budgets) -> tuple[ModelRequest, int]:
+    """The request with room for no more than the budget has, and about how many tokens it is. Raises ModelRefused."""
+    server, tokens, price = sampling.server, sampling.estimate.input_tokens, sampling.model.price
+    if why := sampling.problem or budgets.short(server, tokens, price):
+        raise ModelRefused(sampling.model.entry, why)
+    room = budgets.room(server, tokens, price)
+    most = sampling.request.max_tokens
+    return replace(sampling.request, max_tokens=most if room is None else min(most, room)), tokens
+
+
+def _usage(gathered: Gathered, input_tokens: int) -> Usage:
+    """What an answer took: as the model says, and where it does not, as can be guessed from what came."""
+    told = gathered.usage
+    guess = Usage(input_tokens, estimate_tokens(gathered.result.message.text))
+    return guess.later(told)
+
+
+def _flaw(sampling: Sampling, gathered: Gathered) -> McphostError | None:
+    """Tool uses that must not be passed on make an answer none."""
+    if not gathered.flawed:
+        return None
+    return ModelAnswerMalformed(sampling.model.entry, f"it wants to use a tool wrongly: {gathered.flawed[0].problem}")

@@ -1,0 +1,72 @@
+"""From an entry of ``[models]`` to a provider, made when it is first asked and kept for the run.
+
+Knows which providers there are. Refuses to know what a model is asked, and who asks. Nothing of them is imported
+before a model is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final
+
+from mcphost.config import Config, ModelConfig, Values, resolve_model
+from mcphost.errors import ModelRefused
+from mcphost.providers.base import IMAGES, Capabilities, Provider
+from mcphost.providers.openai_messages import AUDIO
+from mcphost.wiring.opening import in_time
+
+_KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "anthropic": ("mcphost.providers.anthropic", "AnthropicProvider"),
+    "openai": ("mcphost.providers.openai", "OpenAIProvider"),
+}
+"""The module and the class of each provider."""
+
+_SOUNDS: Final[Mapping[str, frozenset[str]]] = {"openai": frozenset(AUDIO)}
+
+
+class ConfiguredModels:
+    """The host's `mcphost.host.models.ModelPort`."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._made: dict[str, tuple[ModelConfig, Provider]] = {}
+
+    def able(self, model: ModelConfig) -> Capabilities:
+        """What its provider can be told, as far as the entry says that the model takes it."""
+        return Capabilities(
+            images=IMAGES if "images" in model.takes else frozenset(),
+            audio=_SOUNDS.get(model.provider, frozenset()) if "audio" in model.takes else frozenset(),
+            tools="tools" in model.takes,
+        )
+
+    async def provider(self, config: Config, name: str) -> Provider:
+        """See `mcphost.host.models.ModelPort.provider`."""
+        entry, made = config.models[name], self._made.get(name)
+        if made is not None and made[0] == entry:
+            return made[1]
+        provider = await in_time(lambda: self._make(config, name), f"models.{name}")
+        await self._forget(name)
+        self._made[name] = entry, provider
+        return provider
+
+    async def aclose(self) -> None:
+        """Drop all connections."""
+        for name in tuple(self._made):
+            await self._forget(name)
+
+    async def _forget(self, name: str) -> None:
+        """One that is another by now, or no longer needed."""
+        if name in self._made:
+            await self._made.pop(name)[1].aclose()
+
+    def _make(self, config: Config, name: str) -> Provider:
+        """Takes long, at a keychain and in imports: not on the event loop."""
+        entry = config.models[name]
+        if entry.provider not in _KINDS:
+            raise ModelRefused(name, "a person writes its answers, and none is asked here")
+        module, kind = _KINDS[entry.provider]
+        model, make = resolve_model(config, self._values, name), getattr(import_module(module), kind)
+        place = {"key": model.api_key or "", "base_url": model.base_url}
+        made: Provider = make(name, model.model or "", capabilities=self.able(entry), **place)
+        return made
