@@ -1,0 +1,77 @@
+"""A real keychain for tests: a private bus with a GNOME keyring on it, away from the user's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+
+import pytest
+
+PROGRAMS = ("dbus-daemon", "dbus-send", "gnome-keyring-daemon")
+PASSWORD = "not empty"  # with an empty one no keyring is made
+
+WHO = ["dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/"]
+WHO += ["org.freedesktop.DBus.GetConnectionUnixProcessID", "string:org.freedesktop.secrets"]
+
+
+@dataclass
+class Session:
+    """``env`` is that of a program in the session."""
+
+    env: dict[str, str]
+    folder: Path
+    keyring: Popen[bytes]
+
+    def unlock(self) -> None:
+        """As its owner would: a daemon that is open takes the place of the locked one."""
+        end(self.keyring)
+        self.keyring = daemon(self.env, "--replace", "--unlock")
+
+
+@contextmanager
+def session(folder: Path, *, unlocked: bool = True) -> Iterator[Session]:
+    """A session whose keyring is kept in ``folder``; skips where the programs for it are not installed."""
+    if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
+        pytest.skip(f"no keychain can be started: {', '.join(missing)} not installed (packages gnome-keyring and dbus)")
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8"}
+    for name in ("DATA_HOME", "CONFIG_HOME", "CACHE_HOME", "RUNTIME_DIR"):
+        (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        env[f"XDG_{name}"] = str(folder / name)
+    command = ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"]
+    bus = Popen(command, env=env, stdout=PIPE, stderr=DEVNULL)
+    assert bus.stdout is not None
+    env["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().decode().strip()
+    found = Session(env, folder, daemon(env, *(["--unlock"] if unlocked else ["--start"])))
+    try:
+        yield found
+    finally:
+        end(found.keyring)
+        end(bus)
+
+
+def daemon(env: dict[str, str], *how: str) -> Popen[bytes]:
+    """A keyring, once it is the one that is asked."""
+    command = ["gnome-keyring-daemon", "--foreground", "--components=secrets", *how]
+    found = Popen(command, env=env, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL)
+    assert found.stdin is not None
+    found.stdin.write(PASSWORD.encode())
+    found.stdin.close()
+    until = time.monotonic() + 10
+    while not subprocess.run(WHO, env=env, capture_output=True).stdout.endswith(b"uint32 %d\n" % found.pid):
+        assert time.monotonic() < until, "the keyring does not start"
+        time.sleep(0.01)
+    return found
+
+
+def end(program: Popen[bytes]) -> None:
+    program.kill()
+    program.wait()
+    if program.stdout is not None:
+        program.stdout.close()
