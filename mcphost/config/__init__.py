@@ -4,6 +4,7 @@ The file is never written. Importing this package reads nothing and loads neithe
 """
 
 from mcphost.config.changes import Changes, compare
+from mcphost.config.chat import ChatConfig
 from mcphost.config.limits import Limits
 from mcphost.config.loading import Found, Loaded, find_config, load, load_found, parse
 from mcphost.config.models import (
@@ -40,6 +41,7 @@ __all__ = [
     "UI",
     "CapabilitiesConfig",
     "Changes",
+    "ChatConfig",
     "Config",
     "ConfigErrors",
     "Found",

@@ -26,7 +26,7 @@ RISKY_FIELDS = frozenset(
 )
 """What the user agreed to when agreeing to start a server: the program, the address, and what they are given."""
 
-_SECTIONS = ("models", "policy", "limits", "ui")
+_SECTIONS = ("models", "policy", "limits", "ui", "chat")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mcphost.config.chat import ChatConfig
 from mcphost.config.fields import Table, server_name
 from mcphost.config.files import read_regular
 from mcphost.config.limits import Limits
@@ -30,7 +31,7 @@ MAX_FILE_BYTES = 2 * 1024 * 1024
 MAX_ENTRIES = 500
 """Servers, or models, of one file; more servers would be more programs than a machine starts."""
 
-_SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui")
+_SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat")
 _PROJECT_SECTIONS = ("servers", "mcp_servers")
 _USERS_KEYS = ("trust_hints", "sampling", "limits")
 _AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
@@ -114,7 +115,7 @@ def parse(text: str, path: Path | None = None, *, project: bool = False) -> Load
 
     With ``project`` only servers count, and nothing in them may loosen what the user decides: the rest is
     left out and reported. Raises ConfigError (or ConfigErrors, with all of them) for broken TOML, unknown
-    sections and mistakes in ``[policy]``, ``[limits]`` and ``[ui]``, which hold for everything.
+    sections and mistakes in ``[policy]``, ``[limits]``, ``[ui]`` and ``[chat]``, which hold for everything.
     """
     return _Reader(text, path, project).read()
 
@@ -158,16 +159,17 @@ class _Reader:
     def read(self) -> Loaded:
         self._data = self._toml()
         self._check_sections()
-        policy, limits, ui = (
+        policy, limits, ui, chat = (
             self._section("policy", Policy),
             self._section("limits", Limits),
             self._section("ui", UI),
+            self._section("chat", ChatConfig),
         )
         models = dict(self._models())
         servers = dict(self._servers())
         if self._fatal:
             raise together([*self._fatal, *self._problems])
-        config = Config(servers=servers, models=models, policy=policy, limits=limits, ui=ui, path=self._path)
+        config = Config(servers=servers, models=models, policy=policy, limits=limits, ui=ui, chat=chat, path=self._path)
         return Loaded(config, each(self._problems), self._disabled)
 
     def _toml(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from mcphost.config.chat import ChatConfig
 from mcphost.config.fields import (
     Count,
     Distinct,
@@ -346,6 +347,8 @@ class Config(Table):
     """How much of what comes from outside is taken."""
     ui: UI = UI.model_construct()
     """The screen."""
+    chat: ChatConfig = ChatConfig.model_construct()
+    """Conversations with a language model."""
     path: Path | None = None
     """The file; not a key of it."""
 
