@@ -180,7 +180,7 @@ def _call(options: Words) -> int:
     chosen, name = _one(options)
     approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
     wish = Wish(name, options.tool, given, options.timeout, options.json)
-    return _recorded(options, chosen, approver, lambda host: call(host, wish, chosen.broken))
+    return _asked(options, chosen, approver, lambda host: call(host, wish, chosen.broken))
 
 
 def _read(options: Words) -> int:
@@ -188,7 +188,7 @@ def _read(options: Words) -> int:
 
     chosen, name = _one(options)
     how = {"output": options.output, "as_json": options.json}
-    return _recorded(options, chosen, None, lambda host: read(host, name, options.uri, chosen.broken, **how))
+    return _asked(options, chosen, None, lambda host: read(host, name, options.uri, chosen.broken, **how))
 
 
 def _prompt(options: Words) -> int:
@@ -199,7 +199,7 @@ def _prompt(options: Words) -> int:
     arguments = {**given.values, **given.texts}
     chosen, name = _one(options)
     wish = name, options.prompt, arguments, chosen.broken
-    return _recorded(options, chosen, None, lambda host: prompt(host, *wish, as_json=options.json))
+    return _asked(options, chosen, None, lambda host: prompt(host, *wish, as_json=options.json))
 
 
 def _complete(options: Words) -> int:
@@ -220,7 +220,7 @@ def _tasks(options: Words) -> int:
     if options.cancel is not None:
         return _recorded(options, chosen, None, lambda host: tasks.cancel(host, name, options.cancel, broken, **how))
     if options.result is not None:
-        return _recorded(options, chosen, None, lambda host: tasks.collect(host, name, options.result, broken, **how))
+        return _asked(options, chosen, None, lambda host: tasks.collect(host, name, options.result, broken, **how))
     return _without_calls(options, chosen, lambda host: tasks.show(host, name, broken, **how))
 
 
@@ -306,6 +306,26 @@ def _one(options: Words) -> tuple[Selection, str]:
         raise error
     (name,) = chosen.names
     return chosen, name
+
+
+def _asked(
+    options: Words, chosen: Selection, calls: Approver | None, work: Callable[[Host], Awaitable[Outcome]]
+) -> int:
+    """As `_recorded`; servers may ask something meanwhile. ``calls`` approves of calls."""
+    from mcphost.headless.answers import PageWatch, approver_with, read_roots, read_rules
+    from mcphost.host.answering import ALL
+    from mcphost.host.opener import open_page
+    from mcphost.host.questions import DeclineAll
+
+    rules = read_rules(options.answers, options.accept, options.decline)
+    approver = approver_with(rules, calls or DeclineAll("nothing is called here"))
+
+    def watched(host: Host) -> Awaitable[Outcome]:
+        PageWatch(host)
+        return work(host)
+
+    more = {"answers": ALL, "roots": read_roots(options.root), "open_url": open_page}
+    return _recorded(options, chosen, approver, watched, **more)
 
 
 def _recorded(
@@ -407,6 +427,7 @@ def _rereader(options: Words, start: StartInfo) -> Callable[[], Reread] | None:
 
 
 async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] | None, traffic: Path | None) -> int:
+    from mcphost.host.answering import ALL
     from mcphost.host.host import Host
     from mcphost.host.opener import open_page
     from mcphost.tui.app import McphostApp
@@ -416,7 +437,7 @@ async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] |
     approver, damages = ScreenApprover(), list[str]()
     values, state = values_for(config, os.environ), start.state_folder
     kept: dict[str, Any] = {"state": state, "report": damages.append, "traffic_path": traffic}
-    parts = fittings(approver, values, **kept, open_url=open_page)
+    parts = fittings(approver, values, **kept, open_url=open_page, answers=ALL)
     async with Host(config, parts) as host:
         start = replace(start, problems=(*start.problems, *damages))
         app = McphostApp(host, approver, start, reread)

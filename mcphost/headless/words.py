@@ -45,6 +45,17 @@ def add_traffic(parser: Parser, **more: Any) -> None:
     )
 
 
+def add_answers(parser: Parser) -> None:
+    """How to answer what servers ask meanwhile."""
+    parser.add_argument("--answers", metavar="FILE", help="answer what servers ask as FILE (TOML or JSON) says")
+    for action, meaning in (("accept", "yes to"), ("decline", "no to")):
+        about = f"say {meaning} what servers ask: form, url, roots or sampling"
+        parser.add_argument(f"--{action}", action="append", default=[], metavar="KIND[:SERVER]", help=about)
+    parser.add_argument(
+        "--root", action="append", default=[], metavar="PATH", help="let the server know of this folder, in this run"
+    )
+
+
 def add_call(parser: Parser) -> None:
     """The words of ``call``."""
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
@@ -55,6 +66,7 @@ def add_call(parser: Parser) -> None:
     parser.add_argument("--args", metavar="JSON", help="all arguments as an object; single ones replace its members")
     parser.add_argument("--yes", action="store_true", help="allow the call; what policy denies stays denied")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds without an answer or progress")
+    add_answers(parser)
     add_json(parser, "the protocol's own result object")
 
 
@@ -63,6 +75,7 @@ def add_read(parser: Parser) -> None:
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
     parser.add_argument("uri", metavar="URI", help="listed or not; it goes out as it is typed")
     parser.add_argument("--output", metavar="FILE", help="write what it holds into FILE; several: FILE, FILE-2, …")
+    add_answers(parser)
     add_json(parser, "the protocol's own result object")
 
 
@@ -71,6 +84,7 @@ def add_prompt(parser: Parser) -> None:
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
     parser.add_argument("prompt", metavar="NAME")
     parser.add_argument("pairs", nargs="*", default=[], metavar="KEY=VALUE", help="an argument")
+    add_answers(parser)
     add_json(parser, "the protocol's own result object")
 
 
@@ -91,6 +105,7 @@ def add_tasks(parser: Parser) -> None:
     one = parser.add_mutually_exclusive_group()
     one.add_argument("--cancel", metavar="ID", help="stop this task")
     one.add_argument("--result", metavar="ID", help="print what this task brought, waiting for its end")
+    add_answers(parser)
     add_json(parser, "the protocol's own objects")
 
 

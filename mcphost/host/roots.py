@@ -98,10 +98,12 @@ class RootsDesk:
         self.told: dict[str, Told] = {}
         """What each server was told last."""
 
-    async def load(self) -> None:
-        """Read what is remembered. Raises ConfigError."""
+    async def load(self, more: Iterable[Path] = ()) -> None:
+        """Read what is remembered, and share ``more`` with all until mcphost exits. Raises ConfigError, NotDone."""
         if self._around.store is not None:
             self._shares = Shares(from_toml(await asyncio.to_thread(self._around.store.read, STATE)))
+        for path in more:
+            await self.share(None, path)
 
     async def answer(self, asked: Asked) -> Mapping[str, Any]:
         """See `mcphost.host.responder.Desk.answer`."""

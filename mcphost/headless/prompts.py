@@ -1,0 +1,134 @@
+"""What servers ask, asked at a terminal: a form field by field, a page and folders by y or N.
+
+Knows how such questions look there. Refuses to know rules. What is typed is checked by the host before it is sent.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mcphost.headless.consent import confirmed, typed_line
+from mcphost.host.questions import Answer, FormQuestion, Question, RootsQuestion, UrlQuestion
+from mcphost.protocol.display import show, show_line
+from mcphost.protocol.forms import ABSENT, Field, FieldError, Form, collect, fill, parse, read_form
+
+MESSAGE = 4000
+"""Characters shown of a server's reason."""
+
+DECLINE, CANCEL = "!no", "!later"
+
+
+class _Left(Exception):
+    """The person went away from the form; ``str()`` is how."""
+
+
+class TerminalPerson:
+    """Asks at the terminal; a whole line is an answer, a key typed ahead is none."""
+
+    async def ask(self, question: Question) -> Answer:
+        """See `mcphost.host.questions.Approver`."""
+        match question:
+            case FormQuestion():
+                return await _form(question)
+            case UrlQuestion():
+                return await _page(question)
+            case RootsQuestion():
+                return await _roots(question)
+        return Answer(False, reason="this cannot be asked on a terminal", by="policy")
+
+
+async def _form(question: FormQuestion) -> Answer:
+    form = read_form(question.schema)
+    _say(
+        f"{question.server} asks you to fill in a form (this server asks, not mcphost):",
+        show(question.message, limit=MESSAGE),
+    )
+    if question.problem:
+        _say(f"  What you answered was not sent, since it does not fit: {show_line(question.problem, 1000)}")
+    _say(f"  Enter takes what stands in brackets; {DECLINE} declines, {CANCEL} leaves it unanswered.")
+    entries = fill(form)
+    try:
+        for field in form.leaves():
+            entries[field.path] = await _typed(field, entries[field.path])
+        content, errors = collect(form, entries)
+        return await _reviewed(form, content, [f"{'.'.join(path)} {words}" for path, words in errors.items()])
+    except _Left as left:
+        return Answer(False, cancelled=str(left) == CANCEL)
+
+
+async def _reviewed(form: Form, content: Mapping[str, Any], errors: list[str]) -> Answer:
+    for error in errors:
+        _say(f"  {show_line(error)}")
+    secret = any(field.secret_looking for field in form.leaves())
+    _say(f"  It gets: {show_line(json.dumps(content, ensure_ascii=False), 4000)}")
+    if secret:
+        _say("  One of these looks like a secret. No server may ask for one in a form.")
+    yes = await confirmed("Send this? [y/N] ")
+    return Answer(True, content=content) if yes else Answer(False, cancelled=True)
+
+
+async def _typed(field: Field, entry: Any) -> Any:
+    for line in _field_lines(field):
+        _say(line)
+    while True:
+        shown = "" if entry is ABSENT or entry in ("", []) else f" [{_entry_text(entry)}]"
+        line = await typed_line(f"  {show_line(field.title or field.name)}{shown}: ", fresh=False)
+        if line in (DECLINE, CANCEL):
+            raise _Left(line)
+        if not line:
+            line_value: Any = entry
+        else:
+            line_value = line
+        try:
+            parse(field, line_value)
+        except FieldError as error:
+            _say(f"    {show_line(str(error))}")
+            continue
+        return line_value
+
+
+def _field_lines(field: Field) -> Iterator[str]:
+    if field.description:
+        yield f"  {show_line(field.description, 500)}"
+    for value, label in field.choices[:50]:
+        text = value if isinstance(value, str) else json.dumps(value)
+        yield f"    {show_line(text)}{f'  ({show_line(label)})' if label != text else ''}"
+    rules = ", ".join(filter(None, [field.constraints, "required" if field.required else ""]))
+    if rules:
+        yield f"    {rules}"
+
+
+def _entry_text(entry: Any) -> str:
+    return show_line(entry if isinstance(entry, str) else json.dumps(entry, ensure_ascii=False))
+
+
+async def _page(question: UrlQuestion) -> Answer:
+    _say(f"{question.server} asks you to visit a page:", show(question.message, limit=MESSAGE))
+    if question.address is not None:
+        _say(f"  page  {show_line(question.address.url, 8192)}", f"  host  {show_line(question.address.host)}")
+        if question.address.readable_host != question.address.host:
+            _say(f"        which reads {show_line(question.address.readable_host)}")
+        _say(*(f"  ▲ {doubt}" for doubt in question.address.doubts))
+    return await _yes_or_no("Open it? [y/N] ")
+
+
+async def _roots(question: RootsQuestion) -> Answer:
+    _say(f"{question.server} asks which folders it may know of.")
+    if question.problem:
+        _say(f"  Nothing was shared: {show_line(question.problem, 1000)}")
+    offered = question.suggestions[:1]
+    if not offered:
+        return Answer(False, reason="no folder is suggested; --root PATH shares one")
+    answer = await _yes_or_no(f"Tell it of {show_line(str(offered[0]), 4096)}? [y/N] ")
+    return Answer(True, content=offered) if answer.allow else answer
+
+
+async def _yes_or_no(prompt: str) -> Answer:
+    return Answer(await confirmed(prompt))
+
+
+def _say(*lines: str) -> None:
+    print(*lines, sep="\n", file=sys.stderr, flush=True)
