@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
 
 from textual.message import Message
 
@@ -51,6 +51,8 @@ class OpenQuestion:
     question: Question
     asked_at: float
     answer: asyncio.Future[Answer]
+    kept: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What its screen wants to find again when it is opened anew; gone with the question."""
 
     @property
     def age(self) -> float:

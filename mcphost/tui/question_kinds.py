@@ -88,7 +88,7 @@ def _folders(host: Host, waiting: OpenQuestion, question: RootsQuestion) -> Aski
     from mcphost.tui.screens.folders import FoldersScreen
 
     here = question.suggestions[-1] if question.suggestions else Path.cwd()
-    return FoldersScreen(host, question.server, reason_of(host, question), here, waiting)
+    return FoldersScreen(host, question.server, reason_of(host, question), here, question.suggestions, waiting)
 
 
 def _with_message(question: FormQuestion | UrlQuestion) -> str:

@@ -32,3 +32,18 @@ class ResourceWanted(Message):
     server: str
     uri: str
     size: int | None = None
+
+
+@dataclass
+class MuteWanted(Message):
+    """Decline everything this server asks until mcphost exits; or, not ``muted``, listen to it again."""
+
+    server: str
+    muted: bool
+
+
+@dataclass
+class FoldersWanted(Message):
+    """Choose which folders this server (None: every server) may know of."""
+
+    server: str | None
