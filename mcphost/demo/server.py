@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable
 from typing import IO, Any, NoReturn, TypeVar
 
-from mcphost.demo import duties, keepsakes, station, watches
+from mcphost.demo import duties, keepsakes, station, visitors, watches
 from mcphost.demo.arguments import complaints, with_defaults
+from mcphost.demo.asking import Questions, RefusedError
 from mcphost.demo.editions import BATCHES, NEWEST, agreed, has, trimmed, trimmed_result
 from mcphost.demo.errands import Errand, Errands
 from mcphost.demo.reading_room import NotFoundError, ReadingRoom
@@ -36,8 +37,8 @@ CAPABILITIES: Json = {
     "completions": {},
     "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
 }
-PAGE_TOOLS = 10  # so that the demo's list has two pages
-TOOLS = (*keepsakes.TOOLS, *watches.TOOLS, *duties.TOOLS)
+PAGE_TOOLS = 15  # so that the demo's list has two pages
+TOOLS = (*keepsakes.TOOLS, *watches.TOOLS, *visitors.TOOLS, *duties.TOOLS)
 
 
 Read = TypeVar("Read")
@@ -57,6 +58,8 @@ class Server:
         self._revision = ""
         self._level = LEVELS.index("info")
         self._running: dict[str | int, Call] = {}
+        self._client: Json = {}
+        self._questions = Questions(self._send, self.notify)
         self._methods: dict[str, Callable[[Json, str | int], Json | None]] = {
             "initialize": self._initialize,
             "ping": lambda params, request_id: {},
@@ -93,6 +96,18 @@ class Server:
         if self._room.is_watched(uri):
             self.notify("notifications/resources/updated", {"uri": uri})
 
+    def offered(self, capability: str) -> Json | None:
+        """What the client declared of this; None where it did not."""
+        declared = self._client.get(capability)
+        return declared if isinstance(declared, dict) else None
+
+    def ask(self, method: str, params: Json, cancelled: threading.Event) -> Json | None:
+        """The client's answer; None when the call was cancelled. Raises ToolFailedError."""
+        try:
+            return self._questions.ask(method, params, cancelled)
+        except RefusedError as refused:
+            raise ToolFailedError(f"Your host refused: {refused}") from None
+
     def _send(self, message: Any) -> None:
         line = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
         with self._writing:  # a lone surrogate has no UTF-8, and is not worth a call
@@ -121,7 +136,8 @@ class Server:
             self._notified(method, params)
             return None
         if method is None:
-            return None  # an answer, though we asked for nothing
+            self._questions.answered(message)
+            return None
         request_id = message["id"]
         if not isinstance(request_id, str | int) or isinstance(request_id, bool):
             return _error(None, -32600, "An id is a string or an integer.")
@@ -155,6 +171,8 @@ class Server:
 
     def _initialize(self, params: Json, request_id: str | int) -> Json:
         self._revision = agreed(params.get("protocolVersion"))
+        declared = params.get("capabilities")
+        self._client = declared if isinstance(declared, dict) else {}
         identity = {
             "name": station.NAME,
             "title": station.TITLE,

@@ -40,6 +40,12 @@ class Outbox(Protocol):
     def resource_changed(self, uri: str) -> None:
         """Tell of a change, if the client watches that resource."""
 
+    def offered(self, capability: str) -> Json | None:
+        """What the client declared of this; None where it did not."""
+
+    def ask(self, method: str, params: Json, cancelled: threading.Event) -> Json | None:
+        """The client's answer; None when the call was cancelled. Raises ToolFailedError."""
+
 
 class Call:
     """One running call: its arguments, the station it acts on, and the ways in which it can speak up."""
@@ -82,6 +88,23 @@ class Call:
     def log(self, level: str, data: Any, logger: str = "keeper") -> None:
         """Send a log message."""
         self._outbox.log(level, data, logger)
+
+    def offers(self, capability: str, part: str) -> bool:
+        """Did the client say that it has this part of a capability?"""
+        return part in (self._outbox.offered(capability) or {})
+
+    def ask(self, capability: str, method: str, **params: Any) -> Json:
+        """What the client answers. Raises ToolFailedError where it does not do that, CallCancelledError."""
+        if self._outbox.offered(capability) is None:
+            raise ToolFailedError(f"Your host does not answer this: it declares no {capability}.")
+        answer = self._outbox.ask(method, params, self._cancelled)
+        if answer is None:
+            raise CallCancelledError
+        return answer
+
+    def notify(self, method: str, params: Json) -> None:
+        """Send a notification."""
+        self._outbox.notify(method, params)
 
     def resource_changed(self, uri: str) -> None:
         """Tell the client, if it watches this resource, that it is another one now."""

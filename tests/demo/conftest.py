@@ -50,10 +50,9 @@ class Keeper:
             if self.heard[-1].get("id") == wanted and "method" not in self.heard[-1]:
                 return self.heard[-1]
 
-    def greet(self, revision: str = REVISIONS[-1]) -> Json:
-        self.ask(
-            "initialize", {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        )
+    def greet(self, revision: str = REVISIONS[-1], **capabilities: Any) -> Json:
+        said = {"protocolVersion": revision, "clientInfo": {"name": "t", "version": "1"}}
+        self.ask("initialize", {**said, "capabilities": capabilities})
         result: Json = self.answer()["result"]
         self.send("notifications/initialized")
         return result
