@@ -264,10 +264,13 @@ class NotDone(McphostError):
 
 
 class Declined(NotDone):
-    """The answer was no. ``by`` is ``policy`` or ``user``; ``rule`` says which line decided."""
+    """The answer was no. ``by`` is ``policy`` or ``user``; ``rule`` says which line decided.
 
-    def __init__(self, message: str, *, by: str, rule: str = "") -> None:
-        self.by, self.rule = by, rule
+    ``reason`` is what was said along with the no.
+    """
+
+    def __init__(self, message: str, *, by: str, rule: str = "", reason: str = "") -> None:
+        self.by, self.rule, self.reason = by, rule, reason
         super().__init__(message)
 
 

@@ -59,6 +59,8 @@ class CallRequest:
     """Run it as a task where the tool allows both ways? One that must run as a task does in any case."""
     task: str | None = None
     """The id of a task that was begun before: nothing is run, its result is collected, and it outlives the call."""
+    outside: str = ""
+    """What a model that asks for it has read from outside; what was remembered as allowed is then asked again."""
 
 
 class Call:
@@ -168,6 +170,11 @@ class Call:
         if self.outcome is None:
             raise asyncio.CancelledError
         return self.outcome
+
+    async def ended(self) -> None:
+        """Wait for the end, whatever that is."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
 
     def _end(self, state: CallState) -> None:
         self.state, self.ended_at = state, self._clock()

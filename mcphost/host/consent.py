@@ -38,6 +38,8 @@ class Proposal:
     sent_to: str
     note: str | None = None
     """What could not be checked beforehand."""
+    outside: str = ""
+    """What a model that wants it has read from outside; empty: nothing, or no model wants it."""
 
 
 class ConsentBroker:
@@ -70,12 +72,18 @@ class ConsentBroker:
         answer = await self._answer(proposal, standing, decision)
         await self._write_down(proposal, answer, decision.rule)
         if not answer.allow:
-            raise Declined(_words(answer, proposal.tool), by=answer.by, rule=answer.reason or decision.rule)
+            rule = answer.reason or decision.rule
+            raise Declined(_words(answer, proposal.tool), by=answer.by, rule=rule, reason=answer.reason)
         if answer.by == "user":
             self._remember(proposal, answer.lifetime)
         else:
             self._unasked(proposal, standing, answer)
         return answer
+
+    def foresee(self, server: str, sent_to: str, tool: Tool, *, outside: str = "") -> Verdict:
+        """What would be decided about a call as things stand; nothing is asked, remembered or written down."""
+        standing = self.approvals.standing(server, sent_to, tool)
+        return self._decide(Proposal(0, server, tool, {}, "", sent_to, outside=outside), standing).verdict
 
     def revoke(self, server: str, tool: str) -> None:
         """Take back what was allowed."""
@@ -106,13 +114,18 @@ class ConsentBroker:
         # what it says of itself.
         believable = "read-only" in proposal.tool.claims and standing.kind is not Kind.CHANGED
         believable = believable and not hidden_in(proposal.tool.definition())
-        return decide(
+        wary = bool(proposal.outside) and proposal.tool.reaches_out
+        decision = decide(
             self._config(),
             proposal.server,
             proposal.tool.name,
-            remembered=standing.remembered,
+            remembered=None if wary else standing.remembered,
             claims_read_only=believable,
         )
+        if wary and standing.remembered and decision.verdict is Verdict.ASK:
+            why = f"the model has read {proposal.outside}, so that it is asked again; {standing.remembered}"
+            return Decision(Verdict.ASK, why)
+        return decision
 
     async def _answer(self, proposal: Proposal, standing: Standing, decision: Decision) -> Answer:
         if decision.verdict is not Verdict.ASK:

@@ -236,6 +236,7 @@ class CallDesk:
             origin=request.origin,
             sent_to=sent_to(connection.config),
             note=note or None,
+            outside=request.outside,
         )
         answer = await self._ask(proposal)
         call.allowed = True

@@ -131,6 +131,16 @@ class Tool(Wire):
         return hints.read_only_hint is not True and hints.destructive_hint is not False
 
     @property
+    def open_world(self) -> bool:
+        """Not claimed to keep to itself: what it answers may have been written by anybody."""
+        return (self.annotations or ToolAnnotations()).open_world_hint is not False
+
+    @property
+    def reaches_out(self) -> bool:
+        """Not claimed both read-only and closed: it may change something, or tell somebody."""
+        return (self.annotations or ToolAnnotations()).read_only_hint is not True or self.open_world
+
+    @property
     def claims(self) -> tuple[str, ...]:
         """What the server claims, in words; empty when it claims nothing."""
         hints = self.annotations or ToolAnnotations()

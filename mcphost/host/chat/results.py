@@ -1,0 +1,176 @@
+"""What a model is told of a call, by one rule.
+
+Texts as they came; structured content as JSON where no text says the same; images where the model takes them; an
+embedded text under its URI; everything else, links above all, by reference: its title and URI. What is meant for the
+user only stays here, what is too long is cut, and both are said. A failure of any kind is a result with an error, so
+that the model can mend itself. Refuses to fetch anything.
+
+Specification: server/tools (error handling, security considerations), server/resources (annotations).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcphost.errors import Declined, McphostError
+from mcphost.host.calls import Call, CallState
+from mcphost.protocol.display import hidden_count, show_line, size_text
+from mcphost.protocol.sampling import ToolResult
+from mcphost.protocol.types import (
+    CallToolResult,
+    Content,
+    EmbeddedResource,
+    Media,
+    ResourceLink,
+    Text,
+    Unreadable,
+)
+from mcphost.providers.base import Capabilities
+
+MOST_PICTURES: Final = 8
+"""Images of one result that a model gets."""
+
+PICTURE_CHARACTERS: Final = 5_000_000
+"""Of an image's base64: more is refused by vendors, and the whole conversation with it."""
+
+FOR_USER: Final = "(a part that is meant for the user only was left out)"
+NOTHING: Final = "(the tool answered nothing)"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the model gets, and in sentences what it does not."""
+
+    result: ToolResult
+    notes: tuple[str, ...] = ()
+
+
+def failure(use_id: str, text: str) -> ToolResult:
+    """A result that says why there is none."""
+    return ToolResult.of(use_id, [_text(text)], is_error=True)
+
+
+def told(use_id: str, call: Call, able: Capabilities, limit: int) -> Told:
+    """What a model of these capabilities is told of a call that ended, in about ``limit`` characters."""
+    if call.outcome is None:
+        return Told(failure(use_id, _bounded([_why(call)], limit)[0][0]))
+    notes: list[str] = []
+    words: list[str] = [_edited(call)] if call.edited else []
+    pictures: list[dict[str, Any]] = []
+    for block in call.outcome.content:
+        if _for_user(block):
+            words.append(FOR_USER)
+        elif isinstance(block, Media) and _takes(block, able) and len(pictures) < MOST_PICTURES:
+            pictures.append(block.definition())
+        else:
+            words.append(_words(block))
+    words.extend(_structured(call.outcome))
+    words.extend(_doubts(call))
+    texts, left = _bounded([text for text in words if text] or ([] if pictures else [NOTHING]), limit)
+    notes.extend(_notes(call.outcome, texts, left))
+    content = [*map(_text, texts), *pictures]
+    return Told(ToolResult.of(use_id, content, is_error=call.outcome.is_error), tuple(notes))
+
+
+def said(result: ToolResult) -> str:
+    """The texts of a result."""
+    return "\n".join(block.text for block in result.blocks if isinstance(block, Text))
+
+
+def declined(by: str, reason: str) -> str:
+    """What a model is told of a no."""
+    who = "The user" if by == "user" else "The user's policy"
+    return f"{who} declined this call" + (f" and says: {reason}" if reason else "; nothing was sent.")
+
+
+def _why(call: Call) -> str:
+    match call.error:
+        case Declined() as error:
+            return declined(error.by, error.reason)
+        case McphostError() as error:
+            sent = "" if call.sent_at is not None else "Nothing was sent to the tool: "
+            return f"{sent}{error}"
+    if call.state is CallState.CANCELLED:
+        return "The user stopped this call" + ("; it may have had effects." if call.sent_at is not None else ".")
+    return call.state.value
+
+
+def _edited(call: Call) -> str:
+    return f"(The user changed the arguments to {json.dumps(dict(call.arguments), ensure_ascii=False)})"
+
+
+def _for_user(block: Content) -> bool:
+    hints = None if isinstance(block, Unreadable) else block.annotations
+    return hints is not None and hints.audience == ["user"]
+
+
+def _takes(block: Media, able: Capabilities) -> bool:
+    return block.type == "image" and block.mime_type in able.images and len(block.data) <= PICTURE_CHARACTERS
+
+
+def _words(block: Content) -> str:
+    match block:
+        case Text():
+            return block.text
+        case Media():
+            return f"({block.type}, {block.mime_type}, {size_text(len(block.data) * 3 // 4)}; not shown to you)"
+        case EmbeddedResource() if block.resource.text is not None:
+            return f"Resource {block.resource.uri}:\n{block.resource.text}"
+        case EmbeddedResource():
+            size = size_text(len(block.resource.blob or "") * 3 // 4)
+            return f"(resource {block.resource.uri}, {block.resource.mime_type or 'binary'}, {size}; not shown to you)"
+        case ResourceLink():
+            return f"(link to the resource {block.label}: {block.uri})"
+    return f"({block.type}: {block.reason})"
+
+
+def _structured(outcome: CallToolResult) -> Iterator[str]:
+    if outcome.has_structured and not any(_says(block, outcome.structured) for block in outcome.content):
+        yield json.dumps(outcome.structured, ensure_ascii=False)
+
+
+def _says(block: Content, value: Any) -> bool:
+    """Is this text the same in JSON, as the specification wants it for older clients?"""
+    if not isinstance(block, Text) or block.text[:1].isspace():
+        return False
+    try:
+        return bool(json.loads(block.text) == value)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _doubts(call: Call) -> Iterator[str]:
+    problems = () if call.validity is None else call.validity.problems
+    for problem in problems[:3]:
+        place = problem.path or "structured content"
+        yield f"(This does not fit what the tool declares to answer: {show_line(f'{place}: {problem.message}')})"
+
+
+def _bounded(texts: Sequence[str], limit: int) -> tuple[list[str], int]:
+    """The texts in at most ``limit`` characters and a note; how many were left out."""
+    left = sum(map(len, texts)) - limit
+    if left <= 0:
+        return list(texts), 0
+    kept, room = [], limit
+    for text in texts:
+        kept.append(text[:room])
+        room -= len(kept[-1])
+        if room == 0:
+            break
+    return [*kept, f"(cut here: {left} more characters were left out; ask for a smaller part)"], left
+
+
+def _notes(outcome: CallToolResult, texts: Sequence[str], left: int) -> Iterator[str]:
+    if left:
+        yield f"{left} characters were left out"
+    if any(map(_for_user, outcome.content)):
+        yield "a part for you only was left out"
+    if hidden := sum(map(hidden_count, texts)):
+        yield f"it has {hidden} hidden characters"
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}

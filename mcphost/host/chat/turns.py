@@ -1,0 +1,212 @@
+"""A conversation as values and live state: messages of the user, answers of the model, and the tools it used.
+
+Knows what is kept of each. Refuses to know how an answer is had, how a call is made and how any of it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from mcphost.host.calls import Call, CallState
+from mcphost.protocol.sampling import SamplingMessage, ToolResult
+from mcphost.protocol.types import Media, Text
+from mcphost.providers.base import Usage, Waiting
+
+MOST_THOUGHT: Final = 100_000
+"""Characters of a model's thoughts that are kept: they are shown and nothing else."""
+
+NOT_RUN: Final = "not run"
+"""How a tool use ended that never became a call."""
+
+
+class TurnState(Enum):
+    """Where a turn stands."""
+
+    ANSWERING = "the model is answering"
+    CALLING = "tools are at work"
+    REVIEWING = "results wait for your review"
+    DONE = "done"
+    STOPPED = "stopped by you"
+    BOUNDED = "a limit was reached"
+    FAILED = "the model failed"
+
+    @property
+    def ended(self) -> bool:
+        """Will nothing more come?"""
+        return self not in (TurnState.ANSWERING, TurnState.CALLING, TurnState.REVIEWING)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Something the user gave to the model besides what was typed."""
+
+    server: str
+    """The server whose resource it is; empty: a file, or what came through a pipe."""
+    name: str
+    """Its URI or path, as it was named."""
+    title: str
+    """What to call it on screen; may be foreign text."""
+    blocks: tuple[Text | Media, ...]
+    size: int
+    """Bytes of the whole, of which the model may get less."""
+    tokens: int
+    """About what it costs."""
+    outside: bool = True
+    """Did somebody else write it?"""
+    note: str = ""
+    """What the model does not get of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptUsed:
+    """A prompt of a server's that the user put into the conversation."""
+
+    server: str
+    prompt: str
+    arguments: Mapping[str, str]
+    messages: tuple[SamplingMessage, ...]
+    outside: bool = False
+    """Does it bring resources along?"""
+    note: str = ""
+    """What of it cannot go to a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What the user sent."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    prompts: tuple[PromptUsed, ...] = ()
+
+
+@dataclass(slots=True)
+class Use:
+    """A tool the model wants used, and what became of it."""
+
+    id: str
+    """Unique in its conversation."""
+    name: str
+    """As the model wrote it."""
+    arguments: Mapping[str, Any]
+    """As the model wrote them; empty where they cannot be read."""
+    server: str = ""
+    """Empty where no tool has exactly this name."""
+    tool: str = ""
+    problem: str = ""
+    """Why it cannot be carried out at all."""
+    raw: str = ""
+    """The arguments as they came, where they cannot be read."""
+    call: Call | None = None
+    """None before it begins, where there is none, and in a conversation of an earlier run."""
+    number: int | None = None
+    """Of the call."""
+    sent: Mapping[str, Any] | None = None
+    """The arguments that were sent, where they are not the model's: the user edited them."""
+    outcome: str = ""
+    """How it ended, in the words of `CallState`, or `NOT_RUN`; empty while it goes on."""
+    seconds: float = 0.0
+    result: ToolResult | None = None
+    """What the model is told."""
+    notes: tuple[str, ...] = ()
+    """What the model does not get of the result, or gets otherwise."""
+    outside: bool = False
+    """May others than the user and the server have written what came back?"""
+
+    @property
+    def state(self) -> str:
+        """Where it stands, in a few words."""
+        if self.outcome:
+            return self.outcome
+        return "waiting" if self.call is None else self.call.doing
+
+    @property
+    def edited(self) -> bool:
+        """Did the user change the arguments?"""
+        return self.sent is not None
+
+    @property
+    def ok(self) -> bool:
+        """Did it bring what was wanted?"""
+        return self.outcome == CallState.DONE.value
+
+
+@dataclass(slots=True)
+class Round:
+    """One answer of the model, and the tool uses in it."""
+
+    entry: str
+    """The model that was asked, as the configuration calls it."""
+    outside: str = ""
+    """What the model had read from outside when it was asked; empty: nothing."""
+    model: str = ""
+    """The model that answered, as it calls itself."""
+    uses: list[Use] = field(default_factory=list)
+    usage: Usage = Usage()
+    guessed: bool = False
+    """Are its tokens an estimate of ours?"""
+    stop_reason: str = ""
+    """Empty while it is being written, and where it broke off or was stopped."""
+    error: str = ""
+    """Why it broke off."""
+    superseded: bool = False
+    """Was the model asked again instead? Then it is not part of what the model is told."""
+    writing: str = ""
+    """The name of the tool whose arguments are being written."""
+    waiting: Waiting | None = None
+    """The model has no room, and is asked again."""
+    _text: list[str] = field(default_factory=list)
+    _thought: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The answer, as far as it came."""
+        return _joined(self._text)
+
+    @property
+    def thought(self) -> str:
+        """What the model thought before it, as far as it came; no part of the answer."""
+        return _joined(self._thought)
+
+    def say(self, text: str) -> None:
+        """More of the answer."""
+        self._text.append(text)
+
+    def think(self, text: str) -> None:
+        """More of its thoughts."""
+        if len(self.thought) < MOST_THOUGHT:
+            self._thought.append(text)
+
+
+@dataclass(slots=True)
+class Turn:
+    """A message of the user's and everything that came of it."""
+
+    number: int
+    """From 1, in its conversation."""
+    message: Message
+    rounds: list[Round] = field(default_factory=list)
+    state: TurnState = TurnState.ANSWERING
+    reason: str = ""
+    """Why it ended as it did, where that was not by being done; a sentence."""
+    allowance: int = 1
+    """How many times its bounds it may use: once, and once more each time the user lets it go on."""
+
+    @property
+    def text(self) -> str:
+        """The model's last answer."""
+        return self.rounds[-1].text if self.rounds else ""
+
+    @property
+    def uses(self) -> list[Use]:
+        """All tool uses, in order."""
+        return [use for each in self.rounds for use in each.uses]
+
+
+def _joined(parts: list[str]) -> str:
+    if len(parts) > 1:
+        parts[:] = ["".join(parts)]
+    return parts[0] if parts else ""
