@@ -35,7 +35,6 @@ SHOWN = 500
 """Bytes of a message that are written down."""
 
 WAITING: Mapping[str, str] = {
-    "elicitation-sep1034-client-defaults": "answering what a server asks (elicitation)",
     "auth/cross-app-access-complete-flow": "signing in through an enterprise's identity provider",
 }
 """Scenarios without a script, and what mcphost must learn before it can follow one."""
@@ -146,6 +145,9 @@ SIGNING_IN = (
 )
 """Scenarios that `signing_in` follows, all in the same way."""
 
+ASKED = ("elicitation-sep1034-client-defaults",)
+"""Scenarios that `asked` follows: every tool is called, and every question accepted as it comes."""
+
 REFUSING: Mapping[str, str] = {
     # Metadata for another issuer than the one that was asked must not be used: 2026-07-28, and RFC 8414 section 3.3.
     "auth/2025-03-26-oauth-metadata-backcompat": "the metadata of localhost",
@@ -171,7 +173,7 @@ async def run(url: str, script: Script) -> None:
 def main() -> int:
     scenario, url = os.environ.get("MCP_CONFORMANCE_SCENARIO", ""), sys.argv[-1]
     script = SCRIPTS.get(scenario)
-    if script is None and scenario not in (*SIGNING_IN, *REFUSING):
+    if script is None and scenario not in (*SIGNING_IN, *ASKED, *REFUSING):
         say(f"no script for the scenario {scenario!r}: waits for {WAITING.get(scenario, 'somebody who knows it')}")
         return 2
     try:
@@ -179,9 +181,9 @@ def main() -> int:
             asyncio.run(run(url, script))
         else:
             sys.path.insert(0, str(Path(__file__).parents[2]))  # this file is run, and not imported
-            from tests.conformance import signing_in
+            from tests.conformance import asked, signing_in
 
-            signing_in.run(url, DEADLINE_SECONDS)
+            (asked if scenario in ASKED else signing_in).run(url, DEADLINE_SECONDS)
     except (McphostError, TimeoutError) as error:
         say(f"{type(error).__name__}: {error}")
         return 1

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.client import DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
+from tests.conformance.client import ASKED, DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
 from tests.npm import CACHE, alone, installed
 
 PACKAGES = ("@modelcontextprotocol/conformance@0.1.16", "node@22")
@@ -21,6 +21,7 @@ CHECKS = {
     "initialize": 1,
     "tools_call": 1,
     "sse-retry": 3,
+    "elicitation-sep1034-client-defaults": 5,
     **dict.fromkeys(SIGNING_IN, 13),
     "auth/scope-from-www-authenticate": 14,
     "auth/scope-from-scopes-supported": 14,
@@ -69,9 +70,9 @@ def one_at_a_time(suite: Suite) -> Iterator[None]:
         yield
 
 
-@pytest.mark.requirement("SSE-03", "SSE-04", "SSE-07")
+@pytest.mark.requirement("SSE-03", "SSE-04", "SSE-07", "ELIC-14")
 @pytest.mark.usefixtures("one_at_a_time")
-@pytest.mark.parametrize("scenario", [*SCRIPTS, *SIGNING_IN])
+@pytest.mark.parametrize("scenario", [*SCRIPTS, *SIGNING_IN, *ASKED])
 def test_a_scenario_passes_with_all_its_checks(suite: Suite, scenario: str, tmp_path: Path) -> None:
     done, verdicts = followed(suite, scenario, tmp_path / "first")
     if "WARNING" in verdicts:  # 0.2 s late, which happens on a machine with other work
@@ -102,6 +103,6 @@ def followed(suite: Suite, scenario: str, folder: Path) -> tuple[subprocess.Comp
 def test_every_scenario_of_the_suite_has_a_script_or_waits_for_something_named(suite: Suite) -> None:
     listed = suite.run("list", "--client", seconds=30).stdout.splitlines()
     scenarios = {line.split()[1] for line in listed if line.startswith("  - ")}
-    known = [*SCRIPTS, *SIGNING_IN, *REFUSING, *WAITING]
+    known = [*SCRIPTS, *SIGNING_IN, *ASKED, *REFUSING, *WAITING]
     assert sorted(scenarios) == sorted(known)
-    assert CHECKS.keys() == {*SCRIPTS, *SIGNING_IN}
+    assert CHECKS.keys() == {*SCRIPTS, *SIGNING_IN, *ASKED}

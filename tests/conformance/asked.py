@@ -1,0 +1,45 @@
+"""The scenarios of the conformance suite in which the server asks: a whole host, and a person who says yes to all."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from mcphost.config import Config, Values
+from mcphost.errors import McphostError
+from mcphost.host.answering import ALL
+from mcphost.host.host import Host
+from mcphost.host.questions import Answer, Question
+from mcphost.wiring import fittings
+
+NAME = "conformance"
+
+
+class Agreeing:
+    """Says yes, and leaves every form as it is."""
+
+    async def ask(self, question: Question) -> Answer:
+        print(f"asked: {question}", file=sys.stderr)
+        return Answer(allow=True)
+
+
+async def follow(url: str) -> None:
+    """Call every tool without arguments. Raises McphostError."""
+    config = Config.model_validate({"servers": {NAME: {"url": url}}, "policy": {"default": "allow"}}, strict=False)
+    async with Host(config, fittings(Agreeing(), Values({}), answers=ALL)) as host:
+        await host.ready([NAME])
+        if not host.server(NAME).ready:
+            raise McphostError(host.server(NAME).reason)
+        for tool in host.server(NAME).tools:
+            result = await host.call_tool(NAME, tool.name, {}).result()
+            print(f"result: {result.raw}", file=sys.stderr)
+
+
+def run(url: str, seconds: float) -> None:
+    """Follow the scenario. Raises McphostError, TimeoutError."""
+
+    async def walk() -> None:
+        async with asyncio.timeout(seconds):
+            await follow(url)
+
+    asyncio.run(walk())
