@@ -211,7 +211,7 @@ class SamplingDesk:
                 break
             sampling.enter(SamplingState.REVIEWING)
             answer = await self._ask(sampling, sure, review=True)
-            if isinstance(answer.content, SamplingEdit):
+            if isinstance(answer.content, SamplingEdit) and answer.by == "user":  # a rule would ask again for ever
                 sampling.edit(answer.content)
                 continue
             reply = answer.content if isinstance(answer.content, SamplingReply) else None

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final, Self
 
 from mcphost.errors import McphostError
-from mcphost.host.models import Model, Models
+from mcphost.host.models import HUMAN, Model, Models
 from mcphost.host.sampling_draft import Draft, Estimate, estimate
 from mcphost.protocol.sampling import Block, CreateMessageRequest, CreateMessageResult, ToolUse, text_block
 from mcphost.protocol.types import Text
@@ -259,7 +259,7 @@ class Sampling:
         """The answer is this."""
         self.rewritten = self.rewritten or reply.blocks != self.blocks
         self.blocks, self.error = reply.blocks, None
-        self.answered_by = reply.model or self.answered_by or (self.model.name if self.model.by_hand else "")
+        self.answered_by = reply.model or self.answered_by or (self.model.name if self.model.by_hand else HUMAN)
 
     def send(self, name: str) -> CreateMessageResult:
         """The result for the server; ``name`` stands where no model answered."""
