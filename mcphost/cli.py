@@ -321,7 +321,7 @@ def _asked(
     approver = approver_with(rules, calls or DeclineAll("nothing is called here"))
 
     def watched(host: Host) -> Awaitable[Outcome]:
-        PageWatch(host)
+        PageWatch(host, getattr(options, "timeout", None))
         return work(host)
 
     more = {"answers": ALL, "roots": read_roots(options.root), "open_url": open_page}

@@ -140,10 +140,14 @@ def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
 
 
 class PageWatch:
-    """Says where the pages are that no browser was opened for, and hears at a terminal when one is done with."""
+    """Says where the pages are that no browser was opened for, and when a call goes on that waits for one.
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    That is when the server or a person at the terminal says so; where nobody is there, after ``patience`` seconds
+    (None: the server's ``tool_timeout_sec``).
+    """
+
+    def __init__(self, host: Host, patience: float | None = None) -> None:
+        self._host, self._patience = host, patience
         self._reading: dict[int, asyncio.Task[None]] = {}
         host.bus.observe(self._heard)
 
@@ -157,17 +161,21 @@ class PageWatch:
             return
         if page.not_opened:
             remark(f"no browser was opened ({page.not_opened}); the page is {show_line(page.address.opens, 8192)}")
-        if self._is_waited_for(page) and is_terminal(sys.stdin) and is_terminal(sys.stderr):
-            self._reading[page.number] = asyncio.create_task(_until_done(page), name=f"page {page.number}")
+        if self._is_waited_for(page):
+            self._reading[page.number] = asyncio.create_task(self._until_done(page), name=f"page {page.number}")
 
     def _is_waited_for(self, page: Page) -> bool:
         call = None if page.call is None else self._host.calls.get(page.call)
         return call is not None and call.state is CallState.VISITING and page.number not in self._reading
 
-
-async def _until_done(page: Page) -> None:
-    await typed_line("Press Enter once you are done there. ")
-    page.go_on()
+    async def _until_done(self, page: Page) -> None:
+        if is_terminal(sys.stdin) and is_terminal(sys.stderr):
+            await typed_line("Press Enter once you are done there. ")
+        else:
+            seconds = self._patience or self._host.server(page.server).config.tool_timeout_sec
+            remark(f"the call goes on when {page.server} says that the page is done with, or after {seconds:g} s")
+            await asyncio.sleep(seconds)
+        page.go_on()
 
 
 def _told(question: Question, answer: Answer) -> Answer:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from mcphost.client.inputs import InputRefused
 from mcphost.errors import InvalidResult
-from mcphost.host.events import ElicitationChanged, Event
+from mcphost.host.events import Alarmed, ElicitationChanged, Event
 from mcphost.host.inquiries import Inquiries, Warn
 from mcphost.host.opener import Open
 from mcphost.host.pages import Page, PageState
@@ -128,6 +128,8 @@ class ElicitationDesk:
                 return accepted(content)
             self._warn(asked.server, f"the answer to its form was not sent, since it does not fit: {problem}")
             if answer.by != "user":  # whoever answers by rule would answer the same again
+                told = f"the form of {asked.server} was left unanswered: what {answer.by} says does not fit"
+                self._publish(Alarmed(f"{told} ({problem})"))
                 return CANCEL
         return CANCEL
 

@@ -114,6 +114,17 @@ def test_what_a_file_says_is_sent_only_where_it_fits(mcphost: Mcphost, tmp_path:
     (tmp_path / "a.json").write_text('[{"kind": "form", "content": {"age": -1}}]')
     told = mcphost(*words(FORM), "--answers", "a.json")
     assert json.loads(told.out) == [{"result": CANCELLED}]
+    assert "what answer 1 of a.json says does not fit (age:" in told.err
+
+
+@pytest.mark.requirement("ELIC-24")
+def test_a_call_that_wants_a_page_visited_is_sent_again_though_nobody_says_that_it_was(mcphost: Mcphost) -> None:
+    data = json.dumps({"elicitations": [PAGE["params"]]})
+    wish = ["call", ASKS, "demand", "--yes", "--timeout", "0.3", f"data:={data}"]
+    told = mcphost(*wish, "--accept", "url")
+    assert told.out == '"visited"\n'
+    assert "https://example.com/x" in told.err
+    assert "visit first" in mcphost(*wish).err
 
 
 @pytest.mark.parametrize(
