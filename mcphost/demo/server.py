@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import IO, Any, NoReturn, TypeVar
 
-from mcphost.demo import duties, keepsakes, station, visitors, watches
+from mcphost.demo import duties, keepsakes, poets, station, visitors, watches
 from mcphost.demo.arguments import complaints, with_defaults
 from mcphost.demo.asking import Questions, RefusedError
 from mcphost.demo.editions import BATCHES, NEWEST, agreed, has, trimmed, trimmed_result
@@ -38,7 +38,7 @@ CAPABILITIES: Json = {
     "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
 }
 PAGE_TOOLS = 15  # so that the demo's list has two pages
-TOOLS = (*keepsakes.TOOLS, *watches.TOOLS, *visitors.TOOLS, *duties.TOOLS)
+TOOLS = (*keepsakes.TOOLS, *watches.TOOLS, *visitors.TOOLS, *poets.TOOLS, *duties.TOOLS)
 
 
 Read = TypeVar("Read")
