@@ -92,7 +92,7 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, Inq
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
         self.main = MainScreen(host.logs, host.traffic, host.config.ui.log_panel, welcome)
         """Whatever is above it."""
-        self.showing = Showing(host, self.main, lambda: self.questions.left, self.account)
+        self.showing = Showing(host, self.main, self.questions, self.account)
         self.offering = Offering(self, host, self.main)
         self._gatherer: EventGatherer | None = None
 
@@ -126,6 +126,7 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, Inq
             await super().on_event(event)
 
     async def _give_key(self, key: Key) -> None:
+        self.questions.typed()
         if self._too_early(key):
             key.stop()
         else:
@@ -180,7 +181,7 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, Inq
 
     @on(InboxScreen.DeclineWanted)
     def _decline(self, event: InboxScreen.DeclineWanted) -> None:
-        self.questions.decline(event.numbers)
+        self.questions.decline(event.numbers, cancelled=event.cancelled)
 
     def action_inbox(self) -> None:
         """Show what waits."""

@@ -6,7 +6,7 @@ Waits for the disk: call it in a thread. Refuses to follow anything: a link is a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -58,6 +58,18 @@ def list_folders(folder: Path, real: Path) -> Listing:
     few = len(found) <= WATCHED
     entries = [_entry(each, folder, real, few) for each in found[:MOST]]
     return Listing(tuple(sorted(entries, key=lambda each: each.path.name.casefold())), cut=cut)
+
+
+def top_above(here: Path) -> Path:
+    """Where a tree that shows ``here`` begins: home, or else the root."""
+    home = Path.home()
+    return home if home in here.parents or here == home else Path(here.anchor)
+
+
+def offered(here: Path, suggested: Iterable[Path]) -> dict[Path, str]:
+    """What is suggested, and why."""
+    words = {True: "suggested: the git work tree you are in", False: "suggested: the folder you are in"}
+    return {path: words[path != here or (path / ".git").exists()] for path in suggested}
 
 
 def _folders(scan: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:

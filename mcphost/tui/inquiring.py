@@ -20,7 +20,7 @@ from mcphost.host.pages import Page, PageState
 from mcphost.host.validation import validate
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.folder_listing import list_folders
-from mcphost.tui.questions import Questions
+from mcphost.tui.questions import PageChosen, Questions
 from mcphost.tui.reasons import Reason, page_reason
 from mcphost.tui.widgets.wishes import FoldersWanted, MuteWanted
 
@@ -90,11 +90,11 @@ class InquiryWishes(_App):
         """It is waited for no longer."""
         event.page.give_up()
 
-    def show_page(self, number: int) -> None:
+    def on_page_chosen(self, event: PageChosen) -> None:
         """Show how a page stands."""
         from mcphost.tui.screens.page_question import PageQuestionScreen, question_of
 
-        page = self.host.elicitations.get(number)
+        page = self.host.elicitations.get(event.number)
         if page is not None and len(self.screen_stack) == 1:
             self.push_screen(PageQuestionScreen(None, question_of(page), page_reason(self.host, page), page))
 

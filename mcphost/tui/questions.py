@@ -6,9 +6,13 @@ Knows which question is asked now and which were left in the inbox. Refuses to k
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
 from textual.app import App
+from textual.message import Message
 
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer
@@ -16,6 +20,17 @@ from mcphost.tui.bridge import OpenQuestion, ScreenApprover
 from mcphost.tui.question_kinds import kind_of
 from mcphost.tui.screens.dialog import Asking
 from mcphost.tui.screens.inbox import InboxScreen
+from mcphost.tui.waiting_rows import InboxRow, RowKind, rows_of
+
+IDLE: Final = 1.0
+"""Seconds without a key after which one is taken to be idle: what a server asks then comes up by itself."""
+
+
+@dataclass
+class PageChosen(Message):
+    """The user wants to see how this page stands."""
+
+    number: int
 
 
 class Questions:
@@ -25,6 +40,19 @@ class Questions:
         self._app, self._host, self._approver = app, host, approver
         self._parked: set[int] = set()
         self._dialog: Asking | None = None
+        self.idle_seconds = IDLE
+        self._typed_at = float("-inf")
+        self._later = False
+
+    def typed(self) -> None:
+        """A key was pressed: what a server asks should wait a moment."""
+        self._typed_at = time.monotonic()
+
+    @property
+    def line(self) -> str:
+        """The oldest that waits, in a few words; foreign text."""
+        oldest = next((each for each in self._approver.open.values() if each is not self._asked), None)
+        return "" if oldest is None else f"{oldest.question.server}: {oldest.question.about}"
 
     @property
     def left(self) -> int:
@@ -36,25 +64,28 @@ class Questions:
         self._parked &= set(self._approver.open)
         self._withdraw()
         if isinstance(self._app.screen, InboxScreen):
-            self._app.screen.show_waiting(list(self._approver.open.values()))
+            self._app.screen.refresh_rows()
         self.ask_next()
 
     def ask_next(self) -> None:
         """Ask the oldest that was not left for later, unless something else is on screen."""
-        if self._asked is not None or self._taken_by(self._app.screen):
+        if not self._app.screen_stack or self._asked is not None or self._taken_by(self._app.screen):
             return
         if len(self._app.screen_stack) == 1 and (waiting := next(self._next(), None)) is not None:
-            self._ask(waiting)
+            if (wait := self._not_now(waiting)) > 0:
+                self._ask_in(wait)
+            else:
+                self._ask(waiting)
 
     def show_inbox(self) -> None:
         """List what waits."""
         if len(self._app.screen_stack) == 1:
-            self._app.push_screen(InboxScreen(list(self._approver.open.values())), self._open)
+            self._app.push_screen(InboxScreen(self._rows), self._open)
 
-    def decline(self, numbers: tuple[int, ...]) -> None:
-        """Answer these with no."""
+    def decline(self, numbers: tuple[int, ...], *, cancelled: bool = False) -> None:
+        """Answer these with no, or with neither yes nor no."""
         for number in numbers:
-            self._approver.answer(number, Answer(allow=False))
+            self._approver.answer(number, Answer(allow=False, cancelled=cancelled))
 
     def take(self, number: int, answer: Answer | None) -> None:
         """Here is an answer; with None the question stays in the inbox."""
@@ -64,6 +95,7 @@ class Questions:
             self._parked.add(number)
         else:
             self._approver.answer(number, answer)
+            self._typed_at = float("-inf")  # who answers one is ready for the next
         self._app.call_after_refresh(self.ask_next)
 
     def unpark(self, numbers: set[int]) -> None:
@@ -105,10 +137,30 @@ class Questions:
             self._dialog = None
             dialog.withdrawn()
 
-    def _open(self, number: int | None) -> None:
-        waiting = self._approver.open.get(number) if number is not None else None
-        if waiting is None:
-            self._app.call_after_refresh(self.ask_next)
-        else:
+    def _rows(self) -> list[InboxRow]:
+        return list(rows_of(self._host, self._approver.open.values()))
+
+    def _open(self, row: InboxRow | None) -> None:
+        waiting = self._approver.open.get(row.number) if row and row.kind is RowKind.QUESTION else None
+        if waiting is not None:
             self._parked.discard(waiting.number)
             self._ask(waiting)
+        elif row is not None and row.kind is RowKind.PAGE:
+            self._app.post_message(PageChosen(row.number))
+        else:
+            self._app.call_after_refresh(self.ask_next)
+
+    def _not_now(self, waiting: OpenQuestion) -> float:
+        """Seconds until one may be interrupted by it: what one began oneself interrupts nothing."""
+        if waiting.question.origin != waiting.question.server:
+            return 0.0
+        return self._typed_at + self.idle_seconds - time.monotonic()
+
+    def _ask_in(self, seconds: float) -> None:
+        if not self._later:
+            self._later = True
+            self._app.set_timer(seconds, self._ask_later)
+
+    def _ask_later(self) -> None:
+        self._later = False
+        self.ask_next()

@@ -12,20 +12,21 @@ from textual.timer import Timer
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event, Logged, TrafficAdded
 from mcphost.host.host import Host
 from mcphost.host.watches import Watch
+from mcphost.tui.questions import Questions
 from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.widgets.account import Account
+from mcphost.tui.widgets.asks import asks_of
 from mcphost.tui.widgets.servers import has_countdown
+from mcphost.tui.widgets.top_line import Waiting
 
 CALLS = (CallStarted, CallChanged, CallFinished)
 
 
 class Showing:
-    """Brings ``host`` onto ``main``; ``waiting`` says how many questions wait unseen, ``account`` who is signed in."""
+    """Brings ``host`` onto ``main``; ``questions`` are those that wait unseen, ``account`` says who is signed in."""
 
-    def __init__(
-        self, host: Host, main: MainScreen, waiting: Callable[[], int], account: Callable[[str], Account]
-    ) -> None:
-        self._host, self._main, self._waiting, self._account = host, main, waiting, account
+    def __init__(self, host: Host, main: MainScreen, questions: Questions, account: Callable[[str], Account]) -> None:
+        self._host, self._main, self._questions, self._account = host, main, questions, account
         self._ticking: Timer | None = None
 
     def everything(self) -> None:
@@ -76,7 +77,8 @@ class Showing:
     def top_line(self) -> None:
         """The line that is always there; it keeps time while a time on screen runs."""
         running, servers = self._host.running(), list(self._host.servers.values())
-        self._main.top_line.show_state(servers, self._waiting(), running, self._signing_in())
+        waiting = Waiting(self._questions.left, self._questions.line)
+        self._main.top_line.show_state(servers, waiting, running, self._signing_in())
         self._keep_time(bool(running) or has_countdown(servers))
 
     def account(self) -> None:
@@ -89,7 +91,8 @@ class Showing:
     def _card(self, server: str | None) -> None:
         connection = self._host.servers.get(server or "")
         dropped = self._host.logs.dropped(server) if server else 0
-        self._main.card.show_server(connection, self._host.now(), dropped, self._account(server or ""))
+        asks = asks_of(self._host, server or "")
+        self._main.card.show_server(connection, self._host.now(), dropped, self._account(server or ""), asks)
 
     def _calls(self, events: Iterable[Event]) -> None:
         self._main.calls.show_calls(list(self._host.calls.values()))

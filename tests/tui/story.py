@@ -16,6 +16,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from mcphost.config import Config, ServerConfig
+from mcphost.host.answering import ALL
 from mcphost.host.calls import Call
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
@@ -144,15 +145,24 @@ class Stage:
 
 @asynccontextmanager
 async def on_stage(
-    config: Config | None = None, state: Path | None = None, *, size: tuple[int, int] = (100, 32), guard: float = 0.0
+    config: Config | None = None,
+    state: Path | None = None,
+    *,
+    size: tuple[int, int] = (100, 32),
+    guard: float = 0.0,
+    **parts: Any,
 ) -> AsyncIterator[Stage]:
-    """Run the app on these servers (the demo) until the block ends; the host outlives it by its own ending."""
+    """Run the app on these servers (the demo) until the block ends; the host outlives it by its own ending.
+
+    ``parts`` are further fittings.
+    """
     config, approver = config or demo_config(), ScreenApprover()
     folder = state or Path.cwd() / "state"
     os.makedirs(folder, exist_ok=True)
-    async with Host(config, fittings(approver, values_for(config, os.environ), state=folder)) as host:
+    values = values_for(config, os.environ)
+    async with Host(config, fittings(approver, values, state=folder, answers=ALL, **parts)) as host:
         app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
-        app.guard_seconds = guard
+        app.guard_seconds = app.questions.idle_seconds = guard
         async with app.run_test(size=size, notifications=True) as pilot:
             stage = Stage(app, host, pilot)
             yield stage

@@ -26,7 +26,7 @@ from mcphost.host.questions import Answer, RootsQuestion
 from mcphost.host.roots import Folder
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.folder_listing import Entry
+from mcphost.tui.folder_listing import Entry, offered, top_above
 from mcphost.tui.reasons import Reason
 from mcphost.tui.screens.server_question import LETTERS, ServerQuestion
 from mcphost.tui.widgets.answers import Way
@@ -112,7 +112,7 @@ class FoldersScreen(ServerQuestion):
         self._looks: dict[Path, Look] = {}
         self._staged: dict[str | None, set[Path]] = {}
         question = self.question
-        self.picker = FolderTree(_top(here), dict(_first(here, suggested)), ())
+        self.picker = FolderTree(top_above(here), offered(here, suggested), ())
         self._seen, self._path = Facts(labels=12), Input(placeholder="path of a folder", compact=True)
         self._trouble = "" if question is None else question.problem
 
@@ -345,15 +345,3 @@ class FoldersScreen(ServerQuestion):
     def _warnings(self) -> str:
         odd = (look for path in self.changes[0] if (look := self._looks.get(path)) and look.warning)
         return "\n".join(f"▲ {short(look.path)}: {look.warning}" for look in odd)
-
-
-def _top(here: Path) -> Path:
-    """Where the tree begins: home, or else the root."""
-    home = Path.home()
-    return home if home in here.parents or here == home else Path(here.anchor)
-
-
-def _first(here: Path, suggested: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    for path in suggested:
-        is_git = path != here or (path / ".git").exists()
-        yield path, "suggested: the git work tree one is in" if is_git else "suggested: the folder one is in"

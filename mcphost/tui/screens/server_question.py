@@ -100,6 +100,7 @@ class ServerQuestion(Asking, inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         """What is asked, what is in between, the answers."""
+        self.leave_room(self.app.size.height)  # before anything is laid out: what is cut off was not seen
         with Vertical(classes="dialog") as frame:
             frame.border_title = Content(self.heading())
             frame.border_subtitle = Content(f"asked by the server {self.reason.server}, not by mcphost")

@@ -20,7 +20,9 @@ from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.types import Implementation
 from mcphost.tui.marks import SERVER_MARKS
 from mcphost.tui.widgets.account import NOBODY, Account, account_facts, key_of
+from mcphost.tui.widgets.asks import QUIET, Asks, asks_facts
 from mcphost.tui.widgets.facts import Fact, Facts, fact
+from mcphost.tui.widgets.wishes import FoldersWanted, MuteWanted
 
 EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
 
@@ -37,7 +39,8 @@ class ServerCard(VerticalScroll):
     HELP = (
         "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed.\n"
         "p asks the server for a sign of life, T lists its tasks, y copies the card. s signs in to one at an address,\n"
-        "or out of it; F forgets everything about a server: tokens, and what you allowed of it."
+        "or out of it; F forgets everything about a server: tokens, and what you allowed of it. f chooses the folders\n"
+        "it may know of; M declines everything it asks until mcphost exits, or listens to it again."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -46,6 +49,10 @@ class ServerCard(VerticalScroll):
         Binding("s", "sign_in", "sign in", id="card.sign-in", tooltip="Sign in to this server, or see how it goes"),
         Binding("s", "sign_out", "sign out", id="card.sign-out", tooltip="Forget its tokens; asks first"),
         Binding("F", "forget", "forget", id="card.forget", tooltip="Forget everything about this server; asks first"),
+        Binding("f", "folders", "folders", id="card.folders", tooltip="Choose which folders it may know of"),
+        Binding(
+            "M", "mute", "mute", id="card.mute", tooltip="Decline all it asks until mcphost exits, or listen again"
+        ),
         Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
     ]
 
@@ -81,6 +88,7 @@ class ServerCard(VerticalScroll):
         super().__init__()
         self._answering: str | None = None
         self._shown: tuple[str, str] = ("", "")
+        self._muted = False
         self._facts = Facts([Fact("", Content(EMPTY), wide=True)])
 
     def compose(self) -> ComposeResult:
@@ -88,12 +96,18 @@ class ServerCard(VerticalScroll):
         yield self._facts
 
     def show_server(
-        self, connection: Connection | None, now: float, dropped: int = 0, account: Account = NOBODY
+        self,
+        connection: Connection | None,
+        now: float,
+        dropped: int = 0,
+        account: Account = NOBODY,
+        asks: Asks = QUIET,
     ) -> None:
         """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate."""
         self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
         nothing = [Fact("", Content(EMPTY), wide=True)]
-        self._facts.show_facts(nothing if connection is None else card(connection, now, dropped, account))
+        self._facts.show_facts(nothing if connection is None else card(connection, now, dropped, account, asks))
+        self._muted = asks.muted
         answering = connection.name if connection is not None and connection.ready else None
         shown = ("", "") if connection is None else (connection.name, key_of(connection, account))
         if (answering, shown) != (self._answering, self._shown):
@@ -109,7 +123,7 @@ class ServerCard(VerticalScroll):
         """Only a server that is ready can be pinged, and only one at an address signed in to."""
         if action in ("sign_in", "sign_out"):
             return action == self._shown[1]
-        if action == "forget":
+        if action in ("forget", "folders", "mute"):
             return bool(self._shown[0])
         return self._answering is not None if action == "ping" else True
 
@@ -130,18 +144,29 @@ class ServerCard(VerticalScroll):
         """See `ForgetWanted`."""
         self.post_message(self.ForgetWanted(self._shown[0]))
 
+    def action_folders(self) -> None:
+        """See `FoldersWanted`."""
+        self.post_message(FoldersWanted(self._shown[0]))
+
+    def action_mute(self) -> None:
+        """See `MuteWanted`."""
+        self.post_message(MuteWanted(self._shown[0], not self._muted))
+
     def action_copy(self) -> None:
         """Put the card on the clipboard."""
         self.app.copy_to_clipboard(self.text)
         self.notify("The card is on the clipboard.")
 
 
-def card(connection: Connection, now: float, dropped: int, account: Account = NOBODY) -> Iterator[Fact]:
+def card(
+    connection: Connection, now: float, dropped: int, account: Account = NOBODY, asks: Asks = QUIET
+) -> Iterator[Fact]:
     """What the card says."""
     yield from _state(connection, now)
     yield from account_facts(connection, account)
     yield from _session(connection)
     yield from _tools(connection)
+    yield from asks_facts(connection.name, asks, now)
     yield from _irregularities(connection, dropped)
     yield from _last_words(connection)
     yield from _instructions(connection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from textual.content import Content
 from textual.widget import Widget
@@ -23,6 +24,14 @@ ORDER = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many questions wait unseen, and the oldest in a few words; foreign text."""
+
+    count: int = 0
+    oldest: str = ""
+
+
 class TopLine(Widget):
     """One line over the whole width. ``show_state`` says what to draw."""
 
@@ -35,23 +44,29 @@ class TopLine(Widget):
         self._left = Content("")
         self._middle = Content("")
         self._right = Content("")
+        self._oldest = Content("")
 
     def show_state(
-        self, servers: Sequence[Connection], waiting: int, running: Sequence[Call], signing_in: Sequence[str] = ()
+        self, servers: Sequence[Connection], waiting: Waiting, running: Sequence[Call], signing_in: Sequence[str] = ()
     ) -> None:
         """Draw this; ``signing_in`` names the servers that are signed in to now."""
         self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
-        self._middle = _waiting(waiting)
+        self._middle, self._oldest = (
+            _waiting(waiting),
+            Content.styled(f" {show_line(waiting.oldest, 60)}", "$text-warning"),
+        )
         self._right = _running(running) if running else _signing_in(signing_in)
         self.refresh()
 
     def render(self) -> Content:
         """Three parts, left, middle and right; where room is short the left one gives way."""
         width = self.size.width - 2
-        room = width - self._middle.cell_length - self._right.cell_length - 2
+        taken = self._left.cell_length + self._middle.cell_length + self._oldest.cell_length + self._right.cell_length
+        middle = self._middle + self._oldest if taken + 4 <= width else self._middle
+        room = width - middle.cell_length - self._right.cell_length - 2
         left = self._left.truncate(max(room, 8), ellipsis=True)
-        gap = max(width - left.cell_length - self._middle.cell_length - self._right.cell_length, 2)
-        return Content.assemble(left, " " * (gap // 2), self._middle, " " * (gap - gap // 2), self._right)
+        gap = max(width - left.cell_length - middle.cell_length - self._right.cell_length, 2)
+        return Content.assemble(left, " " * (gap // 2), middle, " " * (gap - gap // 2), self._right)
 
 
 def _counts(servers: Sequence[Connection]) -> Iterator[Content]:
@@ -62,13 +77,17 @@ def _counts(servers: Sequence[Connection]) -> Iterator[Content]:
             yield Content.assemble((mark, style), f" {counts[state]} {state.value}")
 
 
-def _waiting(waiting: int) -> Content:
-    if not waiting:
+def _waiting(waiting: Waiting) -> Content:
+    if not waiting.count:
         return Content("")
-    return Content.styled(f" {waiting} waiting for you · f2 ", "bold $text-warning reverse")
+    return Content.styled(f" {waiting.count} waiting for you · f2 ", "bold $text-warning reverse")
 
 
-_WORDS = {CallState.CANCELLING: "cancelling", CallState.SIGNING_IN: "waiting for a sign-in:"}
+_WORDS = {
+    CallState.CANCELLING: "cancelling",
+    CallState.SIGNING_IN: "waiting for a sign-in:",
+    CallState.VISITING: "waits for a page:",
+}
 
 
 def _signing_in(servers: Sequence[str]) -> Content:

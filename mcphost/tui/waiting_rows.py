@@ -1,0 +1,66 @@
+"""What the inbox lists: the questions of all servers, pages that were opened and are not done with, and who is muted.
+
+Knows the host and what the approver holds open. Refuses to answer anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from mcphost.host.host import Host
+from mcphost.protocol.display import age_text, show_line
+from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.question_kinds import kind_of, words_of
+from mcphost.tui.reasons import because, page_reason
+
+
+class RowKind(Enum):
+    """What a row stands for."""
+
+    QUESTION = "question"
+    PAGE = "page"
+    MUTED = "muted"
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    """One line of the inbox, safe to show but for ``server``, the configured name. ``number`` is the kind's own."""
+
+    kind: RowKind
+    server: str
+    number: int
+    mark: str
+    words: str
+    because: str = ""
+    age: str = ""
+    by_server: bool = False
+    """Does the server ask, and not the user or a model?"""
+
+    @property
+    def key(self) -> tuple[RowKind, str, int]:
+        """By which it is found again."""
+        return self.kind, self.server, self.number
+
+
+def rows_of(host: Host, waiting: Iterable[OpenQuestion]) -> Iterator[InboxRow]:
+    """All there is, questions first, the oldest first."""
+    for each in waiting:
+        yield _question(host, each)
+    for number, page in host.elicitations.items():
+        if not page.state.ended:
+            words = f"page at {show_line(page.address.host, 80)}: {page.state.value}"
+            yield InboxRow(RowKind.PAGE, page.server, number, "◐", words, page_reason(host, page).because)
+    for name in host.servers:
+        if host.muted(name):
+            words = "everything it asks is declined until mcphost exits; M listens again"
+            yield InboxRow(RowKind.MUTED, name, 0, "◌", words)
+
+
+def _question(host: Host, waiting: OpenQuestion) -> InboxRow:
+    question, kind = waiting.question, kind_of(waiting.question)
+    mark, words = "?" if kind is None else kind.mark, show_line(words_of(question), 300)
+    by_server = question.origin == question.server
+    why, age = because(host, question), age_text(waiting.age)
+    return InboxRow(RowKind.QUESTION, question.server, waiting.number, mark, words, why, age, by_server)
