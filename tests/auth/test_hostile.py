@@ -125,6 +125,15 @@ def test_an_address_where_the_server_lives_or_that_is_public_may_be_used(url: st
     assert checked_url("place", url, home) == url
 
 
+@pytest.mark.requirement("AUTH25-08", "AUTH-19")
+def test_a_server_that_is_reached_without_tls_is_not_signed_in_to_and_nothing_is_asked_of_it() -> None:
+    """O05."""
+    world = World.usual()
+    with pytest.raises(SignInFailed, match="is http, not https"):
+        world.sign_in("http://mcp.example.com/v1/mcp")
+    assert not world.asked
+
+
 @pytest.mark.requirement("SEC-10")
 def test_metadata_about_the_server_is_taken_from_its_own_origin_alone() -> None:
     """O06, O07: a place on another host is not fetched, and an unreadable challenge is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import fcntl
 import os
@@ -117,6 +118,63 @@ def test_a_file_is_changed_by_one_at_a_time_and_nobody_waits_for_ever(
     lock.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match="cannot be locked"):
         update_toml(path, count, _no_report)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+async def test_a_named_lock_is_held_by_one_task_at_a_time_without_blocking_the_others(tmp_path: Path) -> None:
+    folder, inside = tmp_path / "locks", list[str]()
+
+    async def enter(name: str) -> None:
+        async with state.named_lock(folder, "web", 5):
+            inside.append(name)
+            await asyncio.sleep(0)
+            assert inside.pop() == name
+            assert inside == []
+
+    await asyncio.gather(*(enter(str(number)) for number in range(10)))
+    async with state.named_lock(folder, "web", 5), state.named_lock(folder, "other/../\udc80", 0):
+        with pytest.raises(ConfigError, match="held by another mcphost"):
+            await enter_at_once(folder)
+    await enter_at_once(folder)
+    assert oct(folder.stat().st_mode & 0o777) == "0o700"
+
+
+async def enter_at_once(folder: Path) -> None:
+    async with state.named_lock(folder, "web", 0):
+        return
+
+
+HOLDER = """
+import asyncio, sys
+from pathlib import Path
+from mcphost.config.state import named_lock
+
+async def main():
+    async with named_lock(Path(sys.argv[1]), "web", 5):
+        print("held", flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_named_lock_ends_with_the_process_that_held_it_and_no_planted_link_is_followed(tmp_path: Path) -> None:
+    """Case C07."""
+    holder = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HOLDER, str(tmp_path / "locks"), stdout=subprocess.PIPE
+    )
+    assert holder.stdout is not None
+    assert await holder.stdout.readline() == b"held\n"
+    with pytest.raises(ConfigError, match="held by another mcphost"):
+        await enter_at_once(tmp_path / "locks")
+    holder.kill()
+    await holder.communicate()
+    await enter_at_once(tmp_path / "locks")
+    [lock] = (tmp_path / "locks").iterdir()
+    lock.unlink()
+    lock.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="cannot be locked"):
+        await enter_at_once(tmp_path / "locks")
     assert not (tmp_path / "elsewhere").exists()
 
 
