@@ -1,0 +1,58 @@
+"""server-everything asks for forms, pages and folders, and says what arrived: answered from a command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.whole.peers import PEERS, running
+
+FORM, PAGE, ROOTS = "trigger-elicitation-request", "trigger-url-elicitation", "get-roots-list"
+CONTENT = {"name": "Ada", "check": True, "email": "ada@example.com", "integer": 7, "birthdate": "1815-12-10"}
+VISIT = ["url=https://example.com/", "message=come"]
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def asking(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The SERVER that a command line names, over each transport, for all tests of it."""
+    with running(PEERS["everything"], request.param) as entry:
+        yield entry.get("url") or f"stdio:{shlex.join([entry['command'], *entry['args']])}"
+
+
+@pytest.mark.requirement(
+    "ELIC-04", "ELIC-05", "ELIC-09", "ELIC-14", "ELIC-15", "ELIC-21", "ELIC-24", "ROOT-02", "ROOT-03"
+)
+@pytest.mark.parametrize(
+    ("tool", "words", "answers", "said"),
+    [
+        (
+            FORM,
+            [],
+            {"kind": "form", "content": CONTENT},
+            ["- Name: Ada", "- Favorite Integer: 7", '"action": "accept"'],
+        ),
+        (FORM, [], {"kind": "form", "action": "decline"}, ["declined", '"action": "decline"']),
+        (FORM, [], {"kind": "form", "action": "cancel"}, ["cancelled", '"action": "cancel"']),
+        (PAGE, VISIT, {"kind": "url"}, ['"action": "accept"\n}']),
+        (PAGE, VISIT, {"kind": "url", "action": "decline"}, ['"action": "decline"']),
+        (PAGE, VISIT, {"kind": "url", "action": "cancel"}, ['"action": "cancel"']),
+        (PAGE, [*VISIT, "errorPath:=true", "--timeout", "0.3"], {"kind": "url"}, ['"action": "accept"\n}']),
+        (ROOTS, [], {"kind": "roots", "paths": ["a b"]}, ["(1 total)", "1. a b", "/a%20b"]),
+        (ROOTS, [], {"kind": "roots", "action": "decline"}, ["no roots are currently configured"]),
+    ],
+)
+def test_what_arrived_is_what_was_answered(
+    asking: str, tool: str, words: list[str], answers: dict[str, object], said: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "answers.json").write_text(json.dumps([answers]))
+    command = [sys.executable, "-m", "mcphost", "call", asking, tool, *words, "--yes", "--answers", "answers.json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    assert all(word in done.stdout for word in said), done.stdout
