@@ -220,6 +220,10 @@ class Client:
         finally:
             del self._notices.hearing[token]
 
+    def within(self, seconds: float) -> Deadline:
+        """Raise TimeoutError inside the block when they are over, what time we take for the server not counted."""
+        return Deadline(self._deadlines, seconds, seconds, holds=True)
+
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Let ``work``, which may not raise, go on by itself; closing waits for it a moment."""
         task = asyncio.create_task(work)

@@ -61,6 +61,9 @@ class Requester(Protocol):
     def hearing(self, token: RequestId, report: ProgressCallback) -> AbstractContextManager[None]:
         """Hand progress under ``token`` to ``report``, also when no request with it is under way."""
 
+    def within(self, seconds: float) -> AbstractContextManager[object]:
+        """Raise TimeoutError inside the block when they are over, what time we take for the server not counted."""
+
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Let ``work``, which may not raise, go on by itself; closing waits for it a moment."""
 

@@ -150,7 +150,7 @@ class Tasks:
         self, begun: asyncio.Future[Task | CallToolResult], patience: Patience, report: TaskCallback
     ) -> CallToolResult:
         try:
-            async with asyncio.timeout(patience.hard):
+            with self._requester.within(patience.hard):
                 first = await asyncio.shield(begun)
                 return first if isinstance(first, CallToolResult) else await self._follow(first, patience, report)
         except TimeoutError:

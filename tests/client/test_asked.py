@@ -62,13 +62,19 @@ async def test_the_end_of_a_page_is_passed_on(connect: Connect) -> None:
 
 
 @pytest.mark.requirement("ELIC-09")
-async def test_a_request_does_not_run_out_of_time_while_its_server_waits_for_us(connect: Connect, until: Until) -> None:
-    patience = Patience(0.05, 0.06)
+@pytest.mark.parametrize("as_task", [False, True])
+async def test_a_call_does_not_run_out_of_time_while_its_server_waits_for_us(
+    draw: Draw, until: Until, as_task: bool
+) -> None:
     asked = ScriptedHandler(sampling=NEVER)
-    line = await connect({"tools/call": NEVER, "ping": NEVER}, capabilities={"sampling": {}}, handler=asked)
+    greeting = hello(V2025_11_25, capabilities={"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}})
+    script: dict[str, Any] = {"initialize": greeting, "tools/call": NEVER, "ping": NEVER}
+    line = draw(script, capabilities={"sampling": {}}, handler=asked)
+    await line.client.connect(5)
     line.server.asks("q", "sampling/createMessage", {})
     await until(lambda: asked.asked)
-    call = asyncio.create_task(line.client.call_tool("x", patience=patience))
+    verb = line.client.tasks.call_tool if as_task else line.client.call_tool
+    call = asyncio.create_task(verb("x", patience=Patience(0.05, 0.06)))
     with pytest.raises(RequestTimeout):  # nobody has to be asked for a ping
         await line.client.ping(0.1)
     assert not call.done()
