@@ -117,6 +117,13 @@ class SamplingChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ChatChanged:
+    """A conversation with a language model went on, was begun, or is another in some way."""
+
+    chat: int
+
+
+@dataclass(frozen=True, slots=True)
 class GrantsChanged:
     """What is allowed without asking changed."""
 
@@ -144,6 +151,7 @@ Event = (
     | RootsChanged
     | ElicitationChanged
     | SamplingChanged
+    | ChatChanged
     | GrantsChanged
     | Alarmed
 )

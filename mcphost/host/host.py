@@ -28,6 +28,7 @@ from mcphost.host.asking import Asking
 from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog, Kind
+from mcphost.host.chatting import Chatting
 from mcphost.host.completing import Completing
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
@@ -113,7 +114,7 @@ class Fittings:
     """Ends what these parts began; called when every server has ended."""
 
 
-class Host(Asking, Answering, Accounts):
+class Host(Asking, Answering, Chatting, Accounts):
     """All configured servers and everything done with them. Use as ``async with``; entering may raise ConfigError."""
 
     def __init__(self, config: Config, fittings: Fittings) -> None:
@@ -149,6 +150,7 @@ class Host(Asking, Answering, Accounts):
             fittings.open_url,
             fittings.models,
         )
+        self._begin_chatting(fittings.approver)
         self._tasks: asyncio.TaskGroup | None = None
         self._supervisors: dict[str, asyncio.Task[None]] = {}
         self._applying = asyncio.Lock()
@@ -166,6 +168,7 @@ class Host(Asking, Answering, Accounts):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._tasks is not None
+        self._stop_chats()
         for call in self.running():
             call.cancel()
         self._sign_ins.cancel()

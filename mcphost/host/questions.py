@@ -184,6 +184,31 @@ class SamplingQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultQuestion:
+    """May the model get this result? A yes may carry a text as its content, which then stands in its place."""
+
+    server: str
+    tool: str
+    call: int | None
+    origin: str
+    """The model that gets it."""
+    text: str
+    """What it would get, as it came."""
+    tokens: int
+    """About what that costs."""
+    links: tuple[str, ...] = ()
+    """The addresses in it."""
+    hidden: int = 0
+    """Characters that nobody can see."""
+    pictures: int = 0
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words; may hold foreign text."""
+        return f"show the model what {self.tool} answered"
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was answered. ``arguments`` replaces those of a tool call; ``reason`` is for whoever asked."""
 

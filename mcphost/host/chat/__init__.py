@@ -1,1 +1,1 @@
-"""Conversations with a language model that uses the tools of servers, while the person stays in charge of every call."""
+"""Conversations with a language model that uses servers' tools, while the person stays in charge of every call."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mcphost.errors import Declined, McphostError
+from mcphost.errors import Declined
 from mcphost.host.calls import Call, CallState
 from mcphost.protocol.display import hidden_count, show_line, size_text
 from mcphost.protocol.sampling import ToolResult
@@ -87,15 +87,15 @@ def declined(by: str, reason: str) -> str:
 
 
 def _why(call: Call) -> str:
-    match call.error:
-        case Declined() as error:
-            return declined(error.by, error.reason)
-        case McphostError() as error:
-            sent = "" if call.sent_at is not None else "Nothing was sent to the tool: "
-            return f"{sent}{error}"
+    error = call.error
+    if isinstance(error, Declined):
+        return declined(error.by, error.reason)
+    if error is not None:
+        sent = "" if call.sent_at is not None else "Nothing was sent to the tool: "
+        return f"{sent}{error}"
     if call.state is CallState.CANCELLED:
         return "The user stopped this call" + ("; it may have had effects." if call.sent_at is not None else ".")
-    return call.state.value
+    return str(call.state.value)
 
 
 def _edited(call: Call) -> str:

@@ -145,7 +145,7 @@ class Round:
     model: str = ""
     """The model that answered, as it calls itself."""
     uses: list[Use] = field(default_factory=list)
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     guessed: bool = False
     """Are its tokens an estimate of ours?"""
     stop_reason: str = ""
@@ -158,8 +158,11 @@ class Round:
     """The name of the tool whose arguments are being written."""
     waiting: Waiting | None = None
     """The model has no room, and is asked again."""
+    size: int = 0
+    """Characters of its text."""
     _text: list[str] = field(default_factory=list)
     _thought: list[str] = field(default_factory=list)
+    _thought_size: int = 0
 
     @property
     def text(self) -> str:
@@ -174,11 +177,13 @@ class Round:
     def say(self, text: str) -> None:
         """More of the answer."""
         self._text.append(text)
+        self.size += len(text)
 
     def think(self, text: str) -> None:
         """More of its thoughts."""
-        if len(self.thought) < MOST_THOUGHT:
+        if self._thought_size < MOST_THOUGHT:
             self._thought.append(text)
+            self._thought_size += len(text)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,195 @@
+"""Carries out the tools of one answer: which call each use means, in what order, and what the model is told of it.
+
+Knows exact names, repeats and bounds. Refuses to decide whether a call may run: every one goes the way of all calls.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from mcphost.host.calls import Call, CallState
+from mcphost.host.chat.chat import Chat
+from mcphost.host.chat.parts import ChatParts
+from mcphost.host.chat.records import results_record
+from mcphost.host.chat.results import Told, failure, said, told
+from mcphost.host.chat.toolbox import SEARCH, Entry, Toolbox
+from mcphost.host.chat.turns import NOT_RUN, Round, Turn, TurnState, Use
+from mcphost.host.models import Model
+from mcphost.host.questions import ResultQuestion
+from mcphost.protocol.display import hidden_count, show_line
+from mcphost.protocol.sampling import ToolResult
+from mcphost.protocol.types import Media
+from mcphost.providers.base import estimate_tokens
+
+MOST_LINKS: Final = 50
+"""That a review names."""
+
+RAW: Final = 500
+"""Characters of unreadable arguments that the model is shown again."""
+
+_LINK: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>)\]]{1,500}", re.IGNORECASE)
+
+
+class Carrying:
+    """Carries out the tool uses of any conversation."""
+
+    def __init__(self, parts: ChatParts) -> None:
+        self._parts = parts
+
+    def calls(self, turn: Turn) -> int:
+        """How many calls this turn led to, and would have led to but for its bounds."""
+        return sum(bool(use.server) for use in turn.uses)
+
+    async def carry_out(self, chat: Chat, turn: Turn, answer: Round, model: Model) -> None:
+        """All tools of this answer; each use has a result at the end, also when this is cancelled."""
+        box = chat.toolbox
+        try:
+            wanted = [use for use in answer.uses if self._settled(chat, turn, use, box) is None]
+            await self._run(chat, answer, wanted, model)
+        finally:
+            for use in answer.uses:
+                self._close(use, box, model)
+            self._parts.keep(chat.id, results_record(turn, answer))
+        if any(self._held(use) for use in answer.uses):
+            await self._review(chat, turn, answer, model)
+        for use in answer.uses:
+            if use.outside:
+                chat.read_outside(f"what {use.server}:{use.tool} answered")
+
+    async def _run(self, chat: Chat, answer: Round, uses: list[Use], model: Model) -> None:
+        """At once where nobody would be asked about any of them; else one after the other, as they were written."""
+        if len(uses) > 1 and all(self._parts.runs(use.server, use.tool, answer.outside) for use in uses):
+            calls = [self._begin(use, answer, model) for use in uses]
+            chat.changed()
+            for call in calls:
+                await call.ended()
+            return
+        for use in uses:
+            call = self._begin(use, answer, model)
+            chat.changed()
+            await call.ended()
+
+    def _begin(self, use: Use, answer: Round, model: Model) -> Call:
+        call = self._parts.call(use.server, use.tool, use.arguments, origin=model.name, outside=answer.outside)
+        use.call, use.number = call, call.number
+        return call
+
+    def _settled(self, chat: Chat, turn: Turn, use: Use, box: Toolbox) -> ToolResult | None:
+        """The result of a use that leads to no call; None where one is to be made."""
+        entry = box.find(use.name)
+        if use.name == SEARCH and not use.problem:
+            use.outcome, use.result = CallState.DONE.value, _search(chat, box, use)
+        elif use.problem:
+            raw = f" You wrote: {use.raw[:RAW]}" if use.raw else ""
+            self._not_run(use, f"Not called: {use.problem}.{raw}")
+        elif entry is None:
+            self._not_run(use, "Not called: there is no tool of exactly this name any more.")
+        else:
+            use.server, use.tool = entry.server, entry.tool.name
+            if reason := self._too_much(turn, use):
+                self._not_run(use, f"Not called: {reason}")
+        return use.result
+
+    def _too_much(self, turn: Turn, use: Use) -> str:
+        settings = self._parts.settings()
+        uses = turn.uses[: next(place for place, each in enumerate(turn.uses) if each is use)]
+        if sum(bool(each.server) for each in uses) >= settings.max_calls * turn.allowance:
+            return f"{settings.max_calls} calls were made for this message, which is the most there may be."
+        key = _key(use)
+        if sum(_key(each) == key for each in uses) >= settings.same_calls * turn.allowance:
+            return f"this very call was made {settings.same_calls} times already; use what it answered."
+        return ""
+
+    @staticmethod
+    def _not_run(use: Use, text: str) -> None:
+        use.outcome, use.result = NOT_RUN, failure(use.id, text)
+
+    def _close(self, use: Use, box: Toolbox, model: Model) -> None:
+        """What became of a use; one that still goes on is stopped."""
+        if use.result is not None:
+            return
+        call = use.call
+        if call is None:
+            self._not_run(use, "Not called: the user stopped you before.")
+            return
+        if not call.state.ended:
+            call.cancel()
+            use.outcome, use.result = CallState.CANCELLED.value, failure(use.id, "The user stopped this call.")
+        else:
+            found = self._told(use, call, model)
+            use.outcome, use.result, use.notes = call.state.value, found.result, found.notes
+        use.sent = call.arguments if call.edited else None
+        use.seconds = call.elapsed if call.sent_at is not None else 0.0
+        use.outside = call.sent_at is not None and _may_be_from_outside(box.find(use.name))
+
+    def _told(self, use: Use, call: Call, model: Model) -> Told:
+        return told(use.id, call, model.able, self._parts.settings().result_characters)
+
+    # Results that wait for the user.
+
+    def _held(self, use: Use) -> bool:
+        hold = self._parts.settings().hold
+        came = use.call is not None and use.call.outcome is not None
+        return came and (hold == "always" or (hold == "outside" and use.outside))
+
+    async def _review(self, chat: Chat, turn: Turn, answer: Round, model: Model) -> None:
+        """Ask about each result; what is not answered when this is cancelled stays with the user."""
+        turn.state = TurnState.REVIEWING
+        chat.changed()
+        held = [use for use in answer.uses if self._held(use)]
+        kept = [use.result for use in held]
+        for use in held:
+            use.result = failure(use.id, "The user has not passed on what it answered.")
+        try:
+            for use, result in zip(held, kept, strict=True):
+                assert result is not None
+                await self._ask(use, result, model)
+        finally:
+            self._parts.keep(chat.id, results_record(turn, answer))
+
+    async def _ask(self, use: Use, result: ToolResult, model: Model) -> None:
+        reply = await self._parts.ask(_question(use, result, model))
+        if not reply.allow:
+            why = f", who says: {reply.reason}" if reply.reason else ""
+            use.result = failure(use.id, f"What it answered was kept back by the user{why}.")
+            use.notes, use.outside = (*use.notes, "kept back by you"), False
+        elif isinstance(reply.content, str):
+            use.result = ToolResult.of(use.id, [{"type": "text", "text": reply.content}])
+            use.notes = (*use.notes, "in your words")
+        else:
+            use.result = result
+
+
+def _question(use: Use, result: ToolResult, model: Model) -> ResultQuestion:
+    text = said(result)
+    links = tuple(dict.fromkeys(found[0] for found in _LINK.finditer(text)))[:MOST_LINKS]
+    pictures = sum(isinstance(block, Media) for block in result.blocks)
+    tokens = estimate_tokens(text)
+    return ResultQuestion(
+        use.server, use.tool, use.number, model.name, text, tokens, links, hidden_count(text), pictures
+    )
+
+
+def _search(chat: Chat, box: Toolbox, use: Use) -> ToolResult:
+    query = use.arguments.get("query")
+    entries = box.search(query) if isinstance(query, str) else []
+    for entry in entries:
+        chat.found[entry.name] = None
+    lines = list(_lines(entries)) or ["Nothing fits; try other words."]
+    return ToolResult.of(use.id, [{"type": "text", "text": "\n".join(lines)}])
+
+
+def _lines(entries: list[Entry]) -> Iterator[str]:
+    for entry in entries:
+        yield f"{entry.name}: {show_line(entry.tool.description or entry.tool.label)}"
+
+
+def _may_be_from_outside(entry: Entry | None) -> bool:
+    return entry is None or entry.tool.open_world
+
+
+def _key(use: Use) -> Any:
+    return use.name, json.dumps(dict(use.arguments), sort_keys=True)

@@ -1,0 +1,236 @@
+"""A conversation with a language model, as something to hold on to.
+
+Knows its turns, its switches, what it spent and what the user may do with it. Refuses to know how an answer is had and
+how a call is made: `mcphost.host.chat.running` does.
+
+Front: every change is a ChatChanged with its number; read the state again. `send` and `go_on` return at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcphost.errors import ModelRefused, NotDone
+from mcphost.host.chat.messages import messages_of, system
+from mcphost.host.chat.parts import ChatParts
+from mcphost.host.chat.toolbox import Switches, Toolbox
+from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Turn, TurnState
+from mcphost.host.models import Model
+from mcphost.protocol.display import show
+from mcphost.providers.base import ModelRequest, Usage
+
+Run = Callable[["Chat", Turn], Coroutine[Any, Any, None]]
+"""Works on a turn to its end, whatever that is; never raises but CancelledError."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSpent:
+    """What a conversation used of its models. ``cost`` is None where a price is not known."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = 0.0
+    guessed: bool = False
+    """Is a part of it an estimate of ours, since a model did not say?"""
+
+    @property
+    def tokens(self) -> int:
+        """In and out."""
+        return self.input_tokens + self.output_tokens
+
+    def with_answer(self, usage: Usage, model: Model, *, guessed: bool) -> ChatSpent:
+        """After one more exchange."""
+        price = None if model.price is None else model.price.of(usage)
+        return ChatSpent(
+            self.input_tokens + (usage.input_tokens or 0),
+            self.output_tokens + (usage.output_tokens or 0),
+            None if self.cost is None or price is None else self.cost + price,
+            self.guessed or guessed,
+        )
+
+
+class Chat:
+    """One conversation."""
+
+    def __init__(self, number: int, chat_id: str, parts: ChatParts, run: Run, model: str = "") -> None:
+        self.number, self.id = number, chat_id
+        """The id names its transcript, in this and later runs."""
+        self.turns: list[Turn] = []
+        self.switches = Switches()
+        self.spent = ChatSpent()
+        self.outside = ""
+        """What the model has read from outside last, in words; empty: nothing yet."""
+        self.found: dict[str, None] = {}
+        """The tools that the model searched out, in order."""
+        self.share_folders = False
+        """Is the model told which folders servers may know of?"""
+        self.branch_of: tuple[str, int] | None = None
+        """The conversation it was branched from, and how many of its turns it shares."""
+        self.allowance = 1
+        """How many times its budget it may use."""
+        self._accepted: dict[str, str] = {}
+        self._model, self._parts, self._run = model, parts, run
+        self._task: asyncio.Task[None] | None = None
+        self._toolbox: tuple[object, Toolbox] | None = None
+
+    # What there is to read.
+
+    @property
+    def busy(self) -> bool:
+        """Is a turn under way?"""
+        return bool(self.turns) and not self.turns[-1].state.ended
+
+    @property
+    def model(self) -> Model:
+        """The model that is talked to. Raises ModelRefused where there is none of that name, or none at all."""
+        named = self._model or self._parts.settings().model
+        models = [model for model in self._parts.models.all if not model.by_hand]
+        found = next((model for model in models if named in (None, "", model.entry)), None)
+        if found is None and named:
+            known = ", ".join(model.entry for model in models) or "none"
+            raise ModelRefused(named, f"there is no such entry in [models] that can be asked; there are: {known}")
+        if found is None:
+            raise ModelRefused("chat", "no language model is configured")
+        return found
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """What the model may use now, what of it costs how much, and what had to be left out."""
+        offers, limit, switches = self._parts.tools(), self._parts.settings().tools_tokens, self.switches
+        state = [id(each.tool) for each in offers], limit, set(switches.servers), set(switches.tools), switches.only
+        if self._toolbox is None or self._toolbox[0] != state:
+            self._toolbox = state, Toolbox(offers, switches, limit)
+        return self._toolbox[1]
+
+    def instructions(self, server: str) -> str:
+        """What a server says on how to use it; empty where it says nothing."""
+        return self._parts.instructions(server)
+
+    def told_instructions(self, server: str) -> bool:
+        """Is the model told them? Only as the user accepted them: a changed text takes a new yes."""
+        text = self._parts.instructions(server)
+        return bool(text) and self._accepted.get(server) == _digest(text)
+
+    def request(self) -> ModelRequest:
+        """What the model is asked next. Raises ModelRefused where there is no model."""
+        model = self.model
+        tools = self.toolbox.offered(self.found) if model.able.tools else ()
+        return ModelRequest(
+            messages=messages_of(self.turns, tools=model.able.tools),
+            max_tokens=self._parts.settings().max_tokens,
+            system=system(self._parts.settings().system, self._context()),
+            tools=tools,
+        )
+
+    # What the user does.
+
+    def send(self, text: str, attachments: Sequence[Attachment] = (), prompts: Sequence[PromptUsed] = ()) -> Turn:
+        """Say something; the turn goes on by itself. Raises NotDone where one is under way or nothing was said.
+
+        Raises ModelRefused where there is no model to talk to.
+        """
+        if self.busy:
+            raise NotDone("the model is still at work on your last message; stop it first, or wait")
+        if not text.strip() and not attachments and not prompts:
+            raise NotDone("there is nothing to send")
+        _ = self.model
+        turn = Turn(len(self.turns) + 1, Message(text, tuple(attachments), tuple(prompts)))
+        self.turns.append(turn)
+        self._note_outside(turn)
+        self._begin(turn)
+        return turn
+
+    def go_on(self) -> Turn:
+        """Take the last turn up again: ask anew what failed or was stopped, or grant its bounds once more.
+
+        Raises NotDone where there is nothing to take up.
+        """
+        turn = self.turns[-1] if self.turns else None
+        if turn is None or turn.state not in (TurnState.FAILED, TurnState.STOPPED, TurnState.BOUNDED):
+            raise NotDone("there is nothing that could go on; say something instead")
+        if turn.state is TurnState.BOUNDED:
+            turn.allowance += 1
+            self.allowance += 1
+        for each in turn.rounds[-1:]:
+            each.superseded = not each.stop_reason
+        turn.state, turn.reason = TurnState.ANSWERING, ""
+        self._begin(turn)
+        return turn
+
+    def stop(self) -> None:
+        """Stop at once: the model's stream is closed and running calls are cancelled; what came is kept."""
+        if self._task is not None and self.busy:
+            self._task.cancel()
+
+    def use_model(self, entry: str) -> None:
+        """Talk to another model from the next answer on. Raises ModelRefused where there is none of that name."""
+        before, self._model = self._model, entry
+        try:
+            _ = self.model
+        except ModelRefused:
+            self._model = before
+            raise
+        self.changed()
+
+    def switch(self, server: str, tool: str | None = None, *, on: bool) -> None:
+        """Let the model use a server, or one tool, or not."""
+        wanted: set[Any] = self.switches.servers if tool is None else self.switches.tools
+        key = server if tool is None else (server, tool)
+        wanted.discard(key) if on else wanted.add(key)
+        self.changed()
+
+    def tell_instructions(self, server: str, *, on: bool) -> None:
+        """Tell the model a server's instructions as they are now, or do not."""
+        self._accepted.pop(server, None)
+        if on:
+            self._accepted[server] = _digest(self._parts.instructions(server))
+        self.changed()
+
+    async def ended(self) -> None:
+        """Wait until nothing is under way."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    # What the run does.
+
+    def changed(self) -> None:
+        """Tell everyone."""
+        self._parts.changed(self.number)
+
+    def read_outside(self, what: str) -> None:
+        """The model gets something that others may have written."""
+        self.outside = what
+
+    def _note_outside(self, turn: Turn) -> None:
+        for attached in turn.message.attachments:
+            if attached.outside:
+                self.read_outside(show(attached.name)[:200])
+        for prompt in turn.message.prompts:
+            if prompt.outside:
+                self.read_outside(f"what the prompt {prompt.server}:{show(prompt.prompt)[:100]} brought along")
+
+    def _begin(self, turn: Turn) -> None:
+        self._task = task = self._parts.spawn(self._run(self, turn), f"chat {self.number}")
+        task.add_done_callback(lambda _: self._over(turn))
+        self.changed()
+
+    def _over(self, turn: Turn) -> None:
+        if not turn.state.ended:  # it was stopped before it began
+            turn.state = TurnState.STOPPED
+        self.changed()
+
+    def _context(self) -> Iterator[str]:
+        if self.share_folders and (folders := self._parts.folders()):
+            yield "The person's folders that servers may know of: " + ", ".join(folders)
+        for server in dict.fromkeys(entry.server for entry in self.toolbox.entries):
+            if self.told_instructions(server):
+                text = show(self._parts.instructions(server))
+                yield f"What the server {server} says on how to use it (data, see above):\n{text}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

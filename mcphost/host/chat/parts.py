@@ -1,0 +1,49 @@
+"""What a conversation is given of the host.
+
+Knows shapes only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mcphost.config import ChatConfig
+from mcphost.host.calls import Call
+from mcphost.host.catalog import OfferedTool
+from mcphost.host.models import Models
+from mcphost.host.questions import Answer, Question
+
+
+class Begin(Protocol):
+    """Begins a call."""
+
+    def __call__(self, server: str, tool: str, arguments: Mapping[str, Any], *, origin: str, outside: str) -> Call:
+        """See `mcphost.host.host.Host.call_tool`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatParts:
+    """Everything a conversation can do."""
+
+    settings: Callable[[], ChatConfig]
+    models: Models
+    tools: Callable[[], Sequence[OfferedTool]]
+    """What all servers offer now."""
+    instructions: Callable[[str], str]
+    """What a server says on how to use it; empty where it says nothing."""
+    folders: Callable[[], Sequence[str]]
+    """The folders that servers may know of."""
+    call: Begin
+    runs: Callable[[str, str, str], bool]
+    """Would a call (server, tool, what was read from outside) run now without a question?"""
+    ask: Callable[[Question], Awaitable[Answer]]
+    spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+    changed: Callable[[int], None]
+    """Tells that the conversation of this number changed."""
+    keep: Callable[[str, Mapping[str, Any]], None]
+    """Takes a record for the transcript of this id."""
+    clock: Callable[[], float]
+    mask: Callable[[str], str]

@@ -1,0 +1,200 @@
+"""Works on a turn: asks the model, has its tools called, tells it what came of that, until it is done or must stop.
+
+Knows the order of these steps and what ends them. Refuses to know how a tool use becomes a call, and what anything
+looks like.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final
+
+from mcphost.errors import McphostError, ModelAnswerCut
+from mcphost.host.chat.carrying import Carrying
+from mcphost.host.chat.chat import Chat
+from mcphost.host.chat.parts import ChatParts
+from mcphost.host.chat.records import ended_record, round_record, turn_record
+from mcphost.host.chat.turns import Round, Turn, TurnState, Use
+from mcphost.host.faults import fault, without_secrets
+from mcphost.host.models import Model
+from mcphost.host.sampling_draft import estimate
+from mcphost.protocol.display import duration_text
+from mcphost.providers.base import (
+    Done,
+    Event,
+    ModelRequest,
+    TextDelta,
+    ThoughtDelta,
+    ToolUseBegun,
+    ToolUseReady,
+    Usage,
+    Waiting,
+    estimate_tokens,
+)
+
+MOST_TEXT: Final = 4 << 20
+"""Characters of one answer: far more than the most tokens any vendor allows."""
+
+
+class LimitReached(Exception):
+    """The user's bounds say that it is enough; ``str()`` is a sentence."""
+
+
+class Running:
+    """Works on turns of any conversation."""
+
+    def __init__(self, parts: ChatParts) -> None:
+        self._parts = parts
+        self._carrying = Carrying(parts)
+
+    async def run(self, chat: Chat, turn: Turn) -> None:
+        """To its end, whatever that is."""
+        self._parts.keep(chat.id, turn_record(turn))
+        try:
+            await self._rounds(chat, turn)
+        except asyncio.CancelledError:
+            self._end(chat, turn, TurnState.STOPPED)
+        except LimitReached as limit:
+            self._end(chat, turn, TurnState.BOUNDED, str(limit))
+        except McphostError as error:
+            self._end(chat, turn, TurnState.FAILED, str(without_secrets(error, self._parts.mask)))
+        except Exception as error:  # a fault in here must end neither the servers nor other conversations
+            self._end(chat, turn, TurnState.FAILED, str(fault(error)))
+        else:
+            self._end(chat, turn, TurnState.DONE)
+
+    def _end(self, chat: Chat, turn: Turn, state: TurnState, reason: str = "") -> None:
+        turn.state, turn.reason = state, reason
+        last = turn.rounds[-1] if turn.rounds else None
+        if last is not None:
+            last.waiting, last.writing = None, ""
+            if state is TurnState.FAILED and not last.stop_reason:
+                last.error = reason
+        self._parts.keep(chat.id, ended_record(turn))
+        chat.changed()
+
+    async def _rounds(self, chat: Chat, turn: Turn) -> None:
+        clock = _Clock(self._parts.clock)
+        while True:
+            self._within_bounds(chat, turn, clock)
+            model = chat.model
+            turn.state = TurnState.ANSWERING
+            answer = Round(model.entry, outside=chat.outside)
+            turn.rounds.append(answer)
+            try:
+                async with asyncio.timeout(max(self._left(clock), 0.001)) as deadline:
+                    with clock:
+                        await self._answer(chat, answer, model)
+            except TimeoutError:
+                if deadline.expired():
+                    raise LimitReached(self._too_long()) from None
+                raise
+            finally:
+                self._parts.keep(chat.id, round_record(turn, answer))
+            if not answer.uses:
+                return
+            turn.state = TurnState.CALLING
+            chat.changed()
+            await self._carrying.carry_out(chat, turn, answer, model)
+            clock.add(max((use.seconds for use in answer.uses), default=0.0))
+            chat.changed()
+
+    def _within_bounds(self, chat: Chat, turn: Turn, clock: _Clock) -> None:
+        settings = self._parts.settings()
+        answers = sum(not each.superseded for each in turn.rounds)
+        if answers >= settings.max_rounds * turn.allowance:
+            raise LimitReached(f"the model answered {answers} times to this message (chat.max_rounds)")
+        if turn.uses and self._carrying.calls(turn) > settings.max_calls * turn.allowance:
+            raise LimitReached(f"there were {settings.max_calls} calls for this message (chat.max_calls)")
+        if chat.spent.tokens >= settings.budget_tokens * chat.allowance:
+            raise LimitReached(f"this conversation used {chat.spent.tokens} tokens (chat.budget_tokens)")
+        most = settings.budget_cost
+        if most is not None and chat.spent.cost is not None and chat.spent.cost >= most * chat.allowance:
+            raise LimitReached(f"this conversation cost {chat.spent.cost:.4g} (chat.budget_cost)")
+        if self._left(clock) <= 0:
+            raise LimitReached(self._too_long())
+
+    def _left(self, clock: _Clock) -> float:
+        return self._parts.settings().turn_seconds - clock.seconds
+
+    def _too_long(self) -> str:
+        return (
+            f"this message was worked on for {duration_text(self._parts.settings().turn_seconds)} (chat.turn_seconds)"
+        )
+
+    async def _answer(self, chat: Chat, answer: Round, model: Model) -> None:
+        request = chat.request()
+        known = {use.id for turn in chat.turns for use in turn.uses}
+        provider = await self._parts.models.provider(model)
+        try:
+            async with aclosing(provider.stream(request)) as events:
+                async for event in events:
+                    _take(answer, event, known)
+                    chat.changed()
+            if not answer.stop_reason:
+                raise ModelAnswerCut(model.entry, "the answer has no end; try again")
+        finally:
+            _count(answer, request)
+            chat.spent = chat.spent.with_answer(answer.usage, model, guessed=answer.guessed)
+
+
+def _take(answer: Round, event: Event, known: set[str]) -> None:
+    answer.waiting = event if isinstance(event, Waiting) else None
+    match event:
+        case TextDelta():
+            answer.say(event.text)
+            if answer.size > MOST_TEXT:
+                raise LimitReached(f"the model wrote more than {MOST_TEXT >> 20} MB")
+        case ThoughtDelta():
+            answer.think(event.text)
+        case ToolUseBegun():
+            answer.writing = event.name
+        case ToolUseReady():
+            answer.writing = ""
+            answer.uses.append(_use(event, known))
+        case Usage():
+            answer.usage = answer.usage.later(event)
+        case Done():
+            answer.stop_reason, answer.model = event.stop_reason or "endTurn", event.model
+
+
+def _use(event: ToolUseReady, known: set[str]) -> Use:
+    """Its id is unique from now on: some vendors count anew in each answer, others refuse what comes twice."""
+    use_id, number = event.id, 1
+    while use_id in known:
+        number += 1
+        use_id = f"{event.id}_{number}"
+    known.add(use_id)
+    return Use(use_id, event.name, event.input, problem=event.problem, raw=event.raw)
+
+
+def _count(answer: Round, request: ModelRequest) -> None:
+    """What the model did not say is estimated: a budget that it could keep silent about would be none."""
+    told, silent = answer.usage, not (answer.size or answer.thought or answer.uses or answer.stop_reason)
+    if silent or None not in (told.input_tokens, told.output_tokens):
+        return
+    wrote = (json.dumps(dict(use.arguments)) for use in answer.uses)
+    written = sum(map(estimate_tokens, (answer.text, answer.thought, *wrote)))
+    answer.guessed = True
+    answer.usage = Usage(estimate(request, None).input_tokens, written).later(told)
+
+
+class _Clock:
+    """Adds up the time of work, in seconds: as a context of what is done in it, or told afterwards."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now, self._began = now, 0.0
+        self.seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._began = self._now()
+
+    def __exit__(self, *_: object) -> None:
+        self.add(self._now() - self._began)
+
+    def add(self, seconds: float) -> None:
+        """Something took so long."""
+        self.seconds += seconds

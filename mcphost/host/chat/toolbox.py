@@ -1,0 +1,183 @@
+"""The tools a model is offered: under names it can use, in an order that stays, and none that would spoil the rest.
+
+Knows what vendors take of a tool and about what its definition costs. Refuses to repair: a tool that no vendor would
+take is left out with a reason, and a name that is not exactly one of these means nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mcphost.errors import McphostError
+from mcphost.host.catalog import OfferedTool
+from mcphost.host.chat.names import alias
+from mcphost.protocol.display import show, show_line
+from mcphost.protocol.schemas import check_schema
+from mcphost.protocol.types import Tool
+from mcphost.providers.base import estimate_tokens
+
+MOST_TOOLS: Final = 128
+"""That vendors take in one request; with more the model searches them."""
+
+FOUND: Final = 8
+"""Tools that one search brings."""
+
+SEARCH: Final = "find_tools"
+"""The name of the tool that searches the others; no other can have it, since theirs hold ``__``."""
+
+_PROPERTY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_COMBINED: Final = ("allOf", "anyOf", "oneOf", "not", "enum")
+"""What vendors refuse at the top of a schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A tool under the name that the model knows."""
+
+    server: str
+    tool: Tool
+    name: str
+    definition: Tool
+    """What the model gets."""
+    tokens: int
+    """About what that costs in every request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A tool that no model can be offered, and why."""
+
+    server: str
+    tool: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Switches:
+    """What one conversation may use; everything, until the user says otherwise."""
+
+    servers: set[str] = field(default_factory=set)
+    """Those that are off."""
+    tools: set[tuple[str, str]] = field(default_factory=set)
+    """Those that are off, by server and name."""
+    only: frozenset[str] | None = None
+    """The servers that may be on at all; None: all."""
+
+    def on(self, server: str, tool: str | None = None) -> bool:
+        """May it be used?"""
+        allowed = server not in self.servers and (self.only is None or server in self.only)
+        return allowed and (tool is None or (server, tool) not in self.tools)
+
+
+class Toolbox:
+    """The tools of one request. ``limit`` is about the most tokens for all definitions; beyond it they are searched."""
+
+    def __init__(self, offers: Iterable[OfferedTool], switches: Switches, limit: int) -> None:
+        self.dropped: list[Dropped] = []
+        self._entries = {entry.name: entry for entry in self._usable(offers, switches)}
+        self.searching = self.tokens > limit or len(self._entries) > MOST_TOOLS
+        """Does the model get a tool that searches the others, in place of all of them?"""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """All of them, by server as configured and then by name."""
+        return tuple(self._entries.values())
+
+    @property
+    def tokens(self) -> int:
+        """About what all definitions together cost in every request."""
+        return sum(entry.tokens for entry in self._entries.values())
+
+    def costs(self) -> Mapping[str, int]:
+        """About the tokens of each server's definitions."""
+        found: dict[str, int] = {}
+        for entry in self._entries.values():
+            found[entry.server] = found.get(entry.server, 0) + entry.tokens
+        return found
+
+    def find(self, name: str) -> Entry | None:
+        """The tool of exactly this name."""
+        return self._entries.get(name)
+
+    def offered(self, found: Iterable[str]) -> tuple[Tool, ...]:
+        """The definitions for a request; ``found`` are the names that the model searched out before, in that order."""
+        if not self.searching:
+            return tuple(entry.definition for entry in self._entries.values())
+        known = (self._entries[name].definition for name in found if name in self._entries)
+        return (self._search_tool(), *known)
+
+    def search(self, query: str) -> list[Entry]:
+        """The tools that fit these words best, at most `FOUND`."""
+        words = re.findall(r"\w+", query.lower())[:20]
+        scored = [(_score(entry, words), entry) for entry in self._entries.values()]
+        best = sorted((each for each in scored if each[0]), key=lambda each: -each[0])
+        return [entry for _, entry in best[:FOUND]]
+
+    def _search_tool(self) -> Tool:
+        counts = ", ".join(f"{server} ({number})" for server, number in self._counts().items())
+        about = (
+            f"Find tools by words of their names and descriptions; what is found can be used next. Servers: {counts}"
+        )
+        schema = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+        return Tool.read({"name": SEARCH, "description": about, "inputSchema": schema})
+
+    def _counts(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for entry in self._entries.values():
+            found[entry.server] = found.get(entry.server, 0) + 1
+        return found
+
+    def _usable(self, offers: Iterable[OfferedTool], switches: Switches) -> Iterator[Entry]:
+        wanted = [each for each in offers if switches.on(*each.key)]
+        order = {server: place for place, server in enumerate(dict.fromkeys(each.server for each in wanted))}
+        entries: dict[str, list[Entry]] = {}
+        for offered in sorted(wanted, key=lambda each: (order[each.server], each.tool.name)):
+            try:
+                entry = _entry(offered)
+            except McphostError as error:
+                self.dropped.append(Dropped(offered.server, offered.tool.name, str(error)))
+            else:
+                entries.setdefault(entry.name, []).append(entry)
+        for name, alike in entries.items():
+            if len(alike) == 1:
+                yield alike[0]
+            else:
+                self.dropped.extend(Dropped(each.server, each.tool.name, f"two tools are {name}") for each in alike)
+
+
+class _Unfit(McphostError):
+    """No vendor takes it."""
+
+
+def _entry(offered: OfferedTool) -> Entry:
+    """Raises McphostError where no vendor would take it."""
+    server, tool = offered.server, offered.tool
+    schema, more = _schema(tool.input_schema)
+    name, about = alias(server, tool.name), f"[{server}] {show(tool.description or tool.label)}{more}"
+    definition = Tool.read({"name": name, "description": about, "inputSchema": schema})
+    cost = estimate_tokens(json.dumps([name, about, schema], ensure_ascii=False))
+    return Entry(server, tool, name, definition, cost)
+
+
+def _schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The schema for a model, and what of it is said in words instead."""
+    check_schema(dict(schema))
+    if schema.get("type", "object") != "object":
+        raise _Unfit("its arguments are no object")
+    properties = schema.get("properties", {})
+    for key in properties if isinstance(properties, dict) else ():
+        if not _PROPERTY.fullmatch(key):
+            raise _Unfit(f"models take no argument of the name {show_line(key, 40)!r}")
+    combined = {key: schema[key] for key in _COMBINED if key in schema}
+    rest = {key: value for key, value in schema.items() if key not in combined}
+    more = f"\nThe arguments must also fit {json.dumps(combined, ensure_ascii=False)}" if combined else ""
+    return {**rest, "type": "object", "properties": properties if isinstance(properties, dict) else {}}, more
+
+
+def _score(entry: Entry, words: Iterable[str]) -> int:
+    name, about = f"{entry.server} {entry.tool.name}".lower(), (entry.tool.description or "").lower()
+    return sum(3 * (word in name) + (word in about) for word in words)
