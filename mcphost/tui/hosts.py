@@ -80,7 +80,7 @@ def _warning(wire: str, read: str, labels: Iterable[str]) -> str:
         return ""
     mixed = next((scripts for label in labels if len(scripts := sorted(set(_scripts(label)))) > 1), None)
     if mixed is not None:
-        names = " and ".join(each.capitalize() for each in mixed)
+        names = " and ".join(mixed)
         return f"{read} mixes {names} letters in one name, as forgeries do: what is meant is {wire}"
     return f"{read} holds letters other than a to z, which may look like them: what is meant is {wire}"
 
@@ -89,4 +89,4 @@ def _scripts(label: str) -> Iterator[str]:
     for letter in label:
         if unicodedata.category(letter).startswith("L"):
             script = unicodedata.name(letter, "unknown").partition(" ")[0]
-            yield "CJK" if script in _ONE_SCRIPT else script
+            yield "East Asian" if script in _ONE_SCRIPT else script.capitalize()

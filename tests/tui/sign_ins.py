@@ -113,7 +113,7 @@ class ScriptedPort:
     """Pasted addresses with this in them will not do."""
     choices: list[Choice] = field(default_factory=list)
     pasted: list[str] = field(default_factory=list)
-    signed_out: int = 0
+    signed_out: list[str] = field(default_factory=list)
     now: Standing = field(default_factory=lambda: Standing(False))
 
     async def sign_in(self, server: str, challenge: str, status: int, person: Person) -> Standing:
@@ -133,7 +133,8 @@ class ScriptedPort:
         return self.now
 
     async def sign_out(self, server: str) -> str:
-        self.now, self.signed_out = Standing(False), self.signed_out + 1
+        self.now = Standing(False)
+        self.signed_out.append(server)
         return "signed out; the tokens were revoked"
 
     async def _step(self, person: Person, number: int, step: Exchange) -> None:

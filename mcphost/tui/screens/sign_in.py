@@ -23,7 +23,7 @@ from mcphost.host.questions import Answer, SignInQuestion
 from mcphost.host.signing_in import SignIn, SignInState
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.screens.dialog import KEYS, Asking
+from mcphost.tui.screens.dialog import Asking
 from mcphost.tui.widgets.facts import Facts
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.sign_in_agree import AgreePanel
@@ -37,7 +37,7 @@ WIDE: Final = 130
 """Columns from which the steps stand beside what is asked, with what the chosen one holds."""
 
 
-class SignInScreen(Asking, inherit_bindings=False):
+class SignInScreen(Asking):
     """Shows ``sign_in``; `refresh_sign_in` when it went on. ``waiting`` is its question, where that is known."""
 
     HELP = (
@@ -55,13 +55,12 @@ class SignInScreen(Asking, inherit_bindings=False):
         Binding("b,pageup", "page(-1)", "scroll back", id="sign-in.up", show=False),
         Binding("c", "copy_link", "copy link", id="sign-in.copy", tooltip="Copy the address of the page"),
         Binding("o", "open_again", "open again", id="sign-in.open", tooltip="Open the page in the browser once more"),
-        Binding("p", "paste", "paste", id="sign-in.paste", tooltip="Go where the address is pasted"),
+        Binding("v", "paste", "paste", id="sign-in.paste", tooltip="Go where the address is pasted"),
         Binding("q", "code", "QR code", id="sign-in.code", tooltip="Show the link as a QR code"),
         Binding("s", "copy_ssh", "copy ssh line", id="sign-in.ssh", tooltip="Copy the line to run at the browser"),
         Binding("x", "cancel", "cancel", id="sign-in.cancel", tooltip="Stop this sign-in; nothing of it is kept"),
         Binding("r", "again", "try again", id="sign-in.again", tooltip="Begin another attempt"),
         Binding("escape", "back", "back", id="sign-in.back", tooltip="Leave: what waits for the browser goes on"),
-        KEYS,
     ]
 
     DEFAULT_CSS = """
@@ -335,4 +334,4 @@ def _why(sign_in: SignIn) -> str:
     """What began it."""
     if not sign_in.why.www_authenticate and sign_in.why.status == 401:
         return "wanted by you"
-    return f"because the server answered HTTP {sign_in.why.status}"
+    return f"after HTTP {sign_in.why.status}"

@@ -114,4 +114,6 @@ def _row(call: Call, width: int) -> Content:
 
 
 def _state(call: Call) -> str:
+    if call.state is CallState.SIGNING_IN:
+        return "sign-in"
     return "as a task" if call.state is CallState.RUNNING and call.task is not None else call.state.value

@@ -163,7 +163,7 @@ class Progressing(Static):
         call, progress = self.call, self.call.progress
         if not call.state.ended:
             yield Content(_waiting(call, self._limit)).stylize("bold")
-        if call.state is not CallState.ASKING:
+        if call.state not in (CallState.ASKING, CallState.SIGNING_IN):
             yield progress_line(progress, self._moves)
         said = progress.message if progress is not None and progress.message else call.task and call.task.status_message
         if said:
@@ -171,13 +171,19 @@ class Progressing(Static):
         if call.task is not None:
             yield Content.assemble(("runs as task  ", "dim"), _task(call, call.task))
             yield Content(_stay(call.task)).stylize("dim")
+        if call.state is CallState.SIGNING_IN:
+            yield Content("nothing was done yet · in the list of servers, s shows the sign-in").stylize("dim")
         if not call.state.ended:
             ends = "cancels" if call.request.task is None else "stops waiting; the task goes on"
             yield Content(f"esc or x {ends}").stylize("dim")
 
 
 def _waiting(call: Call, limit: float | None) -> str:
-    words = {CallState.ASKING: "▲ waiting for your answer", CallState.CANCELLING: "◐ cancelling"}
+    words = {
+        CallState.ASKING: "▲ waiting for your answer",
+        CallState.SIGNING_IN: "▲ waiting for a sign-in",
+        CallState.CANCELLING: "◐ cancelling",
+    }
     bound = f" · limit {duration_text(limit)} without progress" if limit else ""
     return f"{words.get(call.state, '◐ running')} · {duration_text(call.elapsed)}{bound}"
 

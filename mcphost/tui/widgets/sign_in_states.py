@@ -20,7 +20,7 @@ _MARKS: Final[Mapping[SignInState, tuple[str, str]]] = {
 }
 _KEYS: Final[Mapping[SignInState, str]] = {
     SignInState.AGREEING: "y sign in · n do not · p later · l steps · x cancel",
-    SignInState.VISITING: "c copy · o open · p paste · q QR code · x cancel · esc leave, it goes on",
+    SignInState.VISITING: "c copy · o open · v paste · q QR code · x cancel · esc leave, it goes on",
     SignInState.DONE: "enter opens a step · esc back",
     SignInState.FAILED: "r try again · enter opens a step · esc back",
     SignInState.DECLINED: "r try again · esc back",

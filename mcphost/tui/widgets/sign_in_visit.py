@@ -68,7 +68,7 @@ class VisitPanel(Vertical):
     def compose(self) -> ComposeResult:
         """The facts, and the field below them."""
         yield VerticalScroll(self._facts, can_focus=False)
-        yield Horizontal(Static("paste here (p)", markup=False), self._address, classes="field")
+        yield Horizontal(Static("paste here (v)", markup=False), self._address, classes="field")
         yield self._told
 
     def show_visit(self, sign_in: SignIn, link: Link, left: float) -> None:
