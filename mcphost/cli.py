@@ -313,7 +313,7 @@ def _asked(
 ) -> int:
     """As `_recorded`; servers may ask something meanwhile. ``calls`` approves of calls."""
     from mcphost.headless.answers import PageWatch, approver_with, read_roots, read_rules
-    from mcphost.host.answering import ALL
+    from mcphost.headless.lending import ModelWatch
     from mcphost.host.opener import open_page
     from mcphost.host.questions import DeclineAll
 
@@ -321,10 +321,12 @@ def _asked(
     approver = approver_with(rules, calls or DeclineAll("nothing is called here"))
 
     def watched(host: Host) -> Awaitable[Outcome]:
+        approver.attach(host)
         PageWatch(host, getattr(options, "timeout", None))
+        ModelWatch(host)
         return work(host)
 
-    more = {"answers": ALL, "roots": read_roots(options.root), "open_url": open_page}
+    more = {"answers": approver.answers, "roots": read_roots(options.root), "open_url": open_page}
     return _recorded(options, chosen, approver, watched, **more)
 
 
@@ -427,7 +429,7 @@ def _rereader(options: Words, start: StartInfo) -> Callable[[], Reread] | None:
 
 
 async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] | None, traffic: Path | None) -> int:
-    from mcphost.host.answering import ALL
+    from mcphost.host.answering import SCREEN
     from mcphost.host.host import Host
     from mcphost.host.opener import open_page
     from mcphost.tui.app import McphostApp
@@ -437,7 +439,7 @@ async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] |
     approver, damages = ScreenApprover(), list[str]()
     values, state = values_for(config, os.environ), start.state_folder
     kept: dict[str, Any] = {"state": state, "report": damages.append, "traffic_path": traffic}
-    parts = fittings(approver, values, **kept, open_url=open_page, answers=ALL)
+    parts = fittings(approver, values, **kept, open_url=open_page, answers=SCREEN)
     async with Host(config, parts) as host:
         start = replace(start, problems=(*start.problems, *damages))
         app = McphostApp(host, approver, start, reread)

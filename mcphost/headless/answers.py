@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.errors import ConfigError
 from mcphost.headless.consent import typed_line
 from mcphost.headless.output import is_terminal, remark
+from mcphost.host.answering import ALL, SAMPLING, WRITING
 from mcphost.host.approvals import Lifetime
 from mcphost.host.calls import CallState
 from mcphost.host.events import ElicitationChanged, Event
@@ -35,7 +36,11 @@ from mcphost.host.questions import (
     SamplingQuestion,
     UrlQuestion,
 )
+from mcphost.host.sampling_handle import SamplingEdit, SamplingReply
 from mcphost.protocol.display import show_line
+
+if TYPE_CHECKING:
+    from mcphost.headless.prompts import TerminalPerson
 
 KINDS: Final[Mapping[type, str]] = {
     FormQuestion: "form",
@@ -47,8 +52,8 @@ ACTIONS: Final = ("accept", "decline", "cancel")
 FILE_BYTES: Final = 4 << 20
 """Of a file of answers: a person wrote it."""
 
-_KEYS: Final = frozenset({"kind", "server", "tool", "action", "content", "paths", "remember", "reason"})
-_TEXTS: Final = frozenset({"kind", "server", "tool", "action", "reason"})
+_TEXTS: Final = frozenset({"kind", "server", "tool", "action", "reason", "text", "model"})
+_KEYS: Final = _TEXTS | {"content", "paths", "remember"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,10 @@ class Rule:
     """The folders to share; without any the first that would be suggested."""
     remember: bool = False
     reason: str = ""
+    text: str | None = None
+    """What is answered as if a language model had written it."""
+    model: str | None = None
+    """The entry of ``[models]`` that is asked; without one it is chosen as the server prefers."""
 
     def fits(self, kind: str, server: str, tool: str) -> bool:
         """Does it answer this?"""
@@ -79,10 +88,17 @@ class Rule:
             content = self.paths or question.suggestions[:1]
         elif isinstance(question, UrlQuestion):
             content = None
+        elif isinstance(question, SamplingQuestion):
+            content = self._of_a_model(question)
         lifetime = Lifetime.ALWAYS if self.remember else Lifetime.ONCE
         accepts = self.action == "accept"
         cancelled, reason = self.action == "cancel", self.reason or self.where
         return Answer(accepts, lifetime, content=content, reason=reason, by=self.where, cancelled=cancelled)
+
+    def _of_a_model(self, question: SamplingQuestion) -> SamplingEdit | SamplingReply | None:
+        if self.text is not None:
+            return SamplingReply.of(self.text)
+        return None if question.review or self.model is None else SamplingEdit(model=self.model)
 
 
 def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) -> list[Rule]:
@@ -94,9 +110,20 @@ def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) 
 class RuleApprover:
     """Answers what servers ask by ``rules``, then by ``person`` (None: nobody is there); leaves calls to ``calls``."""
 
-    def __init__(self, rules: Sequence[Rule], calls: Approver, person: Approver | None) -> None:
+    def __init__(self, rules: Sequence[Rule], calls: Approver, person: TerminalPerson | None) -> None:
         self._rules, self._calls, self._person = rules, calls, person
         self._asking = asyncio.Lock()
+
+    @property
+    def answers(self) -> frozenset[str]:
+        """What can be answered in this run, as `mcphost.host.host.Fittings` has it."""
+        writes = self._person is not None or any(rule.text is not None for rule in self._rules)
+        return ALL | {SAMPLING, WRITING} if writes else ALL | {SAMPLING}
+
+    def attach(self, host: Host) -> None:
+        """What a question is about is to be found in this host."""
+        if self._person is not None:
+            self._person.samplings = host.samplings
 
     async def ask(self, question: Question) -> Answer:
         """See `mcphost.host.questions.Approver`. A person is asked one thing at a time."""
@@ -122,7 +149,7 @@ class RuleApprover:
 
 def approver_with(rules: Sequence[Rule], calls: Approver) -> RuleApprover:
     """Who answers in this run: a person too, where one sits at a terminal."""
-    person: Approver | None = None
+    person: TerminalPerson | None = None
     if is_terminal(sys.stdin) and is_terminal(sys.stderr):
         from mcphost.headless.prompts import TerminalPerson  # late: most runs have none
 

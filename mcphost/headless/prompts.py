@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from mcphost.headless.consent import confirmed, typed_line
-from mcphost.host.questions import Answer, FormQuestion, Question, RootsQuestion, UrlQuestion
+from mcphost.headless.lending import ask_at_terminal
+from mcphost.host.questions import Answer, FormQuestion, Question, RootsQuestion, SamplingQuestion, UrlQuestion
+from mcphost.host.sampling_handle import Sampling
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.forms import ABSENT, Field, FieldError, Form, collect, fill, parse, read_form
 
@@ -28,6 +31,9 @@ class _Left(Exception):
 class TerminalPerson:
     """Asks at the terminal; a whole line is an answer, a key typed ahead is none."""
 
+    samplings: Mapping[int, Sampling] = MappingProxyType({})
+    """The host's requests for a language model, by number."""
+
     async def ask(self, question: Question) -> Answer:
         """See `mcphost.host.questions.Approver`."""
         match question:
@@ -37,6 +43,8 @@ class TerminalPerson:
                 return await _page(question)
             case RootsQuestion():
                 return await _roots(question)
+            case SamplingQuestion():
+                return await ask_at_terminal(self.samplings[question.sampling], question)
         return Answer(False, reason="this cannot be asked on a terminal", by="policy")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Self
 
-from mcphost.errors import McphostError
+from mcphost.errors import McphostError, UnknownName
 from mcphost.host.models import HUMAN, Model, Models
 from mcphost.host.sampling_draft import Draft, Estimate, estimate
 from mcphost.protocol.sampling import Block, CreateMessageRequest, CreateMessageResult, ToolUse, text_block
@@ -183,12 +183,15 @@ class Sampling:
     # What the user does.
 
     def edit(self, edit: SamplingEdit) -> None:
-        """Change what is asked, before a model is; never more tokens than the server wants."""
+        """Change what is asked, before a model is; never more tokens than the server wants. Raises UnknownName."""
         request, model = edit.request or self.request, self._models.find(edit.model or self.model.entry)
+        if model is None:
+            known = ", ".join(each.entry for each in self.models)
+            raise UnknownName(f"no model is called {edit.model!r}; there are: {known}")
         most = max(1, min(request.max_tokens, self.asked.max_tokens))
         request = replace(request, max_tokens=most)
         self.edited = self.edited or request != self.request
-        if model is not None and model != self.model:
+        if model != self.model:
             self.model, self.reason = model, "you chose it"
         self.request, self._estimate = request, None
         self._changed(self)
