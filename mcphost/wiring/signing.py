@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcphost.auth.bearer import Bearer
 
 
-LOCK_SECONDS: Final = 45.0
+LOCK_SECONDS: Final = 75.0
 """How long another mcphost may take to renew a token: longer than its token request may."""
 
 
