@@ -109,7 +109,7 @@ class PageQuestionScreen(ServerQuestion):
 
     def leave_room(self, height: int) -> None:
         """The address is what matters here."""
-        self.what.styles.max_height = max(4, int(height * 0.9) - 9)
+        self.what.styles.max_height = max(4, int(height * 0.9) - 10)
 
     def show_page(self, page: Page) -> None:
         """It was opened, or stands otherwise now."""
