@@ -68,10 +68,9 @@ def _within(sampling: Sampling, budgets: Budgets) -> tuple[ModelRequest, int]:
 
 
 def _usage(gathered: Gathered, input_tokens: int) -> Usage:
-    """What an answer took: as the model says, and where it does not, as can be guessed from what came."""
+    """What an answer took: as the model says, and where it says nothing or none, as can be guessed from what came."""
     told = gathered.usage
-    guess = Usage(input_tokens, estimate_tokens(gathered.result.message.text))
-    return guess.later(told)
+    return Usage(told.input_tokens or input_tokens, told.output_tokens or estimate_tokens(gathered.result.message.text))
 
 
 def _flaw(sampling: Sampling, gathered: Gathered) -> McphostError | None:
