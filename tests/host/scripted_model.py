@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from mcphost.providers.base import (
     ToolUseReady,
 )
 from tests.host.conftest import RecordingHost, ScriptedApprover, Step
+from tests.host.conftest import script as script_entry
 
 ABLE = Capabilities(images=IMAGES, tools=True)
 Answer = list[Any]
@@ -124,6 +126,7 @@ def chat_host(
     chat: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
     able: Capabilities = ABLE,
+    approver: ScriptedApprover | None = None,
     **fittings: Any,
 ) -> ChatHost:
     """`async with chat_host(uses(use("a__echo", text="x")), servers={"a": echo()}, answers=(YES,)) as host:`"""
@@ -134,6 +137,16 @@ def chat_host(
          "limits": {"exit_grace_sec": 0.15}},
         strict=False,
     )  # fmt: skip
-    host = ChatHost(config, ScriptedApprover(*answers), models=Port(provider), **fittings)
+    host = ChatHost(config, approver or ScriptedApprover(*answers), models=Port(provider), **fittings)
     host.model = provider
     return host
+
+
+def given(*tools: Mapping[str, Any], **entry: Any) -> dict[str, Any]:
+    """The entry of a server with these tools, each with its ``answer``; see tests/servers/given.py."""
+    return script_entry("given.py", "--given", json.dumps(tools), **entry)
+
+
+def says(*texts: str, **more: Any) -> dict[str, Any]:
+    """The result of a tool."""
+    return {"content": [{"type": "text", "text": each} for each in texts], **more}
