@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcphost.host.calls import Call
+from mcphost.host.calls import Call, CallState
 from mcphost.host.connection import sent_to
 from mcphost.host.host import Host
 from mcphost.host.pages import Page
@@ -33,23 +33,25 @@ def reason_of(host: Host, question: Question) -> Reason:
     return Reason(show_line(question.server, 60), because(host, question), where)
 
 
-def because(host: Host, question: Question) -> str:
-    """Who asks, and for which call."""
+def because(host: Host, question: Question, *, timed: bool = False) -> str:
+    """Who asks, and for which call; ``timed`` says how long that has been running."""
     number = getattr(question, "call", None)
     if question.origin != question.server:
         return f"by {show_line(question.origin, 20)}"
     if number is None:
         return "by itself, for no call"
-    return f"for {call_words(host.calls.get(number), number, getattr(question, 'tool', ''))}"
+    return f"for {call_words(host.calls.get(number), number, getattr(question, 'tool', ''), timed=timed)}"
 
 
-def call_words(call: Call | None, number: int, tool: str = "") -> str:
-    """A call and how it stands, on a line."""
+def call_words(call: Call | None, number: int, tool: str = "", *, timed: bool = False) -> str:
+    """A call on a line: which, and where it stands if it does not simply run."""
     name = show_line(call.request.tool if call is not None else tool, 40)
     words = f"call {number}" + (f" · {name}" if name else "")
-    if call is None:
+    if call is None or (call.state is CallState.RUNNING and not timed):
         return words
-    return f"{words} · {call.state.value}" + ("" if call.state.ended else f" {duration_text(call.elapsed)}")
+    return f"{words} · {call.state.value}" + (
+        f" {duration_text(call.elapsed)}" if timed and not call.state.ended else ""
+    )
 
 
 def page_reason(host: Host, page: Page) -> Reason:

@@ -62,5 +62,5 @@ def _question(host: Host, waiting: OpenQuestion) -> InboxRow:
     question, kind = waiting.question, kind_of(waiting.question)
     mark, words = "?" if kind is None else kind.mark, show_line(words_of(question), 300)
     by_server = question.origin == question.server
-    why, age = because(host, question), age_text(waiting.age)
+    why, age = because(host, question, timed=True), age_text(waiting.age)
     return InboxRow(RowKind.QUESTION, question.server, waiting.number, mark, words, why, age, by_server)

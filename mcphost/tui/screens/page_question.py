@@ -47,14 +47,13 @@ class PageQuestionScreen(ServerQuestion):
         "Then: o opens it again, c copies its address, g says that you are done, x gives up. esc leaves it in f2."
     )
     NOTHING = "no page was opened"
-    LETTERS = LETTERS | {"agree", "copy", "reopen", "go_on", "give_up", "message"}
+    LETTERS = LETTERS | {"agree", "copy", "reopen", "go_on", "message"}
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "agree", "open it", id="page-question.open", tooltip="Open the page in the browser"),
         Binding("o", "reopen", "open again", id="page-question.reopen", tooltip="Open it in the browser once more"),
         Binding("c", "copy", "copy", id="page-question.copy", tooltip="Copy the address"),
         Binding("g", "go_on", "done", id="page-question.done", tooltip="You are done there: go on"),
-        Binding("x", "give_up", "give up", id="page-question.give-up", tooltip="Wait for it no longer"),
         Binding("m", "message", "message", id="page-question.message", tooltip="Read all that the server says"),
     ]
 
@@ -140,7 +139,7 @@ class PageQuestionScreen(ServerQuestion):
             yield Way("g", f"done there: let {self.reason.server} go on", "go_on", "done")
             yield Way("o", "open it again", "reopen", "open again")
             yield Way("c", "copy the address", "copy", "copy")
-            yield Way("x", "give up: wait for it no longer", "give_up", "give up")
+            yield Way("x", "give up: wait for it no longer", "cancel", "give up")
             yield Way("p", "leave; it waits in the inbox (f2)", "park", "leave")
         else:
             yield Way("c", "copy the address", "copy", "copy")
@@ -180,9 +179,11 @@ class PageQuestionScreen(ServerQuestion):
         if self.page is not None:
             self.post_message(self.GoOnWanted(self.page))
 
-    def action_give_up(self) -> None:
-        """See `GiveUpWanted`."""
-        if self.page is not None:
+    def action_cancel(self) -> None:
+        """Neither yes nor no; later, see `GiveUpWanted`."""
+        if self.waiting is not None:
+            super().action_cancel()
+        elif self.page is not None:
             self.post_message(self.GiveUpWanted(self.page))
 
     def action_message(self) -> None:
