@@ -17,7 +17,7 @@ from mcphost.client.inputs import InputRefused
 from mcphost.config import Config, SamplingConfig, ServerConfig
 from mcphost.errors import Declined, InvalidSampling, McphostError, ModelAnswerCut, ModelRefused
 from mcphost.host.budgets import Budgets, Spent
-from mcphost.host.events import Event, SamplingChanged, ServerChanged
+from mcphost.host.events import Alarmed, Event, SamplingChanged, ServerChanged
 from mcphost.host.faults import fault
 from mcphost.host.inquiries import MUTED, OPEN, Ending, Inquiries, Warn
 from mcphost.host.models import Models
@@ -85,6 +85,7 @@ class SamplingDesk:
         self._tools: dict[str, bool] = {}
         self._rounds: dict[tuple[str, int | None], int] = {}
         self._flooding: set[str] = set()
+        self._paused: set[str] = set()
 
     def declared(self, server: str) -> Mapping[str, Any] | None:
         """The capability as this server is told of it; None where nobody would answer."""
@@ -129,6 +130,7 @@ class SamplingDesk:
     def raise_budget(self, server: str, tokens: int | None, cost: float | None) -> None:
         """Let it use so much more; with neither, once more what the configuration allows."""
         self._budgets.raise_(server, tokens, cost)
+        self._paused.discard(server)
         self._parts.publish(ServerChanged(server))
 
     # Before anybody is asked.
@@ -148,7 +150,6 @@ class SamplingDesk:
         if server in self._inquiries.muted:
             self._turn_away(asked, MUTED, "")
         if paused:
-            self._parts.publish(ServerChanged(server))
             self._turn_away(asked, paused, "the budget for this server is used up")
 
     def _read(self, asked: Asked, version: str) -> CreateMessageRequest:
@@ -293,13 +294,20 @@ class SamplingDesk:
 
     def _ended(self, sampling: Sampling) -> None:
         self._witness.note(_record(sampling))
-        self._parts.publish(ServerChanged(sampling.server))
+        self._tell_spent(sampling.server)
         ended = [each for each in self.all.values() if each.state.ended]
         size = sum(weight(each.asked.raw) for each in ended)
         while len(ended) > 1 and (len(ended) > KEPT or size > KEPT_BYTES):
             oldest = ended.pop(0)
             size -= weight(oldest.asked.raw)
             del self.all[oldest.number]
+
+    def _tell_spent(self, server: str) -> None:
+        paused = self._budgets.paused(server)
+        if paused and server not in self._paused:
+            self._paused.add(server)
+            self._parts.publish(Alarmed(f"{server} gets no more answers of language models: {paused}"))
+        self._parts.publish(ServerChanged(server))
 
     def _changed(self, sampling: Sampling) -> None:
         self._parts.publish(SamplingChanged(sampling.server, sampling.number))

@@ -6,6 +6,8 @@ before a model is asked.
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
@@ -31,6 +33,7 @@ class ConfiguredModels:
     def __init__(self, values: Values) -> None:
         self._values = values
         self._made: dict[str, tuple[ModelConfig, Provider]] = {}
+        self._making: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def able(self, model: ModelConfig) -> Capabilities:
         """What its provider can be told, as far as the entry says that the model takes it."""
@@ -42,13 +45,15 @@ class ConfiguredModels:
 
     async def provider(self, config: Config, name: str) -> Provider:
         """See `mcphost.host.models.ModelPort.provider`."""
-        entry, made = config.models[name], self._made.get(name)
-        if made is not None and made[0] == entry:
-            return made[1]
-        provider = await in_time(lambda: self._make(config, name), f"models.{name}")
-        await self._forget(name)
-        self._made[name] = entry, provider
-        return provider
+        entry = config.models[name]
+        async with self._making[name]:
+            made = self._made.get(name)
+            if made is not None and made[0] == entry:
+                return made[1]
+            provider = await in_time(lambda: self._make(config, name), f"models.{name}")
+            await self._forget(name)
+            self._made[name] = entry, provider
+            return provider
 
     async def aclose(self) -> None:
         """Drop all connections."""

@@ -58,6 +58,8 @@ MISTAKES = [
     ('[servers.a]\ncommand = "  "', 2, "is empty"),
     ('[servers.a]\ncommand = "x\\u0000"', 2, "NUL"),
     ('[servers.a]\ncommand = "x"\nsampling = { model = "gpt" }', 3, "there is no [models.gpt]"),
+    ('[models.a]\nprovider = "openai"\nmodel = "m"\ninput_price = 1.0', 4, "go together; set both"),
+    ('[models.a]\nprovider = "openai"\nmodel = "m"\ntakes = ["video"]', 4, 'must be one of "images", "audio", "tools"'),
     ('[servers.a]\ncommand = "x"\nargs = ["${env:A}"]', 3, "another program's spelling; write ${A}"),
     ('[servers.a]\ncommand = "x"\nargs = ["${A"]', 3, "never closed"),
     ('[servers.a]\nurl = "ftp://h"', 2, "must start with https:// or http://"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from mcphost.config import Config, Values
+from mcphost.errors import ModelRefused
+from mcphost.providers.base import Capabilities
+from mcphost.wiring.models import ConfiguredModels
 from tests.headless.conftest import ECHO, Mcphost
 from tests.providers.endpoints import HELLO, VENDORS, refuses, streams
 from tests.terminal import Terminal
@@ -141,3 +146,18 @@ def test_at_a_terminal_the_request_and_the_answer_are_shown_and_asked_about(endp
         terminal.press("y", "enter")
         assert terminal.wait_exit() == 0
         assert '"stopReason": "endTurn"' in terminal.text
+
+
+async def test_a_provider_is_made_once_for_an_entry_and_anew_for_another() -> None:
+    port = ConfiguredModels(Values({"MODEL_KEY": KEY}))
+    entry = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "api_key": "${MODEL_KEY}"}
+    settings = Config.model_validate({"models": {"local": entry, "me": {"provider": "manual"}}})
+    first, same = await asyncio.gather(port.provider(settings, "local"), port.provider(settings, "local"))
+    assert first is same
+    other = settings.models["local"].model_copy(update={"model": "n", "takes": ()})
+    changed = settings.model_copy(update={"models": {"local": other}})
+    assert await port.provider(changed, "local") is not first
+    assert (port.able(settings.models["local"]).tools, port.able(other)) == (True, Capabilities())
+    with pytest.raises(ModelRefused):
+        await port.provider(settings, "me")
+    await port.aclose()

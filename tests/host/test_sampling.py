@@ -137,6 +137,40 @@ async def test_what_the_model_gets_can_be_changed_before_it_is_asked() -> None:
         assert asked.metadata == {"user_id": "u"}
 
 
+@pytest.mark.requirement("SAMP-03", "SAMP-09")
+@pytest.mark.parametrize("models", [{}, {"me": {"provider": "manual"}}])
+@pytest.mark.parametrize(
+    ("policy", "steps", "expected"),
+    [
+        ("ask", [YES, written("I think so")], said("I think so", "human")),
+        ("ask", [written("I think so")], said("I think so", "human")),
+        ("ask", [YES, NO], error(REJECTED, "no")),
+        ("ask", [YES, YES], error(NO_ANSWER)),
+        ("allow", [written("I think so")], said("I think so", "human")),
+        ("ask", [YES, Answer(True, content=SamplingEdit()), written("x")], said("x", "human")),
+    ],
+)
+async def test_where_no_model_is_the_user_is_one(models: Any, policy: str, steps: list[Step], expected: Any) -> None:
+    async with lending_host(*steps, models=models, policy=policy) as host:
+        await host.ready()
+        assert await host.replies(create()) == [expected]
+        assert host.person.steps == []
+        assert (host.sampling.attempts, host.sampling.estimate.cost) == (0, 0.0)
+
+
+async def test_the_user_may_write_instead_of_a_model_and_have_another_one_asked() -> None:
+    async def by_hand(question: SamplingQuestion) -> Answer:
+        assert [model.entry for model in host.samplings[question.sampling].models] == ["claude", "manual"]
+        return Answer(True, content=SamplingEdit(model="manual"))
+
+    back = Answer(True, content=SamplingEdit(model="claude"))
+    async with lending_host(by_hand, back, YES, Answer(True, content=SamplingEdit(model="nobody"))) as host:
+        await host.ready()
+        assert await host.replies(create()) == [said("Hello")]
+        assert await host.replies(create()) == [error(NO_ANSWER)]
+        assert str(host.sampling.error) == "no model is called 'nobody'; there are: claude, manual"
+
+
 LOCAL = {"provider": "openai", "model": "qwen3", "takes": []}
 
 # Models, the server's own settings, the global policy, who can answer; what is declared.

@@ -161,14 +161,14 @@ async def test_a_flood_of_requests_is_refused_but_for_a_few() -> None:
     """F03: at most six are open, and at most ten a minute; the log says so once, and others go on."""
     async with lending_host() as host:
         await host.ready()
-        call = host.ask(*[create()] * 30)
+        call = host.ask(*[create()] * 1000)
         other = await host.replies({"method": "ping"})
         assert other == [{"result": {}}]
         assert len(host.person.asked) == inquiries.OPEN == len(host.samplings)
         host.mute("a")
         replies = json.loads((await call.result()).raw["content"][0]["text"])
         codes = [reply["error"]["code"] for reply in replies]
-        assert (codes.count(-1), codes.count(-32603)) == (6, 24)
+        assert (codes.count(-1), codes.count(-32603)) == (6, 994)
         assert len([line for line in host.said("a") if "was refused" in line]) == 1
         assert host.port.requests == []
 
@@ -208,6 +208,7 @@ async def test_a_server_that_used_up_its_budget_waits_until_it_is_raised(
         (refused,) = await host.replies(create())
         assert refused["error"]["code"] == -1
         assert refused["error"]["message"].endswith("the budget for this server is used up")
+        assert host.alarms == [f"a gets no more answers of language models: {why}"]
         host.raise_budget("a")
         assert host.spent("a").paused == ""
         assert "result" in (await host.replies(create()))[0]
