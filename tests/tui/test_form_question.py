@@ -139,7 +139,7 @@ async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
         await stage.shows("api_key looks like a secret: no server may ask for one in a form")
         await stage.write("hush")
         await stage.press("ctrl+r")
-        await stage.shows('"api_key": "••••', "v shows what is hidden", "▸ e  back to the form")
+        await stage.shows('"api_key": "••••', "v shows what is hidden", "▸ e   back to the form")
         assert "hush" not in stage.text
         await stage.press("v")
         await stage.shows('"api_key": "hush"')

@@ -45,4 +45,4 @@ class Ways(RowList[Way]):
 
 
 def _row(way: Way, width: int) -> Content:
-    return columns(width, [Cell(way.key, "bold $text-accent", 2, 2), Cell(way.words)])
+    return columns(width, [Cell(way.key, "bold $text-accent", 3, 3), Cell(way.words)])

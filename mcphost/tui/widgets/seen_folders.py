@@ -19,7 +19,7 @@ SHOWN = 30
 def seen_facts(host: Host, server: str | None) -> Iterator[Fact]:
     """What this server (None: every server) may know of now, and what it was told last."""
     folders = host.roots(server)
-    who = "every server sees" if server is None else "sees now"
+    who = "all see" if server is None else "sees now"
     if not folders:
         yield fact(who, "no folder")
     for number, folder in enumerate(folders[:SHOWN]):
