@@ -74,14 +74,15 @@ class Authorizer:
         session = self._session(server)
         grant = await session.grant()
         if grant is None:
-            return Standing(signed_in=False, problem=session.problem)
+            unread = self._store.unread(server)
+            return Standing(False, problem=f"the keychain cannot be asked: {unread}" if unread else session.problem)
         return Standing(
             signed_in=True,
             issuer=grant.issuer,
             resource=grant.resource,
             client_id=grant.client.client_id,
             scopes=grant.scopes,
-            asked=grant.asked,
+            asked=tuple(scope for scope in grant.asked if scope != oauth.OFFLINE or not grant.refresh_token),
             expires_at=grant.expires_at,
             renewable=bool(grant.refresh_token),
             problem=session.problem,

@@ -123,7 +123,7 @@ class Standing:
     scopes: tuple[str, ...] = ()
     """What was granted."""
     asked: tuple[str, ...] = ()
-    """What was asked for."""
+    """What was asked for; without the scope for a refresh token where there is one, since few servers name it then."""
     expires_at: float | None = None
     """Seconds since 1970; None: unknown."""
     renewable: bool = False

@@ -33,6 +33,9 @@ from mcphost.protocol.display import show_line
 VERSION: Final = "2025-11-25"
 """The revision that discovery requests name before one was agreed on."""
 
+OFFLINE: Final = "offline_access"
+"""The scope that asks for a refresh token."""
+
 MACHINE_TITLE: Final = "Ask for a token for this program"
 
 
@@ -86,7 +89,7 @@ class _Found:
     def _sound(self, scopes: Iterable[str]) -> tuple[str, ...]:
         """Sound ones, with the one that brings a refresh token, where that is offered."""
         good = sound_scopes(scopes)
-        offline = ["offline_access"] if good and "offline_access" in self.issuer.scopes else []
+        offline = [OFFLINE] if good and OFFLINE in self.issuer.scopes else []
         return tuple(dict.fromkeys([*good, *offline]))
 
 
@@ -119,7 +122,7 @@ def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[Gr
     method = method_for(issuer.auth_methods, secret=bool(settings.client_secret), key=bool(settings.private_key))
     client = Client(client_id=settings.client_id, method=method)
     scopes, _ = found.scopes()
-    scopes = tuple(scope for scope in scopes if scope != "offline_access")
+    scopes = tuple(scope for scope in scopes if scope != OFFLINE)
     form = {"grant_type": "client_credentials", "resource": found.resource, **_scope(scopes)}
     prover = Prover(client, issuer.issuer, settings)
     fetch = prover.request(MACHINE_TITLE, issuer.token_endpoint, form, now())
@@ -286,7 +289,7 @@ def _authorize(
         "state": pending.state,
         "resource": found.resource,
         **_scope(scopes),
-        **({"prompt": "consent"} if "offline_access" in scopes else {}),
+        **({"prompt": "consent"} if OFFLINE in scopes else {}),
     }
     callback = yield Visit(authorization_url(issuer.authorization_endpoint, parameters), pending)
     form = {

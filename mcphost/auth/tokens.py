@@ -62,6 +62,10 @@ class TokenStore:
             return f"in memory until mcphost ends: {self.problem or 'the keychain did not take them'}"
         return f"in the keychain ({self._keychain.name})"
 
+    def unread(self, server: str) -> str:
+        """Why it is not known what the keychain holds for this server; empty where it is, and where there is none."""
+        return "" if self._keychain is None or server in self._known else self.problem
+
     async def read(self, server: str, *, again: bool = False) -> Credentials:
         """What is kept for ``server``; asks the keychain once, or again where another mcphost may have changed it."""
         if server in self._known and not again:

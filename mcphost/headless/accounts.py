@@ -16,7 +16,8 @@ from mcphost.protocol.display import show_line
 def standing_words(standing: Standing) -> str:
     """Who is signed in, in a line."""
     if not standing.signed_in:
-        return "nobody is signed in"
+        why = f": {standing.problem}" if standing.problem else ""
+        return show_line(f"nobody is signed in{why}", 1000)
     until = "" if standing.expires_at is None else f" until {datetime.fromtimestamp(standing.expires_at):%d %b %H:%M}"
     renewed = ", renewed by itself" if standing.renewable else ""
     scopes = f" for {' '.join(standing.scopes)}" if standing.scopes else ""

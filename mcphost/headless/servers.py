@@ -78,8 +78,8 @@ class Checked:
 
     @property
     def _signed_in(self) -> str:
-        signed_in = self.standing is not None and self.standing.signed_in
-        return standing_words(self.standing) if self.standing is not None and signed_in else ""
+        standing = self.standing
+        return standing_words(standing) if standing is not None and (standing.signed_in or standing.problem) else ""
 
 
 HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "SAYS IT IS", "REASON")

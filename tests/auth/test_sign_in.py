@@ -18,6 +18,7 @@ from mcphost.errors import Declined, SignInFailed
 from mcphost.transports.base import Limits
 from mcphost.transports.http import HttpTransport
 from tests.auth.people import Echo, Guarded, Person, Web, browse, house
+from tests.auth.vaults import Shelf, locked, shelved
 from tests.conftest import Until
 from tests.transports.web_line import WebLine
 
@@ -142,6 +143,25 @@ async def test_a_party_that_misbehaves_ends_the_sign_in_with_a_reason_and_nothin
         assert not (await home.authorizer.standing("web")).signed_in
         shown = [str(step) for step in person.steps.values()]
         assert not [secret for secret in home.secrets() for text in shown if secret in text]
+
+
+@pytest.mark.parametrize(("refreshes", "asked"), [(True, ("read",)), (False, ("read", "offline_access"))])
+async def test_a_refresh_token_shows_that_its_scope_was_granted(refreshes: bool, asked: tuple[str, ...]) -> None:
+    offline = {"metadata": {"scopes_supported": ["offline_access"]}}
+    with house(Guarded(refreshes=refreshes, more=offline)) as home:
+        assert (await home.sign_in(challenge='Bearer scope="read"')).asked == asked
+        assert "scope=read+offline_access" in home.visits("/authorize")[0].path
+
+
+async def test_where_the_keychain_is_locked_nobody_is_signed_in_for_that_reason() -> None:
+    """C08."""
+    shelf = Shelf()
+    shelf.before = locked
+    with house(keychain=shelved(shelf)) as home:
+        home.authorizer.bearer("web", home.web.url, home.settings)
+        standing = await home.authorizer.standing("web")
+        assert (standing.signed_in, standing.problem) == (False, "the keychain cannot be asked: it is locked")
+        assert (await home.sign_in()).problem == ""
 
 
 async def test_a_registration_that_is_redirected_is_refused_and_a_client_id_asked_for() -> None:

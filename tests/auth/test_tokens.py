@@ -95,8 +95,9 @@ async def test_a_locked_keychain_is_asked_again_after_a_while_and_then_gets_what
     shelf.before = locked
     store = store_over(shelf, clock)
     assert await store.read("web") == Credentials()
+    assert store.unread("web") == "it is locked"
     assert await store.write("web", HELD) is False
-    assert store.place("web") == "in memory until mcphost ends: it is locked"
+    assert (store.unread("web"), store.place("web")) == ("", "in memory until mcphost ends: it is locked")
     assert len(shelf.calls) == 1  # not at each turn
     shelf.before = lambda call: None
     clock[0] += tokens.COOL_DOWN
