@@ -1,0 +1,127 @@
+"""A protected server on the official Python SDK: its tokens are those of an authorization server, which signs them.
+
+python tests/servers/notes.py PORT ISSUER
+
+Reading takes the scope mcp:read; writing takes mcp:write, and who lacks it is told so with a 403.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import jwt
+import uvicorn
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.mcpserver import MCPServer
+from mcp.types import ToolAnnotations
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+READ, WRITE = "mcp:read", "mcp:write"
+
+
+class Signed:
+    """Takes tokens that ``issuer`` signed for ``resource``."""
+
+    def __init__(self, issuer: str, resource: str) -> None:
+        self._issuer, self._resource = issuer, resource
+        self._keys = jwt.PyJWKClient(f"{issuer}/jwks")
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        try:
+            claims = await asyncio.to_thread(self._claims, token)
+        except jwt.PyJWTError:
+            return None
+        return AccessToken(
+            token=token,
+            client_id=claims["client_id"],
+            scopes=claims.get("scope", "").split(),
+            expires_at=claims["exp"],
+            subject=claims.get("sub"),
+            resource=claims["aud"],
+        )
+
+    def _claims(self, token: str) -> dict[str, Any]:
+        key = self._keys.get_signing_key_from_jwt(token)
+        return jwt.decode(token, key, algorithms=["RS256"], audience=self._resource, issuer=self._issuer)
+
+
+class Writers:
+    """Lets only those write who may, of all whose token is good."""
+
+    def __init__(self, app: ASGIApp, metadata: str) -> None:
+        self._app, self._metadata = app, metadata
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
+        if _writes(body) and isinstance(scope["user"], AuthenticatedUser) and WRITE not in scope["user"].scopes:
+            wants = f'Bearer error="insufficient_scope", scope="{WRITE}", resource_metadata="{self._metadata}"'
+            refusal = JSONResponse({"error": "insufficient_scope"}, 403, {"WWW-Authenticate": wants})
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, _again(body, receive), send)
+
+
+def _writes(body: bytes) -> bool:
+    message = json.loads(body or b"{}")
+    return bool((message.get("params") or {}).get("name") == "write_note")
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """What gives ``body`` first, and then what else comes."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def next_message() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return next_message
+
+
+def made(port: int, issuer: str) -> ASGIApp:
+    origin = f"http://127.0.0.1:{port}"
+    resource = f"{origin}/mcp"
+    settings = AuthSettings.model_validate(
+        {
+            "issuer_url": issuer,
+            "resource_server_url": resource,
+            "required_scopes": [READ],
+            "validate_token_resource": True,
+        }
+    )
+    server = MCPServer("notes", token_verifier=Signed(issuer, resource), auth=settings, log_level="WARNING")
+    notes = ["buy milk"]
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    def read_note() -> str:
+        """The last note, and whose it is."""
+        token = get_access_token()
+        return f"{token.subject if token else None}: {notes[-1]}"
+
+    @server.tool()
+    def write_note(text: str) -> str:
+        """Writes a note."""
+        notes.append(text)
+        return f"wrote {text}"
+
+    app = server.streamable_http_app()
+    metadata = f"{origin}/.well-known/oauth-protected-resource/mcp"
+    app.user_middleware.append(Middleware(Writers, metadata=metadata))
+    return app
+
+
+if __name__ == "__main__":
+    uvicorn.run(made(int(sys.argv[1]), sys.argv[2]), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")

@@ -1,0 +1,241 @@
+"""Whom a sign-in needs, for real: an authorization server, a protected server, a person's machine with its keychain.
+
+The authorization server is oidc-provider, the protected one stands on the official SDK, the keychain is GNOME's, and
+mcphost runs as a program. Every secret that goes through the authorization server is known here, to be looked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from tests.auth.keyring_session import Session, session
+from tests.conftest import SERVERS
+from tests.npm import installed
+from tests.terminal import Terminal, mcphost
+from tests.whole.peers import free_port, listening, until_listening
+
+PACKAGES = ("oidc-provider@9.13.3", "node@22")  # it wants a newer Node than Debian has
+ROOT = SERVERS.parents[1]
+
+SECONDS = 3
+"""How long a token lives."""
+
+SECRET = "known-0123456789abcdef-secret"
+DOCUMENT = "https://mcphost.example/client.json"
+BACK = 4711
+"""The port that the client of the document comes back to."""
+
+SECRET_NAMES = ("access_token", "refresh_token", "id_token", "client_secret", "registration_access_token")
+
+
+@dataclass
+class Told:
+    """One exchange with the authorization server, as that saw it."""
+
+    path: str
+    method: str
+    query: dict[str, str]
+    sent: dict[str, Any]
+    basic: str
+    status: int
+    location: str
+    answer: dict[str, Any]
+
+    def secrets(self) -> Iterator[str]:
+        """Whatever nobody else may see of it."""
+        yield from (self.answer[name] for name in SECRET_NAMES if name in self.answer)
+        yield from (self.sent[name] for name in (*SECRET_NAMES, "code", "code_verifier") if name in self.sent)
+        yield from parse_qs(urlsplit(self.location).query).get("code", ())
+        if self.basic.startswith("Basic "):
+            yield self.basic.removeprefix("Basic ")
+
+
+class Authorization:
+    """The authorization server; it can be ended, and started as if it had never been."""
+
+    def __init__(self, folder: Path, resource: str) -> None:
+        self.port = free_port()
+        self.issuer = f"http://127.0.0.1:{self.port}"
+        self.document, self._journal = folder / "client.json", folder / "journal"
+        modules = installed("authorization", PACKAGES)
+        settings = {
+            "modules": str(modules),
+            "port": self.port,
+            "resource": resource,
+            "seconds": SECONDS,
+            "clients": clients(),
+            "document": str(self.document),
+            "journal": str(self._journal),
+        }
+        self._command = [
+            str(modules / "node/bin/node"),
+            str(SERVERS / "authorization.mjs"),
+            json.dumps(settings),
+        ]
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            self._command, stderr=subprocess.DEVNULL
+        )  # it warns that it is no place to live
+        until_listening(self.port, self._process)
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def told(self) -> list[Told]:
+        """All exchanges in order."""
+        lines = self._journal.read_text().splitlines() if self._journal.exists() else []
+        return [Told(**json.loads(line)) for line in lines]
+
+    @contextmanager
+    def hearing(self) -> Iterator[Callable[[str], list[Told]]]:
+        """What is told at a path from now on."""
+        before = len(self.told())
+        yield lambda path: [each for each in self.told()[before:] if each.path == path]
+
+    def takes(self, renewal: Told) -> int:
+        """The status with which it answers who comes once more with the tokens that were the answer."""
+        form = {**renewal.sent, "refresh_token": renewal.answer["refresh_token"]}
+        return httpx.post(f"{self.issuer}/token", data=form, trust_env=False).status_code
+
+    def secrets(self) -> set[str]:
+        """Every secret that ever went through it."""
+        return {SECRET, *(secret for each in self.told() for secret in each.secrets())}
+
+
+def clients() -> list[dict[str, Any]]:
+    """Those that are known without registering."""
+    browser = {"redirect_uris": ["http://127.0.0.1/callback"], "grant_types": ["authorization_code", "refresh_token"]}
+    machine = {"redirect_uris": [], "response_types": [], "grant_types": ["client_credentials"]}
+    given = {"client_secret": SECRET, "application_type": "native"}
+    return [
+        {"client_id": "basic", "token_endpoint_auth_method": "client_secret_basic", **given, **browser},
+        {"client_id": "post", "token_endpoint_auth_method": "client_secret_post", **given, **browser},
+        {"client_id": "machine", "token_endpoint_auth_method": "client_secret_basic", **given, **machine},
+    ]
+
+
+@dataclass
+class Town:
+    """The servers there are."""
+
+    authorization: Authorization
+    url: str
+    """Of the protected server."""
+
+
+@contextmanager
+def town() -> Iterator[Town]:
+    """Both servers, until the block ends."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    with TemporaryDirectory() as folder:  # apart from what is searched
+        authorization = Authorization(Path(folder), url)
+        try:
+            with listening([sys.executable, str(SERVERS / "notes.py"), str(port), authorization.issuer], port):
+                yield Town(authorization, url)
+        finally:
+            authorization.end()
+
+
+@dataclass
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def object(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass
+class Desk:
+    """A person's machine: a desktop with a browser, a keychain, files, and mcphost with one server, ``notes``."""
+
+    folder: Path
+    env: dict[str, str]
+    keyring: Session
+    seen: list[bytes] = field(default_factory=list)
+    """All that mcphost printed."""
+
+    def configure(self, url: str, more: str = "") -> None:
+        (self.folder / "config.toml").write_text(f'[servers.notes]\nurl = "{url}"\n{more}\n')
+
+    def run(self, *words: str) -> Done:
+        """Run a command of mcphost to its end, with nobody at the keyboard."""
+        return self.ended(self.begin(*words))
+
+    def begin(self, *words: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "mcphost", *words]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        return subprocess.Popen(command, env=self.env, cwd=self.folder, stdin=nothing, stdout=pipe, stderr=pipe)
+
+    def ended(self, running: subprocess.Popen[bytes]) -> Done:
+        out, err = running.communicate(timeout=60)
+        self.seen += [out, err]
+        return Done(running.returncode, out.decode(), err.decode())
+
+    @contextmanager
+    def sit(self, *words: str, **more: Any) -> Iterator[Terminal]:
+        """mcphost on a terminal, with a person at the keyboard."""
+        with mcphost(*words, env=self.env, cwd=self.folder, **more) as terminal:
+            try:
+                yield terminal
+            finally:
+                self.seen.append(bytes(terminal.raw))
+
+    def browser(self, *options: str) -> None:
+        """From now on pages open in a browser whose user does what these options of `tests.whole.browsing` say."""
+        opener = self.folder / "bin/xdg-open"
+        opener.parent.mkdir(exist_ok=True)
+        words = " ".join(options)
+        opener.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m tests.whole.browsing {words} "$1"\n')
+        opener.chmod(0o700)
+
+    def files(self) -> list[Path]:
+        """All files of this machine."""
+        return [path for path in self.folder.rglob("*") if path.is_file()]
+
+    def leaks(self, secrets: Iterable[str]) -> list[str]:
+        """Where a secret, or a third of one, stands in what mcphost printed or in a file on this machine."""
+        places = [("what was printed", each) for each in self.seen]
+        places += [(str(path), path.read_bytes()) for path in self.files()]
+        parts = {part for secret in secrets for part in thirds(secret)}
+        return [f"{part.decode()} in {place}" for place, data in places for part in parts if part in data]
+
+
+def thirds(secret: str) -> list[bytes]:
+    """Its three parts, as files may hold them: what is cut off or wrapped is no better hidden. All of a short one."""
+    size = len(secret) // 3
+    plain = secret.encode()
+    return [plain[start : start + size] for start in (0, size, 2 * size)] if size >= 12 else [plain]
+
+
+@contextmanager
+def desk(folder: Path, url: str, *, keyring: Path | None = None, unlocked: bool = True) -> Iterator[Desk]:
+    """A machine whose files are in ``folder``; its keychain too, or in ``keyring``."""
+    with session(keyring or folder / "home", unlocked=unlocked) as found:
+        path = f"{folder / 'bin'}{os.pathsep}{found.env['PATH']}"
+        env = {**found.env, "PATH": path, "DISPLAY": ":9", "MCPHOST_CONFIG": str(folder / "config.toml")}
+        own = {"XDG_STATE_HOME": str(folder / "state"), "MCPHOST_KEYCHAIN": "", "NOTES_SECRET": SECRET}
+        made = Desk(folder, {**env, **own}, found)
+        made.configure(url)
+        made.browser()
+        yield made

@@ -1,0 +1,179 @@
+"""Signing in for real: a certified authorization server, a server on the official SDK, a real keychain, whole programs.
+
+After each of these tests everything that mcphost printed and every file on the machine is searched for every secret
+that went through the authorization server.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.transports.web_line import Talk, Web
+from tests.whole.browsing import visit
+from tests.whole.signing import BACK, DOCUMENT, SECONDS, Desk, Done, Town, desk, town
+
+pytestmark = pytest.mark.timeout(400)  # a first run installs
+
+
+READ = ("call", "notes", "read_note", "--yes")
+WRITE = ("call", "notes", "write_note", "text=tea", "--yes")
+
+
+@pytest.fixture(scope="module")
+def city() -> Iterator[Town]:
+    """The servers of all these tests."""
+    with town() as found:
+        yield found
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A folder for all files of a machine."""
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def here(city: Town, machine: Path) -> Iterator[Desk]:
+    """A machine on which nobody signed in yet; in the end neither it nor what it showed holds a secret."""
+    with desk(machine, city.url) as found:
+        yield found
+    assert found.leaks(city.authorization.secrets()) == []
+
+
+def signed_in(here: Desk, *more: str) -> Done:
+    done = here.run("login", "notes", "--yes", *more)
+    assert done.code == 0, done.err
+    return done
+
+
+def outlive_the_token() -> None:
+    """The one thing that is waited for by the clock."""
+    time.sleep(SECONDS)
+
+
+@pytest.mark.requirement(
+    "AUTH-02", "AUTH-05", "AUTH-08", "AUTH-12", "AUTH-18", "AUTH-20", "AUTH-30", "AUTH-47", "SEC-09"
+)
+def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: Desk) -> None:
+    """C10: seen, used, widened, renewed and revoked, each by a program of its own that asks nobody."""
+    assert "needs sign-in" in here.run("check").out
+    with city.authorization.hearing() as heard:
+        done = signed_in(here, "-v", "--traffic", "login.jsonl")
+    assert done.out.startswith(f"notes: signed in at 127.0.0.1:{city.authorization.port} for mcp:read until")
+    assert "tokens in the keychain (SecretService)" in done.out
+    (registered,), (asked, *_), (token, *_) = heard("/reg"), heard("/auth"), heard("/token")
+    assert registered.sent["redirect_uris"] == [asked.query["redirect_uri"]] == [token.sent["redirect_uri"]]
+    assert (registered.sent["application_type"], asked.query["code_challenge_method"]) == ("native", "S256")
+    assert asked.query["resource"] == token.sent["resource"] == city.url
+
+    standing = here.run("check", "--json").object["signIn"]
+    assert (standing["signedIn"], standing["scopes"], standing["renewable"]) == (True, ["mcp:read"], True)
+    assert here.run(*READ, "--traffic", "call.jsonl").out == "alice: buy milk\n"
+
+    refused = here.run(*WRITE)
+    assert (refused.code, "mcphost login notes --scope mcp:write" in refused.err) == (3, True)
+    signed_in(here, "--scope", "mcp:write")
+    assert here.run(*WRITE).out == "wrote tea\n"
+
+    outlive_the_token()
+    with city.authorization.hearing() as heard:
+        assert here.run(*READ).out == "alice: tea\n"
+        assert here.run("logout", "notes").out == "notes: signed out; the tokens were revoked\n"
+    (*_, renewal), (revocation,) = heard("/token"), heard("/token/revocation")
+    assert renewal.sent["resource"] == city.url
+    assert revocation.sent["token"] == renewal.answer["refresh_token"]
+    assert city.authorization.takes(renewal) == 400
+    assert (here.run(*READ).code, here.run("check", "--json").object["signIn"]["signedIn"]) == (3, False)
+    assert {path.name for path in here.files()} >= {"login.jsonl", "call.jsonl", "audit.jsonl", "login.keyring"}
+
+
+@pytest.mark.requirement("AUTH-23", "AUTH-49")
+def test_programs_that_share_a_keychain_renew_each_token_once(city: Town, here: Desk) -> None:
+    """O17: at this authorization server a refresh token that comes twice would end them all."""
+    signed_in(here)
+    with city.authorization.hearing() as heard:
+        for _ in range(2):
+            outlive_the_token()
+            calls = [here.ended(each) for each in [here.begin(*READ) for _ in range(3)]]
+            assert [call.code for call in calls] == [0, 0, 0], calls
+    tokens = [each.sent["refresh_token"] for each in heard("/token")]
+    assert len(tokens) == len(set(tokens)) >= 2
+    assert {each.status for each in heard("/token")} == {200}
+
+
+@pytest.mark.requirement("AUTH-23")
+def test_a_keychain_keeps_tokens_over_its_restart_and_says_where_it_is_locked(city: Town, machine: Path) -> None:
+    """C08, C10"""
+    with desk(machine, city.url) as before:
+        signed_in(before)
+    outlive_the_token()
+    with desk(machine, city.url, unlocked=False) as after:
+        locked = after.run("check")
+        assert (locked.code, "locked" in locked.out) == (3, True), locked
+        assert "in memory until mcphost ends: it is locked" in signed_in(after).out
+        after.keyring.unlock()
+        assert after.run(*READ).out.startswith("alice: ")
+    secrets = city.authorization.secrets()
+    assert [*before.leaks(secrets), *after.leaks(secrets)] == []
+
+
+@pytest.mark.requirement("AUTH-10", "AUTH-33", "AUTH-34", "AUTH-35", "AUTH-36", "AUTH-52")
+@pytest.mark.parametrize(
+    ("entry", "signs_in", "who"),
+    [
+        ('client_id = "basic"\nclient_secret = "${NOTES_SECRET}"', "from your configuration (basic)", "alice"),
+        ('client_id = "post"\nclient_secret = "${NOTES_SECRET}"', "from your configuration (post)", "alice"),
+        (f'client_metadata_url = "{DOCUMENT}"\nredirect_port = {BACK}', "by its metadata document", "alice"),
+        ('grant = "client_credentials"\nclient_id = "machine"\nclient_secret = "${NOTES_SECRET}"', "", "machine"),
+    ],
+    ids=["basic", "post", "document", "machine"],
+)
+def test_a_client_that_is_known_already_registers_nowhere(
+    city: Town, here: Desk, entry: str, signs_in: str, who: str
+) -> None:
+    here.configure(city.url, f"[servers.notes.oauth]\n{entry}\n")
+    city.authorization.document.write_text(here.run("config", "client-metadata", DOCUMENT, "--port", str(BACK)).out)
+    with city.authorization.hearing() as heard:
+        assert not signs_in or signs_in in signed_in(here).err
+        assert here.run(*READ).out.startswith(f"{who}: ")
+    assert (heard("/reg"), bool(heard("/token"))) == ([], True)
+
+
+@pytest.mark.requirement("AUTH-21")
+def test_a_refusal_in_the_browser_is_told_and_nothing_is_kept(city: Town, here: Desk) -> None:
+    here.browser("--refuse")
+    done = here.run("login", "notes", "--yes")
+    assert (done.code, "access was denied" in done.err) == (3, True), done
+    assert here.run("check", "--json").object["signIn"]["signedIn"] is False
+
+
+def test_a_resource_that_is_not_known_there_is_told(city: Town, here: Desk) -> None:
+    def claims(talk: Talk) -> None:
+        if "well-known" in talk.path:
+            talk.json({"resource": talk.web.url, "authorization_servers": [city.authorization.issuer]})
+        else:
+            talk.whole(401)
+
+    with Web(claims) as web:
+        here.configure(web.url)
+        done = here.run("login", "notes", "--yes")
+    assert (done.code, "(invalid_target)" in done.err) == (3, True), done
+
+
+def test_where_the_browser_cannot_come_back_its_address_is_pasted(city: Town, here: Desk) -> None:
+    with here.sit("login", "notes", "--no-browser", columns=1000) as terminal:
+        terminal.wait_for("Sign in to notes like this? [y/N]")
+        terminal.press("y", "enter")
+        shown = terminal.wait_for("and paste it.").splitlines()
+        (link,) = [line for line in shown if line.startswith(city.authorization.issuer)]
+        terminal.press(visit(link, stays_at=city.authorization.issuer), "enter")
+        terminal.wait_for("notes: signed in at")
+        assert terminal.wait_exit() == 0
+    here.seen.clear()  # a terminal shows what is typed
+    assert here.run(*READ).out.startswith("alice: ")
