@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import sys
@@ -115,6 +116,18 @@ SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
 }
 
 
+async def shoot_sign_in(name: str, size: tuple[int, int], folder: Path) -> None:
+    """Play a sign-in as far as its question."""
+    from tests.tui.sign_ins import ScriptedPort, at_sign_in, signing  # late: what it stands on imports this module
+
+    with tempfile.TemporaryDirectory() as state, contextlib.chdir(state):
+        async with signing(ScriptedPort(), size=size) as stage:
+            await at_sign_in(stage)
+            await stage.shows("do not sign in")
+            await stage.pilot.pause(0.1)
+            (folder / f"{name}.svg").write_text(local_fonts(stage.app.export_screenshot(title="mcphost")))
+
+
 async def shoot(name: str, story: Story, size: tuple[int, int], folder: Path) -> None:
     """Play one story on a fresh app and write what the screen shows at its end."""
     config, approver = portable_demo(), ScreenApprover()
@@ -148,9 +161,12 @@ async def main() -> None:
     for name, (story, size) in SHOTS.items():
         await shoot(name, story, size, FOLDER)
         print(f"screenshots/{name}.svg")
+    for name, size in {"sign-in": WIDE, "small-sign-in": SMALL}.items():
+        await shoot_sign_in(name, size, FOLDER)
+        print(f"screenshots/{name}.svg")
 
 
 if __name__ == "__main__":
-    os.environ["TEXTUAL_ANIMATIONS"] = "none"
+    os.environ.update(TEXTUAL_ANIMATIONS="none", MCPHOST_KEYCHAIN="off")
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     asyncio.run(main())

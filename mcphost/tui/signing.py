@@ -12,10 +12,11 @@ from textual.app import App, SystemCommand
 
 from mcphost.auth.base import Standing
 from mcphost.errors import McphostError
-from mcphost.host.events import Event, ServerChanged, SignInChanged
+from mcphost.host.events import Event, SignInChanged
 from mcphost.host.host import Host
 from mcphost.host.questions import SignInQuestion
 from mcphost.host.signing_in import SignIn, SignInState
+from mcphost.host.states import ServerState
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.questions import Questions
@@ -43,6 +44,8 @@ class SignInWishes(_App):
     showing: Showing
     standings: dict[str, Standing]
     """Who was signed in where, when last asked."""
+    _learned: tuple[str, ServerState] | None = None
+    """Of which server that was asked last, and how it stood then: a flood of events asks no keychain."""
 
     def account(self, server: str) -> Account:
         """What is known of the sign-in of a server."""
@@ -53,6 +56,7 @@ class SignInWishes(_App):
         """Ask who is signed in there, and show it."""
         connection = self.host.servers.get(server or "")
         if connection is not None and connection.config.signs_in:
+            self._learned = (connection.name, connection.state)
             self.run_worker(self._learn(connection.name), group="standing", exclusive=True, exit_on_error=False)
 
     def sign_ins_changed(self, events: Iterable[Event], chosen: str | None) -> None:
@@ -60,7 +64,8 @@ class SignInWishes(_App):
         for event in events:
             if isinstance(event, SignInChanged):
                 self._went_on(event.sign_in)
-        if any(isinstance(event, SignInChanged | ServerChanged) and event.server == chosen for event in events):
+        connection = self.host.servers.get(chosen or "")
+        if connection is not None and (self._ended(events) or self._learned != (connection.name, connection.state)):
             self.learn_standing(chosen)
 
     # Begin, or go on.
@@ -158,6 +163,11 @@ class SignInWishes(_App):
             question = waiting.question
             if isinstance(question, SignInQuestion) and question.sign_in == sign_in.number:
                 yield number
+
+    def _ended(self, events: Iterable[Event]) -> bool:
+        """Did some sign-in end?"""
+        found = (self.host.sign_ins.get(event.sign_in) for event in events if isinstance(event, SignInChanged))
+        return any(each is not None and each.state.ended for each in found)
 
     def _went_on(self, number: int) -> None:
         from mcphost.tui.screens.sign_in import SignInScreen

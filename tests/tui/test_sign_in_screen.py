@@ -206,11 +206,11 @@ async def test_a_plan_that_does_not_fit_must_have_been_seen_to_its_end_and_the_a
     long = plan(resource="https://mcp.linear.example/" + "a" * 1500, scopes=tuple(f"scope:{n}" for n in range(200)))
     async with signing(ScriptedPort(plans=[long])) as stage:
         await asked(stage)
-        await stage.shows("there is more above", "do not sign in", "200 of 200 asked for")
+        await stage.shows("more above", "do not sign in", "200 of 200 asked for")
         await stage.press("y", "enter")
         assert attempt(stage) is SignInState.AGREEING
         await stage.press(*["space"] * 8)
-        await stage.until(lambda _: "there is more above" not in stage.text)
+        await stage.until(lambda _: "more above" not in stage.text)
         await stage.press("y")
         await stage.until(lambda _: attempt(stage) is SignInState.VISITING)
 

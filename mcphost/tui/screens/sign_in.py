@@ -210,7 +210,7 @@ class SignInScreen(Asking):
         """Each state has its keys; a plan that is out of sight is not agreed to."""
         if action in ("agree", "decline", "park") and self.waiting is None:
             return False
-        if action == "agree" and self.has_class("-show-steps"):
+        if action == "agree" and self.has_class("-show-steps", "-one-column"):
             return False
         return acts_in(action, self.sign_in.state)
 

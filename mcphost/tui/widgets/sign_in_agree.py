@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -24,9 +23,6 @@ from mcphost.tui.widgets.facts import Facts
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.scope_list import Scope, ScopeList
 from mcphost.tui.widgets.sign_in_plan import plan_facts, warnings
-
-MOST_SCOPES: Final = 8
-"""Rows of scopes at once; more are scrolled through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,7 @@ class AgreePanel(Vertical):
     def on_resize(self) -> None:
         """Nothing that came from outside pushes the answers off the screen."""
         fixed = 4 + 1 + 1 + 2 * self.asks_for_client  # answers, what is asked for, hint, fields
-        rows = min(len(self.plan.scopes), MOST_SCOPES, max(2, (self.size.height - fixed) // 3))
+        rows = min(len(self.plan.scopes), max(2, (self.size.height - fixed) // 3))
         self.scopes.styles.height = rows
         self._what.styles.max_height = max(3, self.size.height - fixed - rows)
         self.call_after_refresh(self._has_room)
@@ -165,7 +161,7 @@ class AgreePanel(Vertical):
         end = self._facts.virtual_region.bottom
         if self._arranged and self._facts.size.height and what.scroll_offset.y + what.size.height >= end:
             self._seen_to_the_end = True
-        more = "" if self._seen_to_the_end else "▼ there is more above: press space until its end, then you can agree"
+        more = "" if self._seen_to_the_end else "▼ more above: space (in a field: page down) until its end, then y"
         self._hint.update(more or (f"✖ {self._missing}" if self._missing else ""))
         self._hint.display = bool(more or self._missing)
 
