@@ -33,7 +33,7 @@ MAX_ENTRIES = 500
 
 _SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat")
 _PROJECT_SECTIONS = ("servers", "mcp_servers")
-_USERS_KEYS = ("trust_hints", "sampling", "limits")
+_USERS_KEYS = ("trust_hints", "sampling", "limits", "roots")
 _AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 # tomllib needs quadratic time for keys of very many parts. A lookbehind and possessive repeats keep this linear.
 _ENDLESS_KEY = re.compile(r"""(?<![\w"'.-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){64}""")
@@ -256,7 +256,7 @@ class _Reader:
         return self._judge.validated(model, table, where)
 
     def _restrained(self, where: tuple[str, str], table: dict[str, Any]) -> dict[str, Any]:
-        """Return the entry without what only the user may grant: trust, model use, room, calls unasked."""
+        """Return the entry without what only the user may grant: trust, model use, room, folders, calls unasked."""
         kept = {key: value for key, value in table.items() if key not in _USERS_KEYS}
         granted: list[tuple[str, ...]] = [(key,) for key in table if key in _USERS_KEYS]
         if isinstance(tools := table.get("tools"), dict):

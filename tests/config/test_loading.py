@@ -294,6 +294,12 @@ def test_a_project_adds_servers_and_nothing_else(tmp_path: Path) -> None:
     assert load_found(Found(None)).config == Config()
 
 
+def test_a_project_does_not_share_the_users_folders() -> None:
+    loaded = parse('[servers.a]\ncommand = "x"\nroots = ["/home"]\n', FILE, project=True)
+    assert [(problem.line, "only your own configuration" in str(problem)) for problem in loaded.problems] == [(3, True)]
+    assert loaded.config.servers["a"].roots == ()
+
+
 def test_a_project_does_not_loosen_a_sign_in() -> None:
     text = '[servers.a]\nurl = "https://h"\n[servers.a.oauth]\nwithout_pkce_metadata = true\nscopes = ["x"]\n'
     loaded = parse(text, FILE, project=True)
