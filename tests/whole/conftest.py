@@ -40,4 +40,5 @@ def five_servers(node_modules: Path, tmp_path: Path) -> Path:
 
 def _entry(name: str, command: str, *args: str, env: str = "") -> str:
     shown = ", ".join(f'"{arg}"' for arg in args)
-    return f'[servers.{name}]\ncommand = "{command}"\nargs = [{shown}]\nenv = {{ {env} }}\n\n'
+    quiet = "capabilities = { roots = false, elicitation = [], sampling = false }"  # they would ask as they start
+    return f'[servers.{name}]\ncommand = "{command}"\nargs = [{shown}]\nenv = {{ {env} }}\n{quiet}\n\n'
