@@ -8,23 +8,42 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from mcphost.config import Config
+from mcphost.errors import NotDone
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
+from mcphost.host.chat.attaching import is_file, of_file, of_prompt, of_resource, of_text
 from mcphost.host.chat.chat import Chat
+from mcphost.host.chat.mentions import Candidates, candidates, parse
 from mcphost.host.chat.parts import ChatParts
+from mcphost.host.chat.replaying import branch_of, replay
 from mcphost.host.chat.running import Running
+from mcphost.host.chat.transcripts import Saved, Transcripts
+from mcphost.host.chat.turns import Attachment, PromptUsed
 from mcphost.host.connection import Connection, sent_to
 from mcphost.host.consent import ConsentBroker
 from mcphost.host.desk import CallDesk
-from mcphost.host.events import ChatChanged, EventBus
+from mcphost.host.events import Alarmed, ChatChanged, EventBus
 from mcphost.host.models import Models
 from mcphost.host.policy import Verdict
 from mcphost.host.questions import Approver
+from mcphost.host.roots import Folder
+from mcphost.protocol.types import GetPromptResult, ReadResourceResult
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A message that can be looked at before it is sent: `Chat.send` takes its parts."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    prompts: tuple[PromptUsed, ...] = ()
 
 
 class Chatting:
@@ -43,6 +62,20 @@ class Chatting:
         """The text without secrets."""
         raise NotImplementedError
 
+    def roots(self, server: str | None) -> tuple[Folder, ...]:
+        """The folders a server may know of."""
+        raise NotImplementedError
+
+    async def read_resource(self, server: str, uri: str, *, origin: str = "you") -> ReadResourceResult:
+        """Read a resource."""
+        raise NotImplementedError
+
+    async def get_prompt(
+        self, server: str, name: str, arguments: Mapping[str, object], *, origin: str = "you"
+    ) -> GetPromptResult:
+        """The messages of a prompt."""
+        raise NotImplementedError
+
     @property
     def chats(self) -> Mapping[int, Chat]:
         """The conversations of this run by number, oldest first."""
@@ -50,23 +83,101 @@ class Chatting:
 
     def begin_chat(self, *, model: str = "") -> Chat:
         """A new conversation, with this entry of ``[models]``; empty: as configured, or the first."""
-        return self._add_chat(f"{datetime.now():%Y%m%d-%H%M%S}-{token_hex(3)}", model)
+        return self._add_chat(_new_id(), model)
 
-    def _begin_chatting(self, approver: Approver) -> None:
+    def branch_chat(self, chat: Chat, turns: int) -> Chat:
+        """A new conversation that shares the first so many turns of another, which stays as it is.
+
+        To send one message anew: branch before it, and send. Raises NotDone where one of the turns is under way.
+        """
+        shared = chat.turns[:turns]
+        if any(not turn.state.ended for turn in shared):
+            raise NotDone("the model is still at work there; stop it first, or wait")
+        branch = self._add_chat(_new_id(), chat.entry)
+        branch.take_over(shared, chat.spent, (chat.id, len(shared)), chat)
+        return branch
+
+    async def saved_chats(self) -> list[Saved]:
+        """The conversations in the state folder, the newest first."""
+        return await asyncio.to_thread(self._transcripts.saved)
+
+    async def resume_chat(self, chat_id: str, *, model: str = "") -> Chat:
+        """A conversation of an earlier run; ``chat_id`` may be the beginning of its id, or ``last``.
+
+        One that is open already is just found. Raises UnknownName, ConfigError.
+        """
+        known = await asyncio.to_thread(self._transcripts.full_id, chat_id)
+        if (opened := next((each for each in self._chats.values() if each.id == known), None)) is not None:
+            return opened
+        records = await asyncio.to_thread(self._transcripts.records, known)
+        chat = self._add_chat(known, model)
+        chat.resume(replay(records), branch_of(records))
+        return chat
+
+    # What a message can bring along.
+
+    async def compose(self, text: str) -> Composed:
+        """A message as it would be sent: the prompt and the attachments that it names, read. Nothing is sent.
+
+        What stands after an @ and is neither a server's resource nor a file stays text. Raises what reading raises.
+        """
+        parsed = parse(text, self.servers)
+        prompts = []
+        if (wish := parsed.prompt) is not None:
+            if wish.problem:
+                raise NotDone(f"/{wish.server}:{wish.prompt}: {wish.problem}")
+            prompts.append(await self.attach_prompt(wish.server, wish.prompt, wish.arguments))
+        attachments = []
+        for mention in parsed.mentions:
+            if mention.server:
+                attachments.append(await self.attach_resource(mention.server, mention.name))
+            elif await asyncio.to_thread(is_file, mention.name):
+                attachments.append(await self.attach_file(Path(mention.name)))
+        return Composed(parsed.text, tuple(attachments), tuple(prompts))
+
+    async def attach_resource(self, server: str, uri: str) -> Attachment:
+        """Read a resource for a model. Raises NotDone where nothing of it can be given, or what reading raises."""
+        known = self.catalog.resource(server, uri)
+        read = await self.read_resource(server, uri)
+        return of_resource(server, uri, known.label if known else uri, read, self.config.chat.attachment_bytes)
+
+    async def attach_file(self, path: Path) -> Attachment:
+        """Read a file for a model. Raises NotDone."""
+        return await asyncio.to_thread(of_file, path, self.config.chat.attachment_bytes)
+
+    def attach_text(self, name: str, text: str) -> Attachment:
+        """A text that came from somewhere else, such as a pipe. Raises NotDone where it is empty."""
+        return of_text(name, name, text, self.config.chat.attachment_bytes)
+
+    async def attach_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> PromptUsed:
+        """The messages of a prompt, to be looked at and sent. Raises NotDone, or what asking for it raises."""
+        given = dict(arguments)
+        return of_prompt(server, prompt, given, await self.get_prompt(server, prompt, given))
+
+    def chat_candidates(self, text: str, cursor: int) -> Candidates:
+        """What could be meant by what is being typed at ``cursor``: prompts after a slash, resources after an @."""
+        prompts = [(each.server, each.prompt.name) for each in self.catalog.prompts()]
+        resources = [(each.server, each.resource.uri) for each in self.catalog.resources()]
+        return candidates(text, cursor, prompts=prompts, resources=resources)
+
+    # How they are made.
+
+    def _begin_chatting(self, approver: Approver, folder: Path | None) -> None:
         """Set up what conversations are given, once models, consent and calls are."""
         self._chats: dict[int, Chat] = {}
+        self._transcripts = Transcripts(folder, self.mask, lambda text: self.bus.publish(Alarmed(text)))
         self._chat_parts = ChatParts(
             settings=lambda: self.config.chat,
             models=self._models,
             tools=lambda: [each for each in self.catalog.tools() if self._serves(each.server)],
             instructions=self._instructions,
-            folders=lambda: (),
+            folders=lambda: [str(each.path) for each in self.roots(None) if not each.problem],
             call=self._call_for_model,
             runs=self._runs,
             ask=approver.ask,
             spawn=self._spawn,
             changed=lambda number: self.bus.publish(ChatChanged(number)),
-            keep=lambda chat_id, record: None,
+            keep=self._keep,
             clock=time.monotonic,
             mask=self.mask,
         )
@@ -75,6 +186,10 @@ class Chatting:
     def _stop_chats(self) -> None:
         for chat in self._chats.values():
             chat.stop()
+
+    def _keep(self, chat_id: str, record: Mapping[str, Any]) -> None:
+        if self.config.chat.save:
+            self._transcripts.keep(chat_id, record)
 
     def _add_chat(self, chat_id: str, model: str) -> Chat:
         number = len(self._chats) + 1
@@ -109,3 +224,7 @@ class Chatting:
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         assert self._tasks is not None
         return self._tasks.create_task(work, name=name)
+
+
+def _new_id() -> str:
+    return f"{datetime.now():%Y%m%d-%H%M%S}-{token_hex(3)}"

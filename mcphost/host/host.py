@@ -100,6 +100,8 @@ class Fittings:
     """The folders that a server's entry grants."""
     roots: Sequence[Path] = ()
     """Folders that every server of this run may know of."""
+    chats_path: Path | None = None
+    """The folder of conversations; None: they are not kept."""
     models: ModelPort | None = None
     """Who opens the language models of the configuration; None: none is asked."""
     sign_in: Callable[[Config, str], Awaitable[SignInPort]] | None = None
@@ -150,7 +152,7 @@ class Host(Asking, Answering, Chatting, Accounts):
             fittings.open_url,
             fittings.models,
         )
-        self._begin_chatting(fittings.approver)
+        self._begin_chatting(fittings.approver, fittings.chats_path)
         self._tasks: asyncio.TaskGroup | None = None
         self._supervisors: dict[str, asyncio.Task[None]] = {}
         self._applying = asyncio.Lock()
@@ -182,6 +184,7 @@ class Host(Asking, Answering, Chatting, Accounts):
                 await self._fittings.close()
             await self._memory.save(self.consent.approvals)
             await self._audit.aclose()
+            await self._transcripts.aclose()
             await self._traffic_file.aclose()
 
     # Servers.

@@ -97,6 +97,7 @@ def fittings(
         __version__,
         store=store,
         audit_path=None if state is None else state / "audit.jsonl",
+        chats_path=None if state is None else state / "chats",
         mask=values.mask,
         traffic=traffic,
         traffic_path=traffic_path,

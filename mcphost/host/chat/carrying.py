@@ -122,7 +122,7 @@ class Carrying:
             found = self._told(use, call, model)
             use.outcome, use.result, use.notes = call.state.value, found.result, found.notes
         use.sent = call.arguments if call.edited else None
-        use.seconds = call.elapsed if call.sent_at is not None else 0.0
+        use.seconds = round(call.elapsed, 3) if call.sent_at is not None else 0.0
         use.outside = call.sent_at is not None and _may_be_from_outside(box.find(use.name))
 
     def _told(self, use: Use, call: Call, model: Model) -> Told:

@@ -11,12 +11,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcphost.errors import ModelRefused, NotDone
+from mcphost.host.chat.export import markdown
 from mcphost.host.chat.messages import messages_of, system
 from mcphost.host.chat.parts import ChatParts
+from mcphost.host.chat.records import all_records
 from mcphost.host.chat.toolbox import Switches, Toolbox
 from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Turn, TurnState
 from mcphost.host.models import Model
@@ -42,9 +45,9 @@ class ChatSpent:
         """In and out."""
         return self.input_tokens + self.output_tokens
 
-    def with_answer(self, usage: Usage, model: Model, *, guessed: bool) -> ChatSpent:
+    def with_answer(self, usage: Usage, model: Model | None, *, guessed: bool) -> ChatSpent:
         """After one more exchange."""
-        price = None if model.price is None else model.price.of(usage)
+        price = None if model is None or model.price is None else model.price.of(usage)
         return ChatSpent(
             self.input_tokens + (usage.input_tokens or 0),
             self.output_tokens + (usage.output_tokens or 0),
@@ -76,6 +79,7 @@ class Chat:
         self._model, self._parts, self._run = model, parts, run
         self._task: asyncio.Task[None] | None = None
         self._toolbox: tuple[object, Toolbox] | None = None
+        self._kept = False
 
     # What there is to read.
 
@@ -83,6 +87,21 @@ class Chat:
     def busy(self) -> bool:
         """Is a turn under way?"""
         return bool(self.turns) and not self.turns[-1].state.ended
+
+    @property
+    def entry(self) -> str:
+        """The entry of ``[models]`` that was chosen for it; empty: as configured, or the first."""
+        return self._model
+
+    @property
+    def title(self) -> str:
+        """What the user said first; empty before that."""
+        return next((turn.message.text for turn in self.turns if turn.message.text), "")
+
+    @property
+    def markdown(self) -> str:
+        """The conversation as Markdown, without secrets."""
+        return self._parts.mask(markdown(self.title[:100] or self.id, self.turns))
 
     @property
     def model(self) -> Model:
@@ -195,6 +214,34 @@ class Chat:
         if self._task is not None:
             await asyncio.wait([self._task])
 
+    # What the host does with a conversation of before.
+
+    def take_over(
+        self, turns: Sequence[Turn], spent: ChatSpent, origin: tuple[str, int], other: Chat | None = None
+    ) -> None:
+        """Begin with the turns of another conversation; what is done to the last of them here stays here."""
+        copies = [replace(turn, rounds=[copy(each) for each in turn.rounds]) for turn in turns]
+        self.turns, self.spent, self.branch_of = copies, spent, origin
+        if other is not None:
+            self.outside, self.found = other.outside, dict(other.found)
+            self.switches = replace(other.switches, servers={*other.switches.servers}, tools={*other.switches.tools})
+            self._accepted, self.share_folders = dict(other._accepted), other.share_folders
+        self.changed()
+
+    def resume(self, turns: Sequence[Turn], origin: tuple[str, int] | None) -> None:
+        """Begin with what was written down; ``spent`` is counted anew, by today's prices."""
+        self.turns, self.branch_of, self._kept = list(turns), origin, True
+        models = {model.entry: model for model in self._parts.models.all}
+        for turn in self.turns:
+            self._note_outside(turn)
+            for each in turn.rounds:
+                self.spent = self.spent.with_answer(each.usage, models.get(each.entry), guessed=each.guessed)
+                self.found.update(dict.fromkeys(use.name for use in each.uses if use.server))
+                for use in each.uses:
+                    if use.outside:
+                        self.read_outside(f"what {use.server}:{use.tool} answered")
+        self.changed()
+
     # What the run does.
 
     def changed(self) -> None:
@@ -214,6 +261,10 @@ class Chat:
                 self.read_outside(f"what the prompt {prompt.server}:{show(prompt.prompt)[:100]} brought along")
 
     def _begin(self, turn: Turn) -> None:
+        if not self._kept:
+            self._kept = True
+            for record in all_records(self.id, self.branch_of, self.turns[:-1]):
+                self._parts.keep(self.id, record)
         self._task = task = self._parts.spawn(self._run(self, turn), f"chat {self.number}")
         task.add_done_callback(lambda _: self._over(turn))
         self.changed()

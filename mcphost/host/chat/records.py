@@ -1,15 +1,32 @@
-"""What is written down of a conversation: one JSON object for each thing that happened, in order; and read back.
+"""What is written down of a conversation: one JSON object for each thing that happened, in order.
 
-Knows the shapes. Refuses to know files. A record of the wrong shape is left out: a transcript may have been cut off.
+Knows the shapes; `mcphost.host.chat.replaying` reads them. Refuses to know files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
 
 from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Round, Turn, Use
 from mcphost.protocol.sampling import block_object
+
+VERSION: Final = 1
+"""Of the shapes below."""
+
+
+def all_records(chat_id: str, branch_of: tuple[str, int] | None, turns: Iterable[Turn]) -> Iterator[dict[str, Any]]:
+    """A whole conversation, from its first record."""
+    began = datetime.now().astimezone().isoformat(timespec="seconds")
+    origin = None if branch_of is None else {"id": branch_of[0], "turns": branch_of[1]}
+    yield {"event": "chat", "version": VERSION, "id": chat_id, "began": began, "branch_of": origin}
+    for turn in turns:
+        yield turn_record(turn)
+        for answer in turn.rounds:
+            yield round_record(turn, answer)
+            yield results_record(turn, answer)
+        yield ended_record(turn)
 
 
 def turn_record(turn: Turn) -> dict[str, Any]:
@@ -23,7 +40,7 @@ def round_record(turn: Turn, answer: Round) -> dict[str, Any]:
     return {
         "event": "answer",
         "turn": turn.number,
-        "round": len(turn.rounds),
+        "round": _place(turn, answer),
         "entry": answer.entry,
         "model": answer.model,
         "outside": answer.outside,
@@ -32,6 +49,7 @@ def round_record(turn: Turn, answer: Round) -> dict[str, Any]:
         "stop": answer.stop_reason,
         "tokens": [usage.input_tokens, usage.output_tokens],
         "guessed": answer.guessed,
+        "superseded": answer.superseded,
         "uses": [_use(use) for use in answer.uses],
     }
 
@@ -41,7 +59,7 @@ def results_record(turn: Turn, answer: Round) -> dict[str, Any]:
     return {
         "event": "results",
         "turn": turn.number,
-        "round": len(turn.rounds),
+        "round": _place(turn, answer),
         "uses": [_result(use) for use in answer.uses],
     }
 
@@ -49,6 +67,10 @@ def results_record(turn: Turn, answer: Round) -> dict[str, Any]:
 def ended_record(turn: Turn) -> dict[str, Any]:
     """How a turn ended."""
     return {"event": "end", "turn": turn.number, "state": turn.state.name, "reason": turn.reason}
+
+
+def _place(turn: Turn, answer: Round) -> int:
+    return next(place for place, each in enumerate(turn.rounds, 1) if each is answer)
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -96,7 +118,7 @@ def _result(use: Use) -> dict[str, Any]:
         "call": use.number,
         "outcome": use.outcome,
         "sent": None if use.sent is None else dict(use.sent),
-        "seconds": round(use.seconds, 3),
+        "seconds": use.seconds,
         "outside": use.outside,
         "notes": list(use.notes),
         "result": _object(use),
