@@ -16,7 +16,7 @@ from textual.message import Message
 
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer
-from mcphost.tui.bridge import OpenQuestion, ScreenApprover
+from mcphost.tui.bridge import OpenQuestion, QuestionsChanged, ScreenApprover
 from mcphost.tui.question_kinds import kind_of
 from mcphost.tui.screens.dialog import Asking
 from mcphost.tui.screens.inbox import InboxScreen
@@ -129,6 +129,7 @@ class Questions:
             return
         self._dialog = kind.screen(self._host, waiting, waiting.question)
         self._app.push_screen(self._dialog, lambda answer: self.take(waiting.number, answer))
+        self._app.post_message(QuestionsChanged())  # one less waits unseen
 
     def _withdraw(self) -> None:
         """Tell the dialog when its question no longer matters."""

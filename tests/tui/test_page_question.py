@@ -47,7 +47,7 @@ ADDRESSES: list[tuple[str, list[str]]] = [
     ("https://xn--80ak6aa92e.com/a", ["xn--80ak6aa92e.com which reads аррӏе.com", "letters of another script"]),
     ("https://аррӏе.com/a", ["xn--80ak6aa92e.com which reads аррӏе.com", "https://аррӏе.com/a"]),
     ("https://192.0.2.7:8443/", ["The host is a number, not a name.", "unusual port 8443"]),
-    ("http://127.0.0.1:9/x", ["not encrypted (http)"]),
+    ("http://127.0.0.1:9/x", ["It is a page of this machine, which some program here serves."]),
     ("https://example.com/[bold]x[/]", ["https://example.com/[bold]x[/]"]),
 ]
 
@@ -89,23 +89,31 @@ async def test_an_address_longer_than_the_screen_is_seen_to_its_end_before_it_op
         assert len(browser.opened) == 1
 
 
+ENDS: list[tuple[list[str], PageState]] = [
+    ([], PageState.COMPLETED),
+    (["g"], PageState.CONTINUED),
+    (["x"], PageState.GIVEN_UP),
+]
+
+
 @pytest.mark.requirement("ELIC-22", "ELIC-23")
 async def test_an_opened_page_waits_until_the_server_or_the_user_says_that_it_is_done() -> None:
     browser = Browser()
     async with asked(browser=browser, size=NARROW) as stage:
-        for number, (keys, state) in enumerate((([], "COMPLETED"), (["g"], "CONTINUED"), (["x"], "GIVEN_UP"))):
+        for number, (keys, state) in enumerate(ENDS):
             call = ask(stage, page(elicitation=f"e{number}"))
             await at(stage, PageQuestionScreen)
             await stage.press("y")
             assert await got(stage, call) == ACCEPTED
             await stage.shows("the server has not said that it is done", "open it again", "done there", "give up")
             await stage.press("o", "c")
-            await stage.until(lambda _, n=number: len(browser.opened) == 2 * n + 2)
+            twice = 2 * number + 2
+            await stage.until(lambda _: len(browser.opened) == twice)  # noqa: B023
             assert stage.app.clipboard == PAGE
             stage.call("complete", {"ids": ["nobody's", f"e{number}"] if not keys else ["nobody's"]})
             await stage.press(*keys)
-            await stage.until(lambda app, s=state: list(app.host.elicitations.values())[-1].state is PageState[s])
-            await stage.shows(PageState[state].value, "close")
+            await stage.shows(state.value, "close")
+            assert list(stage.host.elicitations.values())[-1].state is state
             await stage.press("escape")
             await stage.gone()
 

@@ -34,6 +34,9 @@ from mcphost.tui.widgets.text_view import TextView
 DRAFT: Final = "form"
 """Under which name what was typed is kept with the question."""
 
+SLACK: Final = 6
+"""Rows below the fields: for the keys, and for a field that tells more while one is in it."""
+
 HIDDEN: Final = "••••••••"
 
 
@@ -58,10 +61,10 @@ class FormQuestionScreen(ServerQuestion):
 
     DEFAULT_CSS = """
     FormQuestionScreen {
-        & > .dialog { height: 90%; }
+        & > .dialog { height: auto; }
         &.-short > .dialog { height: 100%; max-height: 100%; }
         SchemaForm { height: 1fr; border-top: solid $panel-lighten-2; }
-        TextView { height: 1fr; border-top: solid $panel-lighten-2; display: none; }
+        TextView { height: 1fr; border-top: solid $panel-lighten-2; border-title-color: $text; display: none; }
         &.-review SchemaForm { display: none; }
         &.-review TextView { display: block; }
     }
@@ -115,6 +118,7 @@ class FormQuestionScreen(ServerQuestion):
             self._form.restore(draft)
         self._warn()
         self._form.focus_first()
+        self.call_after_refresh(self._fit)
         self.watch(self._review, "scroll_y", self._see, init=False)
         self.watch(self._review, "virtual_size", self._see, init=False)
 
@@ -122,6 +126,16 @@ class FormQuestionScreen(ServerQuestion):
         """What fits changed."""
         super().on_resize(event)
         self.set_class(event.size.height < 30, "-short")
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        """Where there is room, be as tall as the fields, and not taller."""
+        height = self.app.size.height
+        fields = self._form.query_one("#fields").children
+        wanted = (fields[-1].virtual_region.bottom if fields else 1) + SLACK
+        room = max(8, int(height * 0.9) - height // 4 - 12)
+        rows: int | str = "1fr" if self.has_class("-short") else room if self._form.raw_shown else min(wanted, room)
+        self._form.styles.height = self._review.styles.height = rows
 
     def ways(self) -> Iterator[Way]:
         """The ways to answer at this stage."""

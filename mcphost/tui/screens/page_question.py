@@ -229,9 +229,8 @@ class PageQuestionScreen(ServerQuestion):
     def _doubts(self) -> Iterator[str]:
         address = self.question.address
         if address is not None:
-            yield from address.doubts
-            if address.opens.startswith("http://"):
-                yield "It is not encrypted (http): it is a page of this machine."
+            here = address.opens.startswith("http://")  # of this machine alone, where a number is no riddle
+            yield from ("It is a page of this machine, which some program here serves.",) if here else address.doubts
         if len(self.question.url) > LONG:
             yield f"It is very long: {len(self.question.url):,} characters."
 
