@@ -19,6 +19,7 @@ from mcphost.errors import ConfigError, McphostError
 from mcphost.headless.words import (
     Parser,
     add_call,
+    add_chat,
     add_complete,
     add_config,
     add_login,
@@ -135,6 +136,7 @@ def _parser() -> Parser:
     listing.add_argument("kind", choices=["tools", "resources", "templates", "prompts"], help="what to list")
     add_servers(listing)
     add_call(command("call", "call a tool and print its result", _call, several="pairs"))
+    add_chat(command("chat", "say something to a language model that uses the servers' tools", _chat, several="words"))
     add_read(command("read", "read a resource and print what it holds", _read))
     add_prompt(command("prompt", "get a prompt and print its messages", _prompt, several="pairs"))
     add_complete(command("complete", "print what a server suggests for an argument", _complete, several="pairs"))
@@ -181,6 +183,21 @@ def _call(options: Words) -> int:
     approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
     wish = Wish(name, options.tool, given, options.timeout, options.json)
     return _asked(options, chosen, approver, lambda host: call(host, wish, chosen.broken))
+
+
+def _chat(options: Words) -> int:
+    from mcphost.headless.chatting import ChatApprover, ChatWish, chat, read_pipe, with_models
+    from mcphost.wiring import select
+
+    text, approver = " ".join(options.words), ChatApprover(options.allow, options.deny)
+    chosen = select(_loaded(options, options.servers), options.servers)
+    config = with_models(chosen.config, options.max_rounds)
+    piped = read_pipe(wait=not text)
+    if not text.strip() and not piped.strip():
+        raise ConfigError("there is nothing to say; write: mcphost chat 'TEXT'")
+    named = chosen.names if options.servers else ()
+    wish = ChatWish(text, piped, options.model, options.resume, named, options.json)
+    return _asked(options, replace(chosen, config=config), approver, lambda host: chat(host, wish, chosen.broken))
 
 
 def _read(options: Words) -> int:

@@ -36,7 +36,7 @@ class TerminalApprover:
         """Show everything that would be sent and take y or N."""
         if not isinstance(question, ToolCallQuestion):
             return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
-        print(*_lines(question), sep="\n", file=sys.stderr)
+        print(*question_lines(question), sep="\n", file=sys.stderr)
         prompt = f"Run {show_line(question.tool.name)} on {question.server}? [y/N] "
         return Answer(allow=await confirmed(prompt))
 
@@ -52,7 +52,10 @@ def approver_for(server: str, tool: str, *, yes: bool, configured: bool) -> Appr
     return DeclineAll(f"there is no terminal to ask on; add --yes, or set {rule} in your configuration")
 
 
-def _lines(question: ToolCallQuestion) -> Iterator[str]:
+def question_lines(question: ToolCallQuestion) -> Iterator[str]:
+    """Everything there is to know of a call before it is allowed, safe for a terminal."""
+    if question.origin != "you":
+        yield f"  wanted by  {show_line(question.origin)}"
     yield f"  server     {question.server}"
     yield f"  runs       {show_line(question.sent_to, NO_CUT)}"
     yield f"  tool       {show_line(question.tool.name)}"

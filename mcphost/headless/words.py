@@ -70,6 +70,23 @@ def add_call(parser: Parser) -> None:
     add_json(parser, "the protocol's own result object")
 
 
+def add_chat(parser: Parser) -> None:
+    """The words of ``chat``."""
+    about = "what to say; /server:prompt key=value and @server:uri or @file bring something along, a pipe too"
+    parser.add_argument("words", nargs="*", default=[], metavar="TEXT", help=about)
+    parser.add_argument("--model", default="", metavar="NAME", help="an entry of [models]; absent: chat.model")
+    parser.add_argument(
+        "--server", dest="servers", action="append", default=[], metavar="SERVER", help=f"{SERVER_HELP}; absent: all"
+    )
+    for flag, meaning in (("allow", "let the model call"), ("deny", "refuse")):
+        about = f"{meaning} these tools without asking"
+        parser.add_argument(f"--{flag}", action="append", default=[], metavar="SERVER:TOOL", help=about)
+    parser.add_argument("--max-rounds", type=_count, metavar="N", help="how often the model may answer")
+    parser.add_argument("--resume", default="", metavar="ID", help="go on with this conversation, or with the last one")
+    add_answers(parser)
+    add_json(parser, "what happens, one JSON object a line")
+
+
 def add_read(parser: Parser) -> None:
     """The words of ``read``."""
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
@@ -134,6 +151,12 @@ def add_config(parser: Parser) -> None:
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= 65_535):
         raise argparse.ArgumentTypeError("is no port")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1000):
+        raise argparse.ArgumentTypeError("is no number from 1 to 1000")
     return int(text)
 
 
