@@ -6,11 +6,13 @@ Knows values only.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mcphost.auth.base import Standing
 from mcphost.protocol.display import show_line
+
+if TYPE_CHECKING:
+    from mcphost.auth.base import Standing
 
 
 def standing_words(standing: Standing) -> str:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from mcphost.auth.base import Standing
 from mcphost.errors import AuthorizationRequired
 from mcphost.host.admission import Admission
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
 from mcphost.host.signing_in import SignIn, SignInDesk
+
+if TYPE_CHECKING:
+    from mcphost.auth.base import Standing
 
 
 class Accounts:

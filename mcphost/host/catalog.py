@@ -10,13 +10,15 @@ import json
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from mcphost.client.listing import Listing, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import InvalidResult, UnknownName
-from mcphost.protocol.templates import UriTemplate
 from mcphost.protocol.types import Prompt, Resource, ResourceTemplate, Tool, Wire
+
+if TYPE_CHECKING:
+    from mcphost.protocol.templates import UriTemplate
 
 DEFINITION_CHARACTERS: Final = 64 << 10
 """Characters of a definition: nobody agrees to more, and an approval keeps all of a tool's."""
@@ -83,6 +85,8 @@ class OfferedTemplate:
     @property
     def pattern(self) -> UriTemplate:
         """The template taken apart: what is listed was read without fault."""
+        from mcphost.protocol.templates import UriTemplate  # late: few servers have any
+
         return UriTemplate.read(self.template.uri_template)
 
 
@@ -221,6 +225,8 @@ def usable_prompts(listing: Listing[Prompt], _: ServerConfig) -> tuple[list[Prom
 
 
 def _no_template(template: ResourceTemplate) -> str | None:
+    from mcphost.protocol.templates import UriTemplate  # late: few servers have any
+
     try:
         UriTemplate.read(template.uri_template)
     except InvalidResult as error:

@@ -2,6 +2,9 @@
 
 An event only says what changed; whoever cares reads the state again. Observers are called synchronously, may neither
 block nor raise, and one that raises all the same is reported and stays its own problem.
+
+Events with the same members share a base: making a class a dataclass takes a program that ends soon longer than all it
+publishes.
 """
 
 from __future__ import annotations
@@ -14,36 +17,52 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ServerChanged:
+class _Nothing:
+    """A fact without members."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OfServer:
+    """A fact about a server."""
+
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class _OfCall:
+    """A fact about a call."""
+
+    call: int
+
+
+class ServerChanged(_OfServer):
     """A server's state, counts or session changed."""
 
-    server: str
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ServersChanged:
+class ServersChanged(_Nothing):
     """Servers were added or removed."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class ToolsChanged:
+
+class ToolsChanged(_OfServer):
     """A server's tools were listed anew, or are gone."""
 
-    server: str
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ResourcesChanged:
+class ResourcesChanged(_OfServer):
     """A server's resources or resource templates were listed anew, or are gone."""
 
-    server: str
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PromptsChanged:
+class PromptsChanged(_OfServer):
     """A server's prompts were listed anew, or are gone."""
 
-    server: str
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +73,34 @@ class ResourceUpdated:
     uri: str
 
 
-@dataclass(frozen=True, slots=True)
-class Logged:
+class Logged(_Nothing):
     """There are new log lines; how many is the log book's to say."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class TrafficAdded:
+
+class TrafficAdded(_Nothing):
     """There are new frames; which is the traffic book's to say. Not published again until somebody read them."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class CallStarted:
+
+class CallStarted(_OfCall):
     """A call was asked for."""
 
-    call: int
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CallChanged:
+class CallChanged(_OfCall):
     """A call's state or progress changed."""
 
-    call: int
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CallFinished:
+class CallFinished(_OfCall):
     """A call has its outcome."""
 
-    call: int
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +141,10 @@ class ChatChanged:
     chat: int
 
 
-@dataclass(frozen=True, slots=True)
-class GrantsChanged:
+class GrantsChanged(_Nothing):
     """What is allowed without asking changed."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mcphost.auth.base import Plan
 from mcphost.host.approvals import Kind, Lifetime, Standing
-from mcphost.protocol.elicitation import Address
-from mcphost.protocol.types import Tool
+
+if TYPE_CHECKING:  # what few questions are about, and most calls can do without
+    from mcphost.auth.base import Plan
+    from mcphost.protocol.elicitation import Address
+    from mcphost.protocol.types import Tool
 
 
 class Question(Protocol):

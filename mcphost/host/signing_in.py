@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from mcphost.auth.base import Choice, Exchange, Link, Plan, SignInPort, Standing
 from mcphost.errors import AuthorizationRequired, Declined, McphostError, SignInFailed
 from mcphost.host.events import Event, SignInChanged
 from mcphost.host.faults import fault, without_secrets
@@ -18,7 +18,10 @@ from mcphost.host.opener import Open
 from mcphost.host.questions import Approver, SignInQuestion
 from mcphost.host.witness import Witness
 
-FindPort = Callable[[str], Awaitable[SignInPort]]
+if TYPE_CHECKING:
+    from mcphost.auth.base import Choice, Exchange, Link, Plan, SignInPort, Standing
+
+FindPort = Callable[[str], Awaitable["SignInPort"]]
 """The port of a server, by its name. Raises ConfigError, SignInFailed."""
 
 
@@ -194,6 +197,8 @@ class SignInDesk:
 
     async def settle(self, question: SignInQuestion) -> Choice:
         """What the person agreed to, written down before anything is done with it. Raises Declined."""
+        from mcphost.auth.base import Choice  # late: most runs sign in nowhere
+
         answer = await self._approver.ask(question)
         choice = answer.content if isinstance(answer.content, Choice) else Choice(question.plan.scopes)
         plan = question.plan

@@ -10,21 +10,20 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcphost.config import Config, ModelConfig, Values, resolve_model
 from mcphost.errors import ModelRefused
-from mcphost.providers.base import IMAGES, Capabilities, Provider
-from mcphost.providers.openai_messages import AUDIO
 from mcphost.wiring.opening import in_time
+
+if TYPE_CHECKING:
+    from mcphost.providers.base import Capabilities, Provider
 
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "anthropic": ("mcphost.providers.anthropic", "AnthropicProvider"),
     "openai": ("mcphost.providers.openai", "OpenAIProvider"),
 }
 """The module and the class of each provider."""
-
-_SOUNDS: Final[Mapping[str, frozenset[str]]] = {"openai": frozenset(AUDIO)}
 
 
 class ConfiguredModels:
@@ -37,9 +36,13 @@ class ConfiguredModels:
 
     def able(self, model: ModelConfig) -> Capabilities:
         """What its provider can be told, as far as the entry says that the model takes it."""
+        from mcphost.providers.base import IMAGES, Capabilities
+        from mcphost.providers.openai_messages import AUDIO
+
+        hears = "audio" in model.takes and model.provider == "openai"
         return Capabilities(
             images=IMAGES if "images" in model.takes else frozenset(),
-            audio=_SOUNDS.get(model.provider, frozenset()) if "audio" in model.takes else frozenset(),
+            audio=frozenset(AUDIO) if hears else frozenset(),
             tools="tools" in model.takes,
         )
 

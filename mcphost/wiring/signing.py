@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from mcphost.auth.base import OAuthSettings, Person, SignInPort, Standing
 from mcphost.config import Config, GivenServer, ResolvedServer, Values
 from mcphost.config.state import named_lock
 from mcphost.errors import SignInFailed
@@ -23,6 +22,7 @@ from mcphost.wiring.opening import looked_up
 
 if TYPE_CHECKING:
     from mcphost.auth.authorizer import Authorizer
+    from mcphost.auth.base import Person, SignInPort, Standing
     from mcphost.auth.bearer import Bearer
 
 
@@ -45,6 +45,8 @@ class SignIns:
         """What signs this server's requests; None where it is not signed in to. Imports much: call it in a thread."""
         if server.url is None or not config.servers[server.name].signs_in:
             return None
+        from mcphost.auth.base import OAuthSettings
+
         settings = OAuthSettings(**asdict(server.oauth))
         return self._authorizer().bearer(item_name(config, server), server.url, settings)
 
