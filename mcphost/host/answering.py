@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.inputs import InputHandler
 from mcphost.config import Config, ResolvedRoot
@@ -22,15 +22,16 @@ from mcphost.host.inquiries import Inquiries
 from mcphost.host.lending import Lending
 from mcphost.host.logs import Source
 from mcphost.host.memory import Store
-from mcphost.host.models import ModelPort
 from mcphost.host.opener import Open
 from mcphost.host.pages import Page
 from mcphost.host.questions import Approver
 from mcphost.host.responder import Asked, Desk, Responder
 from mcphost.host.roots import Around, Folder, Resolve, RootsDesk, Told
-from mcphost.host.sampling import SamplingDesk
 from mcphost.protocol.declared import Declared
 from mcphost.protocol.types import LogLevel
+
+if TYPE_CHECKING:
+    from mcphost.host.models import ModelPort
 
 FORM, URL, ROOTS, SAMPLING, WRITING = "form", "url", "roots", "sampling", "writing"
 
@@ -43,20 +44,11 @@ SCREEN: Final = ALL | {SAMPLING, WRITING}
 
 @dataclass(frozen=True, slots=True)
 class Desks:
-    """Who answers what servers ask."""
+    """Who answers what servers ask; but of language models, see `Lending`."""
 
     inquiries: Inquiries
     elicitation: ElicitationDesk
     roots: RootsDesk
-    sampling: SamplingDesk
-
-    def by_method(self) -> dict[str, Desk]:
-        """Each desk under the method it answers."""
-        return {
-            "roots/list": self.roots,
-            "elicitation/create": self.elicitation,
-            "sampling/createMessage": self.sampling,
-        }
 
 
 def plain_roots(config: Config, server: str) -> Sequence[ResolvedRoot]:
@@ -87,9 +79,8 @@ class Answering(Lending):
         inquiries = Inquiries(approver, witness, self._warn, time.monotonic)
         elicitation = ElicitationDesk(inquiries, self.bus.publish, open_url, self._warn)
         self._desk.visit = self._visit
-        may = {"front": SAMPLING in answers, "hand": WRITING in answers}
-        sampling = self._begin_lending(models, inquiries, self._warn, self.mask, **may)
-        self._desks = Desks(inquiries, elicitation, RootsDesk(inquiries, witness, around), sampling)
+        self._begin_lending(models, inquiries, front=SAMPLING in answers, hand=WRITING in answers)
+        self._desks = Desks(inquiries, elicitation, RootsDesk(inquiries, witness, around))
         self._answers = answers
         self.bus.observe(self._heed)
 
@@ -156,19 +147,30 @@ class Answering(Lending):
 
     def answers_for(self, server: str) -> tuple[InputHandler, Declared]:
         """Who answers what this server asks, and what it is told that it may ask."""
-        desks = self._desks
-        return Responder(server, desks.by_method(), self._desk.sent_on, desks.inquiries.leave), self._declared(server)
+        leave = self._desks.inquiries.leave
+        return Responder(server, self._desk_of, self._desk.sent_on, leave), self._declared(server)
 
     def elicitation_completed(self, server: str, elicitation: object) -> None:
         """The server says that a page is done with."""
         self._desks.elicitation.completed(server, elicitation)
+
+    def _desk_of(self, method: str) -> Desk | None:
+        """Who answers this method."""
+        match method:
+            case "roots/list":
+                return self._desks.roots
+            case "elicitation/create":
+                return self._desks.elicitation
+            case "sampling/createMessage":
+                return self._sampling
+        return None
 
     def _declared(self, server: str) -> Declared:
         """Only what somebody here can answer, and the configuration lets this server ask."""
         wanted = self.config.servers[server].capabilities
         roots = wanted.roots and (ROOTS in self._answers or self._desks.roots.grants(server))
         modes = frozenset(wanted.elicitation) & self._answers
-        return Declared(roots=roots, elicitation=modes, sampling=self._desks.sampling.declared(server))
+        return Declared(roots=roots, elicitation=modes, sampling=self._lends(server))
 
     async def _visit(self, call: Call, data: object, seconds: float) -> bool:
         """See `mcphost.host.desk.Visit`."""
@@ -200,10 +202,6 @@ class Answering(Lending):
 
     def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
         """Keep a line."""
-        raise NotImplementedError
-
-    def mask(self, text: str) -> str:
-        """The text without secrets."""
         raise NotImplementedError
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:

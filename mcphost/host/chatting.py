@@ -10,31 +10,32 @@ import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcphost.config import Config
 from mcphost.errors import NotDone
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
-from mcphost.host.chat.attaching import is_file, of_file, of_prompt, of_resource, of_text
-from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.mentions import Candidates, candidates, parse
-from mcphost.host.chat.parts import ChatParts
-from mcphost.host.chat.replaying import branch_of, replay
-from mcphost.host.chat.running import Running
-from mcphost.host.chat.transcripts import Saved, Transcripts
-from mcphost.host.chat.turns import Attachment, PromptUsed
 from mcphost.host.connection import Connection, sent_to
 from mcphost.host.consent import ConsentBroker
 from mcphost.host.desk import CallDesk
 from mcphost.host.events import Alarmed, ChatChanged, EventBus
-from mcphost.host.models import Models
 from mcphost.host.policy import Verdict
 from mcphost.host.questions import Approver
 from mcphost.host.roots import Folder
-from mcphost.protocol.types import GetPromptResult, ReadResourceResult
+
+if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never do
+    from mcphost.host.chat.chat import Chat
+    from mcphost.host.chat.mentions import Candidates
+    from mcphost.host.chat.parts import ChatParts
+    from mcphost.host.chat.running import Running
+    from mcphost.host.chat.transcripts import Saved, Transcripts
+    from mcphost.host.chat.turns import Attachment, PromptUsed
+    from mcphost.host.models import Models
+    from mcphost.protocol.types import GetPromptResult, ReadResourceResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,11 @@ class Chatting:
     catalog: Catalog
     bus: EventBus
     _desk: CallDesk
-    _models: Models
     _tasks: asyncio.TaskGroup | None
+
+    @cached_property
+    def _models(self) -> Models:
+        raise NotImplementedError
 
     def mask(self, text: str) -> str:
         """The text without secrets."""
@@ -106,6 +110,8 @@ class Chatting:
 
         One that is open already is just found. Raises UnknownName, ConfigError.
         """
+        from mcphost.host.chat.replaying import branch_of, replay
+
         known = await asyncio.to_thread(self._transcripts.full_id, chat_id)
         if (opened := next((each for each in self._chats.values() if each.id == known), None)) is not None:
             return opened
@@ -121,6 +127,9 @@ class Chatting:
 
         What stands after an @ and is neither a server's resource nor a file stays text. Raises what reading raises.
         """
+        from mcphost.host.chat.attaching import is_file
+        from mcphost.host.chat.mentions import parse
+
         parsed = parse(text, self.servers)
         prompts = []
         if (wish := parsed.prompt) is not None:
@@ -137,25 +146,35 @@ class Chatting:
 
     async def attach_resource(self, server: str, uri: str) -> Attachment:
         """Read a resource for a model. Raises NotDone where nothing of it can be given, or what reading raises."""
+        from mcphost.host.chat.attaching import of_resource
+
         known = self.catalog.resource(server, uri)
         read = await self.read_resource(server, uri)
         return of_resource(server, uri, known.label if known else uri, read, self.config.chat.attachment_bytes)
 
     async def attach_file(self, path: Path) -> Attachment:
         """Read a file for a model. Raises NotDone."""
+        from mcphost.host.chat.attaching import of_file
+
         return await asyncio.to_thread(of_file, path, self.config.chat.attachment_bytes)
 
     def attach_text(self, name: str, text: str) -> Attachment:
         """A text that came from somewhere else, such as a pipe. Raises NotDone where it is empty."""
+        from mcphost.host.chat.attaching import of_text
+
         return of_text(name, name, text, self.config.chat.attachment_bytes)
 
     async def attach_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> PromptUsed:
         """The messages of a prompt, to be looked at and sent. Raises NotDone, or what asking for it raises."""
+        from mcphost.host.chat.attaching import of_prompt
+
         given = dict(arguments)
         return of_prompt(server, prompt, given, await self.get_prompt(server, prompt, given))
 
     def chat_candidates(self, text: str, cursor: int) -> Candidates:
         """What could be meant by what is being typed at ``cursor``: prompts after a slash, resources after an @."""
+        from mcphost.host.chat.mentions import candidates
+
         prompts = [(each.server, each.prompt.name) for each in self.catalog.prompts()]
         resources = [(each.server, each.resource.uri) for each in self.catalog.resources()]
         return candidates(text, cursor, prompts=prompts, resources=resources)
@@ -163,10 +182,21 @@ class Chatting:
     # How they are made.
 
     def _begin_chatting(self, approver: Approver, folder: Path | None) -> None:
-        """Set up what conversations are given, once models, consent and calls are."""
+        """Note what conversations will be given."""
         self._chats: dict[int, Chat] = {}
-        self._transcripts = Transcripts(folder, self.mask, lambda text: self.bus.publish(Alarmed(text)))
-        self._chat_parts = ChatParts(
+        self._chats_folder, self._chat_approver = folder, approver
+
+    @cached_property
+    def _transcripts(self) -> Transcripts:
+        from mcphost.host.chat.transcripts import Transcripts
+
+        return Transcripts(self._chats_folder, self.mask, lambda text: self.bus.publish(Alarmed(text)))
+
+    @cached_property
+    def _chat_parts(self) -> ChatParts:
+        from mcphost.host.chat.parts import ChatParts
+
+        return ChatParts(
             settings=lambda: self.config.chat,
             models=self._models,
             tools=lambda: [each for each in self.catalog.tools() if self._serves(each.server)],
@@ -174,26 +204,38 @@ class Chatting:
             folders=lambda: [str(each.path) for each in self.roots(None) if not each.problem],
             call=self._call_for_model,
             runs=self._runs,
-            ask=approver.ask,
+            ask=self._chat_approver.ask,
             spawn=self._spawn,
             changed=lambda number: self.bus.publish(ChatChanged(number)),
             keep=self._keep,
             clock=time.monotonic,
             mask=self.mask,
         )
-        self._run_turn = Running(self._chat_parts).run
+
+    @cached_property
+    def _running(self) -> Running:
+        from mcphost.host.chat.running import Running
+
+        return Running(self._chat_parts)
 
     def _stop_chats(self) -> None:
         for chat in self._chats.values():
             chat.stop()
+
+    async def _close_transcripts(self) -> None:
+        """Write what is still to be written."""
+        if "_transcripts" in vars(self):  # else nobody talked
+            await self._transcripts.aclose()
 
     def _keep(self, chat_id: str, record: Mapping[str, Any]) -> None:
         if self.config.chat.save:
             self._transcripts.keep(chat_id, record)
 
     def _add_chat(self, chat_id: str, model: str) -> Chat:
+        from mcphost.host.chat.chat import Chat
+
         number = len(self._chats) + 1
-        chat = self._chats[number] = Chat(number, chat_id, self._chat_parts, self._run_turn, model)
+        chat = self._chats[number] = Chat(number, chat_id, self._chat_parts, self._running.run, model)
         self.bus.publish(ChatChanged(number))
         return chat
 

@@ -14,9 +14,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from mcphost.auth.base import SignInPort
 from mcphost.client.client import Identity
 from mcphost.config import Changes, Config, compare
 from mcphost.errors import UnknownName
@@ -50,17 +49,20 @@ from mcphost.host.events import (
 from mcphost.host.frames import Frame
 from mcphost.host.logs import LogBook, LogBudget, Source
 from mcphost.host.memory import Memory, Store
-from mcphost.host.models import ModelPort
 from mcphost.host.opener import Open, no_browser
 from mcphost.host.questions import Approver
 from mcphost.host.reading import ReadingDesk
-from mcphost.host.resending import Resending, request_in, tool_call_in
 from mcphost.host.roots import Resolve
 from mcphost.host.signing_in import SignInDesk
 from mcphost.host.traffic import TrafficBook, TrafficBudget
 from mcphost.host.traffic_file import TrafficFile
 from mcphost.protocol.types import LogLevel
 from mcphost.transports.base import Transport
+
+if TYPE_CHECKING:  # what is imported where it is needed
+    from mcphost.auth.base import SignInPort
+    from mcphost.host.models import ModelPort
+    from mcphost.host.resending import Resending
 
 __all__ = ["Fittings", "Host", "Store"]
 
@@ -184,7 +186,7 @@ class Host(Asking, Answering, Chatting, Accounts):
                 await self._fittings.close()
             await self._memory.save(self.consent.approvals)
             await self._audit.aclose()
-            await self._transcripts.aclose()
+            await self._close_transcripts()
             await self._traffic_file.aclose()
 
     # Servers.
@@ -272,6 +274,8 @@ class Host(Asking, Answering, Chatting, Accounts):
 
         Returns at once; await ``result()``. Raises NotDone where it cannot be sent again, or UnknownName.
         """
+        from mcphost.host.resending import Resending, request_in, tool_call_in
+
         assert self._tasks is not None
         request, server = request_in(frame), self.server(frame.server).name
         if request.method == "tools/call":

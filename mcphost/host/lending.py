@@ -6,20 +6,23 @@ Knows which desk does what. Refuses to know how. A request goes on by itself: `S
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config import Config
-from mcphost.host.budgets import Budgets, Spent
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
 from mcphost.host.desk import CallDesk
 from mcphost.host.events import EventBus
-from mcphost.host.inquiries import Inquiries, Warn
-from mcphost.host.models import Model, ModelPort, Models
-from mcphost.host.sampling import SamplingDesk, SamplingParts
-from mcphost.host.sampling_handle import Sampling
+from mcphost.host.inquiries import Inquiries
 from mcphost.protocol.types import Text
+
+if TYPE_CHECKING:  # imported when a model is first thought of: in most runs without a screen none is
+    from mcphost.host.budgets import Spent
+    from mcphost.host.models import Model, ModelPort, Models
+    from mcphost.host.sampling import SamplingDesk
+    from mcphost.host.sampling_handle import Sampling
 
 SAID: Final = 16_000
 """Characters of what a server said before that are added to a prompt, where that is allowed."""
@@ -33,11 +36,16 @@ class Lending:
     consent: ConsentBroker
     bus: EventBus
     _desk: CallDesk
-    _sampling: SamplingDesk
-    _models: Models
 
     def server(self, name: str) -> Connection:
         """A connection; raises UnknownName."""
+        raise NotImplementedError
+
+    def mask(self, text: str) -> str:
+        """The text without secrets."""
+        raise NotImplementedError
+
+    def _warn(self, server: str, text: str) -> None:
         raise NotImplementedError
 
     @property
@@ -58,34 +66,41 @@ class Lending:
         """Let a server use so much more in this run; with neither, once more what is configured. Raises UnknownName."""
         self._sampling.raise_budget(self.server(server).name, tokens, cost)
 
-    def _begin_lending(
-        self,
-        port: ModelPort | None,
-        inquiries: Inquiries,
-        warn: Warn,
-        mask: Callable[[str], str],
-        *,
-        front: bool,
-        hand: bool,
-    ) -> SamplingDesk:
-        """Set up the desk; ``front``: somebody answers questions about it, ``hand``: and can write an answer."""
-        self._models = Models(lambda: self.config, port, hand=front and hand)
-        self._sampling = SamplingDesk(
+    def _begin_lending(self, port: ModelPort | None, inquiries: Inquiries, *, front: bool, hand: bool) -> None:
+        """What the desk will be given. ``front``: somebody answers questions about it, ``hand``: and can write."""
+        self._model_port, self._model_inquiries = port, inquiries
+        self._front, self._hand = front, front and hand
+
+    @cached_property
+    def _models(self) -> Models:
+        from mcphost.host.models import Models
+
+        return Models(lambda: self.config, self._model_port, hand=self._hand)
+
+    @cached_property
+    def _sampling(self) -> SamplingDesk:
+        from mcphost.host.budgets import Budgets
+        from mcphost.host.sampling import SamplingDesk, SamplingParts
+
+        return SamplingDesk(
             SamplingParts(
                 config=lambda: self.config,
                 models=self._models,
-                inquiries=inquiries,
+                inquiries=self._model_inquiries,
                 budgets=Budgets(lambda: self.config, time.monotonic),
                 witness=self.consent.witness,
                 publish=self.bus.publish,
-                warn=warn,
-                mask=mask,
+                warn=self._warn,
+                mask=self.mask,
                 version=self._version,
                 said=self._said,
-                front=front,
+                front=self._front,
             )
         )
-        return self._sampling
+
+    def _lends(self, server: str) -> Mapping[str, Any] | None:
+        """The sampling capability as this server is told of it; None where nobody would answer."""
+        return self._sampling.declared(server) if self.config.models or self._hand else None
 
     def _version(self, server: str) -> str | None:
         """The revision this server speaks; None while that is not known."""

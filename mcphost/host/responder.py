@@ -48,22 +48,22 @@ class Desk(Protocol):
 class Responder:
     """Answers one server (`mcphost.client.inputs.InputHandler`).
 
-    ``desks`` by method; ``sent`` are the calls that were sent to this server and have not ended, oldest first;
-    ``leave`` ends what is open with an answer.
+    ``desk`` finds who answers a method; ``sent`` are the calls that were sent to this server and have not ended, oldest
+    first; ``leave`` ends what is open with an answer.
     """
 
     def __init__(
         self,
         server: str,
-        desks: Mapping[str, Desk],
+        desk: Callable[[str], Desk | None],
         sent: Callable[[str], list[Call]],
         leave: Callable[[str], None],
     ) -> None:
-        self._server, self._desks, self._sent, self._leave = server, desks, sent, leave
+        self._server, self._desk, self._sent, self._leave = server, desk, sent, leave
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         """See `mcphost.client.inputs.InputHandler.answer`."""
-        desk = self._desks.get(request.method)
+        desk = self._desk(request.method)
         if desk is None:
             raise InputRefused(ErrorCode.METHOD_NOT_FOUND, f"mcphost does not answer {request.method[:80]}")
         call, sure = self._call()

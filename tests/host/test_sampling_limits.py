@@ -315,7 +315,7 @@ async def test_nothing_is_asked_of_a_model_where_it_must_be_written_down_and_can
         rules = host.config.policy.model_copy(update={"audit": "required"})
         host.config = host.config.model_copy(update={"policy": rules})
         with pytest.raises(InputRefused, match=r"^User rejected sampling request$"):
-            await host._desks.sampling.answer(Asked("a", create()["params"]))
+            await host._sampling.answer(Asked("a", create()["params"]))
         assert host.port.requests == []
 
 
