@@ -145,7 +145,14 @@ class HttpStatusError(TransportError):
 
 
 class SessionExpired(TransportError):
-    """The server answered 404 to the session's id; what was sent may or may not have been done."""
+    """The server answered 404 to the session's id; what was sent may or may not have been done.
+
+    ``refused``: it was the answer to the request itself, and not met on the way to its answer.
+    """
+
+    def __init__(self, message: str, *, refused: bool = False) -> None:
+        self.refused = refused
+        super().__init__(message)
 
 
 class AuthorizationRequired(TransportError):

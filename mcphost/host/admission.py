@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from mcphost.errors import AuthorizationRequired, Declined, SignInFailed
+from mcphost.errors import AuthorizationRequired, Declined, SessionExpired, SignInFailed
 from mcphost.host.connection import Connection
 from mcphost.host.signing_in import SignIn, SignInDesk, SignInState
 from mcphost.host.waiting import is_cancelled
@@ -59,6 +59,8 @@ class Attempt:
         self._key = (connection.name, operation)
         self._done = admission.done(connection.name)
         self._fresh = False
+        self._another = False
+        """Was somebody signed in since this was last sent?"""
 
     async def through(self, work: Callable[[], Awaitable[_T]]) -> _T:
         """Do what changes nothing, and once more after each sign-in that it takes. Raises as `regain` and ``work``."""
@@ -89,7 +91,21 @@ class Attempt:
             waits(sign_in)
             await _to_its_end(sign_in)
             done = self._admission.done(name)
-        self._done = done
+        self._done, self._another = done, True
+        await self._settled()
+
+    async def reopened(self, gone: SessionExpired) -> None:
+        """Return once there is another session, where the last was that of whoever was signed in before.
+
+        Servers tie a session to its user and client, and know it no more for another. Raises ``gone`` where no sign-in
+        explains it, or the request may have been done.
+        """
+        if not (self._another and gone.refused):
+            raise gone
+        self._another = False
+        await self._settled()
+
+    async def _settled(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._connection.config.startup_timeout_sec):
                 await self._connection.settled(retries=True)

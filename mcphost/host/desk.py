@@ -25,6 +25,7 @@ from mcphost.errors import (
     McphostError,
     ServerError,
     ServerNotReady,
+    SessionExpired,
     TaskStopped,
 )
 from mcphost.host.admission import Admission, Attempt
@@ -62,6 +63,11 @@ _AGAIN: Final = {
     False: "the server refused this before it did anything, for want of rights; now you have more",
 }
 """Why a call is asked about again."""
+
+_ANOTHER: Final = (
+    "you are signed in now, but the server refused this before it did anything: the session was that of the sign-in "
+    "before; now there is another"
+)
 
 
 class CallDesk:
@@ -152,6 +158,8 @@ class CallDesk:
                 await self._once(call, connection, note)
             except AuthorizationRequired as refusal:
                 note = await self._regained(call, attempt, refusal)
+            except SessionExpired as gone:
+                note = await self._reopened(call, attempt, gone)
             except ServerError as error:
                 visits += 1
                 note = await self._visited(call, connection, error, visits)
@@ -170,6 +178,14 @@ class CallDesk:
         call.begins_anew()
         self._publish(CallChanged(call.number))
         return _AGAIN[refusal.status == 401] if was_sent else ""
+
+    async def _reopened(self, call: Call, attempt: Attempt, gone: SessionExpired) -> str:
+        """Go over to the session of whoever is signed in now; why it is asked about again. Raises ``gone``."""
+        await attempt.reopened(gone)
+        self._sent.pop(call.number, None)
+        call.begins_anew()
+        self._publish(CallChanged(call.number))
+        return _ANOTHER
 
     async def _visited(self, call: Call, connection: Connection, error: ServerError, time: int) -> str:
         """Have the pages visited that the server wants visited first; why it is asked about again. Raises ``error``."""

@@ -133,10 +133,10 @@ class Endpoint:
             raise self.lost(error) from None
         in_session = "mcp-session-id" in response.request.headers
         if response.status_code == 404 and in_session and not _is_about(found, request):
-            raise SessionExpired("the server no longer knows this session (HTTP 404)")
+            raise SessionExpired("the server no longer knows this session (HTTP 404)", refused=request is not None)
         problem = None if found else await self.unexpected(response)
         if response.status_code == 400 and in_session and _is_about_session(found, problem):
-            raise SessionExpired("the server no longer knows this session (HTTP 400)")
+            raise SessionExpired("the server no longer knows this session (HTTP 400)", refused=request is not None)
         if problem is not None:
             raise problem
         assert found is not None

@@ -12,7 +12,7 @@ import pytest
 
 from mcphost.auth.base import Choice, ClientOrigin, Exchange, Link, Person, Plan, Standing
 from mcphost.config import Config
-from mcphost.errors import AuthorizationRequired, Declined, McphostError, SignInFailed
+from mcphost.errors import AuthorizationRequired, Declined, McphostError, SessionExpired, SignInFailed
 from mcphost.host.approvals import Lifetime
 from mcphost.host.calls import CallState
 from mcphost.host.catalog import Kind
@@ -232,6 +232,30 @@ async def test_a_read_is_repeated_at_once_and_calls_that_wait_share_one_sign_in(
         assert [(await work).state for work in works] == [CallState.DONE] * 4
         assert (await reading).raw == RESOURCE
         assert len(running.sign_ins) == 1
+
+
+async def test_a_call_goes_over_to_the_session_of_whoever_is_signed_in_now() -> None:
+    """Servers tie a session to its user and client; that one is not known to them any more is no reason to give up."""
+    door, keeper = Door("good"), Keeper("good")
+    door.stateless, keeper.token = False, "good"
+
+    async def agree(question: SignInQuestion) -> Answer:
+        door.sessions.clear()
+        return YES
+
+    approver = Approver(agrees=agree)
+    async with hosted(door, keeper, approver) as running:
+        keeper.token = "old"
+        assert (await running.run("web", "echo", SAY)).state is CallState.DONE
+        notes = [question.note or "" for question in approver.questions]
+        assert [note.partition(":")[0].rpartition(", ")[2] for note in notes] == [
+            "",
+            "for want of a sign-in; now you are signed in",
+            "but the server refused this before it did anything",
+        ]
+        door.sessions.clear()
+        call = await running.run("web", "echo", SAY)
+        assert isinstance(call.error, SessionExpired)  # which no sign-in explains
 
 
 async def test_a_call_to_a_server_that_waits_begins_the_sign_in() -> None:
