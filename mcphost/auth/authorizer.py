@@ -66,7 +66,7 @@ class Authorizer:
                 raise
             async with self._store.changing(server) as held:
                 await self._store.write(server, held.with_grant(grant))
-            session.problem = ""
+            session.renewed()
             return await self.standing(server)
 
     async def standing(self, server: str) -> Standing:

@@ -64,6 +64,10 @@ class TokenSession:
         grant = await self._renewed(rejected, challenge)
         return "" if grant is None or grant.access_token == rejected else grant.access_token
 
+    def renewed(self) -> None:
+        """A person signed in: what went wrong with the grant before says nothing of this one."""
+        self.problem, self._pause = "", (0.0, 0.0)
+
     async def settle(self) -> None:
         """Wait until no renewal is under way."""
         if self._renewal is not None:

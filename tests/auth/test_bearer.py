@@ -151,6 +151,19 @@ async def test_only_a_definite_no_of_the_authorization_server_ends_a_sign_in(
             assert (await home.authorizer.standing("web")).problem == ("" if kept else standing.problem)
 
 
+async def test_a_renewal_that_failed_before_a_sign_in_holds_up_none_after_it() -> None:
+    with house() as home:
+        await home.sign_in()
+        home.guard.spoiled = {"token": "invalid-grant"}
+        home.guard.valid.clear()
+        async with home.client() as client:
+            assert await home.ask(client) == 401
+            home.guard.spoiled = {}
+            await home.sign_in()
+            home.guard.valid.clear()
+            assert await home.ask(client) == 200
+
+
 @pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
 async def test_a_clock_that_jumps_costs_one_renewal_at_most(jump: float) -> None:
     """O17."""
