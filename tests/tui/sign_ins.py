@@ -91,7 +91,7 @@ def standing(**more: Any) -> Standing:
         "scopes": ("read", "write"),
         "asked": ("read", "write", "admin"),
         "renewable": True,
-        "kept_in": "the keychain (SecretService)",
+        "kept_in": "in the keychain (SecretService)",
     }
     return Standing(True, **known | more)
 

@@ -77,7 +77,7 @@ def _kept(standing: Standing) -> Fact:
     place = show(standing.kept_in, limit=400)
     if place.startswith(MEMORY):
         return fact("▲ kept", f"only {place}", "$text-warning")
-    return fact("kept", f"in {place}")
+    return fact("kept", place)
 
 
 def _declined(error: McphostError | None) -> str:
