@@ -24,9 +24,7 @@ from mcphost.host.answering import ALL, SAMPLING, WRITING
 from mcphost.host.approvals import Lifetime
 from mcphost.host.calls import CallState
 from mcphost.host.events import ElicitationChanged, Event
-from mcphost.host.folders import look
 from mcphost.host.host import Host
-from mcphost.host.pages import Page
 from mcphost.host.questions import (
     Answer,
     Approver,
@@ -36,11 +34,12 @@ from mcphost.host.questions import (
     SamplingQuestion,
     UrlQuestion,
 )
-from mcphost.host.sampling_handle import SamplingEdit, SamplingReply
 from mcphost.protocol.display import show_line
 
 if TYPE_CHECKING:
     from mcphost.headless.prompts import TerminalPerson
+    from mcphost.host.pages import Page
+    from mcphost.host.sampling_handle import SamplingEdit, SamplingReply
 
 KINDS: Final[Mapping[type, str]] = {
     FormQuestion: "form",
@@ -96,6 +95,8 @@ class Rule:
         return Answer(accepts, lifetime, content=content, reason=reason, by=self.where, cancelled=cancelled)
 
     def _of_a_model(self, question: SamplingQuestion) -> SamplingEdit | SamplingReply | None:
+        from mcphost.host.sampling_handle import SamplingEdit, SamplingReply  # late: most runs ask no model
+
         if self.text is not None:
             return SamplingReply.of(self.text)
         return None if question.review or self.model is None else SamplingEdit(model=self.model)
@@ -159,6 +160,8 @@ def approver_with(rules: Sequence[Rule], calls: Approver) -> RuleApprover:
 
 def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
     """The folders of ``--root``. Raises ConfigError where one cannot be shared."""
+    from mcphost.host.folders import look
+
     looks = [look(Path(os.path.abspath(os.path.expanduser(path)))) for path in paths]
     for path, seen in zip(paths, looks, strict=True):
         if seen.problem:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mcphost.headless.consent import confirmed, typed_line
-from mcphost.headless.lending import ask_at_terminal
+from mcphost.headless.model_prompts import ask_at_terminal
 from mcphost.host.questions import Answer, FormQuestion, Question, RootsQuestion, SamplingQuestion, UrlQuestion
 from mcphost.host.sampling_handle import Sampling
 from mcphost.protocol.display import show, show_line

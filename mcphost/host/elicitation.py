@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.inputs import InputRefused
 from mcphost.errors import InvalidResult
@@ -21,17 +21,10 @@ from mcphost.host.pages import Page, PageState
 from mcphost.host.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.responder import Asked
 from mcphost.host.validation import validate
-from mcphost.protocol.elicitation import (
-    CANCEL,
-    DECLINE,
-    FormAsked,
-    UrlAsked,
-    accepted,
-    defaults_of,
-    read_elicitation,
-    read_required,
-)
 from mcphost.protocol.jsonrpc import ErrorCode
+
+if TYPE_CHECKING:  # imported when something is asked: reading forms takes a good part of a call's start
+    from mcphost.protocol.elicitation import FormAsked, UrlAsked
 
 TRIES: Final = 20
 """How often a person is asked again about a form whose values do not fit."""
@@ -51,6 +44,8 @@ class ElicitationDesk:
 
     async def answer(self, asked: Asked) -> Mapping[str, Any]:
         """See `mcphost.host.responder.Desk.answer`."""
+        from mcphost.protocol.elicitation import FormAsked, accepted, read_elicitation
+
         try:
             wanted = read_elicitation(asked.params)
         except InvalidResult as error:
@@ -96,6 +91,8 @@ class ElicitationDesk:
                 page.give_up()
 
     async def _all_visited(self, asked: Asked, data: object, pages: list[Page]) -> bool:
+        from mcphost.protocol.elicitation import read_required
+
         for wanted in read_required(data):
             page = await self.visit(asked, wanted)
             if not isinstance(page, Page):
@@ -116,6 +113,8 @@ class ElicitationDesk:
                 page.enter(PageState.LEFT)
 
     async def _form(self, asked: Asked, wanted: FormAsked) -> Mapping[str, Any]:
+        from mcphost.protocol.elicitation import CANCEL, accepted, defaults_of
+
         problem = ""
         for _ in range(TRIES):
             question = FormQuestion(asked.server, wanted.message, wanted.schema, asked.number, asked.tool, problem)
@@ -147,6 +146,8 @@ class ElicitationDesk:
 
 
 def _no(answer: Answer) -> Mapping[str, Any]:
+    from mcphost.protocol.elicitation import CANCEL, DECLINE
+
     return CANCEL if answer.cancelled else DECLINE
 
 

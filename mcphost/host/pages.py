@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from mcphost.host.opener import Open
-from mcphost.protocol.elicitation import Address, UrlAsked
+
+if TYPE_CHECKING:
+    from mcphost.protocol.elicitation import Address, UrlAsked
 
 
 class PageState(Enum):
