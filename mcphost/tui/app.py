@@ -35,6 +35,7 @@ from mcphost.tui.driver import Driver
 from mcphost.tui.faults import Faults, Sturdy, place, sentence
 from mcphost.tui.inquiring import InquiryWishes
 from mcphost.tui.keys import KeyOrder
+from mcphost.tui.lending import LendingWishes
 from mcphost.tui.offering import Offering, OfferWishes
 from mcphost.tui.questions import Questions
 from mcphost.tui.screens.dialog import Dialog
@@ -60,7 +61,7 @@ GUARD: Final = 0.3
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
 
-class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, InquiryWishes, App[None]):
+class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, InquiryWishes, LendingWishes, App[None]):
     """mcphost on a terminal."""
 
     TITLE = "mcphost"
@@ -147,6 +148,7 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, Inq
         self.showing.changed([event for event in events if not isinstance(event, Alarmed)])
         self.sign_ins_changed(events, self.main.servers.chosen)
         self.inquiries_changed(events)
+        self.samplings_changed(events)
 
     @on(MainScreen.PaneMade)
     def _pane_made(self) -> None:
@@ -332,6 +334,7 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, Inq
         yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)
         yield from self.sign_in_commands()
         yield from self.inquiry_commands()
+        yield from self.lending_commands()
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
 

@@ -16,6 +16,7 @@ from mcphost.host.questions import (
     FormQuestion,
     Question,
     RootsQuestion,
+    SamplingQuestion,
     SignInQuestion,
     ToolCallQuestion,
     UrlQuestion,
@@ -91,6 +92,12 @@ def _folders(host: Host, waiting: OpenQuestion, question: RootsQuestion) -> Aski
     return FoldersScreen(host, question.server, reason_of(host, question), here, question.suggestions, waiting)
 
 
+def _sampling(host: Host, waiting: OpenQuestion, question: SamplingQuestion) -> Asking:
+    from mcphost.tui.screens.sampling import SamplingScreen
+
+    return SamplingScreen(host, host.samplings[question.sampling], waiting)
+
+
 def _with_message(question: FormQuestion | UrlQuestion) -> str:
     return f"{question.about}: {show_line(question.message, 200)}" if question.message else question.about
 
@@ -101,4 +108,5 @@ KINDS: Final[Mapping[type, QuestionKind]] = {
     FormQuestion: QuestionKind(_form, _with_message),
     UrlQuestion: QuestionKind(_page, _with_message),
     RootsQuestion: QuestionKind(_folders),
+    SamplingQuestion: QuestionKind(_sampling),
 }

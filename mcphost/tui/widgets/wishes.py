@@ -47,3 +47,10 @@ class FoldersWanted(Message):
     """Choose which folders this server (None: every server) may know of."""
 
     server: str | None
+
+
+@dataclass
+class BudgetWanted(Message):
+    """Let this server use more of the language models; asks how much."""
+
+    server: str

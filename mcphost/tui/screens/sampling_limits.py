@@ -1,0 +1,104 @@
+"""How far a model may go with an answer: its length, its temperature, the texts that end it, and its tools."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from mcphost.host.sampling_handle import Sampling, SamplingEdit
+from mcphost.protocol.sampling import ToolChoice
+from mcphost.tui.faults import Sturdy
+from mcphost.tui.widgets.schema_form import SchemaForm
+
+
+class LimitsScreen(Sturdy, ModalScreen[SamplingEdit | None]):
+    """Dismissed with the changes, or None when all stays as it was."""
+
+    HELP = "How far the model may go with its answer. ctrl+r takes it over, esc leaves it as it was."
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "leave as it was", id="limits.back", tooltip="Close without a change"),
+    ]
+
+    DEFAULT_CSS = """
+    LimitsScreen {
+        align: center bottom;
+        background: $background 40%;
+        & > Vertical {
+            width: 100%; max-width: 120; height: 16; max-height: 85%; border: round $accent; background: $surface;
+        }
+    }
+    """
+
+    def __init__(self, sampling: Sampling) -> None:
+        super().__init__()
+        self._sampling = sampling
+        self._form = SchemaForm(submit_label="take over")
+
+    def compose(self) -> ComposeResult:
+        """The form in a frame."""
+        with Vertical() as frame:
+            frame.border_title = "Limits of the answer"
+            frame.border_subtitle = "ctrl+r take over · esc leave as it was"
+            yield self._form
+
+    async def on_mount(self) -> None:
+        """Fill the form."""
+        await self._form.load(schema(self._sampling), values(self._sampling))
+        self._form.focus_first()
+
+    @on(SchemaForm.Submitted)
+    def _submitted(self, event: SchemaForm.Submitted) -> None:
+        event.stop()
+        self.dismiss(edit_of(self._sampling, event.arguments))
+
+    def action_back(self) -> None:
+        """Close without a change."""
+        self.dismiss(None)
+
+
+def schema(sampling: Sampling) -> dict[str, Any]:
+    """The form: never more tokens than the server wants, tools only where it offers some."""
+    most = max(1, sampling.asked.max_tokens)
+    properties: dict[str, Any] = {
+        "max_tokens": {"type": "integer", "minimum": 1, "maximum": most, "title": "Max tokens"},
+        "temperature": {
+            "type": "number",
+            "minimum": 0,
+            "title": "Temperature",
+            "description": "empty: the model's own",
+        },
+        "stop": {"type": "array", "items": {"type": "string"}, "title": "Stops at"},
+    }
+    if sampling.request.tools:
+        properties["tools"] = {"type": "string", "enum": ["auto", "required", "none"], "title": "Tools"}
+    return {"type": "object", "properties": properties, "required": ["max_tokens"]}
+
+
+def values(sampling: Sampling) -> dict[str, Any]:
+    """What holds now."""
+    request = sampling.request
+    known: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
+    known |= {"stop": list(request.stop)} if request.stop else {}
+    known |= {"tools": request.tool_choice.mode} if request.tools else {}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def edit_of(sampling: Sampling, given: dict[str, Any]) -> SamplingEdit:
+    """The change that the form says."""
+    choice = sampling.request.tool_choice
+    mode = given.get("tools", choice.mode)
+    changed = replace(
+        sampling.request,
+        max_tokens=given["max_tokens"],
+        temperature=given.get("temperature"),
+        stop=tuple(given.get("stop", ())),
+        tool_choice=choice if mode == choice.mode else ToolChoice(mode),
+    )
+    return SamplingEdit(changed)
