@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.completion import Completions
 from mcphost.client.deadlines import Deadline, Deadlines
@@ -38,16 +38,11 @@ from mcphost.errors import (
 from mcphost.protocol.era import LegacyEra
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response
 from mcphost.protocol.revisions import LEGACY, MAY_ASK, Revision
-from mcphost.protocol.types import (
-    CallToolResult,
-    Completion,
-    CompletionRef,
-    InitializeResult,
-    LogLevel,
-    Progress,
-    Tool,
-)
+from mcphost.protocol.types import CallToolResult, InitializeResult, LogLevel, Progress, Tool
 from mcphost.transports.base import Transport
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import Completion, CompletionRef
 
 __all__ = ["Client", "Identity", "Patience", "ProgressCallback", "Session"]
 

@@ -6,13 +6,15 @@ Specification: server/utilities/completion.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.requester import Patience, Requester
 from mcphost.errors import CapabilityMissing, ServerError
 from mcphost.protocol.jsonrpc import ErrorCode
 from mcphost.protocol.revisions import offers
-from mcphost.protocol.types import Completion, CompletionRef
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import Completion, CompletionRef
 
 METHOD: Final = "completion/complete"
 CAPABILITY: Final = "completions"
@@ -44,6 +46,8 @@ class Completions:
 
         Raises as `mcphost.client.client.Client.request` does.
         """
+        from mcphost.protocol.types import Completion
+
         if self._refused:
             raise CapabilityMissing(METHOD, CAPABILITY)
         params: dict[str, Any] = {"ref": ref.as_object(), "argument": {"name": argument, "value": value}}

@@ -18,7 +18,6 @@ from mcphost.errors import McphostError
 from mcphost.protocol.declared import FORM, modes_of
 from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Request, RequestId, Response
 from mcphost.protocol.revisions import ASKS_FOR
-from mcphost.protocol.types import RELATED_TASK
 
 QUICK_REPLIES: Final = 1000
 """Answers that cost no thought (pings, refusals) and are being written at one moment. A server that reads its answers
@@ -222,6 +221,8 @@ def _read(request: Request) -> InputRequest:
 
 def _of_the_same_task(request: Request, result: Mapping[str, Any]) -> Mapping[str, Any]:
     """The answer to a question that belongs to a task says so too."""
+    from mcphost.protocol.tasks import RELATED_TASK  # late: few servers ask
+
     meta = (request.params or {}).get("_meta")
     related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
     if related is None:

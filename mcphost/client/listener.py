@@ -6,10 +6,12 @@ Knows the names of what can be heard. Refuses to know what is done about it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcphost.protocol.jsonrpc import Malformed
-from mcphost.protocol.types import Task
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import Task
 
 
 class Listener(Protocol):

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from mcphost.client.listing import Listing
 from mcphost.client.requester import Patience, ProgressCallback, Requester
-from mcphost.protocol.types import GetPromptResult, Prompt
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import GetPromptResult, Prompt
 
 
 class Prompts:
@@ -21,6 +24,8 @@ class Prompts:
 
     async def list(self) -> Listing[Prompt]:
         """Every prompt, page by page."""
+        from mcphost.protocol.types import Prompt
+
         return await self._requester.read_list("prompts/list", "prompts", Prompt.read)
 
     async def get(
@@ -32,6 +37,8 @@ class Prompts:
         on_progress: ProgressCallback | None = None,
     ) -> GetPromptResult:
         """The messages of a prompt. Arguments are strings on the wire: what is none goes out as its JSON."""
+        from mcphost.protocol.types import GetPromptResult
+
         params: dict[str, object] = {"name": name}
         if arguments:
             params["arguments"] = {key: _as_string(value) for key, value in arguments.items()}

@@ -5,11 +5,15 @@ Specification: server/resources.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mcphost.client.listing import Listing
 from mcphost.client.requester import Patience, ProgressCallback, Requester
 from mcphost.errors import ResourceMissing, ServerError
 from mcphost.protocol.jsonrpc import ErrorCode
-from mcphost.protocol.types import ReadResourceResult, Resource, ResourceTemplate
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import ReadResourceResult, Resource, ResourceTemplate
 
 
 class Resources:
@@ -20,16 +24,22 @@ class Resources:
 
     async def list(self) -> Listing[Resource]:
         """Every resource, page by page."""
+        from mcphost.protocol.types import Resource
+
         return await self._requester.read_list("resources/list", "resources", Resource.read)
 
     async def templates(self) -> Listing[ResourceTemplate]:
         """Every resource template, page by page."""
+        from mcphost.protocol.types import ResourceTemplate
+
         return await self._requester.read_list("resources/templates/list", "resourceTemplates", ResourceTemplate.read)
 
     async def read(
         self, uri: str, *, patience: Patience | None = None, on_progress: ProgressCallback | None = None
     ) -> ReadResourceResult:
         """Read a resource; ``uri`` goes out exactly as given. Raises ResourceMissing where there is none."""
+        from mcphost.protocol.types import ReadResourceResult
+
         try:
             result = await self._requester.request(
                 "resources/read", {"uri": uri}, patience=patience, on_progress=on_progress

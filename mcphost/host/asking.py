@@ -8,6 +8,7 @@ All of them raise UnknownName, ServerNotReady, Declined, or as a request does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from mcphost.client.listing import Listing
 from mcphost.errors import McphostError
@@ -18,7 +19,9 @@ from mcphost.host.connection import Connection
 from mcphost.host.kept_tasks import KeptTask, kept_tasks
 from mcphost.host.reading import ReadingDesk
 from mcphost.host.watches import Watch
-from mcphost.protocol.types import Completion, CompletionRef, GetPromptResult, ReadResourceResult, Task
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import Completion, CompletionRef, GetPromptResult, ReadResourceResult, Task
 
 
 class Asking:

@@ -9,11 +9,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcphost.errors import Declined, McphostError, RequestTimeout
 from mcphost.host.validation import Verdict
-from mcphost.protocol.types import CallToolResult, Progress, Task
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import CallToolResult, Progress, Task
 
 
 class CallState(Enum):

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 from mcphost.client.listing import Listing, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import InvalidResult, UnknownName
-from mcphost.protocol.types import Prompt, Resource, ResourceTemplate, Tool, Wire
+from mcphost.protocol.types import Tool, Wire
 
 if TYPE_CHECKING:
     from mcphost.protocol.templates import UriTemplate
+    from mcphost.protocol.types import Prompt, Resource, ResourceTemplate
 
 DEFINITION_CHARACTERS: Final = 64 << 10
 """Characters of a definition: nobody agrees to more, and an approval keeps all of a tool's."""

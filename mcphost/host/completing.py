@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcphost.client.client import Patience
 from mcphost.errors import McphostError
 from mcphost.host.connection import Connection
-from mcphost.protocol.types import Completion, CompletionRef
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import Completion, CompletionRef
 
 DEBOUNCE: Final = 0.15
 """Seconds without another key before a server is asked."""
@@ -28,7 +30,7 @@ KEPT_ANSWERS: Final = 256
 PATIENCE: Final = Patience(10.0, 10.0)
 """Whoever types has typed on by then."""
 
-_Field = tuple[str, CompletionRef, str]
+_Field = tuple[str, "CompletionRef", str]
 _Question = tuple[_Field, str, frozenset[tuple[str, str]], float | None]
 
 
@@ -54,9 +56,9 @@ class Completing:
         connection = self._server(server)
         client = await connection.reach()
         question = ((server, ref, argument), value, frozenset(context.items()), connection.ready_at)
-        until, kept = self._kept.get(question, (0.0, Completion()))
-        if self._now() < until:
-            return kept
+        kept = self._kept.get(question)
+        if kept is not None and self._now() < kept[0]:
+            return kept[1]
         answer = await client.completions.complete(ref, argument, value, context, patience=PATIENCE)
         self._kept[question] = self._now() + KEPT_SECONDS, answer
         self._kept.move_to_end(question)
@@ -82,6 +84,8 @@ class Completing:
             superseded = asking.cancelled() or self._asking.get(field) is not asking
             return None if superseded else asking.result()
         except McphostError:
+            from mcphost.protocol.types import Completion  # late: a tool call never gets here
+
             return Completion()
         finally:
             asking.cancel()

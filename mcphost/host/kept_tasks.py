@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mcphost.host.calls import Call
 from mcphost.host.connection import Connection
 from mcphost.protocol.revisions import offers
-from mcphost.protocol.types import Task
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import Task
 
 
 @dataclass(frozen=True, slots=True)

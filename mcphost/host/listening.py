@@ -11,11 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.host.logs import LINE_CHARACTERS, Source
 from mcphost.protocol.jsonrpc import Malformed
-from mcphost.protocol.types import LogLevel, Task
+from mcphost.protocol.types import LogLevel
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import Task
 
 QUOTED: Final = 120
 """Characters quoted of what was no message: enough to recognise it."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mcphost.client.client import Client
 from mcphost.client.listing import Listing, Rejected
@@ -19,7 +19,10 @@ from mcphost.config import ServerConfig
 from mcphost.errors import AuthorizationRequired, McphostError, ServerError
 from mcphost.host.catalog import Kind, usable, usable_prompts, usable_resources, usable_templates
 from mcphost.protocol.jsonrpc import ErrorCode
-from mcphost.protocol.types import LogLevel, Prompt, Resource, ResourceTemplate, Tool
+from mcphost.protocol.types import LogLevel
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import Prompt, Resource, ResourceTemplate, Tool
 
 RELIST_DELAY: Final = 0.1
 """Seconds in which more changes may come: servers announce several at once."""

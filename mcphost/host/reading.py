@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcphost.client.client import Client
 from mcphost.client.listing import Listing
@@ -24,7 +24,9 @@ from mcphost.host.faults import without_secrets
 from mcphost.host.recipient import sent_to
 from mcphost.host.watches import Watch
 from mcphost.host.witness import Witness
-from mcphost.protocol.types import GetPromptResult, ReadResourceResult, Task
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import GetPromptResult, ReadResourceResult, Task
 
 Result = TypeVar("Result")
 

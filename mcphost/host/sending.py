@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcphost.client.client import Client, Patience
 from mcphost.client.tasks import new_token
@@ -27,7 +27,9 @@ from mcphost.host.calls import Call
 from mcphost.host.connection import Connection, sent_to
 from mcphost.host.events import CallChanged, Event
 from mcphost.host.witness import Witness
-from mcphost.protocol.types import CallToolResult, Progress, Task, Tool
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import CallToolResult, Progress, Task, Tool
 
 LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
 """The session is gone; a task may still be there."""

@@ -11,12 +11,15 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcphost.client.client import Client, Patience
 from mcphost.errors import McphostError
 from mcphost.host.faults import without_secrets
-from mcphost.protocol.types import LogLevel, ReadResourceResult
+from mcphost.protocol.types import LogLevel
+
+if TYPE_CHECKING:
+    from mcphost.protocol.types import ReadResourceResult
 
 REREAD_DELAY: Final = 0.1
 """Seconds in which more updates may come before a changed resource is read again."""

@@ -3,6 +3,7 @@
 Members nobody here knows are kept, optional ones may be missing, and one bad item never spoils its neighbours. What
 is read is what was sent: nothing here makes text safe to show (`mcphost.protocol.display` does). Tools, results and
 what concerns the connection stand here; the other nouns have modules of their own and can be had from here as well.
+Those that a tool call has no use for are imported when somebody asks for them: making a model takes its time.
 
 Specification: schema of every revision; server/tools, utilities/logging.
 """
@@ -13,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, TypeGuard
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from pydantic import Field
 
@@ -29,19 +31,37 @@ from mcphost.protocol.content import (
     Unreadable,
     read_content,
 )
-from mcphost.protocol.prompts import (
-    Completion,
-    CompletionRef,
-    GetPromptResult,
-    Prompt,
-    PromptArgument,
-    PromptMessage,
-    PromptRef,
-    TemplateRef,
-)
-from mcphost.protocol.resources import ReadResourceResult, Resource, ResourceTemplate
-from mcphost.protocol.tasks import RELATED_TASK, CreateTaskResult, Task, TaskSupport
 from mcphost.protocol.wire import Wire, first_problem
+
+if TYPE_CHECKING:
+    from mcphost.protocol.prompts import (
+        Completion,
+        CompletionRef,
+        GetPromptResult,
+        Prompt,
+        PromptArgument,
+        PromptMessage,
+        PromptRef,
+        TemplateRef,
+    )
+    from mcphost.protocol.resources import ReadResourceResult, Resource, ResourceTemplate
+    from mcphost.protocol.tasks import RELATED_TASK, CreateTaskResult, Task, TaskSupport
+else:
+    _ELSEWHERE: Final = {
+        "mcphost.protocol.prompts": {
+            "Completion", "CompletionRef", "GetPromptResult", "Prompt", "PromptArgument", "PromptMessage", "PromptRef",
+            "TemplateRef",
+        },
+        "mcphost.protocol.resources": {"ReadResourceResult", "Resource", "ResourceTemplate"},
+        "mcphost.protocol.tasks": {"RELATED_TASK", "CreateTaskResult", "Task", "TaskSupport"},
+    }  # fmt: skip
+
+    def __getattr__(name: str) -> Any:
+        for module, names in _ELSEWHERE.items():
+            if name in names:
+                return getattr(import_module(module), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "RELATED_TASK",
@@ -155,6 +175,8 @@ class Tool(Wire):
     @property
     def task_support(self) -> TaskSupport:
         """Whether it may, or must, be called as a task."""
+        from mcphost.protocol.tasks import TaskSupport
+
         return TaskSupport.read((self.model_extra or {}).get("execution"))
 
 
