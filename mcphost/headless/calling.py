@@ -15,8 +15,8 @@ from mcphost.errors import (
     UnknownName,
 )
 from mcphost.headless.arguments import Given, typed
+from mcphost.headless.failing import Broken, failure, with_last_words
 from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text
-from mcphost.headless.servers import Broken, failure, with_last_words
 from mcphost.host.advice import next_step
 from mcphost.host.calls import Call
 from mcphost.host.events import CallChanged, Event

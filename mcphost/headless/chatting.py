@@ -17,8 +17,8 @@ from typing import Any, Final
 from mcphost.config import Config, rule_matches
 from mcphost.errors import ConfigError, McphostError
 from mcphost.headless.consent import confirmed, question_lines, typed_line
+from mcphost.headless.failing import Broken, failure
 from mcphost.headless.output import Exit, Outcome, StatusLine, answer, foreign, is_terminal, json_text, remark
-from mcphost.headless.servers import Broken, failure
 from mcphost.host.catalog import Kind
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.results import said

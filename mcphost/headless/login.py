@@ -19,8 +19,8 @@ from mcphost.config import Config
 from mcphost.errors import ConfigError
 from mcphost.headless.accounts import standing_object, standing_words
 from mcphost.headless.consent import NO_CUT, confirmed, typed_line
+from mcphost.headless.failing import Broken, failure
 from mcphost.headless.output import Outcome, is_terminal, json_text, remark
-from mcphost.headless.servers import Broken, failure
 from mcphost.host.events import Event, SignInChanged
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer, Question, SignInQuestion

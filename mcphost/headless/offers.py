@@ -18,8 +18,8 @@ from mcphost.errors import (
     McphostError,
 )
 from mcphost.headless.calling import block_text, ended, once_ready
+from mcphost.headless.failing import Broken, failures_of, worst
 from mcphost.headless.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
-from mcphost.headless.servers import Broken, failures_of, worst
 from mcphost.host.catalog import Kind
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line, size_text

@@ -13,22 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcphost.auth.base import Standing
-from mcphost.errors import ConfigError, McphostError, ServerNotReady, SignInFailed
+from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.headless.accounts import standing_object, standing_words
-from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, json_text, remarks_on, table
-from mcphost.host.connection import Connection
+from mcphost.headless.failing import Broken, failure, failures_of, others, reason_of, worst
+from mcphost.headless.output import Outcome, StatusLine, json_text, remarks_on, table
 from mcphost.host.events import Event, ServerChanged
 from mcphost.host.host import Host
-from mcphost.host.logs import Source
 from mcphost.host.states import ServerState
 from mcphost.protocol.display import duration_text
 from mcphost.protocol.types import Tool
-
-Broken = Mapping[str, ConfigError]
-"""Servers that cannot run as they are configured, and why: known beforehand, or found out when one was started."""
-
-LAST_WORDS = 200
-"""Characters of a dead server's last line on stderr."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +87,7 @@ async def check(host: Host, names: Sequence[str], broken: Broken, *, as_json: bo
     finally:
         stop()
         status.clear()
-    results = [*checked, *(Checked(name, str(error), error) for name, error in _others(broken, names))]
+    results = [*checked, *(Checked(name, str(error), error) for name, error in others(broken, names))]
     text = (
         "".join(json_text(each.as_object()) for each in results)
         if as_json
@@ -118,29 +111,6 @@ async def list_tools(host: Host, names: Sequence[str], broken: Broken, *, as_jso
     return Outcome(text, worst(failures), (*notices, *remarks))
 
 
-def failure(host: Host, name: str, broken: Broken) -> McphostError:
-    """Why this server is not ready: the error that says how to exit, in words that name the server."""
-    text = f"{name}: {_reason(host, host.server(name))}"
-    return ConfigError(text) if name in broken else ServerNotReady(text)
-
-
-def failures_of(host: Host, names: Sequence[str], broken: Broken) -> list[McphostError]:
-    """Why each of these servers that is not ready is not, and what else cannot run as it is configured."""
-    down: list[McphostError] = [failure(host, name, broken) for name in names if not host.server(name).ready]
-    return [*down, *(error for _, error in _others(broken, names))]
-
-
-def with_last_words(host: Host, name: str, reason: str) -> str:
-    """The reason, and the last line that the server wrote on stderr."""
-    said = [record.text for record in host.logs.of(name) if record.source is Source.STDERR]
-    last = next((text.strip() for text in reversed(said) if text.strip()), "")
-    return f"{reason}; it said: {last[:LAST_WORDS]}" if last else reason
-
-
-def _others(broken: Broken, names: Sequence[str]) -> list[tuple[str, ConfigError]]:
-    return [(name, error) for name, error in broken.items() if name not in names]
-
-
 async def _check(host: Host, name: str, broken: Broken) -> Checked:
     began = time.monotonic()
     await host.ready([name])
@@ -148,7 +118,7 @@ async def _check(host: Host, name: str, broken: Broken) -> Checked:
     session, standing = connection.session, await _standing(host, name)
     if not connection.ready or session is None:
         waits = connection.state is ServerState.NEEDS_SIGN_IN
-        why = _reason(host, connection), failure(host, name, broken)
+        why = reason_of(host, connection), failure(host, name, broken)
         return Checked(name, *why, seconds=seconds, needs_sign_in=waits, standing=standing)
     return Checked(
         name,
@@ -168,20 +138,6 @@ async def _standing(host: Host, name: str) -> Standing | None:
     with suppress(SignInFailed, ConfigError):
         return await host.standing(name)
     return None
-
-
-def _reason(host: Host, connection: Connection) -> str:
-    """Why it failed, with the last thing it said on stderr: that is mostly the true reason."""
-    reason, odd = connection.reason or f"is {connection.state.value}", connection.irregularities
-    if odd.stray and not connection.ready:
-        reason += f"; on stdout it wrote what is no message ({odd.stray} times), first: {odd.first_stray[:LAST_WORDS]}"
-    words = with_last_words(host, connection.name, reason)
-    return f"{words}. {connection.advice}" if connection.advice else words
-
-
-def worst(failures: Sequence[McphostError]) -> Exit:
-    """A mistake in the configuration before anything else: it is for the user to mend."""
-    return min(map(exit_for, failures), default=Exit.DONE)
 
 
 def _show_waiting(event: Event, host: Host, names: Sequence[str], status: StatusLine) -> None:

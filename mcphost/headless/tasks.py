@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from mcphost.headless.calling import once_ready, outcome_of
+from mcphost.headless.failing import Broken
 from mcphost.headless.output import Exit, Outcome, json_text, table
-from mcphost.headless.servers import Broken
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 from mcphost.protocol.types import Task
