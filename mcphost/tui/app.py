@@ -31,6 +31,7 @@ from mcphost.protocol.display import show
 from mcphost.protocol.types import LogLevel
 from mcphost.tui import pinging, reloading, tracing
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
+from mcphost.tui.chatting import ChatWishes
 from mcphost.tui.driver import Driver
 from mcphost.tui.faults import Faults, Sturdy, place, sentence
 from mcphost.tui.inquiring import InquiryWishes
@@ -61,7 +62,9 @@ GUARD: Final = 0.3
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
 
-class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, InquiryWishes, LendingWishes, App[None]):
+class McphostApp(
+    Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, InquiryWishes, ChatWishes, LendingWishes, App[None]
+):
     """mcphost on a terminal."""
 
     TITLE = "mcphost"
@@ -148,11 +151,13 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, Inq
         self.showing.changed([event for event in events if not isinstance(event, Alarmed)])
         self.sign_ins_changed(events, self.main.servers.chosen)
         self.inquiries_changed(events)
+        self.chats_changed(events)
         self.samplings_changed(events)
 
     @on(MainScreen.PaneMade)
     def _pane_made(self) -> None:
         self.showing.offers()
+        self.show_chat()
 
     # What the user wants of the traffic. By name: importing the pane would delay the first picture.
 
@@ -322,6 +327,7 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, Inq
         yield SystemCommand("Tasks", "Calls that servers answer later: list them, stop them", self.show_tasks)
         yield SystemCommand("Reload the configuration", "Read the file again, and see what changed", self.action_reload)
         for name, part in (
+            ("Chat", "chat"),
             ("Tools", "tools"),
             ("Resources", "resources"),
             ("Prompts", "prompts"),
@@ -334,6 +340,7 @@ class McphostApp(Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, Inq
         yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)
         yield from self.sign_in_commands()
         yield from self.inquiry_commands()
+        yield from self.chat_commands()
         yield from self.lending_commands()
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)

@@ -105,7 +105,7 @@ class ScreenApprover:
 
 
 class EventGatherer:
-    """Gathers the host's events for ``front`` until a frame has passed and the last ones were taken."""
+    """Gathers the host's events for ``front``, at most one message a frame, and none before the last was taken."""
 
     def __init__(self, bus: EventBus, front: Front) -> None:
         self._front = front
@@ -113,6 +113,7 @@ class EventGatherer:
         self._stop_observing = bus.observe(self._observe)
         self._timer: asyncio.TimerHandle | None = None
         self._posted = False
+        self._posted_at = float("-inf")
 
     def close(self) -> None:
         """Stop handing on events."""
@@ -128,8 +129,10 @@ class EventGatherer:
     def _observe(self, event: Event) -> None:
         self._events.add(event)
         if self._timer is None and not self._posted:
-            self._timer = asyncio.get_running_loop().call_later(FRAME, self._post)
+            loop = asyncio.get_running_loop()  # the first after a pause is told at once: somebody waits for it
+            self._timer = loop.call_at(max(loop.time(), self._posted_at + FRAME), self._post)
 
     def _post(self) -> None:
         self._timer = None
+        self._posted_at = asyncio.get_running_loop().time()
         self._posted = self._front.post_message(HostChanged(self.take))

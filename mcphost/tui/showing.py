@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from textual.timer import Timer
 
-from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event, Logged, TrafficAdded
+from mcphost.host.events import CallChanged, CallFinished, CallStarted, ChatChanged, Event, Logged, TrafficAdded
 from mcphost.host.host import Host
 from mcphost.host.watches import Watch
 from mcphost.tui.questions import Questions
@@ -43,7 +43,7 @@ class Showing:
             self._main.traffic.refresh_traffic()
         if any(isinstance(event, CALLS) for event in events):
             self._calls(events)
-        if any(not isinstance(event, (*CALLS, Logged, TrafficAdded)) for event in events):
+        if any(not isinstance(event, (*CALLS, ChatChanged, Logged, TrafficAdded)) for event in events):
             self.servers()
         self.top_line()
 

@@ -36,6 +36,7 @@ from mcphost.tui.widgets.top_line import TopLine
 from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
 
 if TYPE_CHECKING:
+    from mcphost.tui.widgets.chat import ChatPane
     from mcphost.tui.widgets.offer_pane import OfferPane
     from mcphost.tui.widgets.prompts import PromptsPane
     from mcphost.tui.widgets.resources import ResourcesPane
@@ -55,12 +56,13 @@ class MainScreen(Sturdy, Screen[None]):
     """The one screen that is always there."""
 
     HELP = (
-        "s servers, t tools, e resources, p prompts, h calls, c card, f3 logs, f4 traffic: go there.\n"
+        "f5 chat, s servers, t tools, e resources, p prompts, h calls, c card, f3 logs, f4 traffic: go there.\n"
         "T the tasks that servers keep. "
         "tab goes on, esc back. ctrl+q leaves mcphost."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f5", "go('chat')", "chat", id="go.chat", tooltip="To the conversation with a model"),
         Binding("s", "go('servers')", "servers", id="go.servers", tooltip="To the servers"),
         Binding("t", "go('tools')", "tools", id="go.tools", tooltip="To the tools"),
         Binding("e", "go('resources')", "resources", id="go.resources", tooltip="To what servers have to read"),
@@ -78,7 +80,7 @@ class MainScreen(Sturdy, Screen[None]):
         #body { height: 1fr; }
         ServersPane { width: 28; height: 100%; }
         &.-narrow ServersPane { width: 20; }
-        &.-narrow.-traffic ServersPane { display: none; }
+        &.-narrow.-traffic ServersPane, &.-narrow.-chat ServersPane { display: none; }
         TabbedContent { width: 1fr; height: 100%; }
         TabPane { padding: 0; }
         Tabs { height: 1; }
@@ -99,6 +101,9 @@ class MainScreen(Sturdy, Screen[None]):
     class InFront(Message):
         """Nothing is above this screen any more."""
 
+    class ChatOpened(Message):
+        """The conversation is in front now."""
+
     class PaneMade(Message):
         """A pane was made, and nothing is shown in it yet."""
 
@@ -112,6 +117,8 @@ class MainScreen(Sturdy, Screen[None]):
         """None until it is made, see `resources_pane`."""
         self.prompts: PromptsPane | None = None
         self._making = asyncio.Lock()
+        self.chat: ChatPane | None = None
+        """None until it is made, see `chat_pane`."""
         self.calls = CallList()
         self.card = ServerCard()
         self.logs = LogsPane(logs)
@@ -133,6 +140,7 @@ class MainScreen(Sturdy, Screen[None]):
                     yield self.tools
                 yield TabPane("Resources", id="resources")
                 yield TabPane("Prompts", id="prompts")
+                yield TabPane("Chat", id="chat")
                 yield TabPane("Calls", id="calls")
                 yield TabPane("Server", id="card")
                 yield TabPane("Traffic", id="traffic")
@@ -149,6 +157,7 @@ class MainScreen(Sturdy, Screen[None]):
         await self.tools.bench()
         await self.resources_pane()
         await self.prompts_pane()
+        await self.chat_pane()
         await self.query_one("#calls", TabPane).mount(self.calls)
         await self.query_one("#card", TabPane).mount(self.card)
         await self.traffic_pane()
@@ -178,6 +187,18 @@ class MainScreen(Sturdy, Screen[None]):
                 self.prompts = pane
                 self.post_message(self.PaneMade())
         return self.prompts
+
+    async def chat_pane(self) -> ChatPane:
+        """The conversation with a model, made on first use."""
+        async with self._making:
+            if self.chat is None:
+                from mcphost.tui.widgets.chat import ChatPane
+
+                pane = ChatPane()
+                await self.query_one("#chat", TabPane).mount(pane)
+                self.chat = pane
+                self.post_message(self.PaneMade())
+        return self.chat
 
     async def traffic_pane(self) -> TrafficPane:
         """The traffic, made on first use."""
@@ -213,7 +234,7 @@ class MainScreen(Sturdy, Screen[None]):
     def action_go(self, where: str) -> None:
         """Put the focus on a part."""
         if where == "servers":
-            self.remove_class("-traffic")
+            self.remove_class("-traffic", "-chat")
             self.servers.rows.focus()
             return
         self.query_one(TabbedContent).active = where
@@ -224,6 +245,8 @@ class MainScreen(Sturdy, Screen[None]):
                 self.call_later(self._go_to_list, self.resources_pane)
             case "prompts":
                 self.call_later(self._go_to_list, self.prompts_pane)
+            case "chat":
+                self.call_later(self._go_to_chat)
             case "calls":
                 self.calls.rows.focus()
             case _:
@@ -232,6 +255,9 @@ class MainScreen(Sturdy, Screen[None]):
     @on(TabbedContent.TabActivated)
     def _tab_changed(self, event: TabbedContent.TabActivated) -> None:
         self.set_class(event.pane.id == "traffic", "-traffic")
+        self.set_class(event.pane.id == "chat", "-chat")
+        if event.pane.id == "chat":
+            self.post_message(self.ChatOpened())
 
     async def action_traffic(self) -> None:
         """Go to the traffic; from a call, to what was sent and came for it."""
@@ -246,7 +272,17 @@ class MainScreen(Sturdy, Screen[None]):
     def _call_in_view(self) -> int | None:
         if self.calls.has_focus_within and self.calls.item is not None:
             return self.calls.item.number
+        if self.chat is not None and (number := self.chat.call_in_view) is not None:
+            return number
         return self.tools.shown_call if self.tools.step == "result" and self.tools.has_focus_within else None
+
+    @property
+    def conversing(self) -> bool:
+        """Is the conversation what one sees?"""
+        return self.chat is not None and self.query_one(TabbedContent).active == "chat"
+
+    async def _go_to_chat(self) -> None:
+        (await self.chat_pane()).focus_input()
 
     async def _go_to_list(self, made: Callable[[], Awaitable[OfferPane[Any]]]) -> None:
         (await made()).focus_list()

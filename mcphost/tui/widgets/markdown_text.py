@@ -232,7 +232,7 @@ def _piece(part: Token) -> str:
         return " "
     if part.type == "image":
         return f"[image: {show(part.content)}] ⟨{_target(part, 'src')}⟩"
-    return show(part.content)
+    return show(part.content, joiners=True)
 
 
 def _plain(parts: Iterable[Token]) -> str:

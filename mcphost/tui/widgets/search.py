@@ -5,7 +5,8 @@ Knows text views and their order. Refuses to look into what is not shown.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -44,6 +45,16 @@ class SearchBar(Horizontal):
         self._found.update(words)
 
 
+class Searchable(Protocol):
+    """A text in which words can be found."""
+
+    def find(self, query: str) -> Sequence[Any]:
+        """Mark every match and return where they are; an empty query marks nothing."""
+
+    def go_to(self, match: Any) -> None:
+        """Show one match as the current one; None: none is."""
+
+
 class SearchArea(Vertical):
     """Holds one or more `TextView`; ``/`` searches those on screen, in order, ``n`` and ``N`` go on."""
 
@@ -60,7 +71,7 @@ class SearchArea(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self.bar = SearchBar()
-        self._matches: list[tuple[TextView, tuple[int, int]]] = []
+        self._matches: list[tuple[Searchable, Any]] = []
         self._at = 0
         self._asked_from: Widget | None = None
 
@@ -81,6 +92,10 @@ class SearchArea(Vertical):
 
     def make_searchable(self) -> None:
         """For an area that shows some text in another way: turn it into text views now."""
+
+    def searched(self) -> Sequence[Searchable]:
+        """What is searched, in order."""
+        return [view for view in self.query(TextView) if _on_screen(view)]
 
     def action_search(self) -> None:
         """Open the bar."""
@@ -120,8 +135,7 @@ class SearchArea(Vertical):
             self.screen.set_focus(self._asked_from)
 
     def _look_for(self, query: str) -> None:
-        views = [view for view in self.query(TextView) if _on_screen(view)]
-        self._matches = [(view, match) for view in views for match in view.find(query)]
+        self._matches = [(view, match) for view in self.searched() for match in view.find(query)]
         self._at = 0
         self.bar.say("")
 

@@ -1,0 +1,253 @@
+"""What the user wants of conversations with a model, done by the host: say, stop, ask again, branch, switch, resume.
+
+Knows the host and the pane. Refuses to decide: each call is asked about as any other, and nothing is sent unasked.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from textual.app import App, SystemCommand
+
+from mcphost.errors import McphostError, NotDone
+from mcphost.host.chat.chat import Chat
+from mcphost.host.chat.turns import Message as Said
+from mcphost.host.events import Event, Logged, TrafficAdded
+from mcphost.host.host import Host
+from mcphost.protocol.display import show
+from mcphost.tui.screens.main import MainScreen
+from mcphost.tui.suggesting import suggestions
+from mcphost.tui.widgets.wishes import SaveWanted
+
+if TYPE_CHECKING:
+    from mcphost.tui.widgets.chat import ChatPane
+    from mcphost.tui.widgets.chat_input import ChatInput
+    from mcphost.tui.widgets.chat_items import Item
+
+    _App = App[Any]
+else:
+    _App = object
+
+_NOTHING_NEW: Final = (Logged, TrafficAdded)
+
+
+class ChatWishes(_App):
+    """The app's ear for these wishes."""
+
+    host: Host
+    main: MainScreen
+    _shown: Chat | None = None
+    _resends: tuple[Chat, int] | None = None
+    """The message that is being changed: its conversation, and how many turns stand before it."""
+
+    async def _open_call(self, number: int) -> None:
+        """Show a call with its whole result."""
+        raise NotImplementedError
+
+    # What is shown.
+
+    def chats_changed(self, events: Iterable[Event]) -> None:
+        """Show what changed in the conversation, where it is on screen or something else than words is new."""
+        if any(not isinstance(event, _NOTHING_NEW) for event in events):
+            self.show_chat()
+
+    def show_chat(self, chat: Chat | None = None) -> None:
+        """Show a conversation, or the one that is shown as it is now."""
+        pane = self.main.chat
+        self._shown = chat or self._shown
+        if pane is None or not (self.main.conversing or chat is not None):
+            return
+        if self._shown is None:
+            self._shown = next(reversed(list(self.host.chats.values())), None) or self.host.begin_chat()
+        pane.show_chat(self._shown, self.host.config.chat, tuple(self.host.servers))
+
+    def on_main_screen_chat_opened(self) -> None:
+        """Its tab was opened."""
+        self.show_chat()
+        if self.main.chat is not None:
+            self.main.chat.focus_input()
+
+    def _turn_to(self, chat: Chat) -> None:
+        """Show another conversation, and go there."""
+        self._resends = None
+        self.show_chat(chat)
+        self.main.action_go("chat")
+
+    # What the user says.
+
+    def on_chat_pane_send_wanted(self, event: ChatPane.SendWanted) -> None:
+        """Read what the message brings along, and send it."""
+        if self._shown is not None:
+            self._work(self._send(self._shown, event.text), "chat-send")
+
+    async def _send(self, chat: Chat, text: str) -> None:
+        pane = await self.main.chat_pane()
+        if chat.busy:
+            raise NotDone("The model is still at work on your last message: esc stops it.")
+        composed = await self.host.compose(text)
+        if self._resends is not None and self._resends[0] is chat:
+            chat = self.host.branch_chat(*self._resends)
+        chat.send(composed.text, composed.attachments, composed.prompts)
+        self._resends = None
+        pane.input.sent(text)
+        pane.transcript.action_last()
+        self.show_chat(chat)
+
+    def on_chat_input_typed(self, event: ChatInput.Typed) -> None:
+        """Suggest what could be meant."""
+        self.run_worker(self._suggest(event.text, event.cursor), group="chat-suggest", exclusive=True)
+
+    async def _suggest(self, text: str, cursor: int) -> None:
+        found = await suggestions(self.host, text, cursor)
+        if self.main.chat is not None and found is not None:
+            self.main.chat.input.suggest(text, found)
+
+    # What else the user wants.
+
+    def on_chat_pane_wanted(self, event: ChatPane.Wanted) -> None:
+        """See `mcphost.tui.widgets.chat.Wish`."""
+        chat, turn = self._shown, event.item.key[0] if event.item is not None else 0
+        if chat is None:
+            return
+        acts: Mapping[str, Callable[[], None]] = {
+            "STOP": chat.stop,
+            "GO_ON": lambda: self._try(chat.go_on),
+            "MODEL": self.choose_model,
+            "TOOLS": self.choose_tools,
+            "CHATS": lambda: self._work(self._choose_chat(), "chat-list"),
+            "NEW": lambda: self._turn_to(self.host.begin_chat(model=chat.entry)),
+            "EDIT": lambda: self._edit(chat, turn),
+            "BRANCH": lambda: self._try(lambda: self._turn_to(self.host.branch_chat(chat, turn))),
+            "EXPORT": lambda: self._export(chat),
+            "CODE": self._choose_code,
+            "OPEN": lambda: self._open(event.item),
+            "DROP": self._drop_edit,
+        }
+        acts[event.wish.name]()
+
+    def _edit(self, chat: Chat, turn: int) -> None:
+        """Change a message: it is sent in a branch, and what came of it before stays."""
+        pane = self.main.chat
+        if pane is None or not 0 < turn <= len(chat.turns):
+            return
+        self._resends = chat, turn - 1
+        pane.input.write(_typed(chat.turns[turn - 1].message))
+        pane.edits(turn)
+        pane.focus_input()
+
+    def _drop_edit(self) -> None:
+        self._resends = None
+        if self.main.chat is not None:
+            self.main.chat.input.write("")
+
+    def _export(self, chat: Chat) -> None:
+        name = f"chat-{datetime.now():%Y%m%d-%H%M%S}.md"
+        self.main.post_message(SaveWanted(name, chat.markdown.encode("utf-8", "replace")))
+
+    def _open(self, item: Item | None) -> None:
+        from mcphost.tui.screens.reader import ReaderScreen
+        from mcphost.tui.widgets.chat_card import UseItem
+
+        if isinstance(item, UseItem) and item.use.number is not None and item.use.number in self.host.calls:
+            self.run_worker(self._open_call(item.use.number), exit_on_error=False)
+        elif item is not None:
+            self.push_screen(ReaderScreen("Conversation", item.source))
+
+    def _choose_code(self) -> None:
+        from mcphost.tui.screens.choose import CodeScreen
+        from mcphost.tui.widgets.chat_items import AnswerItem
+
+        items = self.main.chat.transcript.items if self.main.chat is not None else ()
+        codes = [code for item in items if isinstance(item, AnswerItem) for code in item.codes]
+
+        def copy(text: str | None) -> None:
+            if text is not None:
+                self.copy_to_clipboard(text)
+                self.notify(f"Copied {len(text):,} characters.")
+
+        self.push_screen(CodeScreen(codes), copy)
+
+    def choose_model(self) -> None:
+        """Talk to another model."""
+        from mcphost.tui.screens.sampling_model import ModelScreen
+
+        chat = self._shown
+        models = [model for model in self.host.models if not model.by_hand]
+        if chat is None or not models:
+            self.notify("No model is configured: the chat says which lines to add.")
+            return
+        current = chat.entry or self.host.config.chat.model or models[0].entry
+
+        def use(entry: str | None) -> None:
+            if entry is not None:
+                self._try(lambda: chat.use_model(entry))
+
+        self.push_screen(ModelScreen(models, current, None, "talk to it"), use)
+
+    def choose_tools(self) -> None:
+        """Switch servers and tools on and off for this conversation."""
+        from mcphost.tui.screens.chat_tools import ChatToolsScreen
+
+        if self._shown is not None:
+            self.push_screen(ChatToolsScreen(self._shown, self.host.catalog, tuple(self.host.servers)))
+
+    async def _choose_chat(self) -> None:
+        from mcphost.tui.screens.choose import ChatsScreen
+
+        saved = await self.host.saved_chats()
+
+        def turn_to(chosen: str | None) -> None:
+            if chosen == "":
+                self._turn_to(self.host.begin_chat())
+            elif chosen is not None:
+                self._work(self._resume(chosen), "chat-resume")
+
+        self.push_screen(ChatsScreen(list(self.host.chats.values()), saved), turn_to)
+
+    async def _resume(self, chat_id: str) -> None:
+        opened = next((each for each in self.host.chats.values() if each.id == chat_id), None)
+        self._turn_to(opened or await self.host.resume_chat(chat_id))
+
+    # How it is done.
+
+    def _try(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except McphostError as error:
+            self._complain(error)
+
+    def _work(self, work: Coroutine[Any, Any, None], group: str) -> None:
+        self.run_worker(self._tried(work), group=group, exit_on_error=False)
+
+    async def _tried(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except McphostError as error:
+            self._complain(error)
+
+    def _complain(self, error: McphostError) -> None:
+        self.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
+
+    def chat_commands(self) -> Iterator[SystemCommand]:
+        """For the palette."""
+
+        def new() -> None:
+            self._turn_to(self.host.begin_chat())
+
+        yield SystemCommand("New conversation", "With a language model that may use your servers' tools", new)
+        yield SystemCommand("Conversations", "Those of this run and before", self._list_chats)
+
+    def _list_chats(self) -> None:
+        self._work(self._choose_chat(), "chat-list")
+
+
+def _typed(message: Said) -> str:
+    """A message as it was typed."""
+    lines = []
+    for prompt in message.prompts[:1]:
+        pairs = (f"{name}={shlex.quote(value)}" for name, value in prompt.arguments.items())
+        lines.append(" ".join([f"/{prompt.server}:{prompt.prompt}", *pairs]))
+    return "\n".join([*lines, message.text] if message.text else lines)

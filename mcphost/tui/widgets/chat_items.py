@@ -1,0 +1,252 @@
+"""The parts of a conversation as they stand on screen: what was said, thought, answered and done, each laid out alone.
+
+Knows what of a turn is shown and in which words. Refuses to act: it reads live state and makes lines of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from mcphost.host.chat.turns import Message, Round, Turn, TurnState
+from mcphost.protocol.display import duration_text, show, show_line, size_text
+from mcphost.tui.widgets.chat_layout import Laid, plain_lines
+from mcphost.tui.widgets.chat_markdown import Code, GrowingMarkdown
+from mcphost.tui.widgets.markdown_text import Line
+
+Key = tuple[int, int, str]
+"""Turn, answer in it, and which part of that."""
+
+SAID: Final = 100_000
+"""Characters of a message that are shown."""
+THOUGHT: Final = 20_000
+
+
+class Item:
+    """A part of a conversation. ``gutter`` stands before each row: nothing in the text can look like another's."""
+
+    gutter: ClassVar[tuple[str, str]] = (" ", "muted")
+    folds: ClassVar[bool] = False
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.laid = Laid()
+        self.gap = 1
+        self.folded = self.folds
+        self._seen: object = None
+        self._due = True
+
+    @property
+    def source(self) -> str:
+        """Its text as it came: to copy, to search, and to guess its height by."""
+        return ""
+
+    def state(self) -> object:
+        """Another value whenever other lines are to be shown."""
+        return None
+
+    def refresh(self) -> bool:
+        """Look again; is anything another?"""
+        now = (self.state(), self.folded)
+        changed = now != self._seen
+        self._seen, self._due = now, self._due or changed
+        return changed
+
+    def height(self, width: int) -> int:
+        """Its rows with the gap above; a guess as long as it was not laid out."""
+        rows = len(self.laid.rows) if self.ready(width) or self.laid.rows else self._guess(width)
+        return rows + self.gap
+
+    def ready(self, width: int) -> bool:
+        """Is it laid out?"""
+        return not self._due and self.laid.width == width
+
+    def lay_out(self, width: int) -> None:
+        """Write and wrap its lines."""
+        self.write_lines()
+        self.laid.lay_out(width)
+
+    def write_lines(self) -> None:
+        """Have its lines as they are to be."""
+        if self._due:
+            self._due = False
+            self.write()
+
+    def write(self) -> None:
+        """Make its lines."""
+        self.laid.replace(0, self.lines())
+
+    def lines(self) -> Iterator[Line]:
+        """What is shown."""
+        yield from ()
+
+    def _guess(self, width: int) -> int:
+        return 1 if self.folded else 1 + self.source.count("\n") + len(self.source) // max(width, 1)
+
+
+class SaidItem(Item):
+    """What the user sent."""
+
+    gutter = ("▌", "user")
+
+    def __init__(self, key: Key, turn: Turn) -> None:
+        super().__init__(key)
+        self.turn = turn
+
+    @property
+    def message(self) -> Message:
+        """It."""
+        return self.turn.message
+
+    @property
+    def source(self) -> str:
+        """The words."""
+        return self.message.text
+
+    def lines(self) -> Iterator[Line]:
+        """Prompts, attachments, words."""
+        for prompt in self.message.prompts:
+            text = f"/{show_line(prompt.server, 60)}:{show_line(prompt.prompt, 80)} · {_count(len(prompt.messages))}"
+            yield from plain_lines(text + _note(prompt.note), part="label")
+        for each in self.message.attachments:
+            whose = f"{show_line(each.server, 60)}:" if each.server else ""
+            size = f"{size_text(each.size)}, about {each.tokens:,} tokens"
+            yield from plain_lines(f"@{whose}{show_line(each.name, 200)} · {size}{_note(each.note)}", part="label")
+        if self.message.text:
+            yield from plain_lines(show(self.message.text, limit=SAID, joiners=True))
+
+
+class ThoughtItem(Item):
+    """What a model thought before it answered."""
+
+    gutter = ("│", "muted")
+    folds = True
+
+    def __init__(self, key: Key, answer: Round) -> None:
+        super().__init__(key)
+        self.answer = answer
+
+    @property
+    def source(self) -> str:
+        """The thoughts."""
+        return self.answer.thought
+
+    def state(self) -> object:
+        """As long as they are."""
+        return len(self.answer.thought)
+
+    def lines(self) -> Iterator[Line]:
+        """How many, or all."""
+        mark = "▸" if self.folded else "▾"
+        yield from plain_lines(f"{mark} thoughts · {len(self.answer.thought):,} characters", part="muted")
+        if not self.folded:
+            yield from plain_lines(show(self.answer.thought, limit=THOUGHT, joiners=True), indent="  ", part="muted")
+
+
+class AnswerItem(Item):
+    """What a model answered, as far as it came."""
+
+    gutter = ("│", "model")
+
+    def __init__(self, key: Key, answer: Round) -> None:
+        super().__init__(key)
+        self.answer, self.markdown = answer, GrowingMarkdown()
+        self._head: tuple[Line, ...] | None = None
+
+    @property
+    def source(self) -> str:
+        """The answer."""
+        return self.answer.text
+
+    @property
+    def codes(self) -> list[Code]:
+        """The blocks of code in it."""
+        self.write_lines()
+        return self.markdown.codes
+
+    def state(self) -> object:
+        """As long as it is, and whether it still counts."""
+        return self.answer.size, self.answer.superseded, bool(self.answer.stop_reason)
+
+    def write(self) -> None:
+        """What is new of it."""
+        head = tuple(self._heading())
+        first = self.markdown.grow(self.answer.text)
+        if head != self._head:
+            self._head = head
+            self.laid.replace(0, (*head, *self.markdown.lines))
+        else:
+            self.laid.replace(len(head) + first, self.markdown.lines[first:])
+
+    def _heading(self) -> Iterator[Line]:
+        words = show_line(self.answer.entry, 60)
+        if self.answer.superseded:
+            words += " · broke off, and was asked again"
+        yield Line(words, ((0, len(words), "label"),))
+
+
+class NoteItem(Item):
+    """What mcphost says of a turn: that the model is asked, has no room, failed or was stopped, and what to do."""
+
+    def __init__(self, key: Key, turn: Turn) -> None:
+        super().__init__(key)
+        self.turn = turn
+
+    @property
+    def source(self) -> str:
+        """The sentence."""
+        return note_of(self.turn)[1]
+
+    def state(self) -> object:
+        """The sentence."""
+        return note_of(self.turn)
+
+    def lines(self) -> Iterator[Line]:
+        """The sentence."""
+        part, words = note_of(self.turn)
+        yield from plain_lines(words, part=part)
+
+
+def note_of(turn: Turn) -> tuple[str, str]:
+    """How it looks and what it says; nothing where there is nothing to say."""
+    if not turn.state.ended:
+        return _doing(turn)
+    reason = show(turn.reason, limit=2_000).rstrip(".")
+    match turn.state:
+        case TurnState.FAILED:
+            return "bad", f"✖ {reason}.\n  r asks again · m another model · or write on"
+        case TurnState.BOUNDED:
+            return "warn", f"▲ Stopped here: {reason}.\n  r lets it go on · or write on"
+        case TurnState.STOPPED:
+            return "muted", "◌ Stopped by you; what came is kept. r asks again · or write on"
+    return ("muted", "◌ The model answered nothing. E edits and resends your message") if _silent(turn) else ("", "")
+
+
+def _silent(turn: Turn) -> bool:
+    return bool(turn.rounds) and not any(each.size or each.uses for each in turn.rounds)
+
+
+def _doing(turn: Turn) -> tuple[str, str]:
+    answer = turn.rounds[-1] if turn.rounds else None
+    if answer is None:
+        return "muted", "◐ the model is asked"
+    entry = show_line(answer.entry, 60)
+    if answer.waiting is not None:
+        wait = answer.waiting
+        again = f"asked again in {duration_text(wait.seconds)} ({wait.attempt} of {wait.most})"
+        return "warn", f"◐ {entry} has no room; {again}: {show(wait.reason, limit=400)}"
+    if turn.state is TurnState.REVIEWING:
+        return "warn", "? results wait for your review before the model gets them"
+    if answer.writing:
+        return "muted", f"◐ {entry} writes the arguments of {show_line(answer.writing, 80)}"
+    if turn.state is TurnState.ANSWERING and not answer.size:
+        return "muted", f"◐ {entry} is asked{' and thinks' if answer.thought else ''} · esc stops"
+    return "", ""
+
+
+def _count(messages: int) -> str:
+    return "1 message" if messages == 1 else f"{messages} messages"
+
+
+def _note(note: str) -> str:
+    return f" · {show_line(note, 200)}" if note else ""

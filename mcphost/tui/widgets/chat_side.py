@@ -1,0 +1,166 @@
+"""Beside a conversation: which model, which tools at what cost, what was used of what is allowed, and what it has read.
+
+Knows a conversation's state. Refuses to change it: the keys it names are the pane's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+
+from mcphost.config import ChatConfig
+from mcphost.errors import ModelRefused
+from mcphost.host.chat.chat import Chat
+from mcphost.host.models import Model
+from mcphost.protocol.display import show_line
+from mcphost.tui.widgets.facts import Fact, Facts, fact
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What of a conversation stands beside it."""
+
+    model: str
+    """Empty: there is none."""
+    problem: str
+    tools: int
+    tokens: int
+    costs: tuple[tuple[str, int], ...]
+    """About the tokens of each server's tools; off are -1."""
+    searching: bool
+    dropped: int
+    used: str
+    outside: str
+    hold: str
+    attached: tuple[str, ...]
+    instructions: tuple[str, ...]
+    """Servers that say how to use them, which the model is not told yet."""
+
+
+def tally_of(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> Tally:
+    """Read it."""
+    model, problem = _model(chat)
+    box = chat.toolbox
+    costs = box.costs()
+    return Tally(
+        model.entry if model else "",
+        problem,
+        len(box.entries),
+        box.tokens,
+        tuple((name, costs.get(name, 0) if chat.switches.on(name) else -1) for name in servers),
+        box.searching,
+        len(box.dropped),
+        _used(chat, settings, model),
+        chat.outside,
+        settings.hold,
+        tuple(_attached(chat)),
+        tuple(name for name in servers if chat.instructions(name) and not chat.told_instructions(name)),
+    )
+
+
+def _model(chat: Chat) -> tuple[Model | None, str]:
+    try:
+        return chat.model, ""
+    except ModelRefused as error:
+        return None, str(error)
+
+
+def _used(chat: Chat, settings: ChatConfig, model: Model | None) -> str:
+    spent = chat.spent
+    about = "about " if spent.guessed else ""
+    words = f"{about}{spent.tokens:,} of {settings.budget_tokens * chat.allowance:,} tokens"
+    if spent.cost is None or (model is not None and model.price is None):
+        return words
+    bound = "" if settings.budget_cost is None else f" of {settings.budget_cost * chat.allowance:.2f}"
+    return f"{words}, {spent.cost:.4f}{bound}" if spent.cost or bound else words
+
+
+def _attached(chat: Chat) -> Iterator[str]:
+    for turn in chat.turns:
+        for each in turn.message.attachments:
+            yield f"{show_line(each.title or each.name, 60)} · about {each.tokens:,} tokens"
+
+
+class ChatLine(Widget):
+    """The tally in one line, for a narrow screen."""
+
+    DEFAULT_CSS = """
+    ChatLine { height: 1; padding: 0 1; color: $foreground-muted; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tally: Tally | None = None
+
+    def show_tally(self, tally: Tally) -> None:
+        """Show this."""
+        if tally != self._tally:
+            self._tally = tally
+            self.refresh()
+
+    def render(self) -> Content:
+        """As much as fits, the most important first."""
+        tally = self._tally
+        if tally is None:
+            return Content("")
+        parts = [Content.styled(show_line(tally.model or "no model", 24), "bold $foreground")]
+        if tally.outside:
+            parts.append(Content.styled("▲ has read from outside", "$text-warning"))
+        parts.append(Content(f"{tally.tools} tools, {tally.tokens:,} tokens"))
+        parts.append(Content(f"used {tally.used}"))
+        return Content(" · ").join(parts).truncate(self.size.width, ellipsis=True)
+
+
+class ChatSide(VerticalScroll, can_focus=False):
+    """The whole tally, for a wide one."""
+
+    DEFAULT_CSS = """
+    ChatSide {
+        width: 38; height: 100%; border: round $panel-lighten-2; padding: 0 1; scrollbar-size-vertical: 1;
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._facts = Facts(labels=7)
+
+    def compose(self) -> ComposeResult:
+        """The facts."""
+        self.border_title = "This conversation"
+        yield self._facts
+
+    def show_tally(self, tally: Tally) -> None:
+        """Show this."""
+        self._facts.show_facts(list(facts_of(tally)))
+
+
+def facts_of(tally: Tally) -> Iterator[Fact]:
+    """A tally as facts."""
+    if tally.model:
+        yield Fact("model", Content.assemble((show_line(tally.model, 40), "bold"), (" · ctrl+o", "$foreground-muted")))
+    else:
+        yield fact("model", tally.problem, "$text-warning")
+    yield fact("used", tally.used)
+    if tally.outside:
+        yield fact("beware", f"▲ It has read {tally.outside}: writing and open-world calls ask again.", "$text-warning")
+    if tally.hold != "never":
+        which = "each result" if tally.hold == "always" else "results from outside"
+        yield fact("review", f"{which} waits for you before the model gets it")
+    words = f"{tally.tools}, about {tally.tokens:,} tokens in each request"
+    yield Fact("tools", Content.assemble(words, (" · ctrl+t", "$foreground-muted")))
+    if tally.searching:
+        yield fact("", "too many to name them all: the model searches them", "$foreground-muted")
+    for server, cost in tally.costs:
+        text = f"◌ {server} off" if cost < 0 else f"● {server} {cost:,}"
+        yield fact("", show_line(text, 60), "$foreground-muted" if cost < 0 else "")
+    if tally.dropped:
+        yield fact("", f"{tally.dropped} left out: ctrl+t says why", "$text-warning")
+    if tally.instructions:
+        yield fact("", f"not told the instructions of {', '.join(tally.instructions)}: ctrl+t, i", "$foreground-muted")
+    for number, text in enumerate(tally.attached):
+        yield fact("" if number else "given", text)
