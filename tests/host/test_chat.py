@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.errors import ModelAnswerCut, ModelRefused, ModelUnreachable, NotDone
+from mcphost.errors import ModelAnswerCut, ModelUnreachable, NotDone, UnknownName
 from mcphost.host.approvals import Lifetime
 from mcphost.host.calls import CallState
 from mcphost.host.chat.turns import TurnState
@@ -380,7 +380,7 @@ async def test_two_conversations_do_not_share_what_they_read_or_switch() -> None
 
 async def test_without_a_model_nothing_can_be_sent_and_the_reason_is_told() -> None:
     async with chat_host(servers={}) as host:
-        with pytest.raises(ModelRefused, match="there are: big"):
+        with pytest.raises(UnknownName, match="there are: big"):
             host.begin_chat(model="small").send("hi")
         with pytest.raises(NotDone, match="nothing to send"):
             host.chat.send("  ")

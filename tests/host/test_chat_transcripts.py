@@ -25,14 +25,17 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def modes(folder: Path) -> list[int]:
+    return [stat.S_IMODE(path.stat().st_mode) for path in folder.glob("*.jsonl")]
+
+
 async def test_a_conversation_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
     script = uses(use("a__echo", text="x"), use("a__fail", "u2", text="no"), say="Wait."), TOLD
     async with chat_host(*script, servers={"a": echo()}, policy=ALLOW, chats_path=tmp_path) as host:
         await host.ready()
         await host.say("hi", attachments=[host.attach_text("stdin", "a pipe")])
         before, messages = host.chat, host.chat.request().messages
-    (path,) = tmp_path.glob("*.jsonl")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert modes(tmp_path) == [0o600]
     async with chat_host(TOLD, servers={"a": echo()}, policy=ALLOW, chats_path=tmp_path) as host:
         await host.ready()
         (saved,) = await host.saved_chats()

@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mcphost.errors import ModelRefused, NotDone
+from mcphost.errors import NotDone, UnknownName
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.messages import messages_of, system
 from mcphost.host.chat.parts import ChatParts
@@ -105,15 +105,17 @@ class Chat:
 
     @property
     def model(self) -> Model:
-        """The model that is talked to. Raises ModelRefused where there is none of that name, or none at all."""
+        """The model that is talked to. Raises UnknownName where there is none of that name, or none at all."""
         named = self._model or self._parts.settings().model
         models = [model for model in self._parts.models.all if not model.by_hand]
         found = next((model for model in models if named in (None, "", model.entry)), None)
         if found is None and named:
             known = ", ".join(model.entry for model in models) or "none"
-            raise ModelRefused(named, f"there is no such entry in [models] that can be asked; there are: {known}")
+            raise UnknownName(
+                f"no model {named!r} can be talked to; no such entry of [models] can be asked; there are: {known}"
+            )
         if found is None:
-            raise ModelRefused("chat", "no language model is configured")
+            raise UnknownName("no language model is configured")
         return found
 
     @property
@@ -135,7 +137,7 @@ class Chat:
         return bool(text) and self._accepted.get(server) == _digest(text)
 
     def request(self) -> ModelRequest:
-        """What the model is asked next. Raises ModelRefused where there is no model."""
+        """What the model is asked next. Raises UnknownName where there is no model."""
         model = self.model
         tools = self.toolbox.offered(self.found) if model.able.tools else ()
         return ModelRequest(
@@ -150,7 +152,7 @@ class Chat:
     def send(self, text: str, attachments: Sequence[Attachment] = (), prompts: Sequence[PromptUsed] = ()) -> Turn:
         """Say something; the turn goes on by itself. Raises NotDone where one is under way or nothing was said.
 
-        Raises ModelRefused where there is no model to talk to.
+        Raises UnknownName where there is no model to talk to.
         """
         if self.busy:
             raise NotDone("the model is still at work on your last message; stop it first, or wait")
@@ -186,11 +188,11 @@ class Chat:
             self._task.cancel()
 
     def use_model(self, entry: str) -> None:
-        """Talk to another model from the next answer on. Raises ModelRefused where there is none of that name."""
+        """Talk to another model from the next answer on. Raises UnknownName where there is none of that name."""
         before, self._model = self._model, entry
         try:
             _ = self.model
-        except ModelRefused:
+        except UnknownName:
             self._model = before
             raise
         self.changed()

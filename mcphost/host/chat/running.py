@@ -172,14 +172,18 @@ def _use(event: ToolUseReady, known: set[str]) -> Use:
 
 
 def _count(answer: Round, request: ModelRequest) -> None:
-    """What the model did not say is estimated: a budget that it could keep silent about would be none."""
+    """What the model did not say is estimated: a budget that it could keep silent about would be none.
+
+    That it took no tokens at all, as some say, is no count.
+    """
     told, silent = answer.usage, not (answer.size or answer.thought or answer.uses or answer.stop_reason)
-    if silent or None not in (told.input_tokens, told.output_tokens):
+    if silent or (told.input_tokens and told.output_tokens):
         return
     wrote = (json.dumps(dict(use.arguments)) for use in answer.uses)
     written = sum(map(estimate_tokens, (answer.text, answer.thought, *wrote)))
     answer.guessed = True
-    answer.usage = Usage(estimate(request, None).input_tokens, written).later(told)
+    asked = told.input_tokens or estimate(request, None).input_tokens
+    answer.usage = Usage(asked, told.output_tokens or written)
 
 
 class _Clock:
