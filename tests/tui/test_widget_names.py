@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections import Counter
+from typing import Any
 
 from textual.widget import Widget
 
@@ -20,5 +21,5 @@ def test_no_two_widgets_share_a_name() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def _heirs(parent: type) -> set[type]:
+def _heirs(parent: type[Any]) -> set[type[Any]]:
     return {parent}.union(*(_heirs(each) for each in parent.__subclasses__()))
