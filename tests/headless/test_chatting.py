@@ -1,0 +1,106 @@
+"""`mcphost chat`: what it writes where, what a hostile model can do to a terminal, and who is asked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from mcphost.headless.chatting import StreamText
+from mcphost.protocol.display import show
+from tests.headless.conftest import entry, start
+from tests.providers.endpoints import (  # type: ignore[attr-defined]
+    HELLO,
+    Steps,
+    Web,
+    openai_stream,
+    streams,
+)
+from tests.terminal import Terminal
+
+ECHO: Steps = (("use", "u1", "echo__echo", '{"text": "loud"}'), ("stop", "tools"))
+EVIL: Steps = (("text", "\x1b", "]0;pwned\x07 \u202e", "[red]x[/red]\r", "\nend\u200b"), ("stop", "end"))
+OK: Steps = (("text", "so be it"), ("stop", "end"))
+
+
+@contextmanager
+def model(tmp_path: Path, *answers: Steps) -> Iterator[tuple[list[str], Web]]:
+    """The first words of a command line whose model gives these answers, and the endpoint."""
+    script = [streams(*openai_stream(steps)) for steps in answers]
+    with Web(lambda talk: (script.pop(0) if len(script) > 1 else script[0])(talk)) as web:
+        path = tmp_path / "chat.toml"
+        about = f'provider = "openai"\nmodel = "big"\nbase_url = "http://127.0.0.1:{web.port}/v1"'
+        path.write_text(entry("echo") + f"[models.big]\n{about}\n")
+        yield ["--config", str(path), "chat"], web
+
+
+def test_the_answer_goes_to_stdout_and_a_pipe_comes_along(tmp_path: Path) -> None:
+    with model(tmp_path, HELLO) as (words, web):
+        process = start([*words, "sum", "this", "up"], stdin=subprocess.PIPE)
+        out, err = process.communicate(b"from a pipe", timeout=20)
+        (asked,) = [visit.message for visit in web.visits]
+    assert (process.returncode, out.decode(), err) == (0, "Hello \u00e9\U0001f600\n", b"")
+    parts = [part["text"] for part in asked["messages"][-1]["content"]]
+    assert parts == ["Attached from the user: stdin", "from a pipe", "sum this up"]
+
+
+def test_the_text_alone_may_come_through_the_pipe(tmp_path: Path) -> None:
+    with model(tmp_path, HELLO) as (words, _):
+        process = start(words, stdin=subprocess.PIPE)
+        out, _ = process.communicate(b"hello?", timeout=20)
+    assert (process.returncode, out.decode()) == (0, "Hello \u00e9\U0001f600\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent", "code"),
+    [
+        ("y\r", "loud", 0),
+        ("\r", "The user declined this call", 4),
+        ("too loud, whisper\r", "says: too loud, whisper", 4),
+    ],
+)
+def test_a_person_at_the_terminal_is_asked_and_may_say_why_not(
+    tmp_path: Path, typed: str, sent: str, code: int
+) -> None:
+    with model(tmp_path, ECHO, OK) as (words, web):
+        with Terminal([sys.executable, "-m", "mcphost", *words, "say it"]) as terminal:
+            screen = terminal.wait_for("or why not]")
+            assert all(part in screen for part in ("wanted by  big", '"text": "loud"', "Let big run echo on echo?"))
+            terminal.press(typed)
+            terminal.wait_for("so be it")
+            assert terminal.wait_exit() == code
+        told = web.visits[-1].message["messages"][-1]
+    assert (told["role"], sent in told["content"]) == ("tool", True)
+
+
+def test_a_hostile_model_cannot_reach_the_terminal(tmp_path: Path) -> None:
+    """M01: escapes that come in pieces; markup."""
+    with model(tmp_path, EVIL) as (words, _), Terminal([sys.executable, "-m", "mcphost", *words, "hi"]) as terminal:
+        terminal.wait_for("␛]0;pwned␇ ⟨U+202E⟩[red]x[/red]", "end⟨U+200B⟩")
+        assert terminal.wait_exit() == 0
+        assert b"\x1b]0;" not in terminal.raw
+
+
+@given(some.lists(some.text("ab\n\r\u200d\u0301\u0302\x1b\U0001f600\u202e", max_size=8), max_size=12))
+def test_what_is_only_dangerous_once_it_is_together_is_seen_together(pieces: list[str]) -> None:
+    """M01"""
+    stream = StreamText()
+    written = "".join(map(stream.feed, pieces))
+    assert show(written, joiners=True) == written
+    assert not set(written) & set("\x1b\u202e\r")
+
+
+@pytest.mark.parametrize("cuts", [(3,), (1, 2, 3), (5, 9)])
+def test_plain_words_are_written_as_they_come(cuts: tuple[int, ...]) -> None:
+    text = "caf\u00e9 \U0001f468\u200d\U0001f469\r\nnext"
+    places = (0, *cuts, len(text))
+    stream = StreamText()
+    written = "".join(stream.feed(text[a:b]) for a, b in pairwise(places))
+    assert written == show(text, joiners=True)
