@@ -38,7 +38,7 @@ from mcphost.errors import (
 from mcphost.protocol.era import LegacyEra
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response
 from mcphost.protocol.revisions import LEGACY, MAY_ASK, Revision
-from mcphost.protocol.types import CallToolResult, InitializeResult, LogLevel, Progress, Tool
+from mcphost.protocol.types import CallToolResult, InitializeResult, LogLevel, Progress, Tool, build_readers
 from mcphost.transports.base import Transport
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class Client:
         try:
             async with asyncio.timeout(seconds):
                 await self._transport.open(self)
+                build_readers()  # meanwhile a program comes up, which takes it longer
                 session = await self._open_session()
         except TimeoutError:
             raise RequestTimeout("initialize", seconds) from None

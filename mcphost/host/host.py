@@ -55,7 +55,6 @@ from mcphost.host.reading import ReadingDesk
 from mcphost.host.roots import Resolve
 from mcphost.host.signing_in import SignInDesk
 from mcphost.host.traffic import TrafficBook, TrafficBudget
-from mcphost.host.traffic_file import TrafficFile
 from mcphost.protocol.types import LogLevel
 from mcphost.transports.base import Transport
 
@@ -63,6 +62,7 @@ if TYPE_CHECKING:  # what is imported where it is needed
     from mcphost.auth.base import SignInPort
     from mcphost.host.models import ModelPort
     from mcphost.host.resending import Resending
+    from mcphost.host.traffic_file import TrafficFile
 
 __all__ = ["Fittings", "Host", "Store"]
 
@@ -129,7 +129,7 @@ class Host(Asking, Answering, Chatting, Accounts):
         self.logs = LogBook(time.time, fittings.mask, lambda: self.bus.publish(Logged()))
         self.traffic = fittings.traffic or TrafficBook(fittings.mask)
         self.traffic.nudge = lambda: self.bus.publish(TrafficAdded())
-        self._traffic_file = TrafficFile(fittings.traffic_path, fittings.mask, self._alarm)
+        self._traffic_file: TrafficFile | None = None
         self.catalog = Catalog(config.servers)
         self.servers: dict[str, Connection] = {}
         self._audit = AuditLog(fittings.audit_path, fittings.mask)
@@ -162,7 +162,7 @@ class Host(Asking, Answering, Chatting, Accounts):
     async def __aenter__(self) -> Self:
         self.consent.approvals = await self._memory.approvals()
         await self._desks.roots.load(self._fittings.roots)
-        self._traffic_file.open(self.traffic)
+        self._record_traffic()
         self._tasks = await asyncio.TaskGroup().__aenter__()
         for name in self.config.servers:
             self._add(name)
@@ -187,7 +187,8 @@ class Host(Asking, Answering, Chatting, Accounts):
             await self._memory.save(self.consent.approvals)
             await self._audit.aclose()
             await self._close_transcripts()
-            await self._traffic_file.aclose()
+            if self._traffic_file is not None:
+                await self._traffic_file.aclose()
 
     # Servers.
 
@@ -365,6 +366,14 @@ class Host(Asking, Answering, Chatting, Accounts):
         for name in self.config.servers:
             self.servers[name] = self.servers.pop(name)
         self.catalog.put_in_order(self.config.servers)
+
+    def _record_traffic(self) -> None:
+        if self._fittings.traffic_path is None:
+            return
+        from mcphost.host.traffic_file import TrafficFile
+
+        self._traffic_file = TrafficFile(self._fittings.traffic_path, self._fittings.mask, self._alarm)
+        self._traffic_file.open(self.traffic)
 
     # What is remembered.
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config import Config, ResolvedRoot
 from mcphost.errors import ConfigError, NotDone
@@ -29,7 +29,9 @@ from mcphost.host.recipient import sent_to
 from mcphost.host.responder import Asked
 from mcphost.host.shares import STATE, Share, Shares, from_toml, with_share, without_share
 from mcphost.host.witness import Witness
-from mcphost.protocol.roots import Root, roots_result
+
+if TYPE_CHECKING:  # imported when a folder is told of: most servers never ask for one
+    from mcphost.protocol.roots import Root
 
 FRESH: Final = 1.0
 """Seconds for which a look at the folders will do: a server may ask ten thousand times."""
@@ -107,6 +109,8 @@ class RootsDesk:
 
     async def answer(self, asked: Asked) -> Mapping[str, Any]:
         """See `mcphost.host.responder.Desk.answer`."""
+        from mcphost.protocol.roots import roots_result
+
         server = asked.server
         async with self._asking[server]:  # one question for all that ask meanwhile
             await self._look(server)
@@ -285,6 +289,8 @@ class RootsDesk:
 
 
 def _folder(share: Share, seen: Look, source: Source | None = None) -> Folder:
+    from mcphost.protocol.roots import Root
+
     problem = seen.problem
     if not problem and seen.path != share.path:  # what was agreed to is one place on the disk
         problem = f"now leads to {seen.path}; share that if you mean it"

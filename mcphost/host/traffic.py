@@ -24,7 +24,6 @@ from mcphost.errors import NotDone
 from mcphost.host.frames import Frame, pretty
 from mcphost.host.pairing import Pairing, is_answer
 from mcphost.host.redaction import Mask, redacted
-from mcphost.host.traffic_file import lines_of, read_lines
 
 current_call: Final[ContextVar[int | None]] = ContextVar("current_call", default=None)
 """The host's call that runs in this task: what is sent in it belongs to that call."""
@@ -249,6 +248,8 @@ class TrafficBook:
 
     def export(self, frames: Iterable[Frame]) -> bytes:
         """These frames as lines of JSON, without secrets. See `mcphost.host.traffic_file`."""
+        from mcphost.host.traffic_file import lines_of  # late: few runs write traffic to a file
+
         return b"".join(lines_of(frames, self._mask))
 
     # Inside.
@@ -323,6 +324,8 @@ def read_traffic(path: Path) -> TrafficBook:
 
     Raises NotDone for a line that is no frame, ConfigError for what cannot be read, FileNotFoundError.
     """
+    from mcphost.host.traffic_file import read_lines
+
     book = TrafficBook(total=TrafficBudget(1_000_000, IMPORT_BYTES))
     for told in read_lines(read_regular(path, IMPORT_BYTES), path.name):
         share = book._share(told.server)

@@ -95,6 +95,7 @@ __all__ = [
     "ToolAnnotations",
     "Unreadable",
     "Wire",
+    "build_readers",
     "first_problem",
     "read_content",
 ]
@@ -178,6 +179,12 @@ class Tool(Wire):
         from mcphost.protocol.tasks import TaskSupport
 
         return TaskSupport.read((self.model_extra or {}).get("execution"))
+
+
+def build_readers() -> None:
+    """Build now what reads every server's first answers: else it is built, once, when the first of them is read."""
+    for model in (InitializeResult, Tool):
+        model.model_rebuild()
 
 
 @dataclass(frozen=True)
