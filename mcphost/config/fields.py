@@ -101,6 +101,16 @@ def _document_url(text: str) -> str:
     return text
 
 
+def _pattern(text: str) -> str:
+    if not text:
+        raise ValueError("is empty, which would match everything; write .* for that")
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from None
+    return text
+
+
 def _header_value(text: str) -> str:
     if _CONTROLS.search(text.replace("\t", " ")):
         raise ValueError("holds a line break or another control character")
@@ -140,6 +150,8 @@ HeaderName = Annotated[str, _matching(_HEADER_NAME, "is not the name of an HTTP 
 HeaderValue = Annotated[Text, AfterValidator(_header_value)]
 VariableName = Annotated[str, _matching(_VARIABLE_NAME, "is not the name of an environment variable")]
 Name = Annotated[str, AfterValidator(server_name)]
+Pattern = Annotated[str, AfterValidator(_pattern)]
+"""A regular expression as JSON Schema has it; it may match anywhere in a text."""
 Revision = Annotated[str, _matching(_REVISION, 'is not a protocol revision; write one like "2025-06-18"')]
 
 Several = Annotated[tuple[_T, ...], Field(strict=False), FailFast()]

@@ -260,9 +260,8 @@ class _Reader:
         kept = {key: value for key, value in table.items() if key not in _USERS_KEYS}
         granted: list[tuple[str, ...]] = [(key,) for key in table if key in _USERS_KEYS]
         if isinstance(tools := table.get("tools"), dict):
-            allowed = [name for name, tool in tools.items() if _allows(tool)]
-            granted += [("tools", name, "approval") for name in allowed]
-            kept["tools"] = tools | {name: _without(tools[name], "approval") for name in allowed}
+            granted += [("tools", name, key) for name, tool in tools.items() for key in _granting(tool)]
+            kept["tools"] = {name: _without(tool, *_granting(tool)) for name, tool in tools.items()}
         if isinstance(oauth := table.get("oauth"), dict) and oauth.get("without_pkce_metadata"):
             granted.append(("oauth", "without_pkce_metadata"))
             kept["oauth"] = _without(oauth, "without_pkce_metadata")
@@ -272,9 +271,13 @@ class _Reader:
         return kept
 
 
-def _allows(tool: object) -> bool:
-    return isinstance(tool, dict) and tool.get("approval") == "allow"
+def _granting(tool: object) -> tuple[str, ...]:
+    """The keys that let calls run unasked."""
+    if not isinstance(tool, dict):
+        return ()
+    granting = ("approval",) if tool.get("approval") == "allow" else ()
+    return (*granting, "allow_when") if "allow_when" in tool else granting
 
 
-def _without(table: dict[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in table.items() if name != key}
+def _without(table: Any, *keys: str) -> Any:
+    return {name: value for name, value in table.items() if name not in keys} if keys else table

@@ -23,6 +23,7 @@ from mcphost.config.fields import (
     HeaderValue,
     LogLevel,
     Name,
+    Pattern,
     Price,
     Revision,
     Seconds,
@@ -48,6 +49,8 @@ class ToolConfig(Table):
 
     approval: Verdict | None = None
     """Whether a call runs at once, is asked about or refused; absent: ``[policy]`` decides."""
+    allow_when: dict[Filled, Pattern] = Field(default_factory=dict)
+    """Arguments and the patterns that their texts must match for a call to run at once, whatever ``approval`` asks."""
     timeout_sec: Seconds | None = None
     """Seconds without answer or progress before a call is given up; absent: the server's ``tool_timeout_sec``."""
 

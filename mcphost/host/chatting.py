@@ -254,13 +254,13 @@ class Chatting:
         assert self._tasks is not None
         return self._desk.begin(CallRequest(server, tool, arguments, origin, outside=outside), self._tasks)
 
-    def _runs(self, server: str, tool: str, outside: str) -> bool:
+    def _runs(self, server: str, tool: str, arguments: Mapping[str, Any], outside: str) -> bool:
         """Would a call run now without a question?"""
         connection = self.servers.get(server)
         known = next((each.tool for each in self.catalog.tools(server) if each.tool.name == tool), None)
         if connection is None or known is None:
             return False
-        verdict = self.consent.foresee(server, sent_to(connection.config), known, outside=outside)
+        verdict = self.consent.foresee(server, sent_to(connection.config), known, arguments, outside=outside)
         return verdict is not Verdict.ASK
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:

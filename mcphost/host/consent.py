@@ -80,10 +80,12 @@ class ConsentBroker:
             self._unasked(proposal, standing, answer)
         return answer
 
-    def foresee(self, server: str, sent_to: str, tool: Tool, *, outside: str = "") -> Verdict:
+    def foresee(
+        self, server: str, sent_to: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
+    ) -> Verdict:
         """What would be decided about a call as things stand; nothing is asked, remembered or written down."""
         standing = self.approvals.standing(server, sent_to, tool)
-        return self._decide(Proposal(0, server, tool, {}, "", sent_to, outside=outside), standing).verdict
+        return self._decide(Proposal(0, server, tool, arguments, "", sent_to, outside=outside), standing).verdict
 
     def revoke(self, server: str, tool: str) -> None:
         """Take back what was allowed."""
@@ -121,6 +123,7 @@ class ConsentBroker:
             proposal.tool.name,
             remembered=None if wary else standing.remembered,
             claims_read_only=believable,
+            arguments=proposal.arguments,
         )
         if wary and standing.remembered and decision.verdict is Verdict.ASK:
             why = f"the model has read {proposal.outside}, so that it is asked again; {standing.remembered}"

@@ -6,11 +6,12 @@ what it is handed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from mcphost.config import Config, SamplingConfig, ServerConfig, rule_matches
+from mcphost.protocol.schemas import SchemaRefused, is_cheap, problems
 
 
 class Verdict(Enum):
@@ -29,15 +30,25 @@ class Decision:
     rule: str
 
 
-def decide(config: Config, server: str, tool: str, *, remembered: str | None, claims_read_only: bool) -> Decision:
+def decide(
+    config: Config,
+    server: str,
+    tool: str,
+    *,
+    remembered: str | None,
+    claims_read_only: bool,
+    arguments: Mapping[str, object] | None = None,
+) -> Decision:
     """The decision for one call.
 
-    A deny anywhere wins; then the tool's own entry, the ask and allow lists, what the user allowed before
-    (``remembered``: its description, None for nothing), a trusted server's read-only claim, and last the default.
+    A deny anywhere wins; then the tool's own entry, first what it says of the call's ``arguments``, the ask and allow
+    lists, what the user allowed before (``remembered``: its description, None for nothing), a trusted server's
+    read-only claim, and last the default.
     """
     settings = config.servers.get(server)
     candidates = (
         _denied(config, settings, server, tool),
+        _by_arguments(settings, server, tool, arguments or {}),
         _own_entry(settings, server, tool),
         _listed(config.policy.ask, Verdict.ASK, "ask", server, tool),
         _listed(config.policy.allow, Verdict.ALLOW, "allow", server, tool),
@@ -53,6 +64,24 @@ def _denied(config: Config, settings: ServerConfig | None, server: str, tool: st
     if entry is not None and entry.approval == "deny":
         return Decision(Verdict.DENY, f"servers.{server}.tools.{tool}.approval = 'deny'")
     return _listed(config.policy.deny, Verdict.DENY, "deny", server, tool)
+
+
+def _by_arguments(
+    settings: ServerConfig | None, server: str, tool: str, arguments: Mapping[str, object]
+) -> Decision | None:
+    """A yes where every text that the rule names is there and matches: a pattern that cannot be tried is no match."""
+    entry = settings.tools.get(tool) if settings else None
+    if entry is None or not entry.allow_when:
+        return None
+    patterns = {name: {"type": "string", "pattern": pattern} for name, pattern in entry.allow_when.items()}
+    schema = {"type": "object", "properties": patterns, "required": list(patterns)}
+    named = {name: arguments[name] for name in patterns if name in arguments}
+    try:
+        fits = is_cheap(schema, named) and not problems(schema, named, limit=1)
+    except SchemaRefused:
+        fits = False
+    told = ", ".join(f"{name} matches {pattern!r}" for name, pattern in entry.allow_when.items())
+    return Decision(Verdict.ALLOW, f"servers.{server}.tools.{tool}.allow_when: {told}") if fits else None
 
 
 def _own_entry(settings: ServerConfig | None, server: str, tool: str) -> Decision | None:

@@ -281,7 +281,8 @@ def test_a_project_adds_servers_and_nothing_else(tmp_path: Path) -> None:
     project.write_text(
         '[policy]\ndefault = "allow"\n[models.m]\nprovider = "openai"\nbase_url = "https://evil"\nmodel = "x"\n'
         '[servers.mine]\ncommand = "evil"\n[servers.theirs]\ncommand = "x"\ntrust_hints = true\n'
-        'sampling.per_minute = 999\n[servers.theirs.tools]\na.approval = "allow"\nb.approval = "deny"\n'
+        'sampling.per_minute = 999\n[servers.theirs.tools]\n'
+        'a = { approval = "allow", allow_when = { x = "." } }\nb.approval = "deny"\n'
     )
     loaded = load_found(Found(project, needs_trust=True, user=user))
     config, theirs = loaded.config, loaded.config.servers["theirs"]
@@ -289,7 +290,8 @@ def test_a_project_adds_servers_and_nothing_else(tmp_path: Path) -> None:
     assert {name: server.command for name, server in config.servers.items()} == {"mine": "mine", "theirs": "x"}
     assert (theirs.trust_hints, theirs.sampling.per_minute) == (False, 10)
     assert {name: tool.approval for name, tool in theirs.tools.items()} == {"a": None, "b": "deny"}
-    assert [problem.line for problem in loaded.problems] == [1, 3, 11, 12, 14, None]
+    assert theirs.tools["a"].allow_when == {}
+    assert [problem.line for problem in loaded.problems] == [1, 3, 11, 12, 14, 14, None]
     assert loaded.digest == hashlib.sha256(project.read_bytes()).hexdigest()
     assert load_found(Found(None)).config == Config()
 

@@ -44,3 +44,30 @@ def test_the_strongest_rule_decides_and_is_named(
 
 def test_a_server_nobody_configured_falls_under_the_default() -> None:
     assert decide(settings(), "gone", "t", remembered=None, claims_read_only=True).verdict is ASK
+
+
+SELECT = {"tools": {"t": {"allow_when": {"sql": "^SELECT "}, "approval": "ask"}}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "arguments", "verdict"),
+    [
+        (SELECT, {"sql": "SELECT 1", "more": 1}, ALLOW),
+        (SELECT, {"sql": "DROP; SELECT 1"}, ASK),
+        (SELECT, {"sql": "x\nSELECT 1"}, ASK),
+        (SELECT, {"sql": ["SELECT 1"]}, ASK),
+        (SELECT, {}, ASK),
+        (SELECT, {"sql": "SELECT " + "x" * 10_000_000}, ASK),  # too long to be tried here
+        ({"tools": {"t": {"allow_when": {"sql": "(a+)+$"}}}}, {"sql": "a" * 50_000 + "!"}, ASK),
+        ({"tools": {"t": {"allow_when": {"a": "x", "b": "y"}}}}, {"a": "x"}, ASK),
+        ({"tools": {"t": {"allow_when": {"sql": "^SELECT "}, "approval": "deny"}}}, {"sql": "SELECT 1"}, DENY),
+    ],
+)
+def test_a_call_may_run_by_what_its_arguments_are(
+    entry: dict[str, Any], arguments: dict[str, Any], verdict: Verdict
+) -> None:
+    """P10"""
+    config = settings(s=echo(**entry))
+    decision = decide(config, "s", "t", remembered=None, claims_read_only=False, arguments=arguments)
+    assert decision.verdict is verdict
+    assert (verdict is ALLOW) == ("allow_when: sql matches '^SELECT '" in decision.rule)

@@ -61,7 +61,7 @@ class Carrying:
 
     async def _run(self, chat: Chat, answer: Round, uses: list[Use], model: Model) -> None:
         """At once where nobody would be asked about any of them; else one after the other, as they were written."""
-        if len(uses) > 1 and all(self._parts.runs(use.server, use.tool, answer.outside) for use in uses):
+        if len(uses) > 1 and all(self._parts.runs(use.server, use.tool, use.arguments, answer.outside) for use in uses):
             calls = [self._begin(use, answer, model) for use in uses]
             chat.changed()
             for call in calls:

@@ -37,8 +37,8 @@ class ChatParts:
     folders: Callable[[], Sequence[str]]
     """The folders that servers may know of."""
     call: Begin
-    runs: Callable[[str, str, str], bool]
-    """Would a call (server, tool, what was read from outside) run now without a question?"""
+    runs: Callable[[str, str, Mapping[str, Any], str], bool]
+    """Would a call (server, tool, arguments, what was read from outside) run now without a question?"""
     ask: Callable[[Question], Awaitable[Answer]]
     spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
     changed: Callable[[int], None]
