@@ -183,6 +183,7 @@ class McphostApp(
 
     @on(MainScreen.InFront)
     def _in_front(self) -> None:
+        self.room_again()
         self.questions.ask_next()
         self.showing.top_line()
 

@@ -18,6 +18,8 @@ from mcphost.host.chat.turns import Message as Said
 from mcphost.host.events import Event, Logged, TrafficAdded
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
+from mcphost.tui.questions import Questions
+from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.suggesting import suggestions
 from mcphost.tui.widgets.wishes import SaveWanted
@@ -39,6 +41,7 @@ class ChatWishes(_App):
 
     host: Host
     main: MainScreen
+    questions: Questions
     _shown: Chat | None = None
     _resends: tuple[Chat, int] | None = None
     """The message that is being changed: its conversation, and how many turns stand before it."""
@@ -70,6 +73,16 @@ class ChatWishes(_App):
         if self.main.chat is not None:
             self.main.chat.focus_input()
 
+    def on_dialog_placed(self, event: Dialog.Placed) -> None:
+        """Move the conversation above the dialog."""
+        if self.main.chat is not None:
+            self.main.chat.make_room(event.rows - (self.size.height - self.main.chat.region.bottom))
+
+    def room_again(self) -> None:
+        """No dialog is in front any more."""
+        if self.main.chat is not None:
+            self.main.chat.make_room(0)
+
     def _turn_to(self, chat: Chat) -> None:
         """Show another conversation, and go there."""
         self._resends = None
@@ -92,6 +105,7 @@ class ChatWishes(_App):
             chat = self.host.branch_chat(*self._resends)
         chat.send(composed.text, composed.attachments, composed.prompts)
         self._resends = None
+        self.questions.rested()
         pane.input.sent(text)
         pane.transcript.action_last()
         self.show_chat(chat)
@@ -123,7 +137,7 @@ class ChatWishes(_App):
             "BRANCH": lambda: self._try(lambda: self._turn_to(self.host.branch_chat(chat, turn))),
             "EXPORT": lambda: self._export(chat),
             "CODE": self._choose_code,
-            "OPEN": lambda: self._open(event.item),
+            "OPEN": lambda: self._open_part(event.item),
             "DROP": self._drop_edit,
         }
         acts[event.wish.name]()
@@ -147,7 +161,7 @@ class ChatWishes(_App):
         name = f"chat-{datetime.now():%Y%m%d-%H%M%S}.md"
         self.main.post_message(SaveWanted(name, chat.markdown.encode("utf-8", "replace")))
 
-    def _open(self, item: Item | None) -> None:
+    def _open_part(self, item: Item | None) -> None:
         from mcphost.tui.screens.reader import ReaderScreen
         from mcphost.tui.widgets.chat_card import UseItem
 

@@ -15,6 +15,7 @@ from mcphost.host.host import Host
 from mcphost.host.questions import (
     FormQuestion,
     Question,
+    ResultQuestion,
     RootsQuestion,
     SamplingQuestion,
     SignInQuestion,
@@ -98,6 +99,12 @@ def _sampling(host: Host, waiting: OpenQuestion, question: SamplingQuestion) -> 
     return SamplingScreen(host, host.samplings[question.sampling], waiting)
 
 
+def _result(host: Host, waiting: OpenQuestion, question: ResultQuestion) -> Asking:
+    from mcphost.tui.screens.result_question import ResultScreen
+
+    return ResultScreen(waiting, question)
+
+
 def _with_message(question: FormQuestion | UrlQuestion) -> str:
     return f"{question.about}: {show_line(question.message, 200)}" if question.message else question.about
 
@@ -109,4 +116,5 @@ KINDS: Final[Mapping[type, QuestionKind]] = {
     UrlQuestion: QuestionKind(_page, _with_message),
     RootsQuestion: QuestionKind(_folders),
     SamplingQuestion: QuestionKind(_sampling),
+    ResultQuestion: QuestionKind(_result),
 }

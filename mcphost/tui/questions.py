@@ -48,6 +48,10 @@ class Questions:
         """A key was pressed: what a server asks should wait a moment."""
         self._typed_at = time.monotonic()
 
+    def rested(self) -> None:
+        """What was typed is done: what comes of it may ask at once."""
+        self._typed_at = float("-inf")
+
     @property
     def line(self) -> str:
         """The oldest that waits, in a few words; foreign text."""
@@ -153,7 +157,7 @@ class Questions:
 
     def _not_now(self, waiting: OpenQuestion) -> float:
         """Seconds until one may be interrupted by it: what one began oneself interrupts nothing."""
-        if waiting.question.origin != waiting.question.server:
+        if waiting.question.origin == "you":
             return 0.0
         return self._typed_at + self.idle_seconds - time.monotonic()
 

@@ -53,11 +53,34 @@ class Dialog(Sturdy, ModalScreen[Result]):
             padding: 0 1;
         }
         &.-careful > .dialog { border: round $warning; }
+        &.-docked { background: transparent; }
+        &.-docked > .dialog { max-width: 100%; }
         .row { height: auto; }
         .label { width: 14; color: $text-muted; padding-right: 1; }
         .value { width: 1fr; }
     }
     """
+
+    @dataclass
+    class Placed(Message):
+        """A dialog below a conversation covers so many rows of it, which should be readable above."""
+
+        rows: int
+
+    @property
+    def share(self) -> float:
+        """Of the screen's height, which it may take."""
+        return 0.6 if self.has_class("-docked") else 0.9
+
+    def dock_below(self, wanted: bool) -> None:
+        """Leave the conversation readable, where there is one in view."""
+        below = self.app.screen_stack[-2] if len(self.app.screen_stack) > 1 else None
+        self.set_class(wanted and bool(getattr(below, "conversing", False)), "-docked")
+
+    def tell_place(self) -> None:
+        """See `Placed`."""
+        if self.has_class("-docked"):
+            self.post_message(self.Placed(self.query_one(".dialog").outer_size.height))
 
     @on(ScreenResume)
     def start_guard(self) -> None:

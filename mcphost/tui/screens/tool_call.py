@@ -5,34 +5,28 @@ It shows and asks; the answer is the approver's to deliver.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.host.approvals import Difference, Kind, Lifetime, Standing
 from mcphost.host.questions import Answer, ToolCallQuestion
-from mcphost.protocol.display import hidden_count, hidden_in, show, show_line, size_text
+from mcphost.protocol.display import hidden_in, show, show_line
 from mcphost.protocol.types import Tool
 from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.screens.call_rows import SHOWN_CHARACTERS, argument_rows, row, text_of
 from mcphost.tui.screens.dialog import Asking
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.rows import RowList
-
-SHOWN_CHARACTERS: Final = 20_000
-"""Of one argument. More is said in numbers; then all of it must have been read (`v`) before it can be allowed."""
-
-PADDING: Final = re.compile(r"(?:[^\S\n]*\n){4,}|[^\S\n]{24,}")
-"""Blanks that could push something out of sight; shorter ones are somebody's indentation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +53,7 @@ class ToolCallScreen(Asking):
         Binding("a", "allow('always')", "always", id="call.always", tooltip="Allow it from now on"),
         Binding("e", "edit", "edit", id="call.edit", tooltip="Change the arguments first"),
         Binding("n", "decline", "do not run", id="call.decline", tooltip="Refuse"),
+        Binding("t", "tell", "no, and say why", id="call.tell", tooltip="Refuse, and tell the model why"),
         Binding("v", "arguments", "arguments", id="call.arguments", tooltip="All arguments, as they would be sent"),
         Binding("d", "definition", "definition", id="call.definition", tooltip="The tool as its server defines it"),
         Binding("space,pagedown", "page(1)", "scroll", id="call.down", show=False),
@@ -95,8 +90,18 @@ class ToolCallScreen(Asking):
             yield Static("", id="hint", markup=False)
             yield RowList(_answer_row, id="answers")
 
+    @property
+    def by_model(self) -> bool:
+        """Does a model want it?"""
+        return self.question.origin != "you"
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a model can be told why."""
+        return self.by_model if action == "tell" else True
+
     async def on_mount(self) -> None:
         """Describe the call and put the cursor on the answer that does no harm where care is due."""
+        self.dock_below(self.by_model)
         await self._describe()
         answers = self.query_one(RowList)
         choices = list(self._choices())
@@ -132,6 +137,16 @@ class ToolCallScreen(Asking):
     def action_decline(self) -> None:
         """Refuse."""
         self.dismiss(Answer(allow=False))
+
+    def action_tell(self) -> None:
+        """Refuse with words."""
+        from mcphost.tui.screens.sampling_words import WordsScreen
+
+        def refuse(words: str | None) -> None:
+            if words is not None:
+                self.dismiss(Answer(allow=False, reason=words))
+
+        self.app.push_screen(WordsScreen(show_line(self.question.origin, 40)), refuse)
 
     def action_definition(self) -> None:
         """Show the tool as its server defines it."""
@@ -176,10 +191,10 @@ class ToolCallScreen(Asking):
         rows = (
             *_tool_rows(question),
             *_standing_rows(question.standing),
-            *_argument_rows(self.arguments, edited=self.edited),
-            _row("sent to", show(question.sent_to, limit=2000)),
-            _row("rule", show_line(question.rule, 200)),
-            *([_row("note", show(question.note), "$text-warning")] if question.note else []),
+            *argument_rows(self.arguments, edited=self.edited),
+            row("sent to", show(question.sent_to, limit=2000)),
+            row("rule", show_line(question.rule, 200)),
+            *([row("note", show(question.note), "$text-warning")] if question.note else []),
         )
         what = self.query_one("#what")
         await what.remove_children()
@@ -189,7 +204,7 @@ class ToolCallScreen(Asking):
         """Nothing that is asked about can push the answers off the screen."""
         answers = self.query_one(RowList).styles.height
         taken = (answers.value if answers else 0) + 3  # the frame and the hint
-        self.query_one("#what").styles.max_height = max(2, int(self.size.height * 0.9 - taken))
+        self.query_one("#what").styles.max_height = max(2, int(self.size.height * self.share - taken))
 
     @property
     def _all_seen(self) -> bool:
@@ -197,7 +212,7 @@ class ToolCallScreen(Asking):
 
     @property
     def _cut(self) -> bool:
-        return any(len(_text(value)) > SHOWN_CHARACTERS for value in self.arguments.values())
+        return any(len(text_of(value)) > SHOWN_CHARACTERS for value in self.arguments.values())
 
     def _check_end(self) -> None:
         what = self.query_one("#what", VerticalScroll)
@@ -207,6 +222,7 @@ class ToolCallScreen(Asking):
         hint = "" if self._all_seen else self._how_to_see_all()
         self.query_one("#hint", Static).update(hint)
         self.query_one("#hint").display = bool(hint)
+        self.tell_place()
 
     def _how_to_see_all(self) -> str:
         if not self._seen_to_the_end:
@@ -225,6 +241,8 @@ class ToolCallScreen(Asking):
         yield Choice("a", always, "allow('always')")
         yield Choice("e", "edit the arguments first", "edit")
         yield Choice("n", "do not run it", "decline")
+        if self.by_model:
+            yield Choice("t", "do not run it, and tell the model why", "tell")
         yield Choice("p", "leave it in the inbox (f2)", "park")
 
 
@@ -232,24 +250,17 @@ def _answer_row(choice: Choice, width: int) -> Content:
     return columns(width, [Cell(choice.key, "bold $text-accent", 2, 2), Cell(choice.words)])
 
 
-def _row(label: str, value: str | Content, style: str = "") -> Horizontal:
-    text = value if isinstance(value, Content) else Content.styled(value, style)
-    return Horizontal(
-        Static(label, classes="label", markup=False), Static(text, classes="value", markup=False), classes="row"
-    )
-
-
 def _tool_rows(question: ToolCallQuestion) -> Iterator[Widget]:
     tool = question.tool
     if tool.label != tool.name:
-        yield _row("tool", show_line(tool.name))
-    yield _row("claims", claims_text(tool))
+        yield row("tool", show_line(tool.name))
+    yield row("claims", claims_text(tool))
     if tool.description:
         whole = question.standing.kind is not Kind.UNCHANGED
         text = show(tool.description, limit=4000) if whole else show_line(tool.description, 120)
-        yield _row("says", Content.styled(text, "italic $foreground-muted"))
+        yield row("says", Content.styled(text, "italic $foreground-muted"))
     if hidden := hidden_in(tool.definition()):
-        yield _row("beware", f"its definition holds {hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error")
+        yield row("beware", f"its definition holds {hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error")
 
 
 def claims_text(tool: Tool) -> Content:
@@ -266,12 +277,12 @@ def _claim_style(claim: str) -> str:
 
 def _standing_rows(standing: Standing) -> Iterator[Widget]:
     if standing.kind is Kind.NEW or standing.since is None:
-        yield _row("before", "never allowed until now")
+        yield row("before", "never allowed until now")
     elif standing.kind is Kind.UNCHANGED:
-        yield _row("before", f"definition unchanged since you allowed it on {standing.since:%-d %b %Y}")
+        yield row("before", f"definition unchanged since you allowed it on {standing.since:%-d %b %Y}")
     else:
-        yield _row("before", f"CHANGED since you allowed it on {standing.since:%-d %b %Y}:", "bold $text-error")
-        yield from (_row("", _difference(each)) for each in standing.differences)
+        yield row("before", f"CHANGED since you allowed it on {standing.since:%-d %b %Y}:", "bold $text-error")
+        yield from (row("", _difference(each)) for each in standing.differences)
 
 
 def _difference(difference: Difference) -> Content:
@@ -281,37 +292,3 @@ def _difference(difference: Difference) -> Content:
     if difference.after is not None:
         lines.append(Content.styled(f"+ {show(difference.after, limit=1500)}", "$text-success"))
     return Content("\n").join(lines)
-
-
-def _argument_rows(arguments: Mapping[str, Any], *, edited: bool) -> Iterator[Widget]:
-    yield _row("arguments", _edited_or_none(arguments, edited=edited))
-    for name, value in arguments.items():
-        yield _row(show_line(name, 60), _value(value))
-
-
-def _edited_or_none(arguments: Mapping[str, Any], *, edited: bool) -> Content:
-    words = "none" if not arguments else str(len(arguments))
-    return Content.assemble(words, (" · edited by you" if edited else "", "bold $text-warning"))
-
-
-def _value(value: object) -> Content:
-    text = _text(value)
-    shown = Content(show(PADDING.sub(_counted, text), limit=SHOWN_CHARACTERS))
-    notes = []
-    if len(text) > 80 or "\n" in text:
-        size = size_text(len(text.encode("utf-8", "replace")))
-        notes.append(f"{len(text):,} characters, {text.count(chr(10)) + 1} lines, {size}")
-    if hidden := hidden_count(text):
-        notes.append(f"{hidden} invisible characters")
-    if not notes:
-        return shown
-    return Content.assemble(shown, "\n", (f"({'; '.join(notes)})", "$foreground-muted"))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json_text(value)
-
-
-def _counted(padding: re.Match[str]) -> str:
-    lines = padding[0].count("\n")
-    return f"\n⏎×{lines:,}\n" if lines else f" {show_line(padding[0], 10_000)} "

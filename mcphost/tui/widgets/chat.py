@@ -95,11 +95,13 @@ class ChatPane(SearchArea):
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "escape", "back", "stop, back", id="chat.back", tooltip="Stop the model; else go from input to text and back"
+            "escape",
+            "back",
+            "stop, back",
+            id="chat.back",
+            tooltip="Stop the model; else to the text, and back",
         ),
-        Binding(
-            "ctrl+t,x", "wish('TOOLS')", "its tools", id="chat.tools", tooltip="Which tools it may use; what they cost"
-        ),
+        Binding("ctrl+t,x", "wish('TOOLS')", "its tools", id="chat.tools", tooltip="Which tools it may use, and costs"),
         Binding("ctrl+o,m", "wish('MODEL')", "model", id="chat.model", tooltip="Talk to another model"),
         Binding("f8", "wish('CHATS')", "chats", id="chat.chats", tooltip="Other conversations, and a new one"),
         Binding("r", "wish('GO_ON')", "ask again", id="chat.again", tooltip="Ask again, or let it go on"),
@@ -193,7 +195,8 @@ class ChatPane(SearchArea):
 
     def make_room(self, rows: int) -> None:
         """So many rows at the bottom are covered."""
-        self.styles.padding = (0, 0, rows, 0)
+        below = self.input.outer_size.height + self.line.outer_size.height
+        self.styles.padding = (0, 0, max(0, rows - below), 0)
 
     def _keep_time(self, busy: bool) -> None:
         if busy and self._ticking is None:
