@@ -12,11 +12,11 @@ import pytest
 from mcphost.errors import ModelAnswerCut, ModelUnreachable, NotDone, UnknownName
 from mcphost.host.approvals import Lifetime
 from mcphost.host.calls import CallState
-from mcphost.host.chat.turns import TurnState
+from mcphost.host.chat.turns import Attachment, TurnState
 from mcphost.host.events import ChatChanged
 from mcphost.host.questions import Answer
 from mcphost.protocol.types import Media
-from mcphost.providers.base import Capabilities, Done, TextDelta, Usage
+from mcphost.providers.base import Capabilities, Done, TextDelta, Usage, lacking
 from tests.conftest import Until
 from tests.host.conftest import NO, YES, ScriptedApprover, Step, echo
 from tests.host.scripted_model import ABLE, Wait, chat_host, given, says, text, use, uses
@@ -336,7 +336,8 @@ async def test_after_reading_from_outside_what_was_remembered_is_asked_again(
         if asked == 2:
             assert "the model has read what a:fetch answered" in questions[-1].rule
             assert host.model.results()[0][1]
-        again = await host.run(*acts.split("__"))  # the user's own call
+        server, name = acts.split("__")
+        again = await host.run(server, name)  # the user's own call
     assert again.state is CallState.DONE
 
 
@@ -419,6 +420,19 @@ async def test_a_model_without_tools_is_told_in_words_what_was_done() -> None:
         request = host.chat.request()
     assert request.tools == ()
     assert ["used a__echo" in request.messages[1].text, request.messages[2].text] == [True, "x"]
+
+
+async def test_a_model_that_takes_no_pictures_is_told_of_those_another_got() -> None:
+    server = given({"name": "t", "answer": {"content": [PICTURE]}})
+    async with chat_host(uses(use("a__t")), servers={"a": server}, policy=ALLOW) as host:
+        await host.ready()
+        picture = Media(type="image", data="AAAA", mime_type="image/png")
+        await host.say("go", attachments=[Attachment("", "p.png", "p", (picture,), 3, 1, outside=False)])
+        host.model.capabilities = Capabilities(tools=True)
+        request = host.chat.request()
+        assert lacking(request, host.model.capabilities) == ""
+    assert "(image, image/png; not shown to you)" in request.messages[0].text
+    assert "not shown to you" in str(request.messages[2].results[0].content)
 
 
 async def test_a_fault_of_ours_ends_the_turn_and_nothing_else() -> None:

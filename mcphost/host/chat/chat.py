@@ -119,6 +119,17 @@ class Chat:
         return found
 
     @property
+    def over_budget(self) -> str:
+        """Which budget is used up, in a sentence; empty where none is."""
+        settings, spent = self._parts.settings(), self.spent
+        if spent.tokens >= settings.budget_tokens * self.allowance:
+            return f"this conversation used {spent.tokens} tokens (chat.budget_tokens)"
+        most = settings.budget_cost
+        if most is not None and spent.cost is not None and spent.cost >= most * self.allowance:
+            return f"this conversation cost {spent.cost:.4g} (chat.budget_cost)"
+        return ""
+
+    @property
     def toolbox(self) -> Toolbox:
         """What the model may use now, what of it costs how much, and what had to be left out."""
         offers, limit, switches = self._parts.tools(), self._parts.settings().tools_tokens, self.switches
@@ -141,7 +152,7 @@ class Chat:
         model = self.model
         tools = self.toolbox.offered(self.found) if model.able.tools else ()
         return ModelRequest(
-            messages=messages_of(self.turns, tools=model.able.tools),
+            messages=messages_of(self.turns, model.able),
             max_tokens=self._parts.settings().max_tokens,
             system=system(self._parts.settings().system, self._context()),
             tools=tools,
@@ -173,9 +184,10 @@ class Chat:
         turn = self.turns[-1] if self.turns else None
         if turn is None or turn.state not in (TurnState.FAILED, TurnState.STOPPED, TurnState.BOUNDED):
             raise NotDone("there is nothing that could go on; say something instead")
-        if turn.state is TurnState.BOUNDED:
-            turn.allowance += 1
+        if self.over_budget:
             self.allowance += 1
+        elif turn.state is TurnState.BOUNDED:
+            turn.allowance += 1
         for each in turn.rounds[-1:]:
             each.superseded = not each.stop_reason
         turn.state, turn.reason = TurnState.ANSWERING, ""

@@ -11,7 +11,9 @@ from typing import Final
 
 from mcphost.host.chat.results import said
 from mcphost.host.chat.turns import Attachment, Message, Round, Turn
-from mcphost.protocol.sampling import Block, SamplingMessage, ToolUse, text_block
+from mcphost.protocol.sampling import Block, SamplingMessage, ToolResult, ToolUse, block_object, text_block
+from mcphost.protocol.types import Media, Text
+from mcphost.providers.base import Capabilities
 
 OWN: Final = (
     "You talk to a person through mcphost, a terminal host for the Model Context Protocol. Your tools belong to "
@@ -28,22 +30,26 @@ def system(user: str, context: Iterable[str]) -> str:
     return "\n\n".join(filter(None, [OWN, user.strip(), *context]))
 
 
-def messages_of(turns: Iterable[Turn], *, tools: bool = True) -> tuple[SamplingMessage, ...]:
-    """The messages of these turns; without ``tools``, for a model that takes none, uses and results as text."""
-    return tuple(message for turn in turns for message in _turn(turn, tools))
+def messages_of(turns: Iterable[Turn], able: Capabilities) -> tuple[SamplingMessage, ...]:
+    """The messages of these turns for a model of these capabilities, which may be another than answered before.
+
+    Media it does not take are named, and to one without tools, uses and results are told as text.
+    """
+    return tuple(message for turn in turns for message in _turn(turn, able))
 
 
-def _turn(turn: Turn, tools: bool) -> Iterator[SamplingMessage]:
-    yield from _message(turn.message)
+def _turn(turn: Turn, able: Capabilities) -> Iterator[SamplingMessage]:
+    yield from _message(turn.message, able)
     for each in turn.rounds:
         if not each.superseded:
-            yield from _round(each, tools)
+            yield from _round(each, able)
 
 
-def _message(message: Message) -> Iterator[SamplingMessage]:
+def _message(message: Message, able: Capabilities) -> Iterator[SamplingMessage]:
     for prompt in message.prompts:
-        yield from prompt.messages
-    blocks: list[Block] = [block for attached in message.attachments for block in _attached(attached)]
+        for each in prompt.messages:
+            yield SamplingMessage.said(each.role, *(_fitting(block, able) for block in each.blocks))
+    blocks: list[Block] = [_fitting(block, able) for attached in message.attachments for block in _attached(attached)]
     if message.text.strip():
         blocks.append(text_block(message.text))
     if blocks:
@@ -57,10 +63,10 @@ def _attached(attached: Attachment) -> Iterator[Block]:
     yield from attached.blocks
 
 
-def _round(answer: Round, tools: bool) -> Iterator[SamplingMessage]:
+def _round(answer: Round, able: Capabilities) -> Iterator[SamplingMessage]:
     settled = [use for use in answer.uses if use.result is not None]
     blocks: list[Block] = [text_block(answer.text)] if answer.text.strip() else []
-    if tools:
+    if able.tools:
         blocks.extend(ToolUse.of(use.id, use.name, use.arguments) for use in settled)
     else:
         blocks.extend(text_block(f"(used {use.name} with {json.dumps(dict(use.arguments))})") for use in settled)
@@ -68,4 +74,20 @@ def _round(answer: Round, tools: bool) -> Iterator[SamplingMessage]:
         yield SamplingMessage.said("assistant", *blocks)
     if settled:
         results = [use.result for use in settled if use.result is not None]
-        yield SamplingMessage.said("user", *(results if tools else [text_block(said(each)) for each in results]))
+        told = [_fitting_result(each, able) if able.tools else text_block(said(each)) for each in results]
+        yield SamplingMessage.said("user", *told)
+
+
+def _fitting(block: Block, able: Capabilities) -> Block:
+    """The block, or what it is in words where the model does not take it."""
+    if not isinstance(block, Media) or block.mime_type in (able.images if block.type == "image" else able.audio):
+        return block
+    return text_block(f"({block.type}, {block.mime_type}; not shown to you)")
+
+
+def _fitting_result(result: ToolResult, able: Capabilities) -> ToolResult:
+    blocks = [block for block in result.blocks if isinstance(block, Text | Media)]
+    fitting = [_fitting(block, able) for block in blocks]
+    if all(one is other for one, other in zip(blocks, fitting, strict=True)):
+        return result
+    return ToolResult.of(result.tool_use_id, [block_object(each) for each in fitting], is_error=bool(result.is_error))

@@ -109,11 +109,8 @@ class Running:
             raise LimitReached(f"the model answered {answers} times to this message (chat.max_rounds)")
         if turn.uses and self._carrying.calls(turn) > settings.max_calls * turn.allowance:
             raise LimitReached(f"there were {settings.max_calls} calls for this message (chat.max_calls)")
-        if chat.spent.tokens >= settings.budget_tokens * chat.allowance:
-            raise LimitReached(f"this conversation used {chat.spent.tokens} tokens (chat.budget_tokens)")
-        most = settings.budget_cost
-        if most is not None and chat.spent.cost is not None and chat.spent.cost >= most * chat.allowance:
-            raise LimitReached(f"this conversation cost {chat.spent.cost:.4g} (chat.budget_cost)")
+        if chat.over_budget:
+            raise LimitReached(chat.over_budget)
         if self._left(clock) <= 0:
             raise LimitReached(self._too_long())
 
