@@ -186,8 +186,14 @@ def _call(options: Words) -> int:
 
 
 def _chat(options: Words) -> int:
-    from mcphost.headless.chatting import ChatApprover, ChatWish, chat, read_pipe, with_models
+    from mcphost.config import state_folder
+    from mcphost.headless.chatting import ChatApprover, ChatWish, chat, export, read_pipe, saved, with_models
+    from mcphost.headless.running import finish
     from mcphost.wiring import select
+
+    kept = state_folder(os.environ) / "chats"
+    if options.saved or options.export is not None:
+        return finish(saved(kept, as_json=options.json) if options.saved else export(kept, options.export))
 
     text, approver = " ".join(options.words), ChatApprover(options.allow, options.deny)
     chosen = select(_loaded(options, options.servers), options.servers)

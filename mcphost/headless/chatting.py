@@ -12,16 +12,20 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from mcphost.config import Config, rule_matches
 from mcphost.errors import ConfigError, McphostError
 from mcphost.headless.consent import confirmed, question_lines, typed_line
 from mcphost.headless.failing import Broken, failure
-from mcphost.headless.output import Exit, Outcome, StatusLine, answer, foreign, is_terminal, json_text, remark
+from mcphost.headless.output import Exit, Outcome, StatusLine, answer, foreign, is_terminal, json_text, remark, table
 from mcphost.host.catalog import Kind
 from mcphost.host.chat.chat import Chat
+from mcphost.host.chat.export import markdown
+from mcphost.host.chat.replaying import replay
 from mcphost.host.chat.results import said
+from mcphost.host.chat.transcripts import Transcripts
 from mcphost.host.chat.turns import Round, Turn, TurnState, Use
 from mcphost.host.events import ChatChanged, Event
 from mcphost.host.host import Host
@@ -94,6 +98,25 @@ def read_pipe(*, wait: bool) -> str:
     if len(data) > PIPE_BYTES:
         remark(f"more than {size_text(PIPE_BYTES)} came through stdin; the rest is left there")
     return bytes(data[:PIPE_BYTES]).decode("utf-8", "replace")
+
+
+def saved(folder: Path, *, as_json: bool) -> Outcome:
+    """``--saved``: the conversations that are kept, the newest first."""
+    found = Transcripts(folder, str, remark).saved()
+    if as_json:
+        named = ({"id": each.id, "title": each.title, "changed": each.changed.isoformat()} for each in found)
+        return Outcome("".join(map(json_text, named)))
+    if not found:
+        return Outcome(remarks=("no conversation is kept",))
+    rows = [(each.id, f"{each.changed:%Y-%m-%d %H:%M}", show_line(each.title, 80)) for each in found]
+    return Outcome(table([("ID", "CHANGED", "TITLE"), *rows]))
+
+
+def export(folder: Path, chat_id: str) -> Outcome:
+    """``--export``: a conversation that is kept, as Markdown. Raises UnknownName, ConfigError."""
+    turns = replay(Transcripts(folder, str, remark).records(chat_id))
+    title = next((turn.message.text for turn in turns if turn.message.text), chat_id)
+    return Outcome(markdown(title[:100], turns))
 
 
 class ChatApprover:

@@ -82,7 +82,10 @@ def add_chat(parser: Parser) -> None:
         about = f"{meaning} these tools without asking"
         parser.add_argument(f"--{flag}", action="append", default=[], metavar="SERVER:TOOL", help=about)
     parser.add_argument("--max-rounds", type=_count, metavar="N", help="how often the model may answer")
-    parser.add_argument("--resume", default="", metavar="ID", help="go on with this conversation, or with the last one")
+    about = "go on with this conversation; the beginning of its id is enough, and last is the last"
+    parser.add_argument("--resume", default="", metavar="ID", help=about)
+    parser.add_argument("--saved", action="store_true", help="list the conversations that are kept, and say nothing")
+    parser.add_argument("--export", metavar="ID", help="print a conversation that is kept as Markdown, and say nothing")
     add_answers(parser)
     add_json(parser, "what happens, one JSON object a line")
 

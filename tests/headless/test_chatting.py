@@ -51,6 +51,24 @@ def test_the_answer_goes_to_stdout_and_a_pipe_comes_along(tmp_path: Path) -> Non
     assert parts == ["Attached from the user: stdin", "from a pipe", "sum this up"]
 
 
+def test_what_was_said_is_kept_listed_and_exported(tmp_path: Path) -> None:
+    with model(tmp_path, HELLO) as (words, _):
+        for said in (
+            [*words, "first thing"],
+            ["chat", "--saved"],
+            ["chat", "--export", "last"],
+            ["chat", "--export", "9"],
+        ):
+            process = start(said)
+            out, err = process.communicate(timeout=20)
+            told = out.decode()
+            if "--saved" in said:
+                assert "first thing" in told
+            elif said[-1] == "last":
+                assert told.startswith("# first thing\n\n## You\n\nfirst thing\n\n## gpt-real-1\n\nHello")
+            assert process.returncode == (2 if said[-1] == "9" else 0), err
+
+
 def test_the_text_alone_may_come_through_the_pipe(tmp_path: Path) -> None:
     with model(tmp_path, HELLO) as (words, _):
         process = start(words, stdin=subprocess.PIPE)
