@@ -182,7 +182,29 @@ def test_every_library_of_the_table_is_declared() -> None:
 
 
 SCREEN = {"textual", "rich", "PIL"}
-NETWORK = {"httpx", "keyring"}
+NETWORK = {"httpx", "keyring", "joserfc", "aiohttp"}
+SELDOM_ASKED = {
+    "mcphost.host.sampling",
+    "mcphost.host.models",
+    "mcphost.protocol.sampling",
+    "mcphost.protocol.elicitation",
+}
+"""What answers servers that ask something."""
+CALLS_DO_WITHOUT = SCREEN | NETWORK | SELDOM_ASKED | {
+    "mcphost.auth.base", "mcphost.auth.authorizer", "mcphost.providers.base", "mcphost.host.chat.chat",
+    "mcphost.protocol.prompts", "mcphost.protocol.resources", "uritemplate", "mcphost.headless.login",
+    "mcphost.headless.prompts", "mcphost.host.traffic_file",
+}  # fmt: skip
+"""What a tool call has no use for."""
+NOT_YET_SEEN = {
+    f"mcphost.tui.{name}"
+    for name in ("screens.sign_in", "screens.form_question", "screens.page_question", "screens.folders",
+                 "screens.sampling", "screens.tool_call", "screens.picture", "screens.choose", "screens.chat_tools",
+                 "widgets.chat", "widgets.result", "widgets.traffic", "widgets.sampling_board")
+}  # fmt: skip
+"""Screens and panes that are no part of the first picture."""
+ONE_CALL = "from mcphost.cli import main; assert main(['call', {server!r}, 'echo', 'text=hello', '--yes']) == 0"
+ECHO = f"stdio:{sys.executable} -S -E {Path(__file__).parent / 'servers' / 'echo.py'}"
 
 
 @pytest.mark.parametrize(
@@ -193,6 +215,8 @@ NETWORK = {"httpx", "keyring"}
         ("import mcphost.providers.base, mcphost.providers.choice, mcphost.providers.manual", SCREEN | NETWORK),
         ("import mcphost.tui.app, mcphost.tui.widgets.result, mcphost.tui.screens.picture", {"PIL"}),
         ("from mcphost.cli import main; main(['list', 'tools', 'stdio:false'])", SCREEN | NETWORK),
+        (ONE_CALL.format(server=ECHO), CALLS_DO_WITHOUT),
+        ("import mcphost.tui.app, mcphost.wiring", NOT_YET_SEEN | NETWORK | {"PIL", "segno", "mcphost.auth.base"}),
         ("from mcphost.cli import main; main(['config', 'path'])", SCREEN | NETWORK),
         ("from mcphost.cli import _parse; _parse(['check', 'a'])", SCREEN | NETWORK | {"asyncio", "pydantic"}),
     ],

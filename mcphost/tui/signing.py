@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
 
-from mcphost.auth.base import Standing
 from mcphost.errors import McphostError
 from mcphost.host.events import Event, SignInChanged
 from mcphost.host.host import Host
@@ -28,6 +27,7 @@ from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
 
 if TYPE_CHECKING:
+    from mcphost.auth.base import Standing
     from mcphost.tui.screens.sign_in import SignInScreen
 
     _App = App[Any]

@@ -8,14 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from mcphost.auth.base import Standing
 from mcphost.host.connection import Connection, ServerState
 from mcphost.host.signing_in import SignIn, SignInState
 from mcphost.protocol.display import show
 from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.sign_in_end import standing_facts
+
+if TYPE_CHECKING:
+    from mcphost.auth.base import Standing
 
 
 @dataclass(frozen=True, slots=True)

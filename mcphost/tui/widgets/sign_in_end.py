@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from mcphost.auth.base import Exchange, Standing
 from mcphost.errors import ConfigError, Declined, McphostError, SignInFailed
 from mcphost.host.signing_in import SignIn, SignInState
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.tui.hosts import host_in
 from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.sign_in_steps import failing
+
+if TYPE_CHECKING:
+    from mcphost.auth.base import Exchange, Standing
 
 MEMORY: Final = "in memory"
 """How a place begins that does not outlast this run (`mcphost.auth.tokens.TokenStore.place`)."""

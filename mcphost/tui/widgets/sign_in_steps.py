@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from mcphost.auth.base import Exchange
 from mcphost.host.signing_in import SignIn, SignInState
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.tui.hosts import host_in
@@ -19,6 +18,9 @@ from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.json_text import json_spans
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.text_view import Spans
+
+if TYPE_CHECKING:
+    from mcphost.auth.base import Exchange
 
 EMPTY = "No step yet: mcphost is about to ask the server who signs people in."
 
