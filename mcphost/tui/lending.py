@@ -95,7 +95,7 @@ class LendingWishes(_App):
         """Ask, then let this server use more of the models."""
         from mcphost.tui.screens.ask import AskScreen
         from mcphost.tui.widgets.facts import fact
-        from mcphost.tui.widgets.sampling_facts import has_budget, spent_words
+        from mcphost.tui.widgets.spending import has_budget, spent_words
 
         spent, called = self.host.spent(server), show_line(server, 60)
         if not has_budget(spent):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,6 +15,11 @@ from mcphost.host.sampling_handle import Sampling, SamplingEdit
 from mcphost.protocol.sampling import ToolChoice
 from mcphost.tui.faults import Sturdy
 from mcphost.tui.widgets.schema_form import SchemaForm
+
+TOKENS: Final = "max tokens"
+TEMPERATURE: Final = "temperature"
+STOPS: Final = "stops at"
+TOOLS: Final = "tools"
 
 
 class LimitsScreen(Sturdy, ModalScreen[SamplingEdit | None]):
@@ -67,38 +72,33 @@ def schema(sampling: Sampling) -> dict[str, Any]:
     """The form: never more tokens than the server wants, tools only where it offers some."""
     most = max(1, sampling.asked.max_tokens)
     properties: dict[str, Any] = {
-        "max_tokens": {"type": "integer", "minimum": 1, "maximum": most, "title": "Max tokens"},
-        "temperature": {
-            "type": "number",
-            "minimum": 0,
-            "title": "Temperature",
-            "description": "empty: the model's own",
-        },
-        "stop": {"type": "array", "items": {"type": "string"}, "title": "Stops at"},
+        TOKENS: {"type": "integer", "minimum": 1, "maximum": most},
+        TEMPERATURE: {"type": "number", "minimum": 0, "description": "empty: the model's own"},
+        STOPS: {"type": "array", "items": {"type": "string"}},
     }
     if sampling.request.tools:
-        properties["tools"] = {"type": "string", "enum": ["auto", "required", "none"], "title": "Tools"}
-    return {"type": "object", "properties": properties, "required": ["max_tokens"]}
+        properties[TOOLS] = {"type": "string", "enum": ["auto", "required", "none"]}
+    return {"type": "object", "properties": properties, "required": [TOKENS]}
 
 
 def values(sampling: Sampling) -> dict[str, Any]:
     """What holds now."""
     request = sampling.request
-    known: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
-    known |= {"stop": list(request.stop)} if request.stop else {}
-    known |= {"tools": request.tool_choice.mode} if request.tools else {}
+    known: dict[str, Any] = {TOKENS: request.max_tokens, TEMPERATURE: request.temperature}
+    known |= {STOPS: list(request.stop)} if request.stop else {}
+    known |= {TOOLS: request.tool_choice.mode} if request.tools else {}
     return {name: value for name, value in known.items() if value is not None}
 
 
 def edit_of(sampling: Sampling, given: dict[str, Any]) -> SamplingEdit:
     """The change that the form says."""
     choice = sampling.request.tool_choice
-    mode = given.get("tools", choice.mode)
+    mode = given.get(TOOLS, choice.mode)
     changed = replace(
         sampling.request,
-        max_tokens=given["max_tokens"],
-        temperature=given.get("temperature"),
-        stop=tuple(given.get("stop", ())),
+        max_tokens=given[TOKENS],
+        temperature=given.get(TEMPERATURE),
+        stop=tuple(given.get(STOPS, ())),
         tool_choice=choice if mode == choice.mode else ToolChoice(mode),
     )
     return SamplingEdit(changed)

@@ -1,15 +1,21 @@
-"""What a server may ask here, for its card: the folders it sees, what waits for an answer, and whether it is heard."""
+"""What a server may ask here, for its card: the folders it sees, what it used of models, and whether it is heard."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcphost.host.host import Host
+from mcphost.host.policy import SamplingPolicy, Verdict, sampling_policy
 from mcphost.host.roots import Folder, Told
+from mcphost.protocol.display import show_line
 from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.seen_folders import asked_words, folder_words
+from mcphost.tui.widgets.spending import spent_words
+
+if TYPE_CHECKING:
+    from mcphost.host.budgets import Spent
 
 SHOWN: Final = 6
 """Folders that the card lists; the picker lists all."""
@@ -23,6 +29,9 @@ class Asks:
     waiting: int = 0
     folders: tuple[Folder, ...] = ()
     told: Told | None = None
+    rule: SamplingPolicy | None = None
+    """What holds for its requests for a model's answer; None: it was not told that it may ask."""
+    spent: Spent | None = None
 
 
 QUIET: Final = Asks()
@@ -32,7 +41,10 @@ def asks_of(host: Host, server: str) -> Asks:
     """As the host knows it now."""
     if server not in host.servers:
         return Asks()
-    return Asks(host.muted(server), host.waiting_questions(server), host.roots(server), host.told_roots(server))
+    settings = host.config.servers.get(server)
+    rule = sampling_policy(host.config, server) if settings and settings.capabilities.sampling else None
+    waiting, spent = host.waiting_questions(server), host.spent(server)
+    return Asks(host.muted(server), waiting, host.roots(server), host.told_roots(server), rule, spent)
 
 
 def asks_facts(server: str, asks: Asks, now: float) -> Iterator[Fact]:
@@ -50,3 +62,25 @@ def asks_facts(server: str, asks: Asks, now: float) -> Iterator[Fact]:
     elif len(asks.folders) > SHOWN:
         yield fact("", f"and {len(asks.folders) - SHOWN} more: f lists all")
     yield fact("asked for them", asked_words(asks.told, now))
+    yield from _models(asks)
+
+
+def _models(asks: Asks) -> Iterator[Fact]:
+    if asks.rule is None or asks.spent is None:
+        yield fact("models", "it may ask for none: its capabilities.sampling is off")
+        return
+    yield fact("models", f"{_VERDICTS[asks.rule.verdict, asks.rule.review]} · {show_line(asks.rule.rule, 80)}")
+    yield fact("used of them", f"{spent_words(asks.spent)} (this run)")
+    if asks.spent.paused:
+        yield fact("▲ paused", f"{show_line(asks.spent.paused, 120)}: b lets it go on", "bold $text-warning")
+
+
+_VERDICTS: Final[Mapping[tuple[Verdict, bool], str]] = {
+    (Verdict.ASK, True): "you are asked before one is, and before its answer is sent",
+    (Verdict.ASK, False): "you are asked before one is; its answer is sent at once",
+    (Verdict.ALLOW, True): "one is asked at once; you see its answer before it is sent",
+    (Verdict.ALLOW, False): "one is asked at once, and its answer sent: you see neither",
+    (Verdict.DENY, True): "none is asked",
+    (Verdict.DENY, False): "none is asked",
+}
+"""What becomes of a request for a model's answer."""

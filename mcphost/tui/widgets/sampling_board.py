@@ -262,6 +262,7 @@ class SamplingBoard(Vertical):
 
     async def _begin(self, edited: _Edited, draft: Draft, title: str, hint: str = "") -> None:
         self._edited = edited
+        self.add_class("-editing")
         self.post_message(self.Rewritten())
         await self.editor.edit(title, draft, hint)
 

@@ -5,7 +5,6 @@ Knows the host's handle, and says of each figure whether it is known, guessed or
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,8 @@ from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.sampling import ModelPreferences
 from mcphost.tui.reasons import Reason
 from mcphost.tui.widgets.facts import Fact, fact
+from mcphost.tui.widgets.json_text import json_lines
+from mcphost.tui.widgets.spending import money, spent_words
 
 LISTED: Final = 12
 """Tools, hints and the like that are named."""
@@ -49,6 +50,8 @@ class Known:
 def request_facts(sampling: Sampling, known: Known) -> Iterator[Fact]:
     """What would be asked, before anybody is."""
     yield from _model(sampling)
+    if known.no_model:
+        yield fact("", "m shows what to write into the configuration to have a model answer instead")
     yield from _takes(sampling)
     yield from _used(known.spent)
     yield from _context(sampling)
@@ -73,7 +76,7 @@ def answer_facts(sampling: Sampling, known: Known) -> Iterator[Fact]:
         yield fact("took", " · ".join(_took(sampling, known.seconds)))
         yield fact("ended", _ended(sampling))
     yield from _used(known.spent)
-    yield fact("for", known.reason.because)
+    yield fact("asked", known.reason.because)
     if known.reason.sent_to:
         yield fact("goes to", f"{known.reason.server}  ({known.reason.sent_to})")
     if sampling.edited:
@@ -117,24 +120,6 @@ def price_words(model: Model) -> str:
     return "price not known" if model.price is None else f"{model.price.input:g} / {model.price.output:g} per million"
 
 
-def spent_words(spent: Spent) -> str:
-    """What a server used in this run, and may."""
-    tokens = _of(f"{spent.tokens:,}", None if spent.most_tokens is None else f"{spent.most_tokens:,}")
-    told = [f"{spent.requests} request{'' if spent.requests == 1 else 's'}", f"{tokens} tokens"]
-    if spent.cost or spent.most_cost is not None:
-        told.append(f"{_of(_money(spent.cost), None if spent.most_cost is None else _money(spent.most_cost))} in money")
-    return ", ".join(told) + ("" if has_budget(spent) else "; no budget is set")
-
-
-def _of(used: str, most: str | None) -> str:
-    return used if most is None else f"{used} of {most}"
-
-
-def has_budget(spent: Spent) -> bool:
-    """Is there one that can be raised?"""
-    return spent.most_tokens is not None or spent.most_cost is not None
-
-
 # The parts.
 
 
@@ -148,7 +133,7 @@ def _model(sampling: Sampling) -> Iterator[Fact]:
 def _takes(sampling: Sampling) -> Iterator[Fact]:
     guess, by_hand = sampling.estimate, sampling.model.by_hand
     media = f" and {guess.media} picture{'s' * (guess.media > 1)} or sounds, not counted" if guess.media else ""
-    cost = "cost not known" if guess.cost is None else f"at most {_money(guess.cost)} by your prices"
+    cost = "cost not known" if guess.cost is None else f"at most {money(guess.cost)} by your prices"
     tokens = f"about {guess.input_tokens:,} tokens{media}, and up to {guess.most_tokens:,} for the answer"
     yield fact("takes", tokens if by_hand else f"{tokens}; {cost}")
 
@@ -166,16 +151,16 @@ def _limits(sampling: Sampling) -> Iterator[Fact]:
     yield fact("max tokens", f"{request.max_tokens:,}{more}")
     yield fact("temperature", "the model's own" if request.temperature is None else f"{request.temperature:g}")
     if request.stop:
-        yield fact("stops at", _listed([f"“{show_line(each, 40)}”" for each in request.stop]))
+        yield fact("stops at", _quoted(request.stop))
     if request.metadata:
-        yield fact("metadata", show_line(json.dumps(dict(request.metadata), ensure_ascii=False), 300))
+        yield fact("metadata", show_line(" ".join(json_lines(dict(request.metadata), LISTED)[0]), 300))
 
 
 def _tools(sampling: Sampling) -> Iterator[Fact]:
     request = sampling.request
     if not request.tools:
         return
-    yield fact("tools", _listed([show_line(tool.name, 60) for tool in request.tools]))
+    yield fact("tools", _listed([show_line(tool.name, 60) for tool in request.tools[:LISTED]], len(request.tools)))
     meaning = {"auto": "may use them", "required": "must use one", "none": "must not use them"}
     may = meaning.get(request.tool_choice.mode, "may use them")
     yield fact("", f"the model {may}; {show_line(sampling.server, 40)} runs them")
@@ -201,15 +186,14 @@ def wishes(told: ModelPreferences) -> str:
     """Which model the server would like."""
     weights = (("cheap", told.cost), ("fast", told.speed), ("clever", told.intelligence))
     parts = [f"{word} {weight:g}" for word, weight in weights if weight is not None]
-    names = [f"“{show_line(hint, 40)}”" for hint in told.hints]
-    return " · ".join(([f"a model like {_listed(names)}"] if names else []) + parts)
+    return " · ".join(([f"a model like {_quoted(told.hints)}"] if told.hints else []) + parts)
 
 
 def _took(sampling: Sampling, seconds: float | None) -> Iterator[str]:
     usage, none = sampling.usage, "not told"
     told = [none if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens)]
     yield f"tokens {none}" if told == [none, none] else f"{told[0]} tokens in, {told[1]} out"
-    yield "cost not known" if sampling.cost is None else f"{_money(sampling.cost)} by your prices"
+    yield "cost not known" if sampling.cost is None else f"{money(sampling.cost)} by your prices"
     if seconds is not None:
         yield duration_text(seconds)
     if sampling.attempts > 1:
@@ -230,10 +214,10 @@ def _ended(sampling: Sampling) -> str:
     return meaning.get(sampling.stop_reason or "", show_line(sampling.stop_reason or "not told", 60))
 
 
-def _money(amount: float) -> str:
-    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.3g}"
+def _quoted(texts: Sequence[str]) -> str:
+    return _listed([f"“{show_line(each, 40)}”" for each in texts[:LISTED]], len(texts))
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:LISTED])
-    return shown if len(names) <= LISTED else f"{shown} and {len(names) - LISTED} more"
+def _listed(names: Sequence[str], count: int) -> str:
+    shown = ", ".join(names)
+    return shown if count <= len(names) else f"{shown} and {count - len(names)} more"

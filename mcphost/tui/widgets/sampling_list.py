@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -56,6 +57,30 @@ class PartList(BlockList, inherit_bindings=False):
         first = sum(part.place.message is None for part in parts)  # a system prompt stands before what is folded
         super().__init__(*head, *views[:first], *_folds(before), *views[first:], *_folds(after))
         self._blocks = list[BlockView](views)
+        self._below = False
+
+    class Moved(Message):
+        """There is more below now, or no more."""
+
+    @property
+    def below(self) -> bool:
+        """Is there more below what is in view?"""
+        return self.scroll_offset.y < self.max_scroll_y
+
+    def on_mount(self) -> None:
+        """Notice what comes into view."""
+        super().on_mount()
+        for name in ("scroll_y", "virtual_size"):
+            self.watch(self, name, self._notice, init=False)
+
+    def on_resize(self) -> None:
+        """More may be in view."""
+        self._notice()
+
+    def _notice(self) -> None:
+        if self.below is not self._below:
+            self._below = self.below
+            self.post_message(self.Moved())
 
     @property
     def place(self) -> Place | None:
@@ -76,11 +101,6 @@ class PartList(BlockList, inherit_bindings=False):
     def action_page_up(self) -> None:
         """One page up."""
         self._page(-1)
-
-    @property
-    def below(self) -> bool:
-        """Is there more below what is in view?"""
-        return self.scroll_offset.y < self.max_scroll_y
 
     def _page(self, direction: int) -> None:
         step = max(1, self.size.height - 1)

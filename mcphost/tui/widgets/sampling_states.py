@@ -53,7 +53,14 @@ class Standing:
     """Is it one's own answer that is edited?"""
     budget: bool = False
     folded: bool = False
+    below: bool = False
+    """Is there more below what is in view?"""
     context: bool = False
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What decides where one is on the screen."""
+        return self.step, self.question, self.editing, self.writing
 
     @property
     def on_request(self) -> bool:
@@ -109,6 +116,8 @@ def _editing_keys(standing: Standing) -> Iterator[tuple[str, str]]:
 
 
 def _keys(sampling: Sampling, standing: Standing) -> Iterator[tuple[str, str]]:
+    if standing.below:
+        yield "space", "▼ more below"
     if standing.step is Step.ASKING:
         by_hand = sampling.model.by_hand
         yield "enter", "write the answer" if by_hand else f"ask {show_line(sampling.model.entry, 24)}"

@@ -22,7 +22,8 @@ from mcphost.tui.marks import SERVER_MARKS
 from mcphost.tui.widgets.account import NOBODY, Account, account_facts, key_of
 from mcphost.tui.widgets.asks import QUIET, Asks, asks_facts
 from mcphost.tui.widgets.facts import Fact, Facts, fact
-from mcphost.tui.widgets.wishes import FoldersWanted, MuteWanted
+from mcphost.tui.widgets.spending import has_budget
+from mcphost.tui.widgets.wishes import BudgetWanted, FoldersWanted, MuteWanted
 
 EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
 
@@ -40,7 +41,8 @@ class ServerCard(VerticalScroll):
         "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed.\n"
         "p asks the server for a sign of life, T lists its tasks, y copies the card. s signs in to one at an address,\n"
         "or out of it; F forgets everything about a server: tokens, and what you allowed of it. f chooses the folders\n"
-        "it may know of; M declines everything it asks until mcphost exits, or listens to it again."
+        "it may know of; M declines everything it asks until mcphost exits, or listens to it again. b raises the\n"
+        "budget of what it may use of your language models."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,6 +54,9 @@ class ServerCard(VerticalScroll):
         Binding("f", "folders", "folders", id="card.folders", tooltip="Choose which folders it may know of"),
         Binding(
             "M", "mute", "mute", id="card.mute", tooltip="Decline all it asks until mcphost exits, or listen again"
+        ),
+        Binding(
+            "b", "budget", "budget", id="card.budget", tooltip="Let it use more of the language models; asks first"
         ),
         Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
     ]
@@ -88,7 +93,7 @@ class ServerCard(VerticalScroll):
         super().__init__()
         self._answering: str | None = None
         self._shown: tuple[str, str] = ("", "")
-        self._muted = False
+        self._muted = self._budget = False
         self._facts = Facts([Fact("", Content(EMPTY), wide=True)])
 
     def compose(self) -> ComposeResult:
@@ -108,6 +113,7 @@ class ServerCard(VerticalScroll):
         nothing = [Fact("", Content(EMPTY), wide=True)]
         self._facts.show_facts(nothing if connection is None else card(connection, now, dropped, account, asks))
         self._muted = asks.muted
+        self._budget = asks.spent is not None and has_budget(asks.spent)
         answering = connection.name if connection is not None and connection.ready else None
         shown = ("", "") if connection is None else (connection.name, key_of(connection, account))
         if (answering, shown) != (self._answering, self._shown):
@@ -123,6 +129,8 @@ class ServerCard(VerticalScroll):
         """Only a server that is ready can be pinged, and only one at an address signed in to."""
         if action in ("sign_in", "sign_out"):
             return action == self._shown[1]
+        if action == "budget":
+            return self._budget
         if action in ("forget", "folders", "mute"):
             return bool(self._shown[0])
         return self._answering is not None if action == "ping" else True
@@ -151,6 +159,10 @@ class ServerCard(VerticalScroll):
     def action_mute(self) -> None:
         """See `MuteWanted`."""
         self.post_message(MuteWanted(self._shown[0], not self._muted))
+
+    def action_budget(self) -> None:
+        """See `BudgetWanted`."""
+        self.post_message(BudgetWanted(self._shown[0]))
 
     def action_copy(self) -> None:
         """Put the card on the clipboard."""
