@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.app import App, SystemCommand
 
 from mcphost.errors import McphostError, NotDone
-from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.turns import Message as Said
 from mcphost.host.events import Event, Logged, TrafficAdded
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
 from mcphost.tui.questions import Questions
 from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.screens.main import MainScreen
-from mcphost.tui.suggesting import suggestions
 from mcphost.tui.widgets.wishes import SaveWanted
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # conversations would delay the first picture
+    from mcphost.host.chat.chat import Chat
+    from mcphost.host.chat.turns import Message as Said
     from mcphost.tui.widgets.chat import ChatPane
     from mcphost.tui.widgets.chat_input import ChatInput
     from mcphost.tui.widgets.chat_items import Item
@@ -115,6 +114,8 @@ class ChatWishes(_App):
         self.run_worker(self._suggest(event.text, event.cursor), group="chat-suggest", exclusive=True)
 
     async def _suggest(self, text: str, cursor: int) -> None:
+        from mcphost.tui.suggesting import suggestions
+
         found = await suggestions(self.host, text, cursor)
         if self.main.chat is not None and found is not None:
             self.main.chat.input.suggest(text, found)
