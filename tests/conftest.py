@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, settings
 
 from mcphost.transports.stdio import Command
 
-pytest_plugins = ("pytester", "tests.requirement_rows")
+pytest_plugins = ("pytester", "tests.requirement_rows", "tests.secret_search")
 
 # Examples are not kept: the working directory is a test's own. Deadlines would measure the neighbours' load.
 settings.register_profile(

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import LoopWatchdog, Until
 from tests.requirement_rows import read_rows, unmet
+from tests.secret_search import secrets_in
 
 
 def test_a_test_sees_neither_home_nor_secrets_nor_network_of_the_machine(isolated: Path) -> None:
@@ -33,6 +34,17 @@ async def test_waiting_ends_when_the_condition_holds_and_fails_when_the_time_is_
 async def test_the_watchdog_sees_a_loop_that_stands_still(loop_watchdog: LoopWatchdog, until: Until) -> None:
     time.sleep(0.1)  # noqa: ASYNC251  what the watchdog is there to find
     await until(lambda: loop_watchdog.longest > 0.05)
+
+
+@pytest.mark.parametrize(
+    "secret", ["refresh-0123456789abcdef01234567", "canary-env-01234567", f"eyJ{'x' * 20}.eyJ{'x' * 20}"]
+)
+def test_a_file_that_holds_a_secret_is_found(secret: str, tmp_path: Path) -> None:
+    file = tmp_path / "state" / "log.jsonl"
+    file.parent.mkdir()
+    file.write_text(f'{{"text": "Bearer {secret}"}}')
+    assert secrets_in(tmp_path) == [f"{secret} in {file}"]
+    file.unlink()  # it would be found in the end
 
 
 def test_the_table_holds_every_row_once() -> None:
