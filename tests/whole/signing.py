@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +33,7 @@ ROOT = SERVERS.parents[1]
 SECONDS = 3
 """How long a token lives."""
 
-SECRET = "known-0123456789abcdef-secret"
+SECRET = "canary-client-01234567"
 DOCUMENT = "https://mcphost.example/client.json"
 BACK = 4711
 """The port that the client of the document comes back to."""
@@ -201,12 +202,12 @@ class Desk:
             finally:
                 self.seen.append(bytes(terminal.raw))
 
-    def browser(self, *options: str) -> None:
-        """From now on pages open in a browser whose user does what these options of `tests.whole.browsing` say."""
+    def browser(self, *words: str, program: str = "browsing") -> None:
+        """From now on pages open in this browser of `tests.whole`, which is also given these words."""
         opener = self.folder / "bin/xdg-open"
         opener.parent.mkdir(exist_ok=True)
-        words = " ".join(options)
-        opener.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m tests.whole.browsing {words} "$1"\n')
+        command = shlex.join([sys.executable, "-m", f"tests.whole.{program}", *words])
+        opener.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {command} "$1"\n')
         opener.chmod(0o700)
 
     def files(self) -> list[Path]:

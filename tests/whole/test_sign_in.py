@@ -6,15 +6,18 @@ that went through the authorization server.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.terminal import Terminal
 from tests.transports.web_line import Talk, Web
 from tests.whole.browsing import visit
 from tests.whole.signing import BACK, DOCUMENT, SECONDS, Desk, Done, Town, desk, town
+from tests.whole.test_real_servers import press_when_heard
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
@@ -58,7 +61,7 @@ def outlive_the_token() -> None:
 
 
 @pytest.mark.requirement(
-    "AUTH-02", "AUTH-05", "AUTH-08", "AUTH-12", "AUTH-18", "AUTH-20", "AUTH-30", "AUTH-47", "SEC-09"
+    "AUTH-02", "AUTH-05", "AUTH-08", "AUTH-11", "AUTH-12", "AUTH-18", "AUTH-20", "AUTH-30", "AUTH-47", "SEC-09"
 )
 def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: Desk) -> None:
     """C10: seen, used, widened, renewed and revoked, each by a program of its own that asks nobody."""
@@ -93,7 +96,7 @@ def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: D
     assert {path.name for path in here.files()} >= {"login.jsonl", "call.jsonl", "audit.jsonl", "login.keyring"}
 
 
-@pytest.mark.requirement("AUTH-23", "AUTH-49")
+@pytest.mark.requirement("AUTH-23")
 def test_programs_that_share_a_keychain_renew_each_token_once(city: Town, here: Desk) -> None:
     """O17: at this authorization server a refresh token that comes twice would end them all."""
     signed_in(here)
@@ -107,7 +110,7 @@ def test_programs_that_share_a_keychain_renew_each_token_once(city: Town, here: 
     assert {each.status for each in heard("/token")} == {200}
 
 
-@pytest.mark.requirement("AUTH-23")
+@pytest.mark.requirement("AUTH-18")
 def test_a_keychain_keeps_tokens_over_its_restart_and_says_where_it_is_locked(city: Town, machine: Path) -> None:
     """C08, C10"""
     with desk(machine, city.url) as before:
@@ -123,7 +126,7 @@ def test_a_keychain_keeps_tokens_over_its_restart_and_says_where_it_is_locked(ci
     assert [*before.leaks(secrets), *after.leaks(secrets)] == []
 
 
-@pytest.mark.requirement("AUTH-10", "AUTH-33", "AUTH-34", "AUTH-35", "AUTH-36", "AUTH-52")
+@pytest.mark.requirement("AUTH-09", "AUTH-33", "AUTH-34", "AUTH-35", "AUTH-36", "AUTH-52")
 @pytest.mark.parametrize(
     ("entry", "signs_in", "who"),
     [
@@ -145,12 +148,24 @@ def test_a_client_that_is_known_already_registers_nowhere(
     assert (heard("/reg"), bool(heard("/token"))) == ([], True)
 
 
-@pytest.mark.requirement("AUTH-21")
 def test_a_refusal_in_the_browser_is_told_and_nothing_is_kept(city: Town, here: Desk) -> None:
     here.browser("--refuse")
     done = here.run("login", "notes", "--yes")
     assert (done.code, "access was denied" in done.err) == (3, True), done
     assert here.run("check", "--json").object["signIn"]["signedIn"] is False
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def test_a_real_browser_goes_there_and_back(city: Town, here: Desk, tmp_path: Path) -> None:
+    """Which keeps to what the pages say of where their forms may lead."""
+    page = tmp_path / "page"
+    here.browser(str(page), program="chromium")
+    assert signed_in(here).out.startswith("notes: signed in at")
+    end = time.monotonic() + 10
+    while not page.exists():
+        assert time.monotonic() < end, "the browser did not get an answer"
+        time.sleep(0.05)
+    assert page.read_text().startswith("You are back from the sign-in.")
 
 
 def test_a_resource_that_is_not_known_there_is_told(city: Town, here: Desk) -> None:
@@ -177,3 +192,61 @@ def test_where_the_browser_cannot_come_back_its_address_is_pasted(city: Town, he
         assert terminal.wait_exit() == 0
     here.seen.clear()  # a terminal shows what is typed
     assert here.run(*READ).out.startswith("alice: ")
+
+
+@pytest.mark.requirement("AUTH-22", "AUTH-37", "AUTH-39", "SEC-09")
+def test_on_a_screen_calls_go_on_after_each_sign_in_that_they_take(city: Town, here: Desk) -> None:
+    """C10, O17: for more rights, silently when the token ended, and anew at a server that forgot who signed in."""
+    with here.sit("--traffic", "screen.jsonl", columns=110, rows=34) as terminal:
+        terminal.wait_for("needs sign-in")
+        terminal.press("s", "down", "s")
+        agree(terminal)
+        terminal.wait_for("1 ready")
+        call(terminal, "read_note")
+        press_when_heard(terminal, "y", "alice: ")
+
+        call(terminal, "write_note", "bread")
+        press_when_heard(terminal, "y", "waiting for you to agree")
+        terminal.wait_for("mcp:read", "mcp:write")
+        agree(terminal)
+        terminal.wait_for("for want of rights")
+        press_when_heard(terminal, "y", "wrote bread")
+
+        outlive_the_token()
+        with city.authorization.hearing() as heard:
+            call(terminal, "read_note")
+            press_when_heard(terminal, "y", "alice: bread")
+        assert (heard("/auth"), [each.status for each in heard("/token")]) == ([], [200])
+
+        city.authorization.end()
+        city.authorization.start()
+        outlive_the_token()
+        with city.authorization.hearing() as heard:
+            call(terminal, "read_note")
+            press_when_heard(terminal, "y", "waiting for you to agree")
+            agree(terminal)
+            terminal.wait_for("for want of a sign-in")
+            press_when_heard(terminal, "y", "alice: bread")
+        assert len(heard("/reg")) == 1
+        for page in ("f3", "f4"):
+            terminal.press(page)
+            terminal.wait_for({"f3": "Logs", "f4": "Traffic"}[page])
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+
+
+def agree(terminal: Terminal) -> None:
+    """Agree to a sign-in, let the desktop's browser do the rest, and leave it behind."""
+    terminal.wait_for("waiting for you to agree")
+    press_when_heard(terminal, "y", "● signed in")
+    press_when_heard(terminal, "escape", "╭─ Servers")
+
+
+def call(terminal: Terminal, tool: str, *filling: str) -> None:
+    """Call a tool, up to the question whether to."""
+    terminal.press("t", "/", "ctrl+u", *tool)
+    terminal.wait_for("1 of 2", tool)
+    terminal.press("enter", "enter")
+    terminal.wait_for(f"notes › {tool}", "ctrl+r run")
+    terminal.press(*filling, "ctrl+r")
+    terminal.wait_for(f"Run {tool} on notes?")
