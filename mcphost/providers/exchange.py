@@ -19,12 +19,12 @@ import httpx
 
 from mcphost import __version__
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelUnreachable
+from mcphost.protocol.event_stream import EventParser
 from mcphost.protocol.framing import Overlong
 from mcphost.providers.base import Event, Usage, Waiting
 from mcphost.providers.endpoint import Endpoint
 from mcphost.providers.patience import Patience, told_wait
 from mcphost.providers.refusals import Refusal, error_of
-from mcphost.transports.event_stream import EventParser
 
 MOST_EVENT: Final = 4 << 20
 """Bytes of one event; real ones have a few hundred, unless a tool's arguments come in one piece."""

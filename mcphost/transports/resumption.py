@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import AsyncIterable, Callable
 from typing import Final
 
+from mcphost.protocol.event_stream import Event, EventParser
 from mcphost.protocol.framing import Overlong
 from mcphost.protocol.jsonrpc import Malformed, Message
-from mcphost.transports.event_stream import Event, EventParser
 from mcphost.transports.incoming import Incoming
 
 FIRST_WAIT: Final = 1.0

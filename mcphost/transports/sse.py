@@ -14,10 +14,10 @@ from typing import Final
 import httpx
 
 from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, TransportError
+from mcphost.protocol.event_stream import Event, EventParser
 from mcphost.protocol.revisions import V2024_11_05, Revision
 from mcphost.transports import http_answers as answers
 from mcphost.transports.base import Inbound, Limits, ProcessReport
-from mcphost.transports.event_stream import Event, EventParser
 from mcphost.transports.http_client import FAILURES, Phases
 from mcphost.transports.http_endpoint import Endpoint
 from mcphost.transports.incoming import Incoming

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelRefused
+from mcphost.protocol.event_stream import EventParser
 from mcphost.protocol.sampling import ToolUse
 from mcphost.providers.base import (
     Done,
@@ -26,7 +27,6 @@ from mcphost.providers.exchange import MOST_EVENT
 from mcphost.providers.patience import Patience
 from mcphost.providers.spelling import tool_names
 from mcphost.providers.tool_pieces import MOST_ARGUMENTS, MOST_USES
-from mcphost.transports.event_stream import EventParser
 from tests.conftest import Until
 from tests.providers.endpoints import (
     ASKED,

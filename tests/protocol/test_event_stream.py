@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcphost.protocol.event_stream import Event, EventParser
 from mcphost.protocol.framing import Overlong
-from mcphost.transports.event_stream import Event, EventParser
 
 LIMIT = 1000
 EMOJI = '{"text":"caf\u00e9 \U0001f600"}'
