@@ -391,7 +391,7 @@ def _traffic(options: Words) -> Path | None:
         return None
     from pathlib import Path
 
-    from mcphost.host.traffic_file import claim
+    from mcphost.host.traffic.file import claim
 
     path = Path(options.traffic)
     claim(path)

@@ -193,7 +193,7 @@ SELDOM_ASKED = {
 CALLS_DO_WITHOUT = SCREEN | NETWORK | SELDOM_ASKED | {
     "mcphost.auth.base", "mcphost.auth.authorizer", "mcphost.providers.base", "mcphost.host.chat.chat",
     "mcphost.protocol.prompts", "mcphost.protocol.resources", "uritemplate", "mcphost.headless.login",
-    "mcphost.headless.prompts", "mcphost.host.traffic_file",
+    "mcphost.headless.prompts", "mcphost.host.traffic.file",
 }  # fmt: skip
 """What a tool call has no use for."""
 NOT_YET_SEEN = {

@@ -38,7 +38,7 @@ from mcphost.host.faults import fault, without_secrets
 from mcphost.host.questions import Answer
 from mcphost.host.sending import Sending
 from mcphost.host.signing_in import SignIn
-from mcphost.host.traffic import current_call
+from mcphost.host.traffic.book import current_call
 from mcphost.host.validation import Verdict, validate
 from mcphost.host.waiting import is_cancelled
 from mcphost.host.weight import weight

@@ -46,7 +46,6 @@ from mcphost.host.events import (
     ToolsChanged,
     TrafficAdded,
 )
-from mcphost.host.frames import Frame
 from mcphost.host.logs import LogBook, LogBudget, Source
 from mcphost.host.memory import Memory, Store
 from mcphost.host.opener import Open, no_browser
@@ -54,15 +53,16 @@ from mcphost.host.questions import Approver
 from mcphost.host.reading import ReadingDesk
 from mcphost.host.roots import Resolve
 from mcphost.host.signing_in import SignInDesk
-from mcphost.host.traffic import TrafficBook, TrafficBudget
+from mcphost.host.traffic.book import TrafficBook, TrafficBudget
+from mcphost.host.traffic.frames import Frame
 from mcphost.protocol.types import LogLevel
 from mcphost.transports.base import Transport
 
 if TYPE_CHECKING:  # what is imported where it is needed
     from mcphost.auth.base import SignInPort
     from mcphost.host.models import ModelPort
-    from mcphost.host.resending import Resending
-    from mcphost.host.traffic_file import TrafficFile
+    from mcphost.host.traffic.file import TrafficFile
+    from mcphost.host.traffic.resending import Resending
 
 __all__ = ["Fittings", "Host", "Store"]
 
@@ -275,7 +275,7 @@ class Host(Asking, Answering, Chatting, Accounts):
 
         Returns at once; await ``result()``. Raises NotDone where it cannot be sent again, or UnknownName.
         """
-        from mcphost.host.resending import Resending, request_in, tool_call_in
+        from mcphost.host.traffic.resending import Resending, request_in, tool_call_in
 
         assert self._tasks is not None
         request, server = request_in(frame), self.server(frame.server).name
@@ -370,7 +370,7 @@ class Host(Asking, Answering, Chatting, Accounts):
     def _record_traffic(self) -> None:
         if self._fittings.traffic_path is None:
             return
-        from mcphost.host.traffic_file import TrafficFile
+        from mcphost.host.traffic.file import TrafficFile
 
         self._traffic_file = TrafficFile(self._fittings.traffic_path, self._fittings.mask, self._alarm)
         self._traffic_file.open(self.traffic)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from mcphost.client.inputs import InputRefused, InputRequest
 from mcphost.host.calls import Call
-from mcphost.host.traffic import current_call
+from mcphost.host.traffic.book import current_call
 from mcphost.protocol.jsonrpc import ErrorCode
 
 

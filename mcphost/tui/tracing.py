@@ -6,9 +6,9 @@ from textual.app import App
 
 from mcphost.errors import McphostError, NotDone
 from mcphost.host.calls import Call
-from mcphost.host.frames import Frame
 from mcphost.host.host import Host
-from mcphost.host.traffic import TrafficBook
+from mcphost.host.traffic.book import TrafficBook
+from mcphost.host.traffic.frames import Frame
 from mcphost.protocol.display import show, show_line
 
 

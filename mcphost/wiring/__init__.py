@@ -17,7 +17,7 @@ from mcphost.errors import ConfigError
 from mcphost.host.host import Fittings
 from mcphost.host.opener import Open, no_browser
 from mcphost.host.questions import Approver
-from mcphost.host.traffic import TrafficBook
+from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import Transport
 from mcphost.transports.traces import Traces
 from mcphost.transports.verdicts import Verdicts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mcphost.client.client import Client, Identity
-from mcphost.host.traffic import TrafficBook
+from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import Limits
 from mcphost.transports.stdio import Command, StdioTransport
 from mcphost.transports.tap import Tap

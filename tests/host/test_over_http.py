@@ -17,7 +17,7 @@ from mcphost.host import offers
 from mcphost.host.approvals import Kind, Lifetime
 from mcphost.host.calls import CallState
 from mcphost.host.questions import Answer
-from mcphost.host.traffic import TrafficBook
+from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports import resumption
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.http import HttpTransport

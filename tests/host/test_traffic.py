@@ -11,12 +11,14 @@ import pytest
 
 from mcphost.config import Config, Values
 from mcphost.errors import ConfigError, Declined, NotDone, ServerError
-from mcphost.host import frames, pairing, traffic, traffic_file
 from mcphost.host.calls import Call
 from mcphost.host.events import TrafficAdded
-from mcphost.host.frames import Frame, Kind, read_facts
-from mcphost.host.resending import Resending, request_in
-from mcphost.host.traffic import ServerTap, TrafficBook, TrafficBudget, read_traffic
+from mcphost.host.traffic import book as traffic_book
+from mcphost.host.traffic import file as traffic_file
+from mcphost.host.traffic import frames, pairing
+from mcphost.host.traffic.book import ServerTap, TrafficBook, TrafficBudget, read_traffic
+from mcphost.host.traffic.frames import Frame, Kind, read_facts
+from mcphost.host.traffic.resending import Resending, request_in
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport
 from tests.conftest import Until
@@ -156,9 +158,9 @@ def test_ids_are_paired_within_their_connection_type_and_direction_alone(book: B
 
 
 def test_progress_cancel_and_batches_find_the_request_they_are_about(book: Book) -> None:
-    traffic.current_call.set(12)
+    traffic_book.current_call.set(12)
     book.a.sent(request(1))
-    traffic.current_call.set(None)
+    traffic_book.current_call.set(None)
     book.a.received(encoded(method="notifications/progress", params={"progressToken": 1, "progress": 1}))
     book.a.sent(encoded(method="notifications/cancelled", params={"requestId": 1}))
     book.a.received(b"[" + encoded(method="notifications/message") + b"," + answer(1) + b"]")
@@ -172,7 +174,7 @@ def test_progress_cancel_and_batches_find_the_request_they_are_about(book: Book)
 def test_what_passed_unseen_is_paired_a_little_at_a_time(book: Book) -> None:
     quiet = book.tap("quiet")
     quiet.sent(request(1))
-    for number in range(traffic.WINDOW):
+    for number in range(traffic_book.WINDOW):
         book.a.sent(request(number))
         book.a.received(answer(number))
     quiet.received(answer(1))
@@ -229,9 +231,9 @@ def test_a_frame_over_a_quarter_of_the_share_keeps_its_start_and_what_it_is(book
     book.a.sent(request(1, "tools/call"))
     book.a.received(answer(1, text="x" * 1_000_000))
     frame = book.last
-    assert (frame.cut, len(frame.data), frame.size > 1_000_000) == (True, traffic.START, True)
+    assert (frame.cut, len(frame.data), frame.size > 1_000_000) == (True, traffic_book.START, True)
     assert (frame.kind, frame.partner, frame.method) == (Kind.RESPONSE, 1, "tools/call")
-    assert book.raw(frame).endswith(f"… {frame.size - traffic.START} bytes more")
+    assert book.raw(frame).endswith(f"… {frame.size - traffic_book.START} bytes more")
     book.a.sent(request(2, "tools/call", text="x" * 1_000_000))
     with pytest.raises(NotDone, match="too large"):
         request_in(book.last)
@@ -251,7 +253,7 @@ def test_pinned_frames_outlive_all_others_and_are_bounded_too(book: Book, monkey
     assert book.frame(1) is pinned
     assert book.partner(pinned) is book.frame(2) is None
     book.pin(after)  # it is gone, and stays so
-    monkeypatch.setattr(traffic, "PINS", 1)
+    monkeypatch.setattr(traffic_book, "PINS", 1)
     with pytest.raises(NotDone, match="unpin"):
         book.pin(book.last)
     book.clear()
@@ -312,9 +314,9 @@ def test_pretty_is_json_over_lines_and_anything_else_as_it_came(book: Book) -> N
 
 
 def some_traffic(book: Book) -> None:
-    traffic.current_call.set(3)
+    traffic_book.current_call.set(3)
     book.a.sent(request(1, "tools/call", name="x\u2028\n"))
-    traffic.current_call.set(None)
+    traffic_book.current_call.set(None)
     book.now += 0.5
     book.a.received(answer(1))
     book.tap("b").received(b"\xff stray")

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcphost.host import traffic
 from mcphost.host.filter_terms import FilterError
-from mcphost.host.traffic import TrafficBook
-from mcphost.host.traffic_filter import EXAMPLES, parse_traffic_filter
+from mcphost.host.traffic.book import TrafficBook, current_call
+from mcphost.host.traffic.filter import EXAMPLES, parse_traffic_filter
 
 
 def encoded(**message: Any) -> bytes:
@@ -22,9 +21,9 @@ def book() -> TrafficBook:
     now = [0.0]
     book = TrafficBook(monotonic=lambda: now[0])
     db, git = book.tap("db"), book.tap("git-local")
-    traffic.current_call.set(12)
+    current_call.set(12)
     db.sent(encoded(id=7, method="tools/call", params={"name": "query", "text": "Grüße \u2028"}))
-    traffic.current_call.set(None)
+    current_call.set(None)
     now[0] += 0.25
     db.received(encoded(id=7, result={"content": "x" * 2000, "isError": True}))
     git.received(encoded(id="p-1", method="ping"))

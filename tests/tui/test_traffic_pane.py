@@ -16,8 +16,8 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from mcphost.host.frames import Frame
-from mcphost.host.traffic import TrafficBook, TrafficBudget
+from mcphost.host.traffic.book import TrafficBook, TrafficBudget
+from mcphost.host.traffic.frames import Frame
 from mcphost.tui.screens.open_traffic import OpenTrafficScreen
 from mcphost.tui.widgets import traffic_feed
 from mcphost.tui.widgets.filter_line import FilterLine

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.host.private_file import PrivateFile
-from mcphost.host.redaction import masked_value
+from mcphost.host.traffic.redaction import masked_value
 
 MOST_BYTES: Final = 256 << 20
 """Of a transcript that is read again."""

@@ -23,7 +23,7 @@ from textual.screen import Screen
 from textual.widgets import Tab, TabbedContent, TabPane
 
 from mcphost.host.logs import LogBook
-from mcphost.host.traffic import TrafficBook
+from mcphost.host.traffic.book import TrafficBook
 from mcphost.tui.faults import Sturdy
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.key_line import KeyLine

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from mcphost.errors import McphostError
-from mcphost.host.traffic import TrafficBook, read_traffic
+from mcphost.host.traffic.book import TrafficBook, read_traffic
 from mcphost.protocol.display import show
 from mcphost.tui.faults import Sturdy
 

@@ -18,8 +18,8 @@ from textual.containers import Container
 from textual.events import Resize
 from textual.message import Message
 
-from mcphost.host.frames import Frame, Kind
-from mcphost.host.traffic import TrafficBook
+from mcphost.host.traffic.book import TrafficBook
+from mcphost.host.traffic.frames import Frame, Kind
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.traffic_detail import TrafficDetail
 from mcphost.tui.widgets.traffic_list import TrafficList, key

@@ -12,8 +12,8 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from mcphost.host.frames import Frame, Kind
-from mcphost.host.traffic import TrafficBook
+from mcphost.host.traffic.book import TrafficBook
+from mcphost.host.traffic.frames import Frame, Kind
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 from mcphost.tui.widgets.json_text import LINES, json_lines, json_spans, parse
 from mcphost.tui.widgets.search import SearchArea

@@ -11,9 +11,9 @@ from enum import Enum
 from operator import attrgetter
 from typing import Final
 
-from mcphost.host.frames import Frame
-from mcphost.host.traffic import TrafficBook
-from mcphost.host.traffic_filter import TrafficFilter
+from mcphost.host.traffic.book import TrafficBook
+from mcphost.host.traffic.filter import TrafficFilter
+from mcphost.host.traffic.frames import Frame
 from mcphost.tui.widgets.rows import RowList
 
 SLICE: Final = 0.02

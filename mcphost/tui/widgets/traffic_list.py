@@ -14,9 +14,9 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
-from mcphost.host.frames import Frame
-from mcphost.host.traffic import TrafficBook
-from mcphost.host.traffic_filter import EXAMPLES, parse_traffic_filter
+from mcphost.host.traffic.book import TrafficBook
+from mcphost.host.traffic.filter import EXAMPLES, parse_traffic_filter
+from mcphost.host.traffic.frames import Frame
 from mcphost.protocol.display import show_line
 from mcphost.tui.widgets.filter_line import FilterLine
 from mcphost.tui.widgets.rows import RowList

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len
 from textual.content import Content
 
-from mcphost.host.frames import Frame, Kind
-from mcphost.host.traffic import TrafficBook
+from mcphost.host.traffic.book import TrafficBook
+from mcphost.host.traffic.frames import Frame, Kind
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.tui.widgets.columns import Cell, columns
 

@@ -25,10 +25,10 @@ from typing import Any, Final, Protocol
 
 from mcphost.config.files import owned_by_us
 from mcphost.errors import ConfigError, NotDone
-from mcphost.host.frames import Frame, Kind
-from mcphost.host.pairing import Pairing, is_answer
 from mcphost.host.private_file import PrivateFile
-from mcphost.host.redaction import Mask, redacted
+from mcphost.host.traffic.frames import Frame, Kind
+from mcphost.host.traffic.pairing import Pairing, is_answer
+from mcphost.host.traffic.redaction import Mask, redacted
 
 ROTATE: Final = 256 << 20
 """Bytes after which a new file is begun; the old one keeps its name with ``.1``."""

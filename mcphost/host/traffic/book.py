@@ -21,9 +21,9 @@ from typing import Final
 
 from mcphost.config.files import read_regular
 from mcphost.errors import NotDone
-from mcphost.host.frames import Frame, pretty
-from mcphost.host.pairing import Pairing, is_answer
-from mcphost.host.redaction import Mask, redacted
+from mcphost.host.traffic.frames import Frame, pretty
+from mcphost.host.traffic.pairing import Pairing, is_answer
+from mcphost.host.traffic.redaction import Mask, redacted
 
 current_call: Final[ContextVar[int | None]] = ContextVar("current_call", default=None)
 """The host's call that runs in this task: what is sent in it belongs to that call."""
@@ -247,8 +247,8 @@ class TrafficBook:
     # Files.
 
     def export(self, frames: Iterable[Frame]) -> bytes:
-        """These frames as lines of JSON, without secrets. See `mcphost.host.traffic_file`."""
-        from mcphost.host.traffic_file import lines_of  # late: few runs write traffic to a file
+        """These frames as lines of JSON, without secrets. See `mcphost.host.traffic.file`."""
+        from mcphost.host.traffic.file import lines_of  # late: few runs write traffic to a file
 
         return b"".join(lines_of(frames, self._mask))
 
@@ -324,7 +324,7 @@ def read_traffic(path: Path) -> TrafficBook:
 
     Raises NotDone for a line that is no frame, ConfigError for what cannot be read, FileNotFoundError.
     """
-    from mcphost.host.traffic_file import read_lines
+    from mcphost.host.traffic.file import read_lines
 
     book = TrafficBook(total=TrafficBudget(1_000_000, IMPORT_BYTES))
     for told in read_lines(read_regular(path, IMPORT_BYTES), path.name):

@@ -20,7 +20,7 @@ from mcphost.host.filter_terms import (
     one_of,
     split_terms,
 )
-from mcphost.host.frames import Frame, Kind
+from mcphost.host.traffic.frames import Frame, Kind
 
 Test = Callable[[Frame], bool]
 

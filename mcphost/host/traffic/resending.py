@@ -13,7 +13,7 @@ from typing import Any, Final
 from mcphost.config import MASK
 from mcphost.errors import McphostError, NotDone
 from mcphost.host.faults import fault
-from mcphost.host.frames import Frame, Kind
+from mcphost.host.traffic.frames import Frame, Kind
 from mcphost.protocol.jsonrpc import Request, decode
 
 ONCE: Final = "initialize"

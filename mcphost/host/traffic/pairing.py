@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from mcphost.host.frames import Facts, Frame, Kind
+from mcphost.host.traffic.frames import Facts, Frame, Kind
 from mcphost.protocol.jsonrpc import RequestId
 
 REMEMBERED: Final = 20_000
