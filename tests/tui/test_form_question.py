@@ -215,7 +215,7 @@ async def test_a_hundred_thousand_choices_do_not_freeze_the_screen() -> None:
         await stage.press("space")
         await stage.write("v99999")
         await stage.press("enter")
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 15
         await stage.press("escape", "s")
         await stage.shows('"one": "v99999"', seconds=15)
         await stage.press("y")
