@@ -452,7 +452,7 @@ def _rereader(options: Words, start: StartInfo) -> Callable[[], Reread] | None:
 
 
 async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] | None, traffic: Path | None) -> int:
-    from mcphost.host.answering import SCREEN
+    from mcphost.host.asked.answering import SCREEN
     from mcphost.host.host import Host
     from mcphost.host.opener import open_page
     from mcphost.tui.app import McphostApp

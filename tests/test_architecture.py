@@ -184,7 +184,7 @@ def test_every_library_of_the_table_is_declared() -> None:
 SCREEN = {"textual", "rich", "PIL"}
 NETWORK = {"httpx", "keyring", "joserfc", "aiohttp"}
 SELDOM_ASKED = {
-    "mcphost.host.sampling",
+    "mcphost.host.asked.sampling",
     "mcphost.host.models",
     "mcphost.protocol.sampling",
     "mcphost.protocol.elicitation",

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.errors import ConfigError
 from mcphost.headless.consent import typed_line
 from mcphost.headless.output import is_terminal, remark
-from mcphost.host.answering import ALL, SAMPLING, WRITING
 from mcphost.host.approvals import Lifetime
+from mcphost.host.asked.answering import ALL, SAMPLING, WRITING
 from mcphost.host.calls import CallState
 from mcphost.host.events import ElicitationChanged, Event
 from mcphost.host.host import Host
@@ -38,8 +38,8 @@ from mcphost.protocol.display import show_line
 
 if TYPE_CHECKING:
     from mcphost.headless.prompts import TerminalPerson
-    from mcphost.host.pages import Page
-    from mcphost.host.sampling_handle import SamplingEdit, SamplingReply
+    from mcphost.host.asked.pages import Page
+    from mcphost.host.asked.sampling_handle import SamplingEdit, SamplingReply
 
 KINDS: Final[Mapping[type, str]] = {
     FormQuestion: "form",
@@ -95,7 +95,7 @@ class Rule:
         return Answer(accepts, lifetime, content=content, reason=reason, by=self.where, cancelled=cancelled)
 
     def _of_a_model(self, question: SamplingQuestion) -> SamplingEdit | SamplingReply | None:
-        from mcphost.host.sampling_handle import SamplingEdit, SamplingReply  # late: most runs ask no model
+        from mcphost.host.asked.sampling_handle import SamplingEdit, SamplingReply  # late: most runs ask no model
 
         if self.text is not None:
             return SamplingReply.of(self.text)
@@ -160,7 +160,7 @@ def approver_with(rules: Sequence[Rule], calls: Approver) -> RuleApprover:
 
 def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
     """The folders of ``--root``. Raises ConfigError where one cannot be shared."""
-    from mcphost.host.folders import look
+    from mcphost.host.asked.folders import look
 
     looks = [look(Path(os.path.abspath(os.path.expanduser(path)))) for path in paths]
     for path, seen in zip(paths, looks, strict=True):

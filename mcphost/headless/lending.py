@@ -13,7 +13,7 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 
 if TYPE_CHECKING:
-    from mcphost.host.sampling_handle import Sampling, SamplingState
+    from mcphost.host.asked.sampling_handle import Sampling, SamplingState
 
 
 class ModelWatch:
@@ -28,7 +28,7 @@ class ModelWatch:
         sampling = self._host.samplings.get(event.sampling) if isinstance(event, SamplingChanged) else None
         if sampling is None:
             return
-        from mcphost.host.sampling_handle import SamplingState  # late: most runs ask no model
+        from mcphost.host.asked.sampling_handle import SamplingState  # late: most runs ask no model
 
         if sampling.state is SamplingState.STREAMING and self._is_new(sampling, sampling.attempts):
             remark(f"{sampling.server} has {show_line(sampling.model.entry)} asked ({show_line(sampling.reason, 200)})")

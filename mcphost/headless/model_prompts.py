@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 
 from mcphost.headless.consent import NO_CUT, confirmed, typed_line
+from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit, SamplingReply
 from mcphost.host.questions import Answer, SamplingQuestion
-from mcphost.host.sampling_handle import Sampling, SamplingEdit, SamplingReply
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.sampling import Block, ToolResult, ToolUse
 from mcphost.protocol.types import Media, Text

@@ -13,8 +13,8 @@ from typing import Any
 
 from mcphost.headless.consent import confirmed, typed_line
 from mcphost.headless.model_prompts import ask_at_terminal
+from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.questions import Answer, FormQuestion, Question, RootsQuestion, SamplingQuestion, UrlQuestion
-from mcphost.host.sampling_handle import Sampling
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.forms import ABSENT, Field, FieldError, Form, collect, fill, parse, read_form
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcphost.config import Config
 from mcphost.errors import NotDone
+from mcphost.host.asked.roots import Folder
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
 from mcphost.host.connection import Connection, sent_to
@@ -25,7 +26,6 @@ from mcphost.host.desk import CallDesk
 from mcphost.host.events import Alarmed, ChatChanged, EventBus
 from mcphost.host.policy import Verdict
 from mcphost.host.questions import Approver
-from mcphost.host.roots import Folder
 
 if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never do
     from mcphost.host.chat.chat import Chat

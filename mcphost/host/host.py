@@ -21,8 +21,9 @@ from mcphost.config import Changes, Config, compare
 from mcphost.errors import UnknownName
 from mcphost.host.accounts import Accounts
 from mcphost.host.admission import Admission
-from mcphost.host.answering import Answering, plain_roots
 from mcphost.host.approvals import Approvals
+from mcphost.host.asked.answering import Answering, plain_roots
+from mcphost.host.asked.roots import Resolve
 from mcphost.host.asking import Asking
 from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call, CallRequest
@@ -51,7 +52,6 @@ from mcphost.host.memory import Memory, Store
 from mcphost.host.opener import Open, no_browser
 from mcphost.host.questions import Approver
 from mcphost.host.reading import ReadingDesk
-from mcphost.host.roots import Resolve
 from mcphost.host.signing_in import SignInDesk
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 from mcphost.host.traffic.frames import Frame
@@ -97,7 +97,7 @@ class Fittings:
     traffic_path: Path | None = None
     """The file that takes all traffic of this run; None: it is kept in memory only."""
     answers: frozenset[str] = frozenset()
-    """What the approver can answer of what servers ask: some of `mcphost.host.answering.SCREEN`."""
+    """What the approver can answer of what servers ask: some of `mcphost.host.asked.answering.SCREEN`."""
     resolve_roots: Resolve = plain_roots
     """The folders that a server's entry grants."""
     roots: Sequence[Path] = ()

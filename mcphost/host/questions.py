@@ -168,7 +168,7 @@ class SamplingQuestion:
 
     server: str
     sampling: int
-    """The number of the handle, `mcphost.host.sampling.SamplingDesk.all`."""
+    """The number of the handle, `mcphost.host.asked.sampling.SamplingDesk.all`."""
     call: int | None = None
     tool: str = ""
     review: bool = False

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App, SystemCommand
 
 from mcphost.errors import McphostError
+from mcphost.host.asked.folders import look, suggestions
+from mcphost.host.asked.pages import Page, PageState
 from mcphost.host.events import ElicitationChanged, Event, RootsChanged
-from mcphost.host.folders import look, suggestions
 from mcphost.host.host import Host
-from mcphost.host.pages import Page, PageState
 from mcphost.host.validation import validate
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.folder_listing import list_folders

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcphost.host.asked.pages import Page
 from mcphost.host.calls import Call, CallState
 from mcphost.host.connection import sent_to
 from mcphost.host.host import Host
-from mcphost.host.pages import Page
 from mcphost.host.questions import Question
 from mcphost.protocol.display import duration_text, show_line
 

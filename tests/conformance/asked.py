@@ -7,7 +7,7 @@ import sys
 
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
-from mcphost.host.answering import ALL
+from mcphost.host.asked.answering import ALL
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer, Question
 from mcphost.wiring import fittings

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from mcphost.host.answering import ALL
+from mcphost.host.asked.answering import ALL
 from mcphost.host.calls import Call
 from mcphost.host.questions import Answer, Question, ToolCallQuestion
 from tests.host.conftest import RecordingHost, ScriptedApprover, open_stdio, script, settings

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from typing import Any
 
 from mcphost.config import Config, ModelConfig
-from mcphost.host.answering import SCREEN
-from mcphost.host.sampling_handle import Sampling
+from mcphost.host.asked.answering import SCREEN
+from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.providers.base import IMAGES, Capabilities, Done, Event, ModelRequest, Provider, TextDelta, Usage
 from tests.host.asked import AskedHost, Person, Step
 from tests.host.conftest import open_stdio, script, settings

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from mcphost.errors import ServerError
-from mcphost.host import inquiries
-from mcphost.host.answering import ALL, FORM, ROOTS, URL
+from mcphost.host.asked import inquiries
+from mcphost.host.asked.answering import ALL, FORM, ROOTS, URL
+from mcphost.host.asked.pages import Page, PageState
 from mcphost.host.calls import Call, CallState
 from mcphost.host.events import ElicitationChanged
-from mcphost.host.pages import Page, PageState
 from mcphost.host.questions import Answer, FormQuestion, UrlQuestion
 from tests.conftest import Until
 from tests.host.asked import LATER, NEVER, NO, SCHEMA, YES, AskedHost, Step, asked_host, form, page, required

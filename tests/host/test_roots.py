@@ -11,12 +11,12 @@ import pytest
 
 from mcphost.config import Config
 from mcphost.errors import NotDone, UnknownName
-from mcphost.host import roots
 from mcphost.host.approvals import Lifetime
+from mcphost.host.asked import roots
+from mcphost.host.asked.folders import Look, look
+from mcphost.host.asked.roots import Source
 from mcphost.host.events import RootsChanged
-from mcphost.host.folders import Look, look
 from mcphost.host.questions import Answer
-from mcphost.host.roots import Source
 from tests.conftest import Until
 from tests.host.asked import LATER, NEVER, NO, ROOTS, AskedHost, Person, asked_host
 from tests.host.conftest import FileStore, script, settings
@@ -242,7 +242,7 @@ async def test_ten_thousand_questions_cost_one_look(tree: Path, monkeypatch: pyt
         looks.append(path)
         return look(path)
 
-    monkeypatch.setattr("mcphost.host.roots.look", counted)
+    monkeypatch.setattr("mcphost.host.asked.roots.look", counted)
     async with asked_host(entry={"roots": [str(tree)], "limits": {"pending_server_requests": 20_000}}) as host:
         replies = await host.replies(*[ROOTS] * 2000)
         assert {reply["result"]["roots"][0]["uri"] for reply in replies} == {tree.as_uri()}

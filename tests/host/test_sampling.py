@@ -13,9 +13,9 @@ from mcphost.errors import (
     ModelKeyRefused,
     ModelUnreachable,
 )
-from mcphost.host.answering import ALL, SAMPLING, SCREEN
+from mcphost.host.asked.answering import ALL, SAMPLING, SCREEN
+from mcphost.host.asked.sampling_handle import SamplingEdit, SamplingReply
 from mcphost.host.questions import Answer, SamplingQuestion
-from mcphost.host.sampling_handle import SamplingEdit, SamplingReply
 from mcphost.protocol.sampling import SamplingMessage, text_block
 from mcphost.providers.base import Done, TextDelta, ToolUseReady
 from tests.host.asked import LATER, NO, YES, Step

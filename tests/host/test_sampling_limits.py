@@ -10,9 +10,9 @@ import pytest
 
 from mcphost.client.inputs import InputRefused
 from mcphost.errors import ModelOverloaded
-from mcphost.host import inquiries
-from mcphost.host.responder import Asked
-from mcphost.host.sampling_handle import SamplingState
+from mcphost.host.asked import inquiries
+from mcphost.host.asked.responder import Asked
+from mcphost.host.asked.sampling_handle import SamplingState
 from mcphost.providers.base import Done, TextDelta, ToolUseReady, Usage
 from tests.conftest import LoopWatchdog
 from tests.host.asked import NO, YES

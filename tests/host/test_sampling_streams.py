@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mcphost.errors import ModelAnswerCut, ModelUnreachable
+from mcphost.host.asked.sampling_handle import SamplingReply, SamplingState
 from mcphost.host.events import SamplingChanged
 from mcphost.host.questions import Answer
-from mcphost.host.sampling_handle import SamplingReply, SamplingState
 from mcphost.providers.base import Done, TextDelta, ThoughtDelta, Usage, Waiting
 from tests.conftest import Until
 from tests.host.asked import NEVER, NO, YES, told
@@ -212,8 +212,8 @@ async def test_requests_at_once_do_not_get_each_others_answers() -> None:
 
 
 async def test_old_requests_are_forgotten_by_their_size_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcphost.host.sampling.KEPT", 3)
-    monkeypatch.setattr("mcphost.host.sampling.KEPT_BYTES", 50_000)
+    monkeypatch.setattr("mcphost.host.asked.sampling.KEPT", 3)
+    monkeypatch.setattr("mcphost.host.asked.sampling.KEPT_BYTES", 50_000)
     async with lending_host(sampling=ALLOW) as host:
         await host.ready()
         for _ in range(5):

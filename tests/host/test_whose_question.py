@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from mcphost.config import Config
-from mcphost.host.answering import ALL
+from mcphost.host.asked.answering import ALL
 from mcphost.host.calls import CallState
 from mcphost.host.questions import FormQuestion
 from mcphost.transports.base import Limits, Transport

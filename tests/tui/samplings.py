@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mcphost.config import Config
-from mcphost.host.answering import SCREEN
+from mcphost.host.asked.answering import SCREEN
+from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.calls import Call
 from mcphost.host.host import Host
-from mcphost.host.sampling_handle import Sampling
 from mcphost.host.start import StartInfo
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover

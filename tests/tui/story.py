@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from mcphost.config import Config, ServerConfig
-from mcphost.host.answering import ALL
+from mcphost.host.asked.answering import ALL
 from mcphost.host.calls import Call
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mcphost.host.asked.pages import PageState
 from mcphost.host.calls import CallState
-from mcphost.host.pages import PageState
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.page_question import PageQuestionScreen
 from tests.host.asked import page, required

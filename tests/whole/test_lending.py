@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from mcphost.config import Config, Values
-from mcphost.host.answering import SCREEN
+from mcphost.host.asked.answering import SCREEN
+from mcphost.host.asked.sampling_handle import SamplingEdit, SamplingReply, SamplingState
 from mcphost.host.questions import Answer, SamplingQuestion
-from mcphost.host.sampling_handle import SamplingEdit, SamplingReply, SamplingState
 from mcphost.protocol.sampling import SamplingMessage, text_block
 from mcphost.wiring import fittings
 from tests.host.asked import NO, YES, Person, Step

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from typing import Final
 
 from mcphost.errors import McphostError, ModelAnswerCut
+from mcphost.host.asked.sampling_draft import estimate
 from mcphost.host.chat.carrying import Carrying
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.parts import ChatParts
@@ -20,7 +21,6 @@ from mcphost.host.chat.records import ended_record, round_record, turn_record
 from mcphost.host.chat.turns import Round, Turn, TurnState, Use
 from mcphost.host.faults import fault, without_secrets
 from mcphost.host.models import Model
-from mcphost.host.sampling_draft import estimate
 from mcphost.protocol.display import duration_text
 from mcphost.providers.base import (
     Done,

@@ -20,10 +20,10 @@ from textual.message import Message
 from textual.widgets import Input
 
 from mcphost.host.approvals import Lifetime
-from mcphost.host.folders import Look
+from mcphost.host.asked.folders import Look
+from mcphost.host.asked.roots import Folder
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer, RootsQuestion
-from mcphost.host.roots import Folder
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.folder_listing import Entry, offered, top_above

@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from mcphost.host.pages import Page, PageState
+from mcphost.host.asked.pages import Page, PageState
 from mcphost.host.questions import Answer, UrlQuestion
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import OpenQuestion

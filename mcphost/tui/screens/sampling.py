@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from mcphost.host.asked.sampling_handle import SamplingEdit, SamplingReply, SamplingState
 from mcphost.host.questions import Answer
-from mcphost.host.sampling_handle import SamplingEdit, SamplingReply, SamplingState
 from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.screens.sampling_view import KEPT, Changed, SamplingView
 from mcphost.tui.widgets.sampling_parts import asked_object, preview, sent_object

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
-from mcphost.host.sampling_handle import Sampling, SamplingEdit
+from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit
 from mcphost.protocol.sampling import ToolChoice
 from mcphost.tui.faults import Sturdy
 from mcphost.tui.widgets.schema_form import SchemaForm

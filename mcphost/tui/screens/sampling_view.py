@@ -14,9 +14,9 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from mcphost.host.asked.sampling_handle import Sampling, SamplingState
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer, SamplingQuestion
-from mcphost.host.sampling_handle import Sampling, SamplingState
 from mcphost.protocol.display import age_text
 from mcphost.protocol.sampling import Block
 from mcphost.tui.bridge import OpenQuestion

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from mcphost.host.asked.roots import Folder, Told
 from mcphost.host.host import Host
 from mcphost.host.policy import SamplingPolicy, Verdict, sampling_policy
-from mcphost.host.roots import Folder, Told
 from mcphost.protocol.display import show_line
 from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.seen_folders import asked_words, folder_words
 from mcphost.tui.widgets.spending import spent_words
 
 if TYPE_CHECKING:
-    from mcphost.host.budgets import Spent
+    from mcphost.host.asked.budgets import Spent
 
 SHOWN: Final = 6
 """Folders that the card lists; the picker lists all."""

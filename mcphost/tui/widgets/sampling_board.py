@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from mcphost.errors import McphostError
-from mcphost.host.sampling_handle import Sampling, SamplingEdit
+from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.sampling import Block, text_block
 from mcphost.protocol.types import Text

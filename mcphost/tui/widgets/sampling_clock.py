@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from mcphost.host.sampling_handle import Sampling, SamplingState
+from mcphost.host.asked.sampling_handle import Sampling, SamplingState
 
 
 class SamplingClock:

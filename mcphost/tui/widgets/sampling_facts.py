@@ -12,9 +12,9 @@ from typing import Final
 
 from textual.content import Content
 
-from mcphost.host.budgets import Spent
+from mcphost.host.asked.budgets import Spent
+from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.models import Model
-from mcphost.host.sampling_handle import Sampling
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.sampling import ModelPreferences
 from mcphost.tui.reasons import Reason

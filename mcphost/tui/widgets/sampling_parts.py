@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mcphost.host.sampling_handle import Sampling, SamplingEdit, SamplingReply
+from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit, SamplingReply
 from mcphost.protocol.display import show_line
 from mcphost.protocol.sampling import (
     Block,

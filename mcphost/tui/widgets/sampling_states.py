@@ -22,7 +22,7 @@ from mcphost.errors import (
     ModelRefused,
     ModelUnreachable,
 )
-from mcphost.host.sampling_handle import Sampling, SamplingState
+from mcphost.host.asked.sampling_handle import Sampling, SamplingState
 from mcphost.protocol.display import show_line
 from mcphost.tui.widgets.failure import Failure, Quote
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcphost.host.sampling_handle import Sampling
+from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.protocol.display import show, size_text
 from mcphost.tui.widgets.text_view import TextView
 

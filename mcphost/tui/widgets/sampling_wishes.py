@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from mcphost.host.sampling_handle import Sampling, SamplingEdit
+from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit
 
 
 @dataclass

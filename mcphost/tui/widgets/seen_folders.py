@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
+from mcphost.host.asked.roots import Folder, Told
 from mcphost.host.host import Host
-from mcphost.host.roots import Folder, Told
 from mcphost.protocol.display import age_text
 from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.folder_tree import short

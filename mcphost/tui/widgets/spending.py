@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the main screen needs the words long before there is anything to count
-    from mcphost.host.budgets import Spent
+    from mcphost.host.asked.budgets import Spent
 
 
 def spent_words(spent: Spent) -> str:

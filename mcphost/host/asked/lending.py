@@ -11,18 +11,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config import Config
+from mcphost.host.asked.inquiries import Inquiries
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
 from mcphost.host.desk import CallDesk
 from mcphost.host.events import EventBus
-from mcphost.host.inquiries import Inquiries
 from mcphost.protocol.types import Text
 
 if TYPE_CHECKING:  # imported when a model is first thought of: in most runs without a screen none is
-    from mcphost.host.budgets import Spent
+    from mcphost.host.asked.budgets import Spent
+    from mcphost.host.asked.sampling import SamplingDesk
+    from mcphost.host.asked.sampling_handle import Sampling
     from mcphost.host.models import Model, ModelPort, Models
-    from mcphost.host.sampling import SamplingDesk
-    from mcphost.host.sampling_handle import Sampling
 
 SAID: Final = 16_000
 """Characters of what a server said before that are added to a prompt, where that is allowed."""
@@ -79,8 +79,8 @@ class Lending:
 
     @cached_property
     def _sampling(self) -> SamplingDesk:
-        from mcphost.host.budgets import Budgets
-        from mcphost.host.sampling import SamplingDesk, SamplingParts
+        from mcphost.host.asked.budgets import Budgets
+        from mcphost.host.asked.sampling import SamplingDesk, SamplingParts
 
         return SamplingDesk(
             SamplingParts(

@@ -11,10 +11,10 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from mcphost.errors import McphostError, ModelAnswerCut, ModelAnswerMalformed, ModelRefused
-from mcphost.host.budgets import Budgets
+from mcphost.host.asked.budgets import Budgets
+from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.faults import fault, without_secrets
 from mcphost.host.models import Models
-from mcphost.host.sampling_handle import Sampling
 from mcphost.providers.base import Gathered, Gathering, ModelRequest, Usage, estimate_tokens
 
 

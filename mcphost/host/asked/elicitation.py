@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.inputs import InputRefused
 from mcphost.errors import InvalidResult
+from mcphost.host.asked.inquiries import Inquiries, Warn
+from mcphost.host.asked.pages import Page, PageState
+from mcphost.host.asked.responder import Asked
 from mcphost.host.events import Alarmed, ElicitationChanged, Event
-from mcphost.host.inquiries import Inquiries, Warn
 from mcphost.host.opener import Open
-from mcphost.host.pages import Page, PageState
 from mcphost.host.questions import Answer, FormQuestion, UrlQuestion
-from mcphost.host.responder import Asked
 from mcphost.host.validation import validate
 from mcphost.protocol.jsonrpc import ErrorCode
 
@@ -43,7 +43,7 @@ class ElicitationDesk:
         self._last = 0
 
     async def answer(self, asked: Asked) -> Mapping[str, Any]:
-        """See `mcphost.host.responder.Desk.answer`."""
+        """See `mcphost.host.asked.responder.Desk.answer`."""
         from mcphost.protocol.elicitation import FormAsked, accepted, read_elicitation
 
         try:

@@ -14,8 +14,8 @@ from enum import Enum
 from typing import Final, Self
 
 from mcphost.errors import McphostError, UnknownName
+from mcphost.host.asked.sampling_draft import Draft, Estimate, estimate
 from mcphost.host.models import HUMAN, Model, Models
-from mcphost.host.sampling_draft import Draft, Estimate, estimate
 from mcphost.protocol.sampling import Block, CreateMessageRequest, CreateMessageResult, ToolUse, text_block
 from mcphost.protocol.types import Text
 from mcphost.providers.base import (

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.client.inputs import InputHandler
 from mcphost.config import Config, ResolvedRoot
 from mcphost.errors import McphostError
+from mcphost.host.asked.elicitation import ElicitationDesk
+from mcphost.host.asked.inquiries import Inquiries
+from mcphost.host.asked.lending import Lending
+from mcphost.host.asked.pages import Page
+from mcphost.host.asked.responder import Asked, Desk, Responder
+from mcphost.host.asked.roots import Around, Folder, Resolve, RootsDesk, Told
 from mcphost.host.calls import Call
-from mcphost.host.elicitation import ElicitationDesk
 from mcphost.host.events import CallFinished, Event, ServerChanged
-from mcphost.host.inquiries import Inquiries
-from mcphost.host.lending import Lending
 from mcphost.host.logs import Source
 from mcphost.host.memory import Store
 from mcphost.host.opener import Open
-from mcphost.host.pages import Page
 from mcphost.host.questions import Approver
-from mcphost.host.responder import Asked, Desk, Responder
-from mcphost.host.roots import Around, Folder, Resolve, RootsDesk, Told
 from mcphost.protocol.declared import Declared
 from mcphost.protocol.types import LogLevel
 
@@ -110,7 +110,7 @@ class Answering(Lending):
     def elicitations(self) -> Mapping[int, Page]:
         """The pages that servers asked for and that were opened, by number, oldest first.
 
-        Each can be opened again, gone on with and given up; see `mcphost.host.pages.Page`.
+        Each can be opened again, gone on with and given up; see `mcphost.host.asked.pages.Page`.
         """
         return self._desks.elicitation.pages
 

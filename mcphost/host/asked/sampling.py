@@ -16,17 +16,17 @@ from typing import Any, Final, NoReturn
 from mcphost.client.inputs import InputRefused
 from mcphost.config import Config, SamplingConfig, ServerConfig
 from mcphost.errors import Declined, InvalidSampling, McphostError, ModelAnswerCut, ModelRefused
-from mcphost.host.budgets import Budgets, Spent
+from mcphost.host.asked.budgets import Budgets, Spent
+from mcphost.host.asked.inquiries import MUTED, OPEN, Ending, Inquiries, Warn
+from mcphost.host.asked.responder import Asked
+from mcphost.host.asked.sampling_draft import bounded, checked, draft, labelled
+from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit, SamplingReply, SamplingState
+from mcphost.host.asked.sampling_stream import ask_model
 from mcphost.host.events import Alarmed, Event, SamplingChanged, ServerChanged
 from mcphost.host.faults import fault
-from mcphost.host.inquiries import MUTED, OPEN, Ending, Inquiries, Warn
 from mcphost.host.models import Models
 from mcphost.host.policy import SamplingPolicy, Verdict, sampling_policy
 from mcphost.host.questions import Answer, SamplingQuestion
-from mcphost.host.responder import Asked
-from mcphost.host.sampling_draft import bounded, checked, draft, labelled
-from mcphost.host.sampling_handle import Sampling, SamplingEdit, SamplingReply, SamplingState
-from mcphost.host.sampling_stream import ask_model
 from mcphost.host.weight import weight
 from mcphost.host.witness import Witness
 from mcphost.protocol.jsonrpc import ErrorCode
@@ -101,7 +101,7 @@ class SamplingDesk:
         return {**tools, "context": {}} if settings.sampling.context != "none" else tools
 
     async def answer(self, asked: Asked) -> Mapping[str, Any]:
-        """See `mcphost.host.responder.Desk.answer`."""
+        """See `mcphost.host.asked.responder.Desk.answer`."""
         told = sampling_policy(self._config(), asked.server)
         self._admit(asked, told)
         version = self._parts.version(asked.server) or NEWEST_LEGACY.version

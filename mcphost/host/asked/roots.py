@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.config import Config, ResolvedRoot
 from mcphost.errors import ConfigError, NotDone
 from mcphost.host.approvals import Lifetime
+from mcphost.host.asked.folders import Look, look, suggestions
+from mcphost.host.asked.inquiries import Inquiries, Warn
+from mcphost.host.asked.responder import Asked
+from mcphost.host.asked.shares import STATE, Share, Shares, from_toml, with_share, without_share
 from mcphost.host.events import Event, RootsChanged
-from mcphost.host.folders import Look, look, suggestions
-from mcphost.host.inquiries import Inquiries, Warn
 from mcphost.host.memory import Store
 from mcphost.host.questions import Answer, RootsQuestion
 from mcphost.host.recipient import sent_to
-from mcphost.host.responder import Asked
-from mcphost.host.shares import STATE, Share, Shares, from_toml, with_share, without_share
 from mcphost.host.witness import Witness
 
 if TYPE_CHECKING:  # imported when a folder is told of: most servers never ask for one
@@ -108,7 +108,7 @@ class RootsDesk:
             await self.share(None, path)
 
     async def answer(self, asked: Asked) -> Mapping[str, Any]:
-        """See `mcphost.host.responder.Desk.answer`."""
+        """See `mcphost.host.asked.responder.Desk.answer`."""
         from mcphost.protocol.roots import roots_result
 
         server = asked.server
