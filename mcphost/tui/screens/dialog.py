@@ -70,7 +70,7 @@ class Dialog(Sturdy, ModalScreen[Result]):
     @property
     def share(self) -> float:
         """Of the screen's height, which it may take."""
-        return 0.6 if self.has_class("-docked") else 0.9
+        return 0.66 if self.has_class("-docked") else 0.9
 
     def dock_below(self, wanted: bool) -> None:
         """Leave the conversation readable, where there is one in view."""

@@ -57,6 +57,8 @@ class UseItem(Item):
         """The head, then a glance or all of it."""
         yield self._head()
         yield from self._glance() if self.folded else self._whole()
+        for note in self.use.notes:
+            yield from plain_lines(f"! {show_line(note)}", indent="    ", part="warn")
 
     def _head(self) -> Line:
         use = self.use
@@ -101,8 +103,6 @@ class UseItem(Item):
             label = "the model was told" + (" that it failed" if use.result.is_error else "")
             yield from plain_lines(label, indent="    ", part="label")
             yield from plain_lines(show(told(use), limit=RESULT, joiners=True), indent="    ")
-        for note in use.notes:
-            yield from plain_lines(f"! {show_line(note)}", indent="    ", part="warn")
 
     def _arguments(self, label: str, arguments: Mapping[str, Any]) -> Iterator[Line]:
         if not arguments:

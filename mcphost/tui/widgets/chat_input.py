@@ -139,7 +139,7 @@ class MessageArea(TextArea):
         event.prevent_default()
         event.stop()
         room = max(0, LONGEST - len(self.text))
-        self.replace(show(event.text.replace("\r", "\n"), joiners=True)[:room], *self.selection)
+        self.replace(show(event.text.replace("\r\n", "\n").replace("\r", "\n"), joiners=True)[:room], *self.selection)
         if len(event.text) > room:
             self.notify(f"Only {room:,} characters fit; attach the rest as a file: @path", severity="warning")
 

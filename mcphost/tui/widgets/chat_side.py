@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from mcphost.config import ChatConfig
-from mcphost.errors import ModelRefused
+from mcphost.errors import McphostError
 from mcphost.host.chat.chat import Chat
 from mcphost.host.models import Model
 from mcphost.protocol.display import show_line
@@ -66,7 +66,7 @@ def tally_of(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> Tall
 def _model(chat: Chat) -> tuple[Model | None, str]:
     try:
         return chat.model, ""
-    except ModelRefused as error:
+    except McphostError as error:
         return None, str(error)
 
 
