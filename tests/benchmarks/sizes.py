@@ -26,6 +26,10 @@ class Sizes:
     """Keys pressed while a server floods, and before it does; an even number, since the cursor goes down and up."""
     flood_rate: int = 10_000
     """Log messages a second."""
+    tokens: int = 40
+    """Answers of a model whose first word is waited for."""
+    deltas: int = 10_000
+    """Pieces of one answer, in which keys are pressed."""
     web_calls: int = 480
     """Calls over HTTP in one run."""
     web_flights: int = 16
@@ -48,6 +52,8 @@ TINY = Sizes(
     keys=2,
     rounds=1,
     flood_rate=500,
+    tokens=2,
+    deltas=50,
     web_calls=16,
     web_flights=4,
     web_logs=50,

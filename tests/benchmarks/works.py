@@ -7,6 +7,7 @@ from typing import Final
 
 from tests.benchmarks import (
     capture_works,
+    chat_works,
     host_works,
     memory_works,
     process_works,
@@ -35,6 +36,7 @@ WORKS: Final[Mapping[str, Work]] = {
     "memory": memory_works.idle_servers,
     "flood": screen_works.keys_in_a_flood,
     "filter": screen_works.filtering,
+    "chat": chat_works.words_of_a_model,
 }
 
 

@@ -1,0 +1,143 @@
+"""For information: how soon a model's words are on screen, and whether keys are heard while it writes.
+
+The model is a local server that says what it is told to; time is from when its bytes were written to its socket, or the
+key to the terminal, until the frame that shows it was read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.benchmarks.measure import Row, Sample, percentile
+from tests.benchmarks.process_works import MCPHOST
+from tests.benchmarks.sizes import Sizes
+from tests.benchmarks.terminal import Terminal, lonely_environment
+
+FIRST_TOKEN = 0.03
+KEY = 0.1
+"""Seconds promised, p95."""
+
+CHAT = b"\x1b[15~"  # f5
+
+
+class Model:
+    """Says each text it is told, as one event; None ends an answer."""
+
+    def __init__(self) -> None:
+        self.texts: SimpleQueue[str | None] = SimpleQueue()
+        self.said = 0.0
+        """When the last one was written."""
+
+
+async def words_of_a_model(sizes: Sizes, runs: int) -> list[Row]:
+    return await asyncio.to_thread(_measure, sizes)
+
+
+def _measure(sizes: Sizes) -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder, _served() as (model, port), _app(Path(folder), port) as terminal:
+        terminal.wait_for(lambda text: "ready" in text)
+        terminal.press(CHAT)
+        terminal.wait_for(lambda text: "Write to the model" in text)
+        terminal.idle(1.0)
+        firsts = [_first_token(terminal, model, number) for number in range(sizes.tokens)]
+        keys = _keys_while_it_writes(terminal, model, sizes)
+    return [
+        *_rows("first token to paint", firsts, FIRST_TOKEN),
+        *_rows(f"key to paint, {sizes.deltas:,} deltas", keys, KEY),
+    ]
+
+
+def _first_token(terminal: Terminal, model: Model, number: int) -> float:
+    terminal.press(f"q{number}\r".encode())
+    terminal.wait_for(lambda text: f"▌ q{number}" in text)
+    terminal.idle(0.3)
+    word = f"token{number:04}"
+    model.texts.put(word)
+    seen = terminal.wait_for(lambda text: word in text)
+    taken = seen - model.said
+    model.texts.put(None)
+    terminal.idle(0.2)
+    return taken
+
+
+def _keys_while_it_writes(terminal: Terminal, model: Model, sizes: Sizes) -> list[float]:
+    terminal.press(b"flood\r")
+    terminal.idle(0.3)
+    for number in range(sizes.deltas):
+        model.texts.put(f"**w{number}** and " if number % 20 else "\n\n")
+    times = []
+    for number in range(min(sizes.keys, 40)):
+        letter = "zvjx"[number % 4]
+        pressed = terminal.press(letter.encode())
+        times.append(terminal.wait_for(partial(re.search, letter), 5) - pressed)
+        terminal.idle(0.03)
+    model.texts.put(None)
+    return times
+
+
+def _rows(work: str, times: list[float], promised: float) -> list[Row]:
+    limit = (Sample(promised),)
+    return [
+        Row(f"{work}, p{share}", (Sample(percentile(times, share / 100)),), limit, note=f"{len(times)} times")
+        for share in (50, 95)
+    ]
+
+
+def _app(home: Path, port: int) -> Terminal:
+    config = home / "benchmark.toml"
+    config.write_text(
+        f'[models.big]\nprovider = "openai"\nmodel = "said"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
+        '[servers.none]\ncommand = "true"\nenabled = false\n'
+    )
+    return Terminal((*MCPHOST, "--config", str(config)), lonely_environment(home))
+
+
+@contextmanager
+def _served() -> Iterator[tuple[Model, int]]:
+    model = Model()
+
+    class Speaks(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            while (text := model.texts.get()) is not None:
+                self._say({"content": text}, None)
+            self._say({}, "stop")
+            self.wfile.write(b"data: [DONE]\n\n")
+            self.close_connection = True
+
+        def _say(self, delta: dict[str, str], reason: str | None) -> None:
+            chunk = {"id": "1", "object": "chat.completion.chunk", "model": "said",
+                     "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}  # fmt: skip
+            data = f"data: {json.dumps(chunk)}\n\n".encode()
+            model.said = time.perf_counter()
+            self.wfile.write(data)
+            self.wfile.flush()
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Speaks)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield model, server.server_address[1]
+    finally:
+        model.texts.put(None)
+        server.shutdown()
+        server.server_close()
