@@ -11,6 +11,7 @@ from typing import Final
 from rich.cells import cell_len
 from textual.strip import Strip
 
+from mcphost.protocol.display import show
 from mcphost.tui.widgets.markdown_text import Line
 from mcphost.tui.widgets.text_view import wrap_line
 
@@ -73,6 +74,14 @@ class Laid:
             self._first_rows.append(len(self.rows))
             hang = cell_len(line.hang) if line.hang else 0
             self.rows.extend((number, start, end) for start, end in wrap_line(line.text, self.width, hang))
+
+
+def legible(text: str) -> str:
+    """What a model wrote or a tool answered, safe to show.
+
+    Emoji stay whole, but for the selector whose width terminals disagree on: it would shift what stands beside it.
+    """
+    return show(text, joiners=True).replace("\ufe0f", "")
 
 
 def plain_lines(text: str, *, indent: str = "", part: str = "") -> Iterable[Line]:

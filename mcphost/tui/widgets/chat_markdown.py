@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mcphost.protocol.display import show, size_text
-from mcphost.tui.widgets.chat_layout import TAB, pieces, plain_lines
+from mcphost.tui.widgets.chat_layout import TAB, legible, pieces, plain_lines
 from mcphost.tui.widgets.json_text import json_spans
 from mcphost.tui.widgets.markdown_text import AT_ONCE, Line, render_markdown
 
@@ -124,7 +124,7 @@ class GrowingMarkdown:
         if _closes(text, self._fence):
             return
         as_json = self.codes[-1].language == "json"
-        for line in show(text, joiners=True).expandtabs(TAB).split("\n"):
+        for line in legible(text).expandtabs(TAB).split("\n"):
             for piece in pieces(line):
                 spans = [(start + 2, end + 2, part) for start, end, part in json_spans(piece)] if as_json else []
                 yield Line(f"  {piece}", ((2, 2 + len(piece), "code"), *spans), "  ")
@@ -151,7 +151,7 @@ def _piece_end(text: str, start: int) -> int | None:
 
 
 def _rendered(text: str) -> list[Line]:
-    shown = show(text, joiners=True)
+    shown = legible(text)
     lines = render_markdown(shown)
     if lines is None:
         return list(plain_lines(shown.strip("\n")))

@@ -29,6 +29,9 @@ PARTS: Final = (
 )  # fmt: skip
 
 
+MUTED: Final = ("muted", "label")
+
+
 class PartsView(ScrollView, can_focus=True):
     """Draws ``_items``. While it is ``following`` it stays at its end."""
 
@@ -203,13 +206,14 @@ class PartsView(ScrollView, can_focus=True):
         yield from Segment.apply_style(text.render(self.app.console), self.rich_style)
 
     def _style(self, part: str) -> Style:
-        return self.get_component_rich_style(f"chat--{part}", partial=True)
+        # A muted colour lets the background through, so it needs one; the others go over whatever is there.
+        return self.get_component_rich_style(f"chat--{part}", partial=part not in MUTED)
 
     def _mark(self, item: Item, row: int) -> Segment:
         mark, part = item.gutter
         if item is self.item and self.has_focus:
-            return Segment(("▸" if row == 0 else mark) + " ", self._style("user"))
-        return Segment(f"{mark} ", self._style(part))
+            return Segment(("▸" if row == 0 else mark) + " ", self.rich_style + self._style("user"))
+        return Segment(f"{mark} ", self.rich_style + self._style(part))
 
     def marks_of(self, item: Item, line: int) -> Iterator[tuple[int, int, str]]:
         """What of a line has a style besides its own."""

@@ -14,9 +14,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from mcphost.host.chat.turns import Turn
-from mcphost.protocol.display import show
 from mcphost.tui.widgets.chat_card import UseItem
 from mcphost.tui.widgets.chat_items import AnswerItem, Item, Key, NoteItem, SaidItem, ThoughtItem, note_of
+from mcphost.tui.widgets.chat_layout import legible
 from mcphost.tui.widgets.chat_scroll import PartsView
 from mcphost.tui.widgets.text_view import MATCHES
 
@@ -230,7 +230,7 @@ class Transcript(PartsView):
     def _find(self, query: str) -> Iterator[Place]:
         left = MATCHES
         for item in self._items:
-            if query not in show(item.source, joiners=True).lower():
+            if query not in legible(item.source).lower():
                 continue
             if item.folded and item.folds:
                 item.folded = False
