@@ -6,7 +6,6 @@ and what anybody does with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -358,8 +357,9 @@ class Config(Table):
     def limits_for(self, name: str) -> Limits:
         """Return the limits of the server ``name``: its own where it has some, else those of ``[limits]``."""
         server = self.servers.get(name)
-        own: Mapping[str, object] = server.limits.model_dump(exclude_unset=True) if server else {}
-        return self.limits.model_copy(update=own) if own else self.limits
+        if server is None or not server.limits.model_fields_set:  # nearly always, and making a dump takes its time
+            return self.limits
+        return self.limits.model_copy(update=server.limits.model_dump(exclude_unset=True))
 
 
 def rule_matches(rule: str, server: str, tool: str) -> bool:
