@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mcphost.transports.groups import live_groups
 from mcphost.transports.stdio import Command
 
 pytest_plugins = ("pytester", "tests.requirement_rows", "tests.secret_search")
@@ -86,8 +87,7 @@ def no_server_left(isolated: Path) -> Iterator[None]:
 
 
 def _groups() -> set[int]:
-    stdio = sys.modules["mcphost.transports.stdio"]
-    return set(stdio._live_groups)
+    return set(live_groups)
 
 
 @pytest.fixture

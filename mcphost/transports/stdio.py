@@ -1,6 +1,7 @@
 """A server as a child process: messages as lines on its stdin and stdout, its stderr drained and kept.
 
-Knows processes, groups and pipes. Refuses to know what the lines mean or when to start again.
+Knows when it starts, what it is written, and how it is stopped. Refuses to know what the lines mean or when to start
+again.
 
 The child gets a session and process group of its own, so that it has no controlling terminal and can be stopped with
 all it started; an environment of a few harmless variables and what its configuration names; and no other descriptor.
@@ -11,52 +12,26 @@ Specification: basic/transports, stdio; basic/lifecycle, shutdown.
 from __future__ import annotations
 
 import asyncio
-import atexit
-import contextlib
 import os
 import shutil
 import signal
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
 
 from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
-from mcphost.protocol.framing import LineFramer, Overlong
 from mcphost.transports.base import Inbound, Limits, ProcessReport
+from mcphost.transports.child import Child, set_within
+from mcphost.transports.groups import live_groups, signal_group, sweep
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.tap import Tap
-from mcphost.transports.turns import Turns
 
 INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """Variables a program needs to run at all, and none that carries a secret. ``LC_*`` goes along with them."""
 
-STDERR_LINE: Final = 8 << 10
-"""Bytes of one stderr line that are kept; a line is for reading."""
-
-STDERR_TAIL: Final = 50
-"""Lines kept for the card of a server that died."""
-
 EXIT_NOTICE: Final = 0.5
 """Seconds after the end of a pipe in which the system may still tell how the process ended."""
-
-EXIT_DRAIN: Final = 0.15
-"""Seconds in which a dead server's last words may still be read. Longer than any pipe takes, too short to notice."""
-
-EXIT_DRAINS: Final = 10
-"""How often that time is given as long as more was read in it."""
-
-SWEEP: Final = 0.5
-"""Seconds that processes a server left behind get between SIGTERM and SIGKILL."""
-
-_live_groups: set[int] = set()
-
-
-@atexit.register
-def _end_groups() -> None:
-    for group in tuple(_live_groups):
-        _signal_group(group, signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +76,7 @@ class StdioTransport(Pipe):
         self._command = command
         self._environ = environ
         self._argv: tuple[str, ...] = ()
-        self._child: _Child | None = None
+        self._child: Child | None = None
         self._process: asyncio.SubprocessTransport | None = None
         self._watch: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -116,7 +91,7 @@ class StdioTransport(Pipe):
         env = child_environment(self._command, self._environ)
         self._argv = (find_program(self._command, env.get("PATH", os.defpath)), *self._command.args)
         self._inbound = inbound
-        child = self._child = _Child(self, inbound, self.limits)
+        child = self._child = Child(self, inbound, self.limits)
         try:
             process, _ = await asyncio.get_running_loop().subprocess_exec(
                 lambda: child, *self._argv, env=env, cwd=self._command.cwd, start_new_session=True
@@ -125,7 +100,7 @@ class StdioTransport(Pipe):
             raise SpawnFailed(f"{self._argv[0]} could not be started: {error}") from None
         self._process = process
         child.read_from(process)
-        _live_groups.add(process.get_pid())
+        live_groups.add(process.get_pid())
         self._watch = asyncio.create_task(self._report_end(child, inbound), name="watch server process")
         await asyncio.to_thread(self.started, process.get_pid())
 
@@ -171,7 +146,7 @@ class StdioTransport(Pipe):
             return ProcessReport(command=self._argv, stderr_tail=tail)
         return ProcessReport(self._process.get_pid(), self._argv, self._process.get_returncode(), tail)
 
-    async def _wait_writable(self, child: _Child) -> None:
+    async def _wait_writable(self, child: Child) -> None:
         try:
             async with asyncio.timeout(self.limits.write_seconds):
                 await child.writable.wait()
@@ -182,10 +157,10 @@ class StdioTransport(Pipe):
             child.writable.set()  # the others who wait here are told by `fail`
             raise ConnectionLost(reason, stderr_tail=child.tail) from None
 
-    async def _report_end(self, child: _Child, inbound: Inbound) -> None:
+    async def _report_end(self, child: Child, inbound: Inbound) -> None:
         await child.gone.wait()
         if not child.stalled:
-            await _set_within(child.exited, EXIT_NOTICE)
+            await set_within(child.exited, EXIT_NOTICE)
             await child.last_words()
         reason = self._why_gone(child)
         self.fail(reason)
@@ -197,7 +172,7 @@ class StdioTransport(Pipe):
             await asyncio.wait([self._watch])  # it takes a moment to learn the exit code and the last words
         return self._lost or ConnectionLost("the server closed its stdin")
 
-    def _why_gone(self, child: _Child) -> ConnectionLost:
+    def _why_gone(self, child: Child) -> ConnectionLost:
         assert self._process is not None
         code = self._process.get_returncode()
         if child.stalled:
@@ -220,97 +195,18 @@ class StdioTransport(Pipe):
             cast("asyncio.WriteTransport", stdin).abort() if stalled else stdin.close()
         group = process.get_pid()
         for ending in (signal.SIGTERM, signal.SIGKILL):
-            if await _set_within(self._child.exited, self.limits.exit_grace):
+            if await set_within(self._child.exited, self.limits.exit_grace):
                 break
-            _signal_group(group, ending)
-        await _set_within(self._child.exited, self.limits.exit_grace)
-        await _sweep(group)
-        _live_groups.discard(group)
+            signal_group(group, ending)
+        await set_within(self._child.exited, self.limits.exit_grace)
+        await sweep(group)
+        live_groups.discard(group)
         await asyncio.to_thread(self.ended, group)
         process.close()
 
 
-class _Child(asyncio.SubprocessProtocol):
-    """What the event loop says of the process, turned into lines and a few events."""
-
-    def __init__(self, pipe: Pipe, inbound: Inbound, limits: Limits) -> None:
-        self._pipe = pipe
-        self._inbound = inbound
-        self._stdout = LineFramer(limits.message_bytes)
-        self._stderr = LineFramer(STDERR_LINE)
-        self._turns = Turns(pipe.received), Turns(self._note)
-        self._open_outputs, self._heard = 2, False
-        self.tail: deque[str] = deque(maxlen=STDERR_TAIL)
-        self.first_closed = ""
-        self.stalled = ""
-        self.gone, self.exited, self.drained, self.writable = (asyncio.Event() for _ in range(4))
-        self.writable.set()
-
-    def read_from(self, process: asyncio.SubprocessTransport) -> None:
-        for fd, turns in enumerate(self._turns, 1):
-            turns.read_from(cast("asyncio.ReadTransport | None", process.get_pipe_transport(fd)))
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        framer = self._stdout if fd == 1 else self._stderr
-        self._heard = True
-        self._turns[fd - 1].add(framer.feed(data))
-
-    async def last_words(self) -> None:
-        """Wait until what is left in the pipes was read and handed on, or nothing more comes."""
-        for _ in range(EXIT_DRAINS):
-            for turns in self._turns:
-                await turns.idle.wait()
-            self._heard = False
-            if await _set_within(self.drained, EXIT_DRAIN) or not self._heard:
-                break
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if fd in (1, 2):
-            self._end_output(fd)
-        if fd == 2:
-            return
-        self.first_closed = self.first_closed or ("stdin", "stdout")[fd]
-        self.writable.set()
-        self.gone.set()
-
-    def _end_output(self, fd: int) -> None:
-        if fd == 1 and self._stdout.pending:
-            for line in self._stdout.feed(b"\n"):
-                self._pipe.received(line, cut_off=True)
-        if fd == 2 and self._stderr.pending:
-            self.pipe_data_received(fd, b"\n")
-        self._open_outputs -= 1
-        if not self._open_outputs:
-            self.drained.set()
-
-    def process_exited(self) -> None:
-        self.exited.set()
-        self.gone.set()
-
-    def pause_writing(self) -> None:
-        self.writable.clear()
-
-    def resume_writing(self) -> None:
-        self.writable.set()
-
-    def _note(self, line: bytes | Overlong) -> None:
-        raw = line.start + b" ..." if isinstance(line, Overlong) else line
-        text = raw.decode("utf-8", "replace")
-        self.tail.append(text)
-        if self._pipe.tap is not None:
-            self._pipe.tap.noted("stderr", text)
-        self._inbound.stderr(text)
-
-
 def _nothing(pid: int) -> None:
     """Nobody wants to know."""
-
-
-async def _set_within(event: asyncio.Event, seconds: float) -> bool:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    return event.is_set()
 
 
 def exit_text(code: int) -> str:
@@ -327,33 +223,3 @@ def _not_found(program: str, path: str) -> str:
     if os.sep in program:
         return f"{program} does not exist or may not be run; correct command"
     return f"{program} is not installed, or not on PATH; correct command, or set env.PATH (now {path})"
-
-
-def _signal_group(group: int, which: signal.Signals) -> bool:
-    """Send a signal to a process group; False when nothing of it is left."""
-    try:
-        os.killpg(group, which)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # only zombies, or a process that changed its user: out of our reach either way
-        return False
-    return True
-
-
-async def _sweep(group: int) -> None:
-    """End what a server left running in its group: the leader alone is not the server."""
-    if not _signal_group(group, signal.SIGTERM):
-        return
-    for _ in range(int(SWEEP / 0.02)):
-        await asyncio.sleep(0.02)
-        if not _group_alive(group):
-            return
-    _signal_group(group, signal.SIGKILL)
-
-
-def _group_alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True

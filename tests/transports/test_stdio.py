@@ -15,7 +15,8 @@ import pytest
 
 from mcphost.errors import ConnectionLost, InvalidResult
 from mcphost.protocol.revisions import V2025_03_26
-from mcphost.transports.stdio import STDERR_LINE, STDERR_TAIL, Command, StdioTransport
+from mcphost.transports.child import STDERR_LINE, STDERR_TAIL
+from mcphost.transports.stdio import Command, StdioTransport
 from mcphost.transports.turns import TURN, Turns
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.conftest import Start

@@ -1,0 +1,116 @@
+"""A child process as the event loop tells of it: lines of its outputs, its last words, its end.
+
+Knows pipes and their order. Refuses to know how a process is started and stopped.
+
+Specification: basic/transports, stdio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import Final, cast
+
+from mcphost.protocol.framing import LineFramer, Overlong
+from mcphost.transports.base import Inbound, Limits
+from mcphost.transports.pipe import Pipe
+from mcphost.transports.turns import Turns
+
+STDERR_LINE: Final = 8 << 10
+"""Bytes of one stderr line that are kept; a line is for reading."""
+
+STDERR_TAIL: Final = 50
+"""Lines kept for the card of a server that died."""
+
+EXIT_DRAIN: Final = 0.15
+"""Seconds in which a dead server's last words may still be read. Longer than any pipe takes, too short to notice."""
+
+EXIT_DRAINS: Final = 10
+"""How often that time is given as long as more was read in it."""
+
+
+class Child(asyncio.SubprocessProtocol):
+    """What the event loop says of the process, turned into lines and a few events."""
+
+    def __init__(self, pipe: Pipe, inbound: Inbound, limits: Limits) -> None:
+        self._pipe = pipe
+        self._inbound = inbound
+        self._stdout = LineFramer(limits.message_bytes)
+        self._stderr = LineFramer(STDERR_LINE)
+        self._turns = Turns(pipe.received), Turns(self._note)
+        self._open_outputs, self._heard = 2, False
+        self.tail: deque[str] = deque(maxlen=STDERR_TAIL)
+        self.first_closed = ""
+        self.stalled = ""
+        self.gone, self.exited, self.drained, self.writable = (asyncio.Event() for _ in range(4))
+        self.writable.set()
+
+    def read_from(self, process: asyncio.SubprocessTransport) -> None:
+        """Which pipes the lines come from, so that one can be left unread for a while."""
+        for fd, turns in enumerate(self._turns, 1):
+            turns.read_from(cast("asyncio.ReadTransport | None", process.get_pipe_transport(fd)))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Lines go on in turns."""
+        framer = self._stdout if fd == 1 else self._stderr
+        self._heard = True
+        self._turns[fd - 1].add(framer.feed(data))
+
+    async def last_words(self) -> None:
+        """Wait until what is left in the pipes was read and handed on, or nothing more comes."""
+        for _ in range(EXIT_DRAINS):
+            for turns in self._turns:
+                await turns.idle.wait()
+            self._heard = False
+            if await set_within(self.drained, EXIT_DRAIN) or not self._heard:
+                break
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Without stdin or stdout the server is gone."""
+        if fd in (1, 2):
+            self._end_output(fd)
+        if fd == 2:
+            return
+        self.first_closed = self.first_closed or ("stdin", "stdout")[fd]
+        self.writable.set()
+        self.gone.set()
+
+    def _end_output(self, fd: int) -> None:
+        if fd == 1 and self._stdout.pending:
+            for line in self._stdout.feed(b"\n"):
+                self._pipe.received(line, cut_off=True)
+        if fd == 2 and self._stderr.pending:
+            self.pipe_data_received(fd, b"\n")
+        self._open_outputs -= 1
+        if not self._open_outputs:
+            self.drained.set()
+
+    def process_exited(self) -> None:
+        """Its outputs may still hold something."""
+        self.exited.set()
+        self.gone.set()
+
+    def pause_writing(self) -> None:
+        """Its stdin is full."""
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        """Its stdin takes more."""
+        self.writable.set()
+
+    def _note(self, line: bytes | Overlong) -> None:
+        raw = line.start + b" ..." if isinstance(line, Overlong) else line
+        text = raw.decode("utf-8", "replace")
+        self.tail.append(text)
+        if self._pipe.tap is not None:
+            self._pipe.tap.noted("stderr", text)
+        self._inbound.stderr(text)
+
+
+async def set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for ``event``, so long; was it set?"""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
