@@ -21,7 +21,8 @@ from typing import Any, Final, NoReturn, TypeVar
 from mcphost.config import Config
 from mcphost.headless.output import Outcome, Signalled, answer, is_terminal, remark
 from mcphost.host.events import Alarmed, Event
-from mcphost.host.host import Fittings, Host
+from mcphost.host.fittings import Fittings
+from mcphost.host.host import Host
 
 ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 

@@ -20,12 +20,13 @@ from mcphost.errors import NotDone
 from mcphost.host.asked.roots import Folder
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
-from mcphost.host.connection import Connection, sent_to
+from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
 from mcphost.host.desk import CallDesk
 from mcphost.host.events import Alarmed, ChatChanged, EventBus
 from mcphost.host.policy import Verdict
 from mcphost.host.questions import Approver
+from mcphost.host.recipient import sent_to
 
 if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never do
     from mcphost.host.chat.chat import Chat

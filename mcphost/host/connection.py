@@ -11,31 +11,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Coroutine
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.listing import Rejected
-from mcphost.errors import (
-    AuthorizationRequired,
-    ConnectionLost,
-    HttpStatusError,
-    McphostError,
-    ServerError,
-    ServerNotReady,
-    SessionExpired,
-)
+from mcphost.errors import AuthorizationRequired, ConnectionLost, McphostError, ServerNotReady
 from mcphost.host.advice import next_step
 from mcphost.host.backoff import Backoff
 from mcphost.host.catalog import Kind
+from mcphost.host.falls import after_failure
 from mcphost.host.faults import fault
 from mcphost.host.listening import Ears, Irregularities, Listening
 from mcphost.host.logs import Source
 from mcphost.host.offers import Offers
-from mcphost.host.opening import check_required, new_client
-from mcphost.host.recipient import sent_to
-from mcphost.host.states import WEIGHTS, ServerState
+from mcphost.host.opening import ask_for_level, check_required, masked, new_client
+from mcphost.host.states import LISTING_FIELDS, LIVE_FIELDS, WEIGHTS, ServerState
 from mcphost.host.surroundings import Surroundings
 from mcphost.host.upkeep import Pulse, RoundTrip
 from mcphost.host.waiting import first_of, to_the_end
@@ -43,16 +34,7 @@ from mcphost.host.watches import Watches
 from mcphost.protocol.types import LogLevel, Tool
 from mcphost.transports.base import ProcessReport, Transport
 
-__all__ = ["Connection", "ServerState", "sent_to"]
-
-LISTING_FIELDS: Final = frozenset({"enabled_tools", "disabled_tools"})
-"""Settings that a standing connection goes over to by listing its tools again."""
-
-LIVE_FIELDS: Final = LISTING_FIELDS | {
-    "roots", "sampling", "start", "startup_timeout_sec", "tool_timeout_max_sec", "tool_timeout_sec", "tools",
-    "trust_hints",
-}  # fmt: skip
-"""Settings that are read when they are needed: a standing connection goes on when they change."""
+__all__ = ["Connection", "ServerState"]
 
 
 class Connection:
@@ -282,20 +264,11 @@ class Connection:
         self.offers.begin(self.session.server.capabilities)
         try:
             async with asyncio.timeout(seconds):
-                await self._ask_for_level(client)
+                self.level = await ask_for_level(client, self.session, self.level, self._note)
                 if self.offers.offers(Kind.TOOLS):  # the others are listed as soon as it is ready
                     await self.offers.tools.read(client, self.config)
         except TimeoutError:
             self.offers.tools.failed(f"the server took longer than startup_timeout_sec = {seconds:g}")
-
-    async def _ask_for_level(self, client: Client) -> None:
-        if self.level is None or self.session is None or "logging" not in self.session.server.capabilities:
-            return
-        try:
-            await client.set_log_level(self.level)
-        except McphostError as error:
-            self._note(LogLevel.WARNING, f"the log level {self.level.wire} was not taken: {error}")
-            self.level = None
 
     async def _end_life(self, transport: Transport | None, failure: McphostError | None) -> None:
         """Say at once how it goes on, then close: a program that will not leave takes seconds."""
@@ -313,33 +286,18 @@ class Connection:
         self._look_at(transport)
 
     def _look_at(self, transport: Transport | None) -> None:
-        """Keep what is known of the process. Its command line and last words may hold secrets."""
+        """Keep what is known of the process."""
         if transport is not None:
-            mask, report = self._around.mask, transport.report()
-            tail, command = tuple(map(mask, report.stderr_tail)), tuple(map(mask, report.command))
-            self.process = replace(report, stderr_tail=tail, command=command)
+            self.process = masked(transport.report(), self._around.mask)
 
     def _fall(self, failure: McphostError) -> None:
         now = self._around.now()
-        lived = 0.0 if self.ready_at is None else now - self.ready_at
         self.restarts += 1
-        # Whether a standing connection that broke can be had again is for the next try to tell.
-        vain = failure.lasting and not (isinstance(failure, ConnectionLost) and self.ready_at is not None)
-        wait = None if vain else self._wait_after(failure, now, lived)
-        if isinstance(failure, AuthorizationRequired) and self.config.signs_in:
-            self._wait_for_sign_in(failure)
-        elif wait is None:
-            tired = "" if vain else " (tried several times; not trying again by itself)"
-            self._enter(ServerState.FAILED, f"{_words(failure)}{tired}", next_step(failure, self.name, self.config))
-        else:
-            self.retry_at = now + wait
-            self._enter(ServerState.RECONNECTING, _words(failure), next_step(failure, self.name, self.config))
-
-    def _wait_after(self, failure: McphostError, now: float, lived: float) -> float | None:
-        if isinstance(failure, SessionExpired):
-            return self._backoff.after_lost_session(now)
-        outage = self.config.url is not None and isinstance(failure, ConnectionLost | HttpStatusError)
-        return self._backoff.after_failure(now, lived, outage=outage)
+        ahead = after_failure(failure, self.name, self.config, self._backoff, now, self.ready_at)
+        if ahead.state is ServerState.NEEDS_SIGN_IN and isinstance(failure, AuthorizationRequired):
+            self.refusal = failure
+        self.retry_at = None if ahead.wait is None else now + ahead.wait
+        self._enter(ahead.state, ahead.reason, ahead.advice)
 
     async def _pause(self) -> None:
         """After a failure wait for the time to try again, or until told."""
@@ -396,9 +354,3 @@ class Connection:
         self._change.set()
         self._change = asyncio.Event()
         self._around.state_changed(self.name)
-
-
-def _words(failure: McphostError) -> str:
-    """Why there is no connection; the words of a server's error alone would not say whose they are."""
-    refused = f"the server refused {failure.method}: " if isinstance(failure, ServerError) and failure.method else ""
-    return f"{refused}{failure}"

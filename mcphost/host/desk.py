@@ -31,11 +31,12 @@ from mcphost.errors import (
 from mcphost.host.admission import Admission, Attempt
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
-from mcphost.host.connection import Connection, sent_to
+from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker, Proposal
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
 from mcphost.host.faults import fault, without_secrets
 from mcphost.host.questions import Answer
+from mcphost.host.recipient import sent_to
 from mcphost.host.sending import Sending
 from mcphost.host.signing_in import SignIn
 from mcphost.host.traffic.book import current_call

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -22,8 +20,7 @@ from mcphost.errors import UnknownName
 from mcphost.host.accounts import Accounts
 from mcphost.host.admission import Admission
 from mcphost.host.approvals import Approvals
-from mcphost.host.asked.answering import Answering, plain_roots
-from mcphost.host.asked.roots import Resolve
+from mcphost.host.asked.answering import Answering
 from mcphost.host.asking import Asking
 from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call, CallRequest
@@ -47,10 +44,9 @@ from mcphost.host.events import (
     ToolsChanged,
     TrafficAdded,
 )
+from mcphost.host.fittings import Fittings
 from mcphost.host.logs import LogBook, LogBudget, Source
-from mcphost.host.memory import Memory, Store
-from mcphost.host.opener import Open, no_browser
-from mcphost.host.questions import Approver
+from mcphost.host.memory import Memory
 from mcphost.host.reading import ReadingDesk
 from mcphost.host.signing_in import SignInDesk
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
@@ -60,11 +56,8 @@ from mcphost.transports.base import Transport
 
 if TYPE_CHECKING:  # what is imported where it is needed
     from mcphost.auth.base import SignInPort
-    from mcphost.host.models import ModelPort
     from mcphost.host.traffic.file import TrafficFile
     from mcphost.host.traffic.resending import Resending
-
-__all__ = ["Fittings", "Host", "Store"]
 
 _LISTED: Final[Mapping[Kind, Callable[[str], Event]]] = {
     Kind.TOOLS: ToolsChanged,
@@ -77,45 +70,6 @@ _SIGN_IN_FIELDS: Final = frozenset(
     {"url", "oauth", "http_headers", "env_http_headers", "bearer_token_env_var", "enabled"}
 )
 """Settings in which a sign-in that runs must not change under a person's eyes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fittings:
-    """What a host is built with, besides its configuration."""
-
-    open_transport: Callable[[Config, str], Awaitable[Transport]]
-    """Makes the transport of a server, its references resolved. Raises ConfigError."""
-    approver: Approver
-    version: str
-    store: Store | None = None
-    """None: nothing is remembered between runs."""
-    audit_path: Path | None = None
-    mask: Callable[[str], str] = field(default=lambda text: text)
-    """Takes secrets out of a text."""
-    traffic: TrafficBook | None = None
-    """Where the transports that ``open_transport`` makes tell what passes; None: they tell nobody."""
-    traffic_path: Path | None = None
-    """The file that takes all traffic of this run; None: it is kept in memory only."""
-    answers: frozenset[str] = frozenset()
-    """What the approver can answer of what servers ask: some of `mcphost.host.asked.answering.SCREEN`."""
-    resolve_roots: Resolve = plain_roots
-    """The folders that a server's entry grants."""
-    roots: Sequence[Path] = ()
-    """Folders that every server of this run may know of."""
-    chats_path: Path | None = None
-    """The folder of conversations; None: they are not kept."""
-    models: ModelPort | None = None
-    """Who opens the language models of the configuration; None: none is asked."""
-    sign_in: Callable[[Config, str], Awaitable[SignInPort]] | None = None
-    """Who signs a server in, its references resolved. Raises ConfigError, SignInFailed. None: signs in nowhere."""
-    open_url: Open = no_browser
-    """Opens the page of a sign-in."""
-    begin_sign_ins: bool = True
-    """Does what a server refuses for want of a sign-in begin one by itself?"""
-    forget: Callable[[Config, str], Awaitable[Sequence[str]]] | None = None
-    """Forgets what others than the host learned of a server; what that was, in words."""
-    close: Callable[[], Awaitable[None]] | None = None
-    """Ends what these parts began; called when every server has ended."""
 
 
 class Host(Asking, Answering, Chatting, Accounts):

@@ -1,16 +1,20 @@
-"""How a session is opened as the configuration wants it: with which limits, and what it must offer."""
+"""How a session is opened as the configuration wants it: with which limits and log level, and what it must offer."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
 
 from mcphost.client.client import Client, Identity, Patience, Session
 from mcphost.client.inputs import InputHandler
 from mcphost.client.listener import Listener
 from mcphost.client.listing import ListLimits
 from mcphost.config import Limits, ServerConfig
-from mcphost.errors import CapabilityMissing
+from mcphost.errors import CapabilityMissing, McphostError
 from mcphost.protocol.declared import Declared
 from mcphost.protocol.revisions import LEGACY, find_revision
-from mcphost.transports.base import Transport
+from mcphost.protocol.types import LogLevel
+from mcphost.transports.base import ProcessReport, Transport
 
 
 def new_client(
@@ -41,3 +45,22 @@ def check_required(session: Session, config: ServerConfig) -> None:
     for needed in config.required_capabilities:
         if not isinstance(session.server.capabilities.get(needed), dict):
             raise CapabilityMissing("required_capabilities", needed)
+
+
+async def ask_for_level(
+    client: Client, session: Session, level: LogLevel | None, note: Callable[[LogLevel, str], None]
+) -> LogLevel | None:
+    """Ask for log messages of ``level`` and above; the level that holds from now on, None where none was asked for."""
+    if level is None or "logging" not in session.server.capabilities:
+        return level
+    try:
+        await client.set_log_level(level)
+    except McphostError as error:
+        note(LogLevel.WARNING, f"the log level {level.wire} was not taken: {error}")
+        return None
+    return level
+
+
+def masked(report: ProcessReport, mask: Callable[[str], str]) -> ProcessReport:
+    """What is known of a process, without the secrets that its command line and last words may hold."""
+    return replace(report, stderr_tail=tuple(map(mask, report.stderr_tail)), command=tuple(map(mask, report.command)))

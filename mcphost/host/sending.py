@@ -24,8 +24,9 @@ from mcphost.errors import (
     SessionExpired,
 )
 from mcphost.host.calls import Call
-from mcphost.host.connection import Connection, sent_to
+from mcphost.host.connection import Connection
 from mcphost.host.events import CallChanged, Event
+from mcphost.host.recipient import sent_to
 from mcphost.host.witness import Witness
 
 if TYPE_CHECKING:

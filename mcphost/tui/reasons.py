@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from mcphost.host.asked.pages import Page
 from mcphost.host.calls import Call, CallState
-from mcphost.host.connection import sent_to
 from mcphost.host.host import Host
 from mcphost.host.questions import Question
+from mcphost.host.recipient import sent_to
 from mcphost.protocol.display import duration_text, show_line
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from mcphost import __version__
 from mcphost.config import Config, ServerConfig, Values, read_toml, resolve_roots, state_folder, update_toml
 from mcphost.errors import ConfigError
-from mcphost.host.host import Fittings
+from mcphost.host.fittings import Fittings
 from mcphost.host.opener import Open, no_browser
 from mcphost.host.questions import Approver
 from mcphost.host.traffic.book import TrafficBook

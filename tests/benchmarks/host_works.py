@@ -12,7 +12,8 @@ from mcphost.client.client import Client
 from mcphost.config import Config, ServerConfig
 from mcphost.config.models import Policy
 from mcphost.host.connection import ServerState
-from mcphost.host.host import Fittings, Host
+from mcphost.host.fittings import Fittings
+from mcphost.host.host import Host
 from mcphost.host.questions import DeclineAll
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport

@@ -15,7 +15,8 @@ from mcphost.errors import ConfigError
 from mcphost.host import backoff
 from mcphost.host.calls import Call
 from mcphost.host.events import Alarmed, Event
-from mcphost.host.host import Fittings, Host
+from mcphost.host.fittings import Fittings
+from mcphost.host.host import Host
 from mcphost.host.questions import Answer, Question, ToolCallQuestion
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport

@@ -12,8 +12,9 @@ import pytest
 from mcphost.config import Config
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.host.calls import CallState
-from mcphost.host.connection import ServerState, sent_to
+from mcphost.host.connection import ServerState
 from mcphost.host.events import ServersChanged
+from mcphost.host.recipient import sent_to
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport
 from tests.conftest import Until

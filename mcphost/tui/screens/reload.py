@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
 from mcphost.config import Changes, Config
-from mcphost.host.connection import sent_to
+from mcphost.host.recipient import sent_to
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.widgets.facts import Fact, Facts, fact

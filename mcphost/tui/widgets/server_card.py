@@ -13,8 +13,9 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 
-from mcphost.host.connection import Connection, ServerState, sent_to
+from mcphost.host.connection import Connection, ServerState
 from mcphost.host.kept_tasks import keeps_tasks
+from mcphost.host.recipient import sent_to
 from mcphost.host.upkeep import RoundTrip
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.types import Implementation

@@ -1,0 +1,64 @@
+"""What follows from a failure: whether and when a server is tried again, and the words for it.
+
+Knows which failures pass and which last. Refuses to know connections: it is told how long one stood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcphost.config import ServerConfig
+from mcphost.errors import (
+    AuthorizationRequired,
+    ConnectionLost,
+    HttpStatusError,
+    McphostError,
+    ServerError,
+    SessionExpired,
+)
+from mcphost.host.advice import next_step
+from mcphost.host.backoff import Backoff
+from mcphost.host.states import ServerState
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """How it goes on with a server that failed."""
+
+    state: ServerState
+    reason: str
+    advice: str
+    wait: float | None = None
+    """Seconds to the next try; None: there is none by itself."""
+
+
+def after_failure(
+    failure: McphostError, name: str, config: ServerConfig, backoff: Backoff, now: float, ready_at: float | None
+) -> Ahead:
+    """How it goes on with ``name``, which was ready since ``ready_at``, if it was."""
+    # Whether a standing connection that broke can be had again is for the next try to tell.
+    vain = failure.lasting and not (isinstance(failure, ConnectionLost) and ready_at is not None)
+    lived = 0.0 if ready_at is None else now - ready_at
+    wait = None if vain else _wait_after(failure, config, backoff, now, lived)
+    advice = next_step(failure, name, config)
+    if isinstance(failure, AuthorizationRequired) and config.signs_in:
+        return Ahead(ServerState.NEEDS_SIGN_IN, str(failure), advice)
+    if wait is None:
+        tired = "" if vain else " (tried several times; not trying again by itself)"
+        return Ahead(ServerState.FAILED, f"{_words(failure)}{tired}", advice)
+    return Ahead(ServerState.RECONNECTING, _words(failure), advice, wait)
+
+
+def _wait_after(
+    failure: McphostError, config: ServerConfig, backoff: Backoff, now: float, lived: float
+) -> float | None:
+    if isinstance(failure, SessionExpired):
+        return backoff.after_lost_session(now)
+    outage = config.url is not None and isinstance(failure, ConnectionLost | HttpStatusError)
+    return backoff.after_failure(now, lived, outage=outage)
+
+
+def _words(failure: McphostError) -> str:
+    """Why there is no connection; the words of a server's error alone would not say whose they are."""
+    refused = f"the server refused {failure.method}: " if isinstance(failure, ServerError) and failure.method else ""
+    return f"{refused}{failure}"
