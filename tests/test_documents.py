@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from mcphost.config import Config
+from mcphost.cli.parsing import parse
+from mcphost.config import Config, load
 from mcphost.protocol.schemas import DIALECTS
 from mcphost.transports.stdio import INHERITED
 
 ROOT = Path(__file__).parents[1]
-SECURITY = (ROOT / "SECURITY.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
+SECURITY = README.partition("\n## Security and privacy\n")[2].partition("\n## ")[0]
 
 
 @pytest.mark.requirement("SEC-03")
-def test_the_page_on_security_is_linked_and_tells_of_consent_access_and_privacy() -> None:
-    assert "(SECURITY.md)" in (ROOT / "README.md").read_text("utf-8")
-    headings = [line.removeprefix("## ") for line in SECURITY.splitlines() if line.startswith("## ")]
-    assert headings[:4] == [
+def test_the_section_on_security_tells_of_consent_access_and_privacy() -> None:
+    assert re.findall(r"^### (.+)$", SECURITY, re.MULTILINE)[:4] == [
         "What you are asked",
         "What you can limit and take back",
         "What leaves your machine",
@@ -27,17 +30,46 @@ def test_the_page_on_security_is_linked_and_tells_of_consent_access_and_privacy(
 
 
 @pytest.mark.requirement("SEC-03")
-def test_the_page_on_security_names_what_there_is() -> None:
+def test_what_is_kept_and_passed_on_is_named() -> None:
     source = "".join(path.read_text("utf-8") for path in (ROOT / "mcphost").rglob("*.py"))
-    for name in ("approvals", "trusted", "audit.jsonl"):
+    for name in ("approvals", "trusted", "transports", "roots", "audit.jsonl", "chats", "locks"):
         assert f'"{name}' in source
         assert name in SECURITY
     assert {"policy", "limits"} <= Config.model_fields.keys()
     assert {"HOME", "PATH", "LANG"} <= set(INHERITED)
+    assert "`HOME`, `PATH`, `LANG`" in README
 
 
 @pytest.mark.requirement("SCHEMA-02")
 def test_every_dialect_of_a_schema_is_documented() -> None:
     for dialect in DIALECTS:
         word = dialect.split("/")[-2].removeprefix("draft-0")
-        assert word in SECURITY.partition("## Text and schemas")[2].partition("## ")[0], dialect
+        assert word in SECURITY.partition("### Text and schemas")[2], dialect
+
+
+def test_every_file_that_is_linked_is_there() -> None:
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", README):
+        assert (ROOT / link).is_file(), link
+
+
+def test_every_command_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    commands = re.findall(r"^    ([a-z]+) ", capsys.readouterr().out, re.MULTILINE)
+    assert len(commands) > 8
+    assert [command for command in commands if f"mcphost {command}" not in README] == []
+
+
+def test_the_configuration_that_is_shown_is_one(tmp_path: Path) -> None:
+    (text, *_) = re.findall(r"^```toml\n(.+?)^```", README, re.MULTILINE | re.DOTALL)
+    (tmp_path / "config.toml").write_text(text)
+    loaded = load(tmp_path / "config.toml")
+    assert not loaded.problems
+    assert loaded.config.servers["git"].tools["git_reset"].approval == "deny"
+
+
+def test_the_library_is_used_as_documented() -> None:
+    (code,) = re.findall(r"^```python\n(.+?)^```", README, re.MULTILINE | re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"ships"' in done.stdout
