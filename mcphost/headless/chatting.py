@@ -1,6 +1,6 @@
 """``mcphost chat``: one message to a language model, its answer on stdout as it comes, all else on stderr.
 
-Knows how a turn looks to a terminal and to a script. Refuses to know how it goes.
+Knows what is said and who answers for the person. Refuses to know how a turn goes, and how it is told.
 """
 
 from __future__ import annotations
@@ -10,35 +10,30 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mcphost.config import Config, rule_matches
 from mcphost.errors import ConfigError, McphostError
 from mcphost.headless.consent import confirmed, question_lines, typed_line
 from mcphost.headless.failing import Broken, failure
-from mcphost.headless.output import Exit, Outcome, StatusLine, answer, foreign, is_terminal, json_text, remark, table
+from mcphost.headless.output import Outcome, is_terminal, json_text, remark, table
+from mcphost.headless.telling import telling
 from mcphost.host.catalog import Kind
-from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.replaying import replay
-from mcphost.host.chat.results import said
 from mcphost.host.chat.transcripts import Transcripts
-from mcphost.host.chat.turns import Round, Turn, TurnState, Use
 from mcphost.host.events import ChatChanged, Event
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer, Question, ResultQuestion, ToolCallQuestion
-from mcphost.protocol.display import duration_text, show, show_line, size_text
+from mcphost.protocol.display import show, show_line, size_text
 
 PIPE_SECONDS: Final = 3.0
 """To the first byte of a pipe that may be none of ours: some programs start others with one that never ends."""
 
 PIPE_BYTES: Final = 16 << 20
-
-LINE: Final = 4000
-"""Characters after which the end of a line is no longer waited for."""
 
 NO_MODEL: Final = """\
 no language model is configured; add one to your configuration, such as
@@ -46,12 +41,6 @@ no language model is configured; add one to your configuration, such as
     provider = "anthropic"
     model = "claude-sonnet-4-5"
 and api_key = "${ANTHROPIC_API_KEY}"; or provider = "openai" with base_url for a model of your own"""
-
-_CODES: Final[Mapping[TurnState, Exit]] = {
-    TurnState.DONE: Exit.DONE,
-    TurnState.FAILED: Exit.NOT_CONNECTED,
-    TurnState.BOUNDED: Exit.TOOL_FAILED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +172,7 @@ async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:
         remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
     made = await host.compose(wish.text)
     piped = [host.attach_text("stdin", wish.piped)] if wish.piped.strip() else []
-    telling = (_Events if wish.as_json else _Words)(talk)
+    teller = telling(talk, as_json=wish.as_json)
     changed = asyncio.Event()
 
     def heard(event: Event) -> None:
@@ -196,8 +185,8 @@ async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:
         while not turn.state.ended:
             await changed.wait()
             changed.clear()
-            telling.tell(turn)
-        return telling.end(turn)
+            teller.tell(turn)
+        return teller.end(turn)
     finally:
         stop()
 
@@ -216,155 +205,3 @@ async def _servers(host: Host, wish: ChatWish, broken: Broken) -> None:
             if name in wish.servers:
                 raise failure(host, name, broken) from None
             remark(f"without {name}: {failure(host, name, broken)}")
-
-
-class _Telling:
-    """Tells of a turn as it goes; each thing once."""
-
-    def __init__(self, talk: Chat) -> None:
-        self._talk = talk
-        self._told = 0
-        """Characters of the answer that is being told."""
-        self._at: Round | None = None
-        self._uses: set[str] = set()
-        self._begun: set[str] = set()
-
-    def tell(self, turn: Turn) -> None:
-        """What is new."""
-        for each in turn.rounds[turn.rounds.index(self._at) if self._at is not None else 0 :]:
-            if each is not self._at:
-                self._at, self._told = each, 0
-                self.answer_begins(each)
-            if each.size > self._told:
-                new = each.text[self._told :]
-                self._told = each.size
-                self.text(new)
-            for use in each.uses:
-                self._use(use)
-
-    def _use(self, use: Use) -> None:
-        if use.call is not None and use.id not in self._begun:
-            self._begun.add(use.id)
-            self.begins(use)
-        if use.outcome and use.id not in self._uses:
-            self._uses.add(use.id)
-            self.ends(use)
-
-    def end(self, turn: Turn) -> Outcome:
-        """The outcome of the command."""
-        self.tell(turn)
-        self.over(turn)
-        declined = any(use.outcome == "declined" for use in turn.uses)
-        code = _CODES.get(turn.state, Exit.TOOL_FAILED)
-        remarks = [f"{turn.state.value}: {turn.reason}"] if turn.reason else []
-        return Outcome("", Exit.DECLINED if declined and code is Exit.DONE else code, tuple(remarks))
-
-    def answer_begins(self, each: Round) -> None:
-        """The model begins another answer."""
-
-    def text(self, new: str) -> None:
-        """More of it."""
-
-    def begins(self, use: Use) -> None:
-        """A call begins."""
-
-    def ends(self, use: Use) -> None:
-        """It ended."""
-
-    def over(self, turn: Turn) -> None:
-        """Nothing more will come."""
-
-
-class _Words(_Telling):
-    """For people: the text on stdout, a line on stderr for each call."""
-
-    def __init__(self, talk: Chat) -> None:
-        super().__init__(talk)
-        self._stream = StreamText() if is_terminal(sys.stdout) else None
-        self._status = StatusLine()
-        self._open = False
-        """Does what was written last not end its line?"""
-
-    def text(self, new: str) -> None:
-        self._status.clear()
-        self._open = not new.endswith("\n")
-        answer(foreign(new) if self._stream is None else self._stream.feed(new))
-
-    def begins(self, use: Use) -> None:
-        self._end_line()
-        self._status.show(f"{use.server}:{use.tool}")
-
-    def ends(self, use: Use) -> None:
-        self._end_line()
-        self._status.clear()
-        name = f"{use.server}:{use.tool}" if use.server else use.name
-        told = [f"{show_line(name)} {use.state}"]
-        told += [duration_text(use.seconds)] if use.seconds else []
-        told += ["edited by you"] if use.edited else []
-        told += [said(use.result)] if use.result is not None and not use.ok else []
-        remark(", ".join([*told, *use.notes]))
-
-    def over(self, turn: Turn) -> None:
-        self._end_line()
-        self._status.clear()
-
-    def _end_line(self) -> None:
-        if self._open:
-            self._open = False
-            answer("\n")
-            if self._stream is not None:
-                self._stream = StreamText()
-
-
-class _Events(_Telling):
-    """For scripts: one JSON object a line."""
-
-    def text(self, new: str) -> None:
-        answer(json_text({"type": "text", "text": new}))
-
-    def begins(self, use: Use) -> None:
-        names = {"id": use.id, "name": use.name, "server": use.server, "tool": use.tool}
-        answer(json_text({"type": "tool_use", **names, "arguments": dict(use.arguments)}))
-
-    def ends(self, use: Use) -> None:
-        told: dict[str, Any] = {"type": "tool_result", "id": use.id, "name": use.name, "outcome": use.outcome}
-        if use.edited:
-            told["arguments"] = dict(use.sent or {})
-        answer(json_text({**told, "result": None if use.result is None else use.result.definition()}))
-
-    def over(self, turn: Turn) -> None:
-        spent = self._talk.spent
-        tokens = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "guessed": spent.guessed}
-        model = turn.rounds[-1].model if turn.rounds else ""
-        state = {"state": turn.state.name.lower(), "reason": turn.reason, "chat": self._talk.id, "model": model}
-        answer(json_text({"type": "end", **state, **tokens, "cost": spent.cost}))
-
-
-class StreamText:
-    """Makes text safe for a terminal while it comes: what is only dangerous once it is together is seen together."""
-
-    def __init__(self) -> None:
-        self._line = ""
-        self._shown = ""
-        """What was given of the line."""
-
-    def feed(self, text: str) -> str:
-        """What may be written now."""
-        return "".join(self._lines(text))
-
-    def _lines(self, text: str) -> Iterator[str]:
-        for part in text.splitlines(keepends=True) if "\n" in text else [text]:
-            self._line += part
-            line = self._line
-            whole = line.endswith("\n")
-            if not whole and line.endswith("\r"):  # the other half of a line's end may follow
-                line = line[:-1]
-            shown = show(line, joiners=True)
-            if shown.startswith(self._shown):
-                yield shown[len(self._shown) :]
-                self._shown = shown
-            else:  # what was shown would be shown otherwise by now
-                yield show(part, joiners=True)
-                self._line = self._shown = ""
-            if whole or len(self._line) > LINE:
-                self._line = self._shown = ""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mcphost.headless.chatting import StreamText
+from mcphost.headless.telling import StreamText
 from mcphost.protocol.display import show
 from tests.headless.conftest import entry, start
 from tests.providers.endpoints import (  # type: ignore[attr-defined]
