@@ -82,13 +82,24 @@ class SignInQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class FormQuestion:
+class OfServer:
+    """What a server asks of the person."""
+
+    server: str
+
+    @property
+    def origin(self) -> str:
+        """The server."""
+        return self.server
+
+
+@dataclass(frozen=True, slots=True)
+class FormQuestion(OfServer):
     """A server asks the user to fill in a form. A yes carries its values as a mapping that fits ``schema``.
 
     A yes without content means the defaults.
     """
 
-    server: str
     message: str
     """Why, in the server's words."""
     schema: Mapping[str, Any]
@@ -101,21 +112,15 @@ class FormQuestion:
     """Why the answer before this one would not do."""
 
     @property
-    def origin(self) -> str:
-        """The server."""
-        return self.server
-
-    @property
     def about(self) -> str:
         """What is asked, in a few words."""
         return "fill in a form"
 
 
 @dataclass(frozen=True, slots=True)
-class UrlQuestion:
+class UrlQuestion(OfServer):
     """A server asks the user to visit a page. A yes means that it was opened, not that anything was done there."""
 
-    server: str
     message: str
     url: str
     elicitation: str
@@ -126,35 +131,24 @@ class UrlQuestion:
     """What is to be seen of the URL: its host in both spellings, and what is suspicious about it."""
 
     @property
-    def origin(self) -> str:
-        """The server."""
-        return self.server
-
-    @property
     def about(self) -> str:
         """What is asked, in a few words."""
         return "open a page"
 
 
 @dataclass(frozen=True, slots=True)
-class RootsQuestion:
+class RootsQuestion(OfServer):
     """A server asks which folders it may know of, and nobody said so yet. A yes carries the chosen paths.
 
     A no is remembered until mcphost exits, an answer that is ``cancelled`` is not. ``Lifetime.ALWAYS`` shares them in
     later runs as well.
     """
 
-    server: str
     suggestions: tuple[Path, ...] = ()
     call: int | None = None
     tool: str = ""
     problem: str = ""
     """Why the folders chosen before would not do."""
-
-    @property
-    def origin(self) -> str:
-        """The server."""
-        return self.server
 
     @property
     def about(self) -> str:
@@ -163,21 +157,15 @@ class RootsQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingQuestion:
+class SamplingQuestion(OfServer):
     """May a model answer this request of a server? The request, the plan and what came of it are the handle's."""
 
-    server: str
     sampling: int
     """The number of the handle, `mcphost.host.asked.sampling.SamplingDesk.all`."""
     call: int | None = None
     tool: str = ""
     review: bool = False
     """The model has answered: may that be sent to the server?"""
-
-    @property
-    def origin(self) -> str:
-        """The server."""
-        return self.server
 
     @property
     def about(self) -> str:
