@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -9,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcphost.config import Config
+from mcphost.config import Config, ModelConfig
 from mcphost.host.asked.answering import SCREEN
 from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.calls import Call
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
+from mcphost.providers.base import Capabilities
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.screens.sampling import SamplingScreen
@@ -26,10 +28,24 @@ from tests.tui.story import NARROW, Stage, server
 LOCAL = {"provider": "openai", "model": "qwen3", "cost": 1.0, "speed": 0.8, "intelligence": 0.3}
 
 
+class HearingModels(ScriptedModels):
+    """Models that take sounds, too."""
+
+    def able(self, model: ModelConfig) -> Capabilities:
+        return replace(super().able(model), audio=frozenset(("audio/wav",)))
+
+    def play(self, entry: str, attempts: Sequence[Attempt]) -> None:
+        """From now on this model does this."""
+        self._attempts = {entry: attempts}
+        self.providers.clear()
+
+
 class LentStage(Stage):
     """A stage whose models follow a script."""
 
-    port: ScriptedModels
+    port: HearingModels
+    gate: asyncio.Event
+    """For an attempt to wait for."""
 
     @property
     def sampling(self) -> Sampling:
@@ -71,7 +87,7 @@ async def lent(
     guard: float = 0.0,
 ) -> AsyncIterator[LentStage]:
     """The app; ``attempts`` is what each model does when it is asked, and HELLO after that."""
-    config, approver, port = config or lending(), ScreenApprover(), ScriptedModels(attempts or {})
+    config, approver, port = config or lending(), ScreenApprover(), HearingModels(attempts or {})
     folder = Path.cwd() / "state"
     folder.mkdir(exist_ok=True)
     parts = fittings(approver, values_for(config, os.environ), state=folder, answers=SCREEN)
@@ -80,6 +96,6 @@ async def lent(
         app.guard_seconds = app.questions.idle_seconds = guard
         async with app.run_test(size=size, notifications=True) as pilot:
             stage = LentStage(app, host, pilot)
-            stage.port = port
+            stage.port, stage.gate = port, asyncio.Event()
             await stage.ready()
             yield stage

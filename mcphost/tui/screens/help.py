@@ -26,6 +26,7 @@ TITLES = {
     "McphostApp": "Everywhere",
     "MainScreen": "To go elsewhere",
     "BlockList": "Blocks",
+    "PartList": "Blocks",
     "SearchArea": "Search",
     "RowList": "In a list",
     "CompletedInput": "Suggestions",

@@ -8,13 +8,15 @@ Specification: client/sampling (human in the loop).
 
 from __future__ import annotations
 
+from datetime import datetime
+from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from mcphost.host.asked.sampling_handle import SamplingEdit, SamplingReply, SamplingState
 from mcphost.host.questions import Answer
-from mcphost.tui.screens.dialog import KEYS
+from mcphost.tui.saving import file_name
 from mcphost.tui.screens.sampling_view import KEPT, Changed, SamplingView
 from mcphost.tui.widgets.sampling_parts import asked_object, preview, sent_object
 from mcphost.tui.widgets.sampling_states import Step, acts
@@ -27,7 +29,7 @@ from mcphost.tui.widgets.sampling_wishes import (
 from mcphost.tui.widgets.wishes import BudgetWanted, MuteWanted
 
 
-class SamplingScreen(SamplingView, inherit_bindings=False):
+class SamplingScreen(SamplingView):
     """See `SamplingView`: the keys, and what each wants."""
 
     HELP = (
@@ -41,8 +43,7 @@ class SamplingScreen(SamplingView, inherit_bindings=False):
         Binding("y,enter", "agree", "agree", id="sampling.agree", tooltip="Ask the model; send the answer"),
         Binding("e", "edit", "edit", id="sampling.edit", tooltip="Change the block that is marked, or write one"),
         Binding("ctrl+r,ctrl+enter,f5", "take", "take over", id="sampling.take", tooltip="Take over what was typed"),
-        Binding("x", "stop", "stop", id="sampling.stop", tooltip="Stop the answer, and keep what came"),
-        Binding("x", "leave_out", "leave out", id="sampling.leave-out", tooltip="Leave out the block that is marked"),
+        Binding("x", "drop", "leave out", id="sampling.drop", tooltip="Stop the answer; leave out what is marked"),
         Binding("m", "model", "model", id="sampling.model", tooltip="Choose who answers: a model, or you"),
         Binding("l", "limits", "limits", id="sampling.limits", tooltip="Max tokens, temperature, stops, tools"),
         Binding("c", "context", "add context", id="sampling.context", tooltip="Add what this server said before"),
@@ -50,6 +51,7 @@ class SamplingScreen(SamplingView, inherit_bindings=False):
         Binding("r", "again", "ask again", id="sampling.again", tooltip="Ask the model once more"),
         Binding("t", "question", "question", id="sampling.question", tooltip="What was asked, or the answer"),
         Binding("f", "full", "in full", id="sampling.full", tooltip="Read the block that is marked in full"),
+        Binding("w", "save", "save", id="sampling.save", tooltip="Save the block that is marked in a file", show=False),
         Binding("v", "json", "JSON", id="sampling.json", tooltip="What would be asked, or sent, as JSON"),
         Binding("d", "decline_with", "refuse", id="sampling.refuse", tooltip="Refuse, with words if you like"),
         Binding("n", "decline", "refuse at once", id="sampling.decline", tooltip="Refuse without words", show=False),
@@ -57,7 +59,6 @@ class SamplingScreen(SamplingView, inherit_bindings=False):
         Binding("b", "budget", "budget", id="sampling.budget", tooltip="Let the server use more; asks how much"),
         Binding("p", "park", "later", id="sampling.park", tooltip="Leave it in the inbox; f2 lists it"),
         Binding("escape", "back", "back", id="sampling.back", tooltip="Out of the box, or leave it in the inbox"),
-        KEYS,
     ]
 
     # What the user answers.
@@ -127,10 +128,6 @@ class SamplingScreen(SamplingView, inherit_bindings=False):
         self._answer(None)
         self.dismiss(None)
 
-    def action_stop(self) -> None:
-        """See `SamplingStopWanted`."""
-        self.post_message(SamplingStopWanted(self.sampling))
-
     def _reply(self) -> SamplingReply | None:
         """What shall be sent instead of what came; None: that as it is."""
         blocks, by_hand = self._board.blocks, self.sampling.model.by_hand
@@ -159,9 +156,12 @@ class SamplingScreen(SamplingView, inherit_bindings=False):
         """Take over what was edited."""
         self._board.take()
 
-    def action_leave_out(self) -> None:
-        """Leave out the block that is marked."""
-        self._say(self._board.leave_out())
+    def action_drop(self) -> None:
+        """Stop the answer, which keeps what came; else leave out the block that is marked."""
+        if self.standing.step is Step.STREAMING:
+            self.post_message(SamplingStopWanted(self.sampling))
+        else:
+            self._say(self._board.leave_out())
 
     async def action_history(self) -> None:
         """An earlier page of the conversation."""
@@ -193,6 +193,20 @@ class SamplingScreen(SamplingView, inherit_bindings=False):
     def action_full(self) -> None:
         """Read the block that is marked in full; a picture as large as there is room."""
         self._board.read_in_full(self._reason.server)
+
+    def action_save(self) -> None:
+        """Save the block that is marked."""
+        from mcphost.tui.screens.save import SaveScreen
+
+        def saved(path: Path | None) -> None:
+            if path is not None:
+                self.notify(f"Saved {path}", markup=False)
+
+        view = self._board.list.current
+        if view is not None:
+            content, mime_type = view.block.content()
+            name = file_name(self.sampling.server, "sampling", datetime.now(), mime_type)
+            self.app.push_screen(SaveScreen(name, content, Path.cwd()), saved)
 
     def action_json(self) -> None:
         """What would be asked, or sent, exactly."""

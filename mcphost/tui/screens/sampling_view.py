@@ -51,7 +51,7 @@ class Changed:
     """What was being written."""
 
 
-class SamplingView(Asking, inherit_bindings=False):
+class SamplingView(Asking):
     """Shows ``sampling``; `refresh_sampling` when it went on. ``waiting`` is its question, where one is open."""
 
     DEFAULT_CSS = """
@@ -196,6 +196,7 @@ class SamplingView(Asking, inherit_bindings=False):
             budget=has_budget(self._host.spent(self.sampling.server)),
             folded=self._board.folded,
             below=step is not Step.STREAMING and self._board.list.below,
+            cut=step is not Step.STREAMING and self._board.list.cut,
             context=bool(self.sampling.context) and not self.sampling.context_added,
         )
 

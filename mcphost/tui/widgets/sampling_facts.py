@@ -71,7 +71,8 @@ def request_facts(sampling: Sampling, known: Known) -> Iterator[Fact]:
 
 def answer_facts(sampling: Sampling, known: Known) -> Iterator[Fact]:
     """What came, and what it took."""
-    yield fact("answered by", answered_by(sampling))
+    nothing = sampling.error is not None and not sampling.blocks
+    yield fact("model" if nothing else "answered by", answered_by(sampling))
     if sampling.attempts:
         yield fact("took", " · ".join(_took(sampling, known.seconds)))
         yield fact("ended", _ended(sampling))
@@ -117,7 +118,9 @@ def price_words(model: Model) -> str:
     """What a million tokens cost, in and out."""
     if model.by_hand:
         return "costs nothing"
-    return "price not known" if model.price is None else f"{model.price.input:g} / {model.price.output:g} per million"
+    return (
+        "price not known" if model.price is None else f"{model.price.input:g} in, {model.price.output:g} out a million"
+    )
 
 
 # The parts.
@@ -204,7 +207,7 @@ def _ended(sampling: Sampling) -> str:
     if sampling.stopped:
         return "stopped by you"
     if sampling.error is not None:
-        return "it broke off"
+        return "it broke off" if sampling.blocks else "without an answer"
     meaning = {
         "endTurn": "by itself",
         "maxTokens": "at the most tokens: it may be cut off",

@@ -26,6 +26,11 @@ class PartView(BlockView):
         super().__init__(part.shown)
         self.part = part
 
+    @property
+    def cut(self) -> bool:
+        """Is only its beginning shown?"""
+        return bool(self._rest)
+
     def _footnote(self) -> str:
         if self._rest:
             return f"… {self._rest} — f reads all"
@@ -86,6 +91,11 @@ class PartList(BlockList, inherit_bindings=False):
     def place(self) -> Place | None:
         """Where the current block is from."""
         return self.current.part.place if isinstance(self.current, PartView) else None
+
+    @property
+    def cut(self) -> bool:
+        """Is only the beginning of one shown?"""
+        return any(view.cut for view in self.blocks if isinstance(view, PartView))
 
     def go_to_place(self, place: Place | None) -> None:
         """Make the block from there the current one, where there is one still."""

@@ -55,6 +55,8 @@ class Standing:
     folded: bool = False
     below: bool = False
     """Is there more below what is in view?"""
+    cut: bool = False
+    """Is there a block of which only the beginning is shown?"""
     context: bool = False
 
     @property
@@ -77,11 +79,11 @@ def step_of(sampling: Sampling, asked: bool) -> Step:
     return Step.ASKING if sampling.state is SamplingState.ASKING else Step.REVIEWING
 
 
-_ALWAYS: Final = frozenset(("back", "json", "full"))
-_ASKED: Final = frozenset(("agree", "edit", "leave_out", "model", "decline", "decline_with", "mute", "park"))
+_ALWAYS: Final = frozenset(("back", "json", "full", "save"))
+_ASKED: Final = frozenset(("agree", "edit", "drop", "model", "decline", "decline_with", "mute", "park"))
 _IN: Final[Mapping[Step, frozenset[str]]] = {
     Step.ASKING: _ASKED | {"limits", "context", "history", "budget"},
-    Step.STREAMING: frozenset(("stop", "decline", "decline_with", "mute", "question", "park")),
+    Step.STREAMING: frozenset(("drop", "decline", "decline_with", "mute", "question", "park")),
     Step.REVIEWING: _ASKED | {"again", "question", "limits", "context", "history", "budget"},
     Step.BETWEEN: frozenset(("park",)),
 }
@@ -118,6 +120,8 @@ def _editing_keys(standing: Standing) -> Iterator[tuple[str, str]]:
 def _keys(sampling: Sampling, standing: Standing) -> Iterator[tuple[str, str]]:
     if standing.below:
         yield "space", "▼ more below"
+    if standing.cut:
+        yield "f", "read all"
     if standing.step is Step.ASKING:
         by_hand = sampling.model.by_hand
         yield "enter", "write the answer" if by_hand else f"ask {show_line(sampling.model.entry, 24)}"

@@ -27,6 +27,7 @@ class StreamView(TextView):
         super().__init__()
         self._start = 0
         self._shown = ""
+        self._follows = True
 
     def tell(self, sampling: Sampling) -> None:
         """What came so far; as long as that is nothing, what the model thinks."""
@@ -36,8 +37,16 @@ class StreamView(TextView):
 
     @property
     def following(self) -> bool:
-        """Is its end in view?"""
-        return self.scroll_offset.y >= self.max_scroll_y
+        """Does it stay at the end of what comes?"""
+        return self._follows
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Looking back stops following; coming to the end goes on with it."""
+        super().watch_scroll_y(old_value, new_value)
+        if new_value < min(old_value, self.max_scroll_y):
+            self._follows = False
+        elif new_value >= self.max_scroll_y:
+            self._follows = True
 
     def show_text(self, text: str) -> None:
         """It is this long by now; a shorter one is another text."""
@@ -48,12 +57,11 @@ class StreamView(TextView):
         self._shown = text
         if len(text) - self._start > 2 * WINDOW:
             self._start = _line_start(text, len(text) - WINDOW)
-        follow = self.following
         lines = show(text[self._start :], joiners=True).split("\n")
         if self._start:
             lines.insert(0, f"⟨the first {size_text(self._start)} are shown when it is done⟩")
         self.load(lines, home=False)
-        if follow:
+        if self._follows:
             self.scroll_end(animate=False)
 
 
