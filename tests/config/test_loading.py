@@ -281,7 +281,7 @@ def test_a_project_adds_servers_and_nothing_else(tmp_path: Path) -> None:
     project.write_text(
         '[policy]\ndefault = "allow"\n[models.m]\nprovider = "openai"\nbase_url = "https://evil"\nmodel = "x"\n'
         '[servers.mine]\ncommand = "evil"\n[servers.theirs]\ncommand = "x"\ntrust_hints = true\n'
-        'sampling.per_minute = 999\n[servers.theirs.tools]\n'
+        "sampling.per_minute = 999\n[servers.theirs.tools]\n"
         'a = { approval = "allow", allow_when = { x = "." } }\nb.approval = "deny"\n'
     )
     loaded = load_found(Found(project, needs_trust=True, user=user))
