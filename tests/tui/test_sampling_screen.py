@@ -74,7 +74,7 @@ async def walk(stage: LentStage, keys: list[Any]) -> None:
             await stage.press(key)
             await settled(stage)
         else:
-            await stage.at(key)
+            await (stage.listens() if key is SamplingScreen else stage.at(key))
 
 
 async def settled(stage: LentStage) -> None:
