@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -42,19 +43,20 @@ def session(folder: Path, *, unlocked: bool = True) -> Iterator[Session]:
     if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
         pytest.skip(f"no keychain can be started: {', '.join(missing)} not installed (packages gnome-keyring and dbus)")
     env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8"}
-    for name in ("DATA_HOME", "CONFIG_HOME", "CACHE_HOME", "RUNTIME_DIR"):
+    for name in ("DATA_HOME", "CONFIG_HOME", "CACHE_HOME"):
         (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         env[f"XDG_{name}"] = str(folder / name)
-    command = ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"]
-    bus = Popen(command, env=env, stdout=PIPE, stderr=DEVNULL)
-    assert bus.stdout is not None
-    env["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().decode().strip()
-    found = Session(env, folder, daemon(env, *(["--unlock"] if unlocked else ["--start"])))
-    try:
+    with ExitStack() as after:
+        # Somewhere near: the path of a socket may have no more than 107 bytes.
+        env["XDG_RUNTIME_DIR"] = after.enter_context(TemporaryDirectory(prefix="keyring-"))
+        command = ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"]
+        bus = Popen(command, env=env, stdout=PIPE, stderr=DEVNULL)
+        after.callback(end, bus)
+        assert bus.stdout is not None
+        env["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().decode().strip()
+        found = Session(env, folder, daemon(env, *(["--unlock"] if unlocked else ["--start"])))
+        after.callback(lambda: end(found.keyring))
         yield found
-    finally:
-        end(found.keyring)
-        end(bus)
 
 
 def daemon(env: dict[str, str], *how: str) -> Popen[bytes]:
