@@ -124,7 +124,8 @@ async def test_the_tree_tells_links_and_hidden_and_unreadable_folders(work: Path
         await stage.press("end")
         await go(stage, work / "src")
         await stage.press("left")
-        for words in (f"link → {work.parents[1] / 'other'}", "evil␛[2J⟨U+202E⟩[bold]", "▸ [ ] src", "▾ [ ] api"):
+        target = str(work.parents[1] / "other")[:50]  # the row may cut the rest
+        for words in (f"link → {target}", "evil␛[2J⟨U+202E⟩[bold]", "▸ [ ] src", "▾ [ ] api"):
             await stage.shows(words)
         assert ".cache" not in stage.text
         await stage.press("full_stop")

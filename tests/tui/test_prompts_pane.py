@@ -26,11 +26,16 @@ async def go(stage: Stage) -> None:
 @pytest.mark.requirement("PROMPT-02", "PROMPT-05", "PROMPT-09", "COMP-01", "COMP-03")
 async def test_a_prompt_is_filled_in_and_its_messages_come_in_order(size: tuple[int, int], tmp_path: Path) -> None:
     record = tmp_path / "record"
+
+    def completions() -> list[Any]:
+        return seen(record, "completion/complete")
+
     async with on_stage(offers("--record", record), size=size) as stage:
         await go(stage)
         await stage.press("enter")
         await stage.shows("offers › review", "language *")
         await stage.write("ru")
+        await stage.until(lambda _: [each["argument"]["value"] for each in completions()][-1:] == ["ru"])
         await stage.until(lambda _: "rust" in stage.text and "python" not in stage.text)
         await stage.press("down", "enter", "enter")
         await stage.shows("axum", "actix")
