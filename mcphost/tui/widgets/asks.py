@@ -61,7 +61,7 @@ def asks_facts(server: str, asks: Asks, now: float) -> Iterator[Fact]:
         yield fact("sees folders", "none: f chooses some")
     elif len(asks.folders) > SHOWN:
         yield fact("", f"and {len(asks.folders) - SHOWN} more: f lists all")
-    yield fact("asked for them", asked_words(asks.told, now))
+    yield fact("last asked", asked_words(asks.told, now))
     yield from _models(asks)
 
 

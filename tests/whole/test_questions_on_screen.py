@@ -1,0 +1,185 @@
+"""server-everything asks for forms, answers and folders: answered on a terminal, and its result says what arrived."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.terminal import Terminal, mcphost
+from tests.whole.peers import PEERS, running
+from tests.whole.test_terminal_safety import GUARD, rest
+
+pytestmark = pytest.mark.timeout(400)  # a first run installs
+
+FORM, MODEL, ROOTS = "trigger-elicitation-request", "trigger-sampling-request", "get-roots-list"
+
+LISTENING = GUARD + 0.3
+"""Seconds after which a dialog that is being painted listens; where it does not yet, its keys come again."""
+
+HEARD = 2.0
+"""Seconds after which keys that showed nothing were not heard."""
+
+AFTER_ESCAPE = 0.4
+"""Seconds after which the next key is not a part of an escape."""
+
+ASKED = "asked by the server e, not by mcphost"
+
+DEAF = (ASKED, "What the model would say", "enter send it")
+"""Words of dialogs that ignore what comes too early, of one that asks anew among them."""
+
+Step = tuple[Sequence[str], Sequence[str]]
+"""Keys, and the words that are on screen once they were heard."""
+
+# The form. What is typed first replaces what is there, so that it may be typed again.
+OPEN = (ASKED, "asks you to fill in a form", "for call", "String *", "n   decline: the server")
+REVIEW = ("This would be sent to e", "y   send exactly this to e")
+ADA: Step = (["ctrl+u", "Ada"], ["▏Ada "])
+REST: Step = (["enter", "space", "enter", "enter", "ada@example.com", "ctrl+r"], [*REVIEW, '"check": true', '"fish-1"'])
+READ: Step = (["ctrl+r"], [*REVIEW, '"name": "Ada"'])
+
+# The answer of a model, who is the user.
+WISH = (ASKED, "will you write an answer?", "You are a helpful test server.", "of the tides", "d decline")
+TIDES: Step = (["ctrl+u", "of the tides"], ["▏of the tides"])
+RUN: Step = (["ctrl+r"], WISH)
+WRITE: Step = (["enter"], ["You are the model: write the answer", "What the model would say"])
+WORDS: Step = (["In my words", "ctrl+r"], ["Shall this be sent to e?", "In my words", "enter send it"])
+
+# The picker of folders.
+PICKER = (ASKED, "e asks which folders it may know of", "suggested: the git work tree", "n   decline: the server")
+MARK: Step = (["space"], ["[x] a b", "share 1 with e"])
+
+CASES: Mapping[str, tuple[str, Sequence[Step]]] = {
+    "a form is filled in": (
+        FORM,
+        [
+            ([], OPEN),
+            ADA,
+            REST,
+            (["y"], ["- Name: Ada", "- Agreed to terms: true", "- Email: ada@example.com", '"action": "accept"']),
+        ],
+    ),
+    "a form is edited after its review": (
+        FORM,
+        [
+            ([], OPEN),
+            ADA,
+            READ,
+            (["e"], [*OPEN, "▏Ada "]),
+            ([" King", "ctrl+r"], [*REVIEW, '"name": "Ada King"']),
+            (["y"], ["- Name: Ada King", "- Favorite Integer: 42", '"action": "accept"']),
+        ],
+    ),
+    "a form is declined": (FORM, [([], OPEN), ADA, (["escape", "n"], ["User declined", '"action": "decline"'])]),
+    "a form is cancelled": (FORM, [([], OPEN), ADA, READ, (["x"], ['"action": "cancel"'])]),
+    "an answer is written and edited after its review": (
+        MODEL,
+        [
+            *(TIDES, RUN, WRITE, WORDS),
+            (["e"], ["ctrl+r done: see what would be sent"]),
+            ([" alone", "ctrl+r"], ["In my words alone", "enter send it"]),
+            (["y"], ['"model": "human"', '"stopReason": "endTurn"', '"text": "In my words alone"']),
+        ],
+    ),
+    "no answer is written": (MODEL, [TIDES, RUN, (["n"], ["User rejected sampling request"])]),
+    "an answer is not sent": (MODEL, [TIDES, RUN, WRITE, WORDS, (["n"], ["User rejected sampling request"])]),
+}
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def entry(request: pytest.FixtureRequest) -> Iterator[Mapping[str, Any]]:
+    """The server over each transport, for all tests of it."""
+    with running(PEERS["everything"], request.param) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def screen(entry: Mapping[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """A screen that one question after another is answered on."""
+    with meeting(tmp_path_factory.mktemp("screen"), entry, "capabilities = { roots = false }") as terminal:
+        terminal.wait_for("1 ready", "Tools · all servers", seconds=40)
+        yield terminal
+
+
+@contextmanager
+def meeting(folder: Path, entry: Mapping[str, Any], more: str = "") -> Iterator[Terminal]:
+    """The app in a work tree below a home of its own, its server `e` of this entry; it leaves when it is told to."""
+    work = folder / "a b"
+    work.mkdir()
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    config = folder / "e.toml"
+    lines = [f"{name} = {json.dumps(value)}" for name, value in entry.items()]
+    config.write_text("\n".join(["[servers.e]", *lines, more, "[policy]", 'default = "allow"', ""]))
+    env = {"HOME": str(folder), "MCPHOST_STATE_DIR": str(folder / "state"), "MCPHOST_KEYCHAIN": "off"}
+    with mcphost("--config", str(config), columns=160, rows=60, env=env, cwd=work) as terminal:
+        yield terminal
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+
+
+def do(terminal: Terminal, keys: Sequence[str], words: Sequence[str], but: str = "") -> str:
+    """Press keys until the words are on screen, and ``but`` is not; one that was not heard comes again."""
+    before = [word in terminal.text for word in DEAF]
+
+    def so(text: str) -> bool:
+        return all(word in text for word in words) and not (but and but in text)
+
+    for last in (False, False, True):
+        for key in keys:
+            terminal.press(key)
+            rest(terminal, AFTER_ESCAPE if key == "escape" else 0)
+        with contextlib.suppress(*() if last or not keys else (AssertionError,)):
+            terminal.wait_until(so, f"{words} after {keys}", 20 if last or not keys else HEARD)
+            break
+    if any(word in terminal.text and not was for word, was in zip(DEAF, before, strict=True)):
+        rest(terminal, LISTENING)
+    return terminal.text
+
+
+def call(terminal: Terminal, tool: str, steps: Sequence[Step]) -> str:
+    """Call the tool and follow the steps, of which the last one says what its result shows; all of the screen then."""
+    do(terminal, ["t", "/", "ctrl+u", tool], ["1 of ", tool])
+    terminal.press("enter", "enter")
+    for keys, words in steps[:-1]:
+        do(terminal, keys, words)
+    return do(terminal, *steps[-1], but=ASKED)
+
+
+@pytest.mark.requirement("ELIC-02", "ELIC-03", "ELIC-04", "ELIC-09", "ELIC-14", "SAMP-02", "SAMP-03", "SAMP-09")
+@pytest.mark.parametrize("case", CASES)
+def test_what_the_server_got_is_what_was_answered(screen: Terminal, case: str) -> None:
+    tool, steps = CASES[case]
+    result = call(screen, tool, steps)
+    assert ('"content": {' in result) is (steps[-1][0] == ["y"])
+
+
+@pytest.mark.requirement("ROOT-02", "ROOT-03", "ROOT-09")
+def test_the_work_tree_is_shared_when_the_server_asks(entry: Mapping[str, Any], tmp_path: Path) -> None:
+    with meeting(tmp_path, entry) as terminal:
+        for keys, words in (([], PICKER), MARK):
+            do(terminal, keys, words)
+        do(terminal, ["y"], ["1 root(s) received from client"], but=ASKED)
+        call(terminal, ROOTS, [([], ["(1 total)", "1. a b", f"{tmp_path.as_uri()}/a%20b"])])
+
+
+@pytest.mark.requirement("ROOT-02", "ROOT-04", "ROOT-09", "ROOT-10")
+def test_a_server_that_was_told_of_no_folder_hears_of_one_that_is_shared_later(
+    entry: Mapping[str, Any], tmp_path: Path
+) -> None:
+    with meeting(tmp_path, entry) as terminal:
+        for keys, words in (([], PICKER), MARK):
+            do(terminal, keys, words)
+        do(terminal, ["n"], ["0 root(s) received from client"], but=ASKED)
+        call(terminal, ROOTS, [([], ["no roots are currently configured"])])
+        do(terminal, ["s", "down", "enter"], ["Server · e", "just now: told of no folder"])
+        do(terminal, ["f"], [ASKED, "Folders that e may know of", "[ ] a b"])
+        do(terminal, *MARK)
+        do(terminal, ["y"], ["just now: told of 1 folder"])
+        do(terminal, ["escape"], ["1 root(s) received from client"], but=ASKED)
+        call(terminal, ROOTS, [([], ["(1 total)", "1. a b", f"{tmp_path.as_uri()}/a%20b"])])
