@@ -20,21 +20,18 @@ from mcphost.providers.base import (
     ModelRequest,
     TextDelta,
     ThoughtDelta,
-    check,
 )
-from mcphost.providers.endpoint import Endpoint, checked, joined
-from mcphost.providers.exchange import Exchanges, RefusedAnswer, events_of, persistently
-from mcphost.providers.patience import Patience, read_usage
+from mcphost.providers.endpoint import Endpoint
+from mcphost.providers.exchange import RefusedAnswer, events_of
+from mcphost.providers.hosted import HostedProvider
+from mcphost.providers.patience import read_usage
 from mcphost.providers.refusals import Refusal, error_of
 from mcphost.providers.shapes import number, object_of, text_of
 from mcphost.providers.spelling import Spelling, tool_names, use_ids
 from mcphost.providers.tool_contents import all_words, pictures, words
 from mcphost.providers.tool_pieces import ToolPieces
 
-HOME: Final = "https://api.anthropic.com"
 VERSION: Final = "2023-06-01"
-
-CAPABILITIES: Final = Capabilities(images=IMAGES, tools=True)
 
 _CHOICES: Final[Mapping[str, str]] = {"auto": "auto", "required": "any", "none": "none"}
 _STOPS: Final[Mapping[str, str]] = {
@@ -47,39 +44,15 @@ _STOPS: Final[Mapping[str, str]] = {
 """Its stop reasons in the protocol's words; others are passed on as they are."""
 
 
-class AnthropicProvider:
+class AnthropicProvider(HostedProvider):
     """A model of Anthropic's, or of whoever speaks like it at ``base_url``; see `Provider`."""
 
-    def __init__(
-        self,
-        entry: str,
-        model: str,
-        *,
-        key: str = "",
-        base_url: str | None = None,
-        plain_http: bool = False,
-        patience: Patience = Patience(),  # noqa: B008 - a frozen value
-        capabilities: Capabilities = CAPABILITIES,
-    ) -> None:
-        """``plain_http``: the user accepts that the key travels unencrypted to a host that is not this machine."""
-        self.entry, self.capabilities = entry, capabilities
-        self._model, self._key_needed, self._plain = model, base_url is None, plain_http
-        headers = {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
-        self._endpoint = Endpoint(entry, joined(base_url or HOME, "/v1", "/messages"), key, headers)
-        self._exchanges = Exchanges(self._endpoint, patience)
+    HOME = "https://api.anthropic.com"
+    PATH = "/messages"
+    CAPABILITIES = Capabilities(images=IMAGES, tools=True)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
-        """See `Provider.stream`."""
-        checked(self._endpoint, key_needed=self._key_needed, plain=self._plain)
-        check(self.entry, request, self.capabilities)
-        patience = self._exchanges.patience
-        async with aclosing(persistently(self._endpoint, patience, lambda: self._attempt(request))) as events:
-            async for event in events:
-                yield event
-
-    async def aclose(self) -> None:
-        """See `Provider.aclose`."""
-        await self._exchanges.aclose()
+    def _headers(self, key: str) -> Mapping[str, str]:
+        return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
 
     async def _attempt(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
         names = tool_names(request)

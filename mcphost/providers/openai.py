@@ -21,19 +21,16 @@ from mcphost.providers.base import (
     ModelRequest,
     TextDelta,
     ThoughtDelta,
-    check,
 )
-from mcphost.providers.endpoint import Endpoint, checked, joined
-from mcphost.providers.exchange import Exchanges, RefusedAnswer, events_of, persistently
+from mcphost.providers.endpoint import Endpoint
+from mcphost.providers.exchange import RefusedAnswer, events_of
+from mcphost.providers.hosted import HostedProvider
 from mcphost.providers.openai_messages import AUDIO, messages
-from mcphost.providers.patience import Patience, read_usage
+from mcphost.providers.patience import read_usage
 from mcphost.providers.refusals import Refusal, error_of
 from mcphost.providers.shapes import list_of, number, object_of, text_of
 from mcphost.providers.spelling import Spelling, tool_names
 from mcphost.providers.tool_pieces import ToolPieces
-
-HOME: Final = "https://api.openai.com/v1"
-CAPABILITIES: Final = Capabilities(images=IMAGES, audio=frozenset(AUDIO), tools=True)
 
 MOST_STOPS: Final = 4
 """Stop sequences that the API takes."""
@@ -75,41 +72,22 @@ class Dialect:
         return None
 
 
-class OpenAIProvider:
+class OpenAIProvider(HostedProvider):
     """A model of OpenAI's, or of whoever speaks like it at ``base_url``; see `Provider`."""
 
-    def __init__(
-        self,
-        entry: str,
-        model: str,
-        *,
-        key: str = "",
-        base_url: str | None = None,
-        plain_http: bool = False,
-        patience: Patience = Patience(),  # noqa: B008 - a frozen value
-        capabilities: Capabilities = CAPABILITIES,
-    ) -> None:
-        """``plain_http``: the user accepts that the key travels unencrypted to a host that is not this machine."""
-        self.entry, self.capabilities = entry, capabilities
-        self._model, self._key_needed, self._plain = model, base_url is None, plain_http
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        url = joined(base_url or HOME, "/v1", "/chat/completions")
-        self._endpoint = Endpoint(entry, url, key, headers)
-        self._exchanges = Exchanges(self._endpoint, patience)
-        self._dialect = Dialect("max_completion_tokens" if base_url is None else "max_tokens")
+    HOME = "https://api.openai.com/v1"
+    PATH = "/chat/completions"
+    CAPABILITIES = Capabilities(images=IMAGES, audio=frozenset(AUDIO), tools=True)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
-        """See `Provider.stream`."""
-        checked(self._endpoint, key_needed=self._key_needed, plain=self._plain)
-        check(self.entry, request, self.capabilities)
-        patience = self._exchanges.patience
-        async with aclosing(persistently(self._endpoint, patience, lambda: self._attempt(request))) as events:
-            async for event in events:
-                yield event
+    _learned: Dialect | None = None
+    """What this server was found to take; None until it refused something."""
 
-    async def aclose(self) -> None:
-        """See `Provider.aclose`."""
-        await self._exchanges.aclose()
+    @property
+    def _dialect(self) -> Dialect:
+        return self._learned or Dialect("max_completion_tokens" if self._at_home else "max_tokens")
+
+    def _headers(self, key: str) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {key}"} if key else {}
 
     async def _attempt(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
         tried = {self._dialect}
@@ -124,7 +102,7 @@ class OpenAIProvider:
                 if other is None or other in tried:
                     raise refused.error from None
                 tried.add(other)
-                self._dialect = other
+                self._learned = other
 
     def _asked(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
         names = tool_names(request)
@@ -133,7 +111,11 @@ class OpenAIProvider:
 
 
 def body(
-    model: str, request: ModelRequest, names: Spelling, dialect: Dialect, able: Capabilities = CAPABILITIES
+    model: str,
+    request: ModelRequest,
+    names: Spelling,
+    dialect: Dialect,
+    able: Capabilities = OpenAIProvider.CAPABILITIES,
 ) -> dict[str, Any]:
     """The request as the API takes it."""
     warmth = request.temperature if dialect.temperature else None
