@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import pytest
 
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelKeyRefused, ModelRefused
@@ -15,10 +13,9 @@ from mcphost.protocol.sampling import SamplingMessage, ToolChoice, ToolResult, t
 from mcphost.protocol.types import Tool
 from mcphost.providers.base import Gathered, ModelRequest, gather
 from mcphost.providers.patience import Patience
-from tests.npm import installed
 from tests.providers.endpoints import KEY, VENDORS
-from tests.pypi import environment
-from tests.whole.peers import free_port, listening
+from tests.whole import model_endpoints
+from tests.whole.model_endpoints import script, verdict
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
@@ -44,21 +41,14 @@ FIXTURES = [
 
 @pytest.fixture(scope="module")
 def aimock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an aimock that knows `FIXTURES` and nothing else."""
-    program = installed("node-models", ("@copilotkit/aimock@1.43.0",)) / "@copilotkit/aimock/dist/cli.js"
-    fixtures, port = tmp_path_factory.mktemp("aimock") / "fixtures.json", free_port()
-    fixtures.write_text(json.dumps({"fixtures": FIXTURES}))
-    options = ["-p", str(port), "-f", str(fixtures), "--strict", "--chunk-size", "3", "--log-level", "silent"]
-    with listening(["node", str(program), *options], port):
-        yield f"http://127.0.0.1:{port}"
+    with model_endpoints.aimock(tmp_path_factory.mktemp("aimock"), FIXTURES) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
 def llmock() -> Iterator[str]:
-    """The address of an llmock."""
-    programs, port = environment("python-models", ("llmock==0.2.2",)), free_port()
-    with listening([str(programs / "llmock"), "serve", "--port", str(port), "--log-level", "error"], port):
-        yield f"http://127.0.0.1:{port}"
+    with model_endpoints.llmock() as url:
+        yield url
 
 
 def asking(text: str, **more: Any) -> ModelRequest:
@@ -106,18 +96,6 @@ async def test_text_and_two_tool_uses_come_in_one_answer(vendor: str, aimock: st
 async def test_a_real_refusal_is_understood(vendor: str, aimock: str) -> None:
     with pytest.raises(ModelKeyRefused, match="it says: bad key"):
         await ask(vendor, aimock, asking("no key"))
-
-
-async def script(url: str, *behaviors: dict[str, Any]) -> None:
-    async with httpx.AsyncClient(trust_env=False) as client:
-        (await client.post(f"{url}/_llmock/reset")).raise_for_status()
-        (await client.post(f"{url}/_llmock/scenario", json={"behaviors": behaviors})).raise_for_status()
-
-
-async def verdict(url: str) -> dict[str, Any]:
-    async with httpx.AsyncClient(trust_env=False) as client:
-        told: dict[str, Any] = (await client.get(f"{url}/_llmock/verdict")).json()
-        return told
 
 
 FAULTS: list[tuple[list[dict[str, Any]], type[ModelError] | None, int]] = [

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from mcphost.config import Config, Values
@@ -18,9 +17,9 @@ from mcphost.host.questions import Answer
 from mcphost.wiring import fittings
 from tests.headless.conftest import start
 from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover
-from tests.npm import installed
-from tests.pypi import environment
-from tests.whole.peers import free_port, listening, running
+from tests.whole import model_endpoints
+from tests.whole.model_endpoints import script, verdict
+from tests.whole.peers import running
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
@@ -53,13 +52,8 @@ FIXTURES = [
 
 @pytest.fixture(scope="module")
 def aimock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an aimock that knows `FIXTURES` and nothing else."""
-    program = installed("node-models", ("@copilotkit/aimock@1.43.0",)) / "@copilotkit/aimock/dist/cli.js"
-    fixtures, port = tmp_path_factory.mktemp("aimock") / "fixtures.json", free_port()
-    fixtures.write_text(json.dumps({"fixtures": FIXTURES}))
-    options = ["-p", str(port), "-f", str(fixtures), "--strict", "--chunk-size", "5", "--log-level", "silent"]
-    with listening(["node", str(program), *options], port):
-        yield f"http://127.0.0.1:{port}"
+    with model_endpoints.aimock(tmp_path_factory.mktemp("aimock"), FIXTURES, chunk=5) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -215,10 +209,8 @@ def test_without_a_model_the_command_says_what_to_write(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def llmock() -> Iterator[str]:
-    """The address of an llmock."""
-    programs, port = environment("python-models", ("llmock==0.2.2",)), free_port()
-    with listening([str(programs / "llmock"), "serve", "--port", str(port), "--log-level", "error"], port):
-        yield f"http://127.0.0.1:{port}"
+    with model_endpoints.llmock() as url:
+        yield url
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "openai"])
@@ -226,18 +218,16 @@ async def test_the_referee_finds_no_fault_with_a_conversation(vendor: str, llmoc
     """M05: no room, then a broken stream, and on."""
     behaviors = [{"type": "fail", "status": 429, "retry_after": 0.1},
                  {"type": "stream_fault", "kind": "truncate", "after_chunks": 3}]  # fmt: skip
-    async with httpx.AsyncClient(trust_env=False) as client:
-        (await client.post(f"{llmock}/_llmock/reset")).raise_for_status()
-        (await client.post(f"{llmock}/_llmock/scenario", json={"behaviors": behaviors})).raise_for_status()
-        url = llmock + ("/anthropic" if vendor == "anthropic" else "")
-        async with talking(vendor, url, every, *[NO] * 50) as host:
-            await host.ready()
-            chat = host.begin_chat()
-            turn = chat.send("tell me something")
-            await chat.ended()
-            states = [turn.state]
-            chat.go_on()
-            await chat.ended()
-            states.append(turn.state)
-        judged = (await client.get(f"{llmock}/_llmock/verdict")).json()
+    await script(llmock, *behaviors)
+    url = llmock + ("/anthropic" if vendor == "anthropic" else "")
+    async with talking(vendor, url, every, *[NO] * 50) as host:
+        await host.ready()
+        chat = host.begin_chat()
+        turn = chat.send("tell me something")
+        await chat.ended()
+        states = [turn.state]
+        chat.go_on()
+        await chat.ended()
+        states.append(turn.state)
+    judged = await verdict(llmock)
     assert (judged["findings"], states) == ([], [TurnState.FAILED, TurnState.DONE])

@@ -19,8 +19,8 @@ from mcphost.protocol.sampling import SamplingMessage, text_block
 from mcphost.wiring import fittings
 from tests.host.asked import NO, YES, Person, Step
 from tests.host.conftest import RecordingHost
-from tests.npm import installed
-from tests.whole.peers import everything, free_port, listening, running
+from tests.whole.model_endpoints import aimock
+from tests.whole.peers import everything, running
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
@@ -39,12 +39,7 @@ TOOL = "trigger-sampling-request"
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Any]]:
     """`[models]` with an entry for each vendor, all at one endpoint that was scripted."""
-    program = installed("node-models", ("@copilotkit/aimock@1.43.0",)) / "@copilotkit/aimock/dist/cli.js"
-    fixtures, port = tmp_path_factory.mktemp("aimock") / "fixtures.json", free_port()
-    fixtures.write_text(json.dumps({"fixtures": FIXTURES}))
-    url = f"http://127.0.0.1:{port}"
-    options = ["-p", str(port), "-f", str(fixtures), "--strict", "--chunk-size", "3", "--log-level", "silent"]
-    with listening(["node", str(program), *options], port):
+    with aimock(tmp_path_factory.mktemp("aimock"), FIXTURES) as url:
         yield {
             vendor: {"provider": vendor, "model": f"{vendor}-model", "base_url": url, "api_key": "${MODEL_KEY}"}
             for vendor in VENDORS

@@ -1,0 +1,48 @@
+"""Model endpoints nobody here wrote: aimock answers as it is scripted, llmock breaks things and judges who asked it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.npm import installed
+from tests.pypi import environment
+from tests.whole.peers import free_port, listening
+
+
+@contextmanager
+def aimock(folder: Path, fixtures: Sequence[Any], *, chunk: int = 3) -> Iterator[str]:
+    """The address of an aimock that knows ``fixtures`` and nothing else, and streams ``chunk`` characters at a time."""
+    program = installed("node-models", ("@copilotkit/aimock@1.43.0",)) / "@copilotkit/aimock/dist/cli.js"
+    file, port = folder / "fixtures.json", free_port()
+    file.write_text(json.dumps({"fixtures": fixtures}))
+    options = ["-p", str(port), "-f", str(file), "--strict", "--chunk-size", str(chunk), "--log-level", "silent"]
+    with listening(["node", str(program), *options], port):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def llmock() -> Iterator[str]:
+    """The address of an llmock."""
+    programs, port = environment("python-models", ("llmock==0.2.2",)), free_port()
+    with listening([str(programs / "llmock"), "serve", "--port", str(port), "--log-level", "error"], port):
+        yield f"http://127.0.0.1:{port}"
+
+
+async def script(url: str, *behaviors: dict[str, Any]) -> None:
+    """What the llmock at ``url`` does from now on."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        (await client.post(f"{url}/_llmock/reset")).raise_for_status()
+        (await client.post(f"{url}/_llmock/scenario", json={"behaviors": behaviors})).raise_for_status()
+
+
+async def verdict(url: str) -> dict[str, Any]:
+    """What it has to say of who asked it since."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        told: dict[str, Any] = (await client.get(f"{url}/_llmock/verdict")).json()
+        return told
