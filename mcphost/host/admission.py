@@ -55,7 +55,7 @@ class Attempt:
     """One operation on its way through refusals."""
 
     def __init__(self, admission: Admission, connection: Connection, operation: str) -> None:
-        self._admission, self._connection, self._operation = admission, connection, operation
+        self._admission, self._connection = admission, connection
         self._key = (connection.name, operation)
         self._done = admission.done(connection.name)
         self._fresh = False

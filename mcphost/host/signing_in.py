@@ -160,7 +160,7 @@ class SignInDesk:
         done: Callable[[str], None],
     ) -> None:
         self._port, self._approver, self._witness = port, approver, witness
-        self._publish, self._open_url, self._mask, self._done = publish, open_url, mask, done
+        self._publish, self._mask, self._done = publish, mask, done
         self.all: dict[int, SignIn] = {}
         self.open_page = open_url
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 from mcphost.errors import InvalidResult
-from mcphost.protocol.display import hidden_count
+from mcphost.protocol.display import hidden_count, readable_label
 
 URL_CHARACTERS: Final = 8192
 """More is shown by no dialog and taken by few browsers."""
@@ -54,7 +54,7 @@ def read_address(url: Any) -> Address:
     host = _ascii_host(parts.hostname or "")
     if parts.scheme == "http" and not _is_here(host):
         raise InvalidResult("the URL is not https, which only addresses of this machine need not be")
-    readable = ".".join(map(_decoded, host.split(".")))
+    readable = ".".join(map(readable_label, host.split(".")))
     doubts = tuple(_doubts(host, readable, parts))
     return Address(url, _for_browser(parts, host), host, readable, doubts)
 
@@ -88,15 +88,6 @@ def _encoded(label: str) -> str:
     if len(encoded) > _LABEL:
         raise InvalidResult("the URL names no host")
     return encoded
-
-
-def _decoded(label: str) -> str:
-    if not label.startswith("xn--"):
-        return label
-    try:
-        return label[4:].encode("ascii").decode("punycode")
-    except (UnicodeError, ValueError, OverflowError):
-        return label
 
 
 def _for_browser(parts: SplitResult, host: str) -> str:

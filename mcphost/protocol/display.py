@@ -54,6 +54,16 @@ def show_line(text: str, limit: int = 200) -> str:
     return _cut(line.replace("\n", "⏎").replace("\t", "→"), limit, False, beyond)
 
 
+def readable_label(label: str) -> str:
+    """The letters that a label of a host name stands for: of ``xn--`` what it decodes to, if it does; foreign text."""
+    if not label.startswith("xn--"):
+        return label
+    try:
+        return label[4:].encode("ascii").decode("punycode")
+    except (ValueError, OverflowError):
+        return label
+
+
 def hidden_count(text: str) -> int:
     """How many characters of ``text`` would be unseen, or seen out of order, had ``show`` not marked them."""
     return 0 if text.isascii() else len(_HIDDEN.findall(text))

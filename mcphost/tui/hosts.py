@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from mcphost.protocol.display import show_line
+from mcphost.protocol.display import readable_label, show_line
 
 LONGEST: Final = 253
 """Characters of a host name; the rules of the domain name system allow no more."""
@@ -45,7 +45,7 @@ def host_in(url: str) -> HostName:
     if not host:
         return HostName(show_line(url, 80), show_line(url, 80))
     labels = host.split(".")
-    wire, read = [_wire(label) for label in labels], [_read(label) for label in labels]
+    wire, read = [_wire(label) for label in labels], [readable_label(label) for label in labels]
     brackets = ("[", "]") if ":" in host else ("", "")
     names = [show_line(".".join(each).join(brackets), 300) for each in (wire, read)]
     end = f":{port}" if port is not None else ""
@@ -64,15 +64,6 @@ def _wire(label: str) -> str:
         return label.encode("idna").decode("ascii")
     except UnicodeError:
         return "xn--" + label.encode("punycode", "replace").decode("ascii")
-
-
-def _read(label: str) -> str:
-    if not label.startswith("xn--"):
-        return label
-    try:
-        return label[4:].encode("ascii").decode("punycode")
-    except (UnicodeError, OverflowError, ValueError):
-        return label
 
 
 def _warning(wire: str, read: str, labels: Iterable[str]) -> str:

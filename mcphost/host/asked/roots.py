@@ -143,11 +143,7 @@ class RootsDesk:
         if seen.problem:
             raise NotDone(f"{path} {seen.problem}")
         share = Share(server, seen.path, name, self._identity(server), remember)
-        await self._keep(share)
-        self._shares.add(share)
-        for each in [server] if server is not None else list(self._around.config().servers):
-            self._withheld.discard((each, seen.path))
-        self._note("share", share)
+        await self._grant(share)
         await self.check(anew=True)
         return _folder(share, seen)
 
@@ -209,10 +205,7 @@ class RootsDesk:
             return problem
         remember = answer.lifetime is Lifetime.ALWAYS
         for seen in looks:
-            share = Share(server, seen.path, None, self._identity(server), remember)
-            await self._keep(share)
-            self._shares.add(share)
-            self._note("share", share)
+            await self._grant(Share(server, seen.path, None, self._identity(server), remember))
         if not looks:
             self._declined.add(server)
         self._looked.pop(server, None)
@@ -267,6 +260,14 @@ class RootsDesk:
 
     def _identity(self, server: str | None) -> str:
         return "" if server is None else sent_to(self._around.config().servers[server])
+
+    async def _grant(self, share: Share) -> None:
+        """Share it, also where it was taken back before. Raises NotDone where it cannot be saved."""
+        await self._keep(share)
+        self._shares.add(share)
+        for server in self._around.config().servers if share.server is None else [share.server]:
+            self._withheld.discard((server, share.path))
+        self._note("share", share)
 
     async def _keep(self, share: Share) -> None:
         if share.remembered:

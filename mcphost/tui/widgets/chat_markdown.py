@@ -45,12 +45,12 @@ class GrowingMarkdown:
         self._fence = ""
         """What opened the block of code that goes on."""
 
-    def grow(self, text: str, *, ended: bool = False) -> int:
+    def grow(self, text: str) -> int:
         """Render what is new; return the first line that is another than before."""
         changed = self._firm
         del self.lines[changed:]
         limit = min(len(text), MOST_CHARACTERS)
-        while self._at < limit and len(self.lines) < MOST_LINES and self._step(text, ended):
+        while self._at < limit and len(self.lines) < MOST_LINES and self._step(text):
             pass
         self._firm = len(self.lines)
         if limit - self._at > 0 and len(self.lines) < MOST_LINES:
@@ -62,7 +62,7 @@ class GrowingMarkdown:
             self.lines.append(Line(words, ((0, len(words), "warn"),)))
         return changed
 
-    def _step(self, text: str, ended: bool) -> bool:
+    def _step(self, text: str) -> bool:
         """Render one more piece for good; is there one?"""
         if self._fence:
             return self._code_step(text)

@@ -208,7 +208,7 @@ class Transcript(PartsView):
             self._matches.setdefault(item, []).append((line, start, start + len(query)))
             item.laid.strips.clear()
         self.refresh()
-        return [(item, line, start) for item, line, start in found]
+        return found
 
     def go_to(self, place: Place | None) -> None:
         """Show one match as the current one, in the middle."""

@@ -74,7 +74,6 @@ class PartList(BlockList, inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Notice what comes into view."""
-        super().on_mount()
         for name in ("scroll_y", "virtual_size"):
             self.watch(self, name, self._notice, init=False)
 

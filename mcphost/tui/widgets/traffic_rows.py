@@ -78,7 +78,7 @@ class TrafficRows:
                 10,
                 min(28, width // 7) if roomy else 15,
             ),
-            None if tight else Cell(_end_of(words.id, 9 if roomy else 4), "$text-muted", 3, 9 if roomy else 4, "right"),
+            None if tight else Cell(words.id, "$text-muted", 3, 9 if roomy else 4, "right", keep="end"),
             Cell(size_text(frame.size), "", 6, 7, "right"),
             Cell(_latency(frame), "", 7, 9 if roomy else 7, "right"),
             Cell("" if frame.call is None else f"↗{frame.call}", "$text-accent", 3, 4),
@@ -129,11 +129,6 @@ def shown_id(book: TrafficBook, frame: Frame) -> str:
     if isinstance(frame.id, str):
         return show_line(_masked(book, frame.id[:1000]), 60)
     return "" if frame.id is None else str(frame.id)
-
-
-def _end_of(text: str, width: int) -> str:
-    """Ids differ at their end."""
-    return text if len(text) <= width else f"…{text[1 - width :]}"
 
 
 def _latency(frame: Frame) -> str:
