@@ -107,8 +107,12 @@ async def list_tools(host: Host, names: Sequence[str], broken: Broken, *, as_jso
         text = table([("SERVER", "TOOL", "TITLE", "CLAIMS", "DESCRIPTION"), *rows]) if rows else ""
     failures = failures_of(host, names, broken)
     notices = [f"{name}: {notice}" for name in up if (notice := host.server(name).notice)]
+    tools = (each for name in up for each in host.catalog.tools(name))
+    refused = (
+        f"{each.server}: {each.tool.name} is refused: {each.tool.refusal}" for each in tools if each.tool.refusal
+    )
     remarks = (sentence for error in failures for sentence in remarks_on(error))
-    return Outcome(text, worst(failures), (*notices, *remarks))
+    return Outcome(text, worst(failures), (*notices, *refused, *remarks))
 
 
 async def _check(host: Host, name: str, broken: Broken) -> Checked:
@@ -153,4 +157,4 @@ def _definitions(host: Host, name: str) -> list[dict[str, Any]]:
 def _tool_row(server: str, tool: Tool) -> tuple[str, ...]:
     title = tool.label if tool.label != tool.name else ""
     first_line = (tool.description or "").strip().partition("\n")[0]
-    return server, tool.name, title or "-", ", ".join(tool.claims) or "-", first_line
+    return server, tool.name, title or "-", "refused" if tool.refusal else ", ".join(tool.claims) or "-", first_line

@@ -112,6 +112,8 @@ class ConsentBroker:
         self.witness.note(record)
 
     def _decide(self, proposal: Proposal, standing: Standing) -> Decision:
+        if proposal.tool.refusal:  # nobody can say what they agree to: it stands elsewhere, and may be another tomorrow
+            return Decision(Verdict.DENY, proposal.tool.refusal)
         # A tool that is not what it was when the user allowed it, or that says what nobody can see, does not get by on
         # what it says of itself.
         believable = "read-only" in proposal.tool.claims and standing.kind is not Kind.CHANGED

@@ -61,6 +61,21 @@ def walk(schema: Any) -> Iterator[Any]:
         waiting.extend(subschemas(current))
 
 
+def reachable(root: Any) -> Iterator[Any]:
+    """Yield what `walk` does, and the schemas that local references find where none should be."""
+    waiting, seen = [root], set[int]()
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, dict):
+            if id(current) in seen:
+                continue
+            seen.add(id(current))
+            with suppress(Unresolvable):
+                waiting.append(resolve(root, str(current.get("$ref", ""))))
+        yield current
+        waiting.extend(subschemas(current))
+
+
 def leads_back(root: Any) -> bool:
     """Whether some schema in ``root`` applies to a value by way of itself, so that it says nothing about it at all."""
     done: set[int] = set()

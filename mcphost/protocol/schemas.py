@@ -1,8 +1,9 @@
 """JSON Schema from outside: is it acceptable, what is wrong with a value, and is finding out cheap.
 
 Knows the limits that keep a schema from stopping the host, the dialects, and the sentences a person reads; validation
-itself is the library's, imported on first use. Nothing is ever fetched. It refuses to know threads and processes: what
-`is_cheap` says no to belongs into `mcphost.host.validation`, where it can be killed.
+itself is the library's, imported on first use. Nothing is ever fetched: what only something fetched could explain is
+told apart (`refers_outside`). It refuses to know threads and processes: what `is_cheap` says no to belongs into
+`mcphost.host.validation`, where it can be killed.
 
 Implements basic/index#json-schema of the 2026-07-28 revision: 2020-12 unless ``$schema`` names another dialect, no
 reference leaves the schema, composition is bounded.
@@ -11,12 +12,13 @@ reference leaves the schema, composition is bounded.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urldefrag, urljoin
 
 from mcphost.errors import PeerError
 from mcphost.protocol.display import show_line, size_text
@@ -32,6 +34,7 @@ from mcphost.protocol.schema_walk import (
     nodes,
     pattern_weight,
     patterns,
+    reachable,
     resolve,
     walk,
 )
@@ -62,9 +65,11 @@ DIALECTS = {
     "json-schema.org/draft-07/schema": "http://json-schema.org/draft-07/schema#",
     "json-schema.org/draft/2019-09/schema": "https://json-schema.org/draft/2019-09/schema",
     "json-schema.org/draft/2020-12/schema": DEFAULT_DIALECT,
+    "json-schema.org/schema": DEFAULT_DIALECT,
 }
-"""The supported dialects: the address without its scheme and ``#``, and the exact name."""
+"""The supported dialects: the address without its scheme and ``#``, and the exact name; the last means the newest."""
 
+_KNOWN = "mcphost knows draft 4, 6, 7, 2019-09 and 2020-12"
 
 _HALF = "half a character (a lone surrogate)"
 
@@ -79,6 +84,45 @@ class Problem:
 
     path: str
     message: str
+
+
+class RefersOutside(SchemaRefused):
+    """What this schema means stands somewhere else, and mcphost does not go there."""
+
+
+def refers_outside(schema: Any) -> str:
+    """The first thing of a schema that would have to be fetched, in words; empty where there is none.
+
+    A ``$ref`` that names the schema itself, or one inside of it, by its ``$id`` needs nothing from elsewhere.
+    """
+    parts = [part for part in reachable(schema) if isinstance(part, dict)]
+    base = _own_address(schema, parts[0]) if parts else ""
+    inside = {base, *(_absolute(base, own) for part in parts if (own := _own_address(schema, part)))}
+    return next((found for part in parts if (found := _outside(part, base, inside))), "")
+
+
+def _outside(schema: dict[str, Any], base: str, inside: Collection[str]) -> str:
+    for keyword in REFERENCES:
+        value = schema.get(keyword)
+        if isinstance(value, str) and not value.startswith("#") and _absolute(base, value) not in inside:
+            return f"external {keyword} {show_line(value, 80)!r}: mcphost never fetches schemas"
+    dialect = schema.get("$schema", "")
+    if isinstance(dialect, str) and dialect and _known(dialect) is None:
+        told = show_line(dialect, 80)
+        return f"external $schema {told!r}: an unknown schema dialect, and mcphost never fetches one; {_KNOWN}"
+    return ""
+
+
+def _own_address(root: Any, schema: dict[str, Any]) -> str:
+    own = schema.get("id" if "draft-04" in str(root.get("$schema")) else "$id")
+    return own if isinstance(own, str) else ""
+
+
+def _absolute(base: str, address: str) -> str:
+    try:
+        return urldefrag(urljoin(base, address)).url
+    except ValueError:
+        return f"nowhere: {address}"
 
 
 def check_schema(schema: Any) -> None:
@@ -165,6 +209,8 @@ def _canonical(schema: Any) -> str:
 @lru_cache(maxsize=64)
 def _admit(canonical: str) -> None:
     schema = json.loads(canonical)
+    if outside := refers_outside(schema):
+        raise RefersOutside(outside)
     for count, part in enumerate(walk(schema), start=1):
         if count > MAX_SUBSCHEMAS:
             raise SchemaRefused(f"the schema has more than {MAX_SUBSCHEMAS} subschemas")
@@ -177,13 +223,15 @@ def _admit(canonical: str) -> None:
 
 
 def _check_references(root: Any, schema: dict[str, Any]) -> None:
-    # What a whole schema is called is harmless: nothing is ever fetched, and no reference may name it.
+    # What a whole schema is called is harmless; a name inside of it would be where other references start.
     for keyword in (*REFERENCES, "$id", "id") if schema is not root else REFERENCES:
         value = schema.get(keyword)
         if not isinstance(value, str) or (keyword == "id" and "draft-04" not in _dialect(root)):
             continue
         if not value.startswith("#"):
-            raise SchemaRefused(f"external {keyword} {show_line(value, 80)!r}: mcphost never fetches schemas")
+            raise SchemaRefused(
+                f"{keyword} {show_line(value, 80)!r} is an address; mcphost knows places in a schema only"
+            )
         if keyword == "$ref" and value.startswith("#/"):
             _check_pointer(root, value)
 
@@ -197,11 +245,14 @@ def _check_pointer(root: Any, reference: str) -> None:
 
 def _dialect(schema: Any) -> str:
     named = schema.get("$schema", DEFAULT_DIALECT) if isinstance(schema, dict) else DEFAULT_DIALECT
-    key = str(named).removeprefix("https://").removeprefix("http://").rstrip("#")
-    if key not in DIALECTS:
-        known = "draft 4, 6, 7, 2019-09 and 2020-12"
-        raise SchemaRefused(f"unknown schema dialect {show_line(str(named), 80)!r}; mcphost knows {known}")
-    return DIALECTS[key]
+    known = _known(str(named))
+    if known is None:
+        raise SchemaRefused(f"unknown schema dialect {show_line(str(named), 80)!r}; {_KNOWN}")
+    return known
+
+
+def _known(dialect: str) -> str | None:
+    return DIALECTS.get(dialect.removeprefix("https://").removeprefix("http://").rstrip("#"))
 
 
 def _named(schema: Any) -> Any:

@@ -145,6 +145,13 @@ class Tool(Wire):
         """What to call it on screen; the wire always uses ``name``."""
         return self.title or (self.annotations and self.annotations.title) or self.name
 
+    @cached_property
+    def refusal(self) -> str:
+        """Why mcphost does not run it: a schema of its would have to be fetched from elsewhere. Empty: nothing."""
+        from mcphost.protocol.schemas import refers_outside
+
+        return refers_outside(self.input_schema) or refers_outside(self.output_schema)
+
     @property
     def may_destroy(self) -> bool:
         """Not claimed harmless: absent hints mean it writes, and destroys."""

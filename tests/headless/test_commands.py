@@ -189,6 +189,19 @@ def test_list_tools_as_json_keeps_every_keyword_of_a_schema(mcphost: Mcphost) ->
     assert schemas["in-dialect"]["$schema"] == "http://127.0.0.1:9/dialect"
 
 
+@pytest.mark.requirement("SCHEMA-04")
+def test_a_tool_whose_schema_stands_elsewhere_is_listed_as_refused_and_not_called(mcphost: Mcphost) -> None:
+    """L05"""
+    why = "external $ref 'file:///etc/passwd': mcphost never fetches schemas"
+    listed = mcphost("list", "tools", hostile("evil-schema"))
+    assert [line.split()[3] for line in listed.out.splitlines() if " in-file " in line] == ["refused"]
+    assert f"in-file is refused: {why}" in listed.err
+    assert listed.code == 0
+    called = mcphost("call", "--yes", hostile("evil-schema"), "in-file", "value:=1")
+    assert (called.code, called.out) == (4, "")
+    assert f"in-file was declined by policy: {why}" in called.err
+
+
 def test_a_secret_is_masked_where_a_server_says_it(
     mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

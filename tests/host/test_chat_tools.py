@@ -75,11 +75,15 @@ def test_the_order_is_the_configurations_and_then_the_names_however_a_server_lis
     [
         ({"type": "array"}, "its arguments are no object"),
         ({"type": "object", "properties": {"naïve name": {}}}, "models take no argument of the name"),
-        ({"type": "object", "properties": {"x": {"$ref": "https://evil.test/x"}}}, "evil.test"),
+        (
+            {"type": "object", "properties": {"x": {"$ref": "https://evil.test/x"}}},
+            "external $ref 'https://evil.test/x'",
+        ),
         ({"type": "nonsense"}, "malformed"),
     ],
 )
 def test_a_tool_that_no_vendor_takes_is_left_out_with_a_reason(schema: Any, reason: str) -> None:
+    """L05"""
     tools = box(offered("a", "bad", schema), offered("a", "good"))
     assert [entry.tool.name for entry in tools.entries] == ["good"]
     ((dropped),) = tools.dropped

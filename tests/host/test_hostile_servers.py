@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.errors import Declined
 from mcphost.host.calls import CallState
 from mcphost.host.connection import ServerState
 from tests.conftest import LoopWatchdog, Until
@@ -60,26 +61,26 @@ async def test_a_list_is_read_to_a_bound_and_what_is_missing_is_said(
     assert loop_watchdog.longest < 0.3
 
 
-@pytest.mark.requirement("SCHEMA-03")
-async def test_a_schema_is_never_looked_up_elsewhere(host: HostOf) -> None:
-    """L05: a canary at the address that the schemas point to, of arguments and of results, has no visitor; the question
-    says that the arguments, and the result that it, could not be checked, and why."""
+@pytest.mark.requirement("SCHEMA-03", "SCHEMA-04")
+async def test_a_tool_whose_schema_stands_elsewhere_is_refused_and_nothing_is_fetched(host: HostOf) -> None:
+    """L05: a canary at the address that the schemas point to, of arguments and of results, has no visitor; whatever the
+    policy says, the tool stays listed and is not run, and why is said and written down."""
     away = {
         "remote": "external $ref 'http://",
         "dynamic": "external $dynamicRef 'http://",
         "identified": "external $ref 'other",
-        "dialect": "unknown schema dialect 'http://",
+        "dialect": "external $schema 'http://",
         "file": "external $ref 'file:///etc/passwd'",
     }
     with Web(lambda talk: talk.json({"type": "integer"})) as canary:
         url = f"http://127.0.0.1:{canary.port}"
-        async with host(a=hostile("evil-schema", "--kind", url)) as running:
-            for name, why in away.items():
-                await running.run("a", f"in-{name}", {"value": 1})
-                assert (running.approver.questions[-1].note or "").startswith(f"not validated: {why}")
-                validity = (await running.run("a", f"out-{name}")).validity
-                assert validity is not None
-                assert (validity.note or "").startswith(f"not validated: {why}")
+        async with host(a=hostile("evil-schema", "--kind", url), policy=ALLOW) as running:
+            for name, why in ((f"{way}-{name}", why) for name, why in away.items() for way in ("in", "out")):
+                call = await running.run("a", name, {"value": 1})
+                assert isinstance(call.error, Declined), name
+                assert str(call.error).startswith(f"{name} was declined by policy: {why}")
+                assert not running.approver.questions
+                assert running.catalog.tool("a", name).refusal.startswith(why)
         assert canary.visits == []
 
 

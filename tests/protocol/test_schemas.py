@@ -16,11 +16,13 @@ from mcphost.protocol.schemas import (
     DIALECTS,
     MAX_SUBSCHEMAS,
     Problem,
+    RefersOutside,
     SchemaRefused,
     check_schema,
     fill_defaults,
     is_cheap,
     problems,
+    refers_outside,
 )
 
 ITEMS = {"items": {"properties": {"name": {"type": "string"}}}}
@@ -48,7 +50,7 @@ def ladder(levels: int, width: int) -> dict[str, Any]:
         {"enum": [{"$ref": "http://evil.example/x"}], "default": {"$ref": "file:///etc/passwd"}},
         {"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"$anchor": "here"}}},
         {"$schema": "http://json-schema.org/draft-04/schema", "minimum": 1, "exclusiveMinimum": True},
-        *({"$schema": f"https://json-schema.org/{name}/schema#"} for name in ("draft-06", "draft-07")),
+        *({"$schema": f"https://json-schema.org/{name}schema#"} for name in ("", "draft-06/", "draft-07/")),
         *({"$schema": f"https://json-schema.org/draft/{name}/schema"} for name in ("2019-09", "2020-12")),
         {"x-own": {"$ref": 5}, "x-mcp-header": "Region"},
         {"$id": "https://example.com/tool.json", "$ref": "#/$defs/a", "$defs": {"a": {"type": ["null", "object"]}}},
@@ -75,15 +77,21 @@ def test_a_sound_schema_is_accepted(schema: Any) -> None:
         ({"$ref": "http://evil.example/x"}, "external $ref 'http://evil.example/x'"),
         ({"properties": {"a": {"items": {"$ref": "file:///etc/passwd"}}}}, "external $ref"),
         ({"anyOf": [{"$dynamicRef": "other.json#x"}]}, "external $dynamicRef"),
-        ({"items": {"$id": "https://evil.example/"}}, "external $id"),
-        ({"$schema": "http://json-schema.org/draft-04/schema#", "not": {"id": "http://x"}}, "external id"),
-        ({"$id": "https://evil.example/a", "$ref": "https://evil.example/a"}, "external $ref"),
+        ({"items": {"$id": "https://evil.example/"}}, "$id 'https://evil.example/' is an address"),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "not": {"id": "http://x"}}, "id 'http://x' is an addr"),
+        (
+            {"$id": "https://evil.example/a", "$ref": "https://evil.example/a"},
+            "$ref 'https://evil.example/a' is an add",
+        ),
         ({"$ref": "#"}, "a $ref leads back to itself"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, "leads back"),
         ({"properties": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/properties/a"}]}}}, "leads back"),
         ({"allOf": [{"dependentSchemas": {"x": {"not": {"$ref": "#/allOf/0"}}}}]}, "leads back"),
         ({"$ref": "\x1b[2Jx"}, "external $ref '␛[2Jx'"),
-        ({"$schema": "https://evil.example/mine"}, "unknown schema dialect 'https://evil.example/mine'"),
+        (
+            {"$schema": "https://evil.example/mine"},
+            "external $schema 'https://evil.example/mine': an unknown schema dialec",
+        ),
         ({"properties": {"a": {"$schema": 3}}}, "unknown schema dialect '3'"),
         ({"$ref": "#/$defs/none"}, "'#/$defs/none' points to nothing"),
         ({"properties": {"a": {"minLength": "x"}}}, "malformed: properties.a.minLength must be a whole number"),
@@ -111,12 +119,31 @@ def test_a_pattern_that_cannot_be_compiled_refuses_the_schema(pattern: str) -> N
         problems({"pattern": pattern}, "a")
 
 
-@pytest.mark.requirement("SCHEMA-03")
-@pytest.mark.parametrize("address", ["http://127.0.0.1:9/x", "file:///etc/passwd"])
-def test_a_reference_hidden_where_no_schema_should_be_is_not_followed_either(address: str) -> None:
-    """L05: the walk does not see it, the library asks for it, and gets nothing."""
-    with pytest.raises(SchemaRefused, match="mcphost never fetches schemas"):
-        problems({"$ref": "#/x-hidden", "x-hidden": {"$ref": address}}, 1)
+BUNDLED = {"$id": "https://a.example/s/", "$defs": {"b": {"$id": "b"}, "c": {}}}
+
+
+@pytest.mark.requirement("SCHEMA-03", "SCHEMA-04")
+@pytest.mark.parametrize(
+    ("schema", "outside"),
+    [
+        ({"$ref": "#/x-hidden", "x-hidden": {"$ref": "http://127.0.0.1:9/x"}}, "external $ref 'http://127.0.0.1:9/x'"),
+        ({"$ref": "#/x-1", "x-1": {"items": {"$ref": "#/x-2"}}, "x-2": {"$ref": "file:///etc"}}, "external $ref 'file:///etc'"),
+        ({"$ref": "//[half"}, "external $ref '//[half'"),
+        ({"properties": {"a": {"$schema": "http://a.example/mine"}}}, "external $schema 'http://a.example/mine'"),
+        (BUNDLED | {"$ref": "https://a.example/s/b"}, ""),
+        (BUNDLED | {"items": {"$ref": "b#/x"}, "not": {"$ref": "https://a.example/s/#/$defs/c"}}, ""),
+        (BUNDLED | {"items": {"$ref": "c"}}, "external $ref 'c'"),
+        ({"items": {"$ref": ""}, "$schema": "http://json-schema.org/draft-07/schema#"}, ""),
+        ({"$schema": 3}, ""),
+        ("$ref", ""),
+    ],
+)  # fmt: skip
+def test_what_would_have_to_be_fetched_is_told_apart(schema: Any, outside: str) -> None:
+    """L05: also where no schema should be; a name that the schema gives itself leads nowhere else."""
+    assert refers_outside(schema)[: len(outside) or None] == outside
+    with pytest.raises(SchemaRefused) as refused:
+        check_schema(schema)
+    assert isinstance(refused.value, RefersOutside) is bool(outside)
 
 
 @pytest.mark.requirement("TOOLS-22", "ELIC-06")

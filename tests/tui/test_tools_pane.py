@@ -44,6 +44,20 @@ async def test_list_form_dialog_result_and_back_by_esc(size: tuple[int, int], tm
 
 
 @SIZES
+@pytest.mark.requirement("SCHEMA-04")
+async def test_a_tool_whose_schema_stands_elsewhere_is_shown_with_the_reason_and_not_run(size: tuple[int, int]) -> None:
+    """L05"""
+    async with on_stage(hostile("evil-schema"), size=size) as stage:
+        await stage.ready()
+        await stage.open_tool("in-file")
+        await stage.until(lambda _: "✖ refused, and never run: external $ref 'file:///etc/passwd'" in stage.flat)
+        await stage.press("ctrl+r")
+        await stage.until(lambda app: app.host.calls)
+        await stage.ended()
+        await stage.until(lambda _: "in-file was declined by policy: external $ref" in stage.flat)
+
+
+@SIZES
 async def test_what_was_typed_is_still_there_after_going_away_and_back(size: tuple[int, int]) -> None:
     async with on_stage(echo(), size=size) as stage:
         await stage.ready()

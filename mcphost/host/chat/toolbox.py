@@ -156,6 +156,8 @@ class _Unfit(McphostError):
 def _entry(offered: OfferedTool) -> Entry:
     """Raises McphostError where no vendor would take it."""
     server, tool = offered.server, offered.tool
+    if tool.refusal:
+        raise _Unfit(tool.refusal)
     schema, more = _schema(tool.input_schema)
     name, about = alias(server, tool.name), f"[{server}] {show(tool.description or tool.label)}{more}"
     definition = Tool.read({"name": name, "description": about, "inputSchema": schema})

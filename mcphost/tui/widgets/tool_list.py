@@ -18,7 +18,8 @@ class ToolList(OfferList[OfferedTool]):
     EMPTY = "No tools yet: no server is ready.\nThe list on the left says why; f3 shows the logs."
     HELP = (
         "The tools on offer. Type / and words to filter by name, server or description.\n"
-        "enter opens a tool's form (or runs it when it takes no arguments), d shows its definition."
+        "enter opens a tool's form (or runs it when it takes no arguments), d shows its definition.\n"
+        "A tool that is refused is never run: its form says why."
     )
 
     def row(self, offered: OfferedTool, width: int) -> Content:
@@ -42,6 +43,8 @@ class ToolList(OfferList[OfferedTool]):
 
 
 def _claim(offered: OfferedTool) -> tuple[str, str]:
+    if offered.tool.refusal:
+        return "refused", "$text-error"
     claims = offered.tool.claims
     if "read-only" in claims:
         return "reads", "$text-success"
