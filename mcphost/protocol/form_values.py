@@ -16,7 +16,7 @@ from typing import Any
 from mcphost.errors import McphostError
 from mcphost.protocol.form_fields import ABSENT, Field
 from mcphost.protocol.form_kinds import Kind
-from mcphost.protocol.schema_messages import FORMAT_NAMES, choices_text, count_text
+from mcphost.protocol.schema_messages import choices_text, count_text, format_text
 
 _INTEGER = re.compile(r"([+-]?[0-9]+)(?:\.0+)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -281,7 +281,7 @@ def _check_size(field: Field, value: Any) -> None:
 def _check_format(field: Field, value: Any) -> None:
     name = field.rules.format or ""
     if name in _FORMATS and isinstance(value, str) and not _FORMATS[name](value):
-        raise FieldError(f"must be {FORMAT_NAMES[name]}")
+        raise FieldError(format_text(name, value))
 
 
 def _is_email(text: str) -> bool:

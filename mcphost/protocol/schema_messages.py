@@ -39,6 +39,7 @@ FORMAT_NAMES = {
 }
 
 _PLAIN_NAME = re.compile(r"[^\W\d][\w-]*", re.ASCII)
+_ZONELESS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]{1,9})?)?")
 _SHOWN_CHOICES = 8
 
 
@@ -65,8 +66,18 @@ def message_of(error: ValidationError) -> str:
     """Say what is wrong; the library's own words where we have none."""
     if type(error.kind).__name__ == "FalseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
         return "has a key, but may have none"
+    if type(error.kind).__name__ == "Format":
+        return format_text(error.kind.format, error.instance)
     sentence = _SENTENCES.get(type(error.kind).__name__)
     return sentence(error.kind) if sentence else error.message
+
+
+def format_text(name: str, value: Any) -> str:
+    """Say what a value of this format must be; of a moment that lacks its zone (RFC 3339), how to write it with one."""
+    if name == "date-time" and isinstance(value, str) and (found := _ZONELESS.fullmatch(value.strip())):
+        moment = f"{found[1]}T{found[2]}{found[3] or ':00'}"
+        return f"lacks a zone: add one, e.g. {moment}Z or {moment}+01:00"
+    return f"must be {FORMAT_NAMES.get(name, f'a valid {name}')}"
 
 
 def choices_text(values: Sequence[Any]) -> str:
@@ -119,7 +130,6 @@ _SENTENCES: dict[str, Callable[[Any], str]] = {
     "MinLength": lambda kind: f"must have at least {count_text(kind.limit, 'character')}",
     "MaxLength": lambda kind: f"must have at most {count_text(kind.limit, 'character')}",
     "Pattern": lambda kind: f"must match the pattern {kind.pattern}",
-    "Format": lambda kind: f"must be {FORMAT_NAMES.get(kind.format, f'a valid {kind.format}')}",
     "MinItems": lambda kind: f"must have at least {count_text(kind.limit, 'item')}",
     "MaxItems": lambda kind: f"must have at most {count_text(kind.limit, 'item')}",
     "UniqueItems": lambda kind: "must not hold the same item twice",

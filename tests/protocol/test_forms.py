@@ -288,7 +288,15 @@ def test_what_is_typed_becomes_a_value_of_the_right_type(schema: Any, raw: Any, 
             ({**STRING, "format": "date"}, raw, "must be a date such as 2026-07-28")
             for raw in ("2026-02-30", "20260728")
         ),
-        ({**STRING, "format": "date-time"}, "2026-07-28T09:30:00", "must be a date and time with a zone, such as "),
+        *(
+            ({**STRING, "format": "date-time"}, raw, f"lacks a zone: add one, e.g. {whole}Z or {whole}+01:00")
+            for raw, whole in (
+                ("2026-11-20T10:00:00", "2026-11-20T10:00:00"),
+                (" 2026-11-20 10:00", "2026-11-20T10:00:00"),
+                ("2026-11-20t10:00:00.5", "2026-11-20T10:00:00.5"),
+            )
+        ),
+        ({**STRING, "format": "date-time"}, "tomorrow", "must be a date and time with a zone, such as 2026-07-28T09:"),
         ({}, "{", "is not JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
         ({}, "NaN", "is not JSON"),
         pytest.param({}, "[" * 100_000, "is not JSON", id="deep JSON"),

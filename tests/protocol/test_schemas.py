@@ -169,6 +169,12 @@ def test_what_would_have_to_be_fetched_is_told_apart(schema: Any, outside: str) 
         ({"format": "email"}, "no", "", "must be an email address"),
         ({"format": "date"}, "2026-02-30", "", "must be a date such as 2026-07-28"),
         ({"format": "ipv6"}, "no", "", "must be an IPv6 address"),
+        (
+            {"format": "date-time"},
+            "2026-11-20T10:00:00",
+            "",
+            "lacks a zone: add one, e.g. 2026-11-20T10:00:00Z or 2026-11-20T10:00:00+01:00",
+        ),
         ({"format": "json-pointer"}, "no", "", "must be a valid json-pointer"),
         ({"minItems": 2}, [], "", "must have at least 2 items"),
         ({"maxItems": 0}, [1], "", "must have at most 0 items"),
