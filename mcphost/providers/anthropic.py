@@ -5,8 +5,7 @@ Knows its requests and its stream. Refuses to know the network.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut
@@ -22,12 +21,11 @@ from mcphost.providers.base import (
     ThoughtDelta,
 )
 from mcphost.providers.endpoint import Endpoint
-from mcphost.providers.exchange import RefusedAnswer, events_of
 from mcphost.providers.hosted import HostedProvider
 from mcphost.providers.patience import read_usage
 from mcphost.providers.refusals import Refusal, error_of
 from mcphost.providers.shapes import number, object_of, text_of
-from mcphost.providers.spelling import Spelling, tool_names, use_ids
+from mcphost.providers.spelling import Spelling, use_ids
 from mcphost.providers.tool_contents import all_words, pictures, words
 from mcphost.providers.tool_pieces import ToolPieces
 
@@ -44,7 +42,7 @@ _STOPS: Final[Mapping[str, str]] = {
 """Its stop reasons in the protocol's words; others are passed on as they are."""
 
 
-class AnthropicProvider(HostedProvider):
+class AnthropicProvider(HostedProvider[bool]):
     """A model of Anthropic's, or of whoever speaks like it at ``base_url``; see `Provider`."""
 
     HOME = "https://api.anthropic.com"
@@ -54,15 +52,14 @@ class AnthropicProvider(HostedProvider):
     def _headers(self, key: str) -> Mapping[str, str]:
         return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
 
-    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
-        names = tool_names(request)
-        reading = AnthropicReading(self._endpoint, request, names, self._model)
-        try:
-            async with aclosing(events_of(self._exchanges, body(self._model, request, names), reading)) as events:
-                async for event in events:
-                    yield event
-        except RefusedAnswer as refused:
-            raise refused.error from None
+    def _first_dialect(self, *, at_home: bool) -> bool:
+        return True
+
+    def _body(self, request: ModelRequest, names: Spelling) -> dict[str, Any]:
+        return body(self._model, request, names)
+
+    def _reading(self, request: ModelRequest, names: Spelling) -> AnthropicReading:
+        return AnthropicReading(self._endpoint, request, names, self._model)
 
 
 def body(model: str, request: ModelRequest, names: Spelling) -> dict[str, Any]:

@@ -19,6 +19,9 @@ KEY_MARK: Final = "•••"
 SHORT_KEY: Final = 6
 """Characters of a key that is masked; a shorter one occurs by chance in any text, and guards nothing."""
 
+OLLAMA_PORT: Final = 11434
+"""Where Ollama listens unless told otherwise, and hardly anything else does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -42,6 +45,13 @@ class Endpoint:
     def local(self) -> bool:
         """Is it on this machine?"""
         return is_loopback(urlsplit(self.url).hostname or "")
+
+    @property
+    def starting(self) -> str:
+        """What to do where nobody answers there."""
+        if self.local and urlsplit(self.url).port == OLLAMA_PORT:
+            return "start Ollama with: ollama serve"
+        return "is it running, and is base_url right?"
 
     def clean(self, text: str, limit: int = 300) -> str:
         """Foreign text on one line, safe to show, and without the key, which some endpoints repeat."""

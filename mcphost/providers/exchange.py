@@ -19,15 +19,15 @@ import httpx
 
 from mcphost import __version__
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelUnreachable
-from mcphost.protocol.event_stream import EventParser
 from mcphost.protocol.framing import Overlong
 from mcphost.providers.base import Event, Usage, Waiting
 from mcphost.providers.endpoint import Endpoint
+from mcphost.providers.framings import Framing
 from mcphost.providers.patience import Patience, told_wait
 from mcphost.providers.refusals import Refusal, error_of
 
 MOST_EVENT: Final = 4 << 20
-"""Bytes of one event; real ones have a few hundred, unless a tool's arguments come in one piece."""
+"""Bytes of one document of a stream; real ones have a few hundred, unless a tool's arguments come in one piece."""
 
 MOST_ANSWER: Final = 64 << 20
 """Bytes of a whole answer: the longest that models write, a few hundred bytes around each token."""
@@ -55,10 +55,10 @@ class RefusedAnswer(ModelError):
 
 
 class Exchanges:
-    """The connections to one endpoint."""
+    """The connections to one endpoint; ``framing`` is how its streams are read, given the most bytes of a document."""
 
-    def __init__(self, endpoint: Endpoint, patience: Patience) -> None:
-        self.endpoint, self.patience = endpoint, patience
+    def __init__(self, endpoint: Endpoint, patience: Patience, framing: Callable[[int], Framing]) -> None:
+        self.endpoint, self.patience, self._framing = endpoint, patience, framing
         self._client: httpx.AsyncClient | None = None
 
     async def aclose(self) -> None:
@@ -77,8 +77,8 @@ class Exchanges:
             if _kind(response) == "application/json":
                 yield self._document(await self._whole(response, MOST_EVENT))
                 return
-            async with aclosing(self._events(response)) as events:
-                async for data in events:
+            async with aclosing(self._pieces(response)) as pieces:
+                async for data in pieces:
                     yield None if data == b"[DONE]" else self._document(data)
         finally:
             await response.aclose()
@@ -118,17 +118,22 @@ class Exchanges:
             raise self._too_large(limit)
         return bytes(content[:limit])
 
-    async def _events(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
-        parser, size = EventParser(MOST_EVENT), 0
+    async def _pieces(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
+        framing, size = self._framing(MOST_EVENT), 0
         async with aclosing(self._chunks(response)) as chunks:
             async for chunk in chunks:
                 size += len(chunk)
                 if size > MOST_ANSWER:
                     raise self._too_large(MOST_ANSWER)
-                for event in parser.feed(chunk):
-                    if isinstance(event.data, Overlong):
-                        raise self._too_large(MOST_EVENT)
-                    yield event.data
+                for data in framing.feed(chunk):
+                    yield self._bounded(data)
+        for data in framing.rest():
+            yield self._bounded(data)
+
+    def _bounded(self, data: bytes | Overlong) -> bytes:
+        if isinstance(data, Overlong):
+            raise self._too_large(MOST_EVENT)
+        return data
 
     async def _chunks(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
         chunks, seconds = response.aiter_raw(), self.patience.first
@@ -152,7 +157,7 @@ class Exchanges:
         except FAILURES as error:
             reason = self.endpoint.clean(str(error) or type(error).__name__, 120)
             what = "cannot be reached" if failure is ModelUnreachable else "broke off its answer"
-            advice = "is it running, and is base_url right?" if failure is ModelUnreachable else "try again"
+            advice = self.endpoint.starting if failure is ModelUnreachable else "try again"
             raise failure(self.endpoint.entry, f"{origin} {what} ({reason}); {advice}") from None
 
     def _document(self, data: bytes) -> Any:

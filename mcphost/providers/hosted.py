@@ -1,6 +1,7 @@
 """A model at an address: what every API over HTTP is asked alike, whatever its words are.
 
-Knows checks, patience and connections. Refuses to know a request's shape: each API's own module does.
+Knows checks, patience, connections, and that a refusal may hint at another way to ask. Refuses to know a request's
+shape: each API's own module does.
 """
 
 from __future__ import annotations
@@ -8,23 +9,36 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
+from mcphost.errors import ModelError
 from mcphost.providers.base import Capabilities, Event, ModelRequest, check
 from mcphost.providers.endpoint import Endpoint, checked, joined
-from mcphost.providers.exchange import Exchanges, persistently
+from mcphost.providers.exchange import Exchanges, Reading, RefusedAnswer, events_of, persistently
+from mcphost.providers.framings import Events, Lines
 from mcphost.providers.patience import Patience
+from mcphost.providers.refusals import Refusal
+from mcphost.providers.spelling import Spelling, tool_names
+
+Dialect = TypeVar("Dialect")
+"""The ways in which servers of one API want to be asked: a value that can be compared and hashed."""
 
 
-class HostedProvider(ABC):
+class HostedProvider(ABC, Generic[Dialect]):
     """A model of an API's, or of whoever speaks like it at ``base_url``; see `Provider`."""
 
     HOME: ClassVar[str]
     """The API's own address."""
+    VERSION: ClassVar[str] = "/v1"
+    """What follows an address that does not end in it."""
     PATH: ClassVar[str]
     """Where its answers are asked for, below its version."""
     CAPABILITIES: ClassVar[Capabilities]
     """What its models take, where nothing else is known."""
+    KEY_AT_HOME: ClassVar[bool] = True
+    """Does its own address want a key?"""
+    FRAMING: ClassVar[type[Events | Lines]] = Events
+    """How its streams are read."""
 
     def __init__(
         self,
@@ -39,14 +53,16 @@ class HostedProvider(ABC):
     ) -> None:
         """``plain_http``: the user accepts that the key travels unencrypted to a host that is not this machine."""
         self.entry, self.capabilities = entry, capabilities or self.CAPABILITIES
-        self._model, self._at_home, self._plain = model, base_url is None, plain_http
-        url = joined(base_url or self.HOME, "/v1", self.PATH)
+        self._model, self._plain = model, plain_http
+        self._key_needed = base_url is None and self.KEY_AT_HOME
+        self._dialect = self._first_dialect(at_home=base_url is None)
+        url = joined(base_url or self.HOME, self.VERSION, self.PATH)
         self._endpoint = Endpoint(entry, url, key, self._headers(key))
-        self._exchanges = Exchanges(self._endpoint, patience)
+        self._exchanges = Exchanges(self._endpoint, patience, self.FRAMING)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
         """See `Provider.stream`."""
-        checked(self._endpoint, key_needed=self._at_home, plain=self._plain)
+        checked(self._endpoint, key_needed=self._key_needed, plain=self._plain)
         check(self.entry, request, self.capabilities)
         patience = self._exchanges.patience
         async with aclosing(persistently(self._endpoint, patience, lambda: self._attempt(request))) as events:
@@ -57,10 +73,43 @@ class HostedProvider(ABC):
         """See `Provider.aclose`."""
         await self._exchanges.aclose()
 
+    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+        """Ask, and again in each other way that a refusal hints at; the one that is taken is kept."""
+        names, tried = tool_names(request), {self._dialect}
+        while True:
+            asking = events_of(self._exchanges, self._body(request, names), self._reading(request, names))
+            try:
+                async with aclosing(asking) as events:
+                    async for event in events:
+                        yield event
+                return
+            except RefusedAnswer as refused:
+                other = self._remedy(refused.refusal)
+                if other is None or other in tried:
+                    raise self._told(refused) from None
+                tried.add(other)
+                self._dialect = other
+
     @abstractmethod
     def _headers(self, key: str) -> Mapping[str, str]:
         """What every request carries; ``key`` may be empty."""
 
     @abstractmethod
-    def _attempt(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
-        """Ask once."""
+    def _first_dialect(self, *, at_home: bool) -> Dialect:
+        """How a server is asked of which nothing is known yet."""
+
+    @abstractmethod
+    def _body(self, request: ModelRequest, names: Spelling) -> dict[str, Any]:
+        """The request as the API takes it."""
+
+    @abstractmethod
+    def _reading(self, request: ModelRequest, names: Spelling) -> Reading:
+        """What reads the answer to it."""
+
+    def _remedy(self, refusal: Refusal) -> Dialect | None:
+        """The dialect to ask in instead, where a refusal hints at one."""
+        return None
+
+    def _told(self, refused: RefusedAnswer) -> ModelError:
+        """What a person is told of a refusal."""
+        return refused.error

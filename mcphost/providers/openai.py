@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, and everything that speaks like it: Ollama, llama.cpp, vLLM, LM Studio, OpenRouter.
+"""OpenAI's Chat Completions, and everything that speaks like it: llama.cpp, vLLM, LM Studio, OpenRouter.
 
 Knows how its servers differ, and the few remedies when one does not take a parameter. Refuses to know the network.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -23,13 +22,12 @@ from mcphost.providers.base import (
     ThoughtDelta,
 )
 from mcphost.providers.endpoint import Endpoint
-from mcphost.providers.exchange import RefusedAnswer, events_of
 from mcphost.providers.hosted import HostedProvider
 from mcphost.providers.openai_messages import AUDIO, messages
 from mcphost.providers.patience import read_usage
 from mcphost.providers.refusals import Refusal, error_of
 from mcphost.providers.shapes import list_of, number, object_of, text_of
-from mcphost.providers.spelling import Spelling, tool_names
+from mcphost.providers.spelling import Spelling
 from mcphost.providers.tool_pieces import ToolPieces
 
 MOST_STOPS: Final = 4
@@ -72,42 +70,27 @@ class Dialect:
         return None
 
 
-class OpenAIProvider(HostedProvider):
+class OpenAIProvider(HostedProvider[Dialect]):
     """A model of OpenAI's, or of whoever speaks like it at ``base_url``; see `Provider`."""
 
     HOME = "https://api.openai.com/v1"
     PATH = "/chat/completions"
     CAPABILITIES = Capabilities(images=IMAGES, audio=frozenset(AUDIO), tools=True)
 
-    _learned: Dialect | None = None
-    """What this server was found to take; None until it refused something."""
-
-    @property
-    def _dialect(self) -> Dialect:
-        return self._learned or Dialect("max_completion_tokens" if self._at_home else "max_tokens")
-
     def _headers(self, key: str) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}
 
-    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
-        tried = {self._dialect}
-        while True:
-            try:
-                async with aclosing(self._asked(request)) as events:
-                    async for event in events:
-                        yield event
-                return
-            except RefusedAnswer as refused:
-                other = self._dialect.remedied(refused.refusal)
-                if other is None or other in tried:
-                    raise refused.error from None
-                tried.add(other)
-                self._learned = other
+    def _first_dialect(self, *, at_home: bool) -> Dialect:
+        return Dialect("max_completion_tokens" if at_home else "max_tokens")
 
-    def _asked(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
-        names = tool_names(request)
-        asking = body(self._model, request, names, self._dialect, self.capabilities)
-        return events_of(self._exchanges, asking, OpenAIReading(self._endpoint, request, names, self._model))
+    def _body(self, request: ModelRequest, names: Spelling) -> dict[str, Any]:
+        return body(self._model, request, names, self._dialect, self.capabilities)
+
+    def _reading(self, request: ModelRequest, names: Spelling) -> OpenAIReading:
+        return OpenAIReading(self._endpoint, request, names, self._model)
+
+    def _remedy(self, refusal: Refusal) -> Dialect | None:
+        return self._dialect.remedied(refusal)
 
 
 def body(

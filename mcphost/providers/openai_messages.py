@@ -13,7 +13,7 @@ from mcphost.protocol.sampling import SamplingMessage, ToolResult, ToolUse
 from mcphost.protocol.types import Media, Text
 from mcphost.providers.base import Capabilities, ModelRequest
 from mcphost.providers.spelling import Spelling, use_ids
-from mcphost.providers.tool_contents import all_words, pictures
+from mcphost.providers.tool_contents import PICTURES, pictures, reported
 
 AUDIO: Final[Mapping[str, str]] = {
     "audio/wav": "wav",
@@ -23,9 +23,6 @@ AUDIO: Final[Mapping[str, str]] = {
     "audio/mp3": "mp3",
 }
 """Media types of sounds, and what the API calls them."""
-
-FAILED: Final = "The tool reports an error:"
-"""Stands before the result of a tool that failed: the API has no other word for it."""
 
 
 def messages(request: ModelRequest, names: Spelling, able: Capabilities) -> list[dict[str, Any]]:
@@ -40,7 +37,7 @@ def _message(message: SamplingMessage, names: Spelling, ids: Spelling, able: Cap
     yield from (_tool_message(result, ids) for result in results)
     shown = [picture for result in results for picture in pictures(result, able.images)]
     if shown:  # a tool's message holds text only
-        yield {"role": "user", "content": [_part("Pictures from the tools:"), *map(_media, shown)]}
+        yield {"role": "user", "content": [_part(PICTURES), *map(_media, shown)]}
     said = [block for block in message.blocks if isinstance(block, Text | Media)]
     calls = [_call(use, names, ids) for use in message.uses]
     if said or calls or not message.blocks:
@@ -71,6 +68,4 @@ def _call(use: ToolUse, names: Spelling, ids: Spelling) -> dict[str, Any]:
 
 
 def _tool_message(result: ToolResult, ids: Spelling) -> dict[str, Any]:
-    said = all_words(result)
-    content = f"{FAILED}\n{said}" if result.is_error else said
-    return {"role": "tool", "tool_call_id": ids.there(result.tool_use_id), "content": content}
+    return {"role": "tool", "tool_call_id": ids.there(result.tool_use_id), "content": reported(result)}

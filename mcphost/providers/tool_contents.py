@@ -7,9 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from mcphost.protocol.sampling import ToolResult
 from mcphost.protocol.types import Content, EmbeddedResource, Media, ResourceLink, Text
+
+FAILED: Final = "The tool reports an error:"
+"""Stands before the result of a tool that failed, where an API has no other word for it."""
+
+PICTURES: Final = "Pictures from the tools:"
+"""Stands before pictures that tools answered with, where an API takes only text from tools."""
 
 
 def words(content: Content) -> str:
@@ -34,6 +41,12 @@ def all_words(result: ToolResult, blocks: Iterable[Content] | None = None) -> st
     if not text and not result.blocks and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
     return text
+
+
+def reported(result: ToolResult) -> str:
+    """A result as one text that also says whether the tool failed."""
+    said = all_words(result)
+    return f"{FAILED}\n{said}" if result.is_error else said
 
 
 def pictures(result: ToolResult, types: frozenset[str]) -> Iterator[Media]:
