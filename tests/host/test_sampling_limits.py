@@ -15,7 +15,7 @@ from mcphost.host.asked.responder import Asked
 from mcphost.host.asked.sampling_handle import SamplingState
 from mcphost.providers.base import Done, TextDelta, ToolUseReady, Usage
 from tests.conftest import LoopWatchdog
-from tests.host.asked import NO, YES
+from tests.host.asked import NO, YES, form
 from tests.host.lent import MODEL, Attempt, create, lending_host
 
 ADD = {"name": "add", "inputSchema": {"type": "object"}}
@@ -158,7 +158,7 @@ async def test_the_user_may_add_what_the_server_said_for_once() -> None:
 
 @pytest.mark.requirement("SAMP-11")
 async def test_a_flood_of_requests_is_refused_but_for_a_few() -> None:
-    """F03: at most six are open, and at most ten a minute; the log says so once, and others go on."""
+    """F03: at most six are open, and no more a minute than allowed; the log says so once, and others go on."""
     async with lending_host() as host:
         await host.ready()
         call = host.ask(*[create()] * 1000)
@@ -174,13 +174,19 @@ async def test_a_flood_of_requests_is_refused_but_for_a_few() -> None:
 
 
 @pytest.mark.requirement("SAMP-11")
-async def test_what_runs_without_a_question_is_limited_as_well() -> None:
-    async with lending_host(sampling={**ALLOW, "per_minute": 3}) as host:
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("most", [3, 12])
+async def test_the_configured_number_a_minute_holds_with_a_question_and_without(most: int, asked: bool) -> None:
+    answers = [YES] * 2 * most
+    async with lending_host(*answers, sampling={**({} if asked else ALLOW), "per_minute": most}) as host:
         await host.ready()
-        replies = [(await host.replies(create()))[0] for _ in range(5)]
-        assert ["result" in reply for reply in replies] == [True] * 3 + [False] * 2
-        assert replies[4]["error"]["code"] == -32603
-        assert len(host.port.requests) == 3
+        replies = [(await host.replies(create()))[0] for _ in range(most + 2)]
+        assert ["result" in reply for reply in replies] == [True] * most + [False] * 2
+        assert replies[-1]["error"]["code"] == -32603
+        assert len(host.port.requests) == most
+        assert len(host.person.asked) == (2 * most if asked else 0)
+        host.person.steps = [YES]
+        assert "result" in (await host.replies(form()))[0]  # what is asked otherwise has a number of its own
 
 
 TOKENS: Attempt = (TextDelta("Hello"), Usage(60, 30), Done("endTurn", "m"))

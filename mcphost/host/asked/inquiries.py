@@ -22,7 +22,7 @@ from mcphost.host.witness import Witness
 from mcphost.protocol.jsonrpc import ErrorCode
 
 PER_MINUTE: Final = 10
-"""Questions a server may put in a minute: nobody reads more with care."""
+"""Questions a server may put in a minute, those about language models apart: nobody reads more with care."""
 
 OPEN: Final = 6
 """Questions of one server that wait for a person: one on screen and five behind it."""
@@ -73,7 +73,7 @@ class Inquiries:
     async def ask(self, kind: str, question: ServerQuestion, *, sure: bool = False, admitted: bool = False) -> Answer:
         """One answer. ``kind`` is form, url, roots or sampling; ``sure``: its call is certain, and ends it.
 
-        ``admitted``: it was counted by `admit`, or follows one that was. Raises InputRefused where the server asks too
+        ``admitted``: `admit` let it through, or it follows one that was. Raises InputRefused where the server asks too
         much. What could not be written down although it must be, and what a muted server asks, is a no.
         """
         server = question.server
@@ -97,16 +97,15 @@ class Inquiries:
         with self._opened(server, call, asks=False) as waiting:
             return await _first(asyncio.ensure_future(work), waiting.ending)
 
-    def admit(self, server: str) -> None:
-        """Count a question. Raises InputRefused where there are too many: the log says so once."""
-        now, asked = self._now(), self._asked[server]
-        while asked and now - asked[0] >= 60:
-            asked.popleft()
+    def admit(self, server: str, *, paced: bool = False) -> None:
+        """Let a question be put. Raises InputRefused where there are too many: the log says so once.
+
+        ``paced``: how many there are in a minute was seen to, and it counts for no other.
+        """
         if sum(each.server == server for each in self._open) >= OPEN:
             self._refuse(server, f"{OPEN} questions are waiting for the user already")
-        if len(asked) >= PER_MINUTE:
-            self._refuse(server, f"that is more than {PER_MINUTE} questions in a minute")
-        asked.append(now)
+        if not paced:
+            self._count(server)
         if more := self._refused.pop(server, 0):
             self._warn(server, f"{more} of its questions were refused; it is listened to again")
 
@@ -160,6 +159,14 @@ class Inquiries:
     @staticmethod
     def _record(kind: str, question: ServerQuestion, verdict: dict[str, Any]) -> dict[str, Any]:
         return {"event": "question", "kind": kind, "server": question.server, "call": question.call, **verdict}
+
+    def _count(self, server: str) -> None:
+        now, asked = self._now(), self._asked[server]
+        while asked and now - asked[0] >= 60:
+            asked.popleft()
+        if len(asked) >= PER_MINUTE:
+            self._refuse(server, f"that is more than {PER_MINUTE} questions in a minute")
+        asked.append(now)
 
     def _refuse(self, server: str, why: str) -> NoReturn:
         if not self._refused.get(server):

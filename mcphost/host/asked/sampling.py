@@ -107,7 +107,7 @@ class SamplingDesk:
         version = self._parts.version(asked.server) or NEWEST_LEGACY.version
         request = self._read(asked, version)
         if told.verdict is Verdict.ASK:
-            self._inquiries.admit(asked.server)
+            self._inquiries.admit(asked.server, paced=True)  # by sampling.per_minute
         sampling = self._begin(asked, request, told)
         try:
             result = await self._settle(sampling, told, asked.sure)
