@@ -5,7 +5,7 @@ Knows figures; those who read bytes enforce them.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -13,12 +13,16 @@ from mcphost.config.fields import Count, Seconds, Table
 
 MiB = 1024 * 1024
 
+MESSAGE_BYTES: Final = 16 * MiB
+"""Of one message: a large screenshot as base64 fits, and with its text and its parsed value beside each other, as they
+are for a moment, it takes less than 64 MiB of memory."""
+
 
 class Limits(Table):
     """Bounds that hold for each server. Sizes are bytes, times seconds, the rest counts."""
 
-    message_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 32 * MiB
-    """Bytes of one message after decompression: a screenshot as base64 fits, an endless line does not."""
+    message_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = MESSAGE_BYTES
+    """Bytes of one message (a line, a body, an event) after decompression; an endless one ends here."""
     message_items: Count = 50_000
     """Objects and arrays in a message above 1 MiB: they, not the bytes, make reading slow enough to freeze."""
     json_depth: Annotated[int, Field(ge=8, le=500)] = 128

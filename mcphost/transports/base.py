@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, Response
 from mcphost.protocol.revisions import Revision
@@ -35,11 +35,15 @@ class Inbound(Protocol):
         """The connection ended by itself; sent at most once, and never after ``aclose`` was called."""
 
 
+MESSAGE_BYTES: Final = 16 << 20
+"""Of one message, where nobody says how many: what the configuration takes, too (`mcphost.config.limits`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a transport lets a server make it hold."""
+    """What a transport lets a server make it hold; who has a configuration fills it in from there."""
 
-    message_bytes: int = 32 << 20
+    message_bytes: int = MESSAGE_BYTES
     message_items: int = 50_000
     json_depth: int = 128
     batch_items: int = 100

@@ -14,7 +14,7 @@ class Sizes:
     flights: int = 64
     """Calls in flight at once."""
     logs: int = 50_000
-    big: int = 20_000_000
+    big: int = 15_000_000
     """Bytes of one text result."""
     servers: int = 20
     delay: float = 1.0

@@ -67,9 +67,10 @@ def test_what_a_server_did_instead_of_answering_names_it(mcphost: Mcphost, mode:
 
 @pytest.mark.requirement("TOOLS-15", "SEC-07")
 def test_fifty_megabytes_are_no_result(mcphost: Mcphost) -> None:
+    """J01"""
     said = mcphost("call", echo(), "big", "bytes:=50000000", "--yes")
     assert (said.code, said.out) == (3, "")
-    assert said.err == "mcphost: stdio: the server's answer is invalid: a message over the limit of 32 MiB\n"
+    assert said.err == "mcphost: stdio: the server's answer is invalid: a message over the limit of 16 MiB\n"
 
 
 @pytest.mark.parametrize(

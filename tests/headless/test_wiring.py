@@ -15,6 +15,7 @@ from mcphost import wiring
 from mcphost.config import Config, GivenServer, ServerConfig, Values, parse
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
 from mcphost.host.questions import DeclineAll
+from mcphost.transports.base import Limits
 from mcphost.transports.detection import DetectedTransport
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.sse import SseTransport
@@ -37,6 +38,16 @@ batch_items = 7
     assert isinstance(transport, StdioTransport)
     limits = transport.limits
     assert (limits.message_bytes, limits.exit_grace, limits.batch_items, limits.json_depth) == (5000, 0.5, 7, 8)
+
+
+async def test_a_program_has_the_same_limits_where_nobody_sets_any() -> None:
+    """J01, H07: 16 MiB for a message, however it comes."""
+    transport = await wiring.fittings(NOBODY, Values({})).open_transport(
+        parse('[servers.a]\ncommand = "x"').config, "a"
+    )
+    assert isinstance(transport, StdioTransport)
+    assert transport.limits == Limits()
+    assert transport.limits.message_bytes == 16 << 20
 
 
 @pytest.mark.requirement("TRANS-02", "TRANS-03", "TRANS-04")
