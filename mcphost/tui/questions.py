@@ -156,10 +156,15 @@ class Questions:
             self._app.call_after_refresh(self.ask_next)
 
     def _not_now(self, waiting: OpenQuestion) -> float:
-        """Seconds until one may be interrupted by it: what one began oneself interrupts nothing."""
-        if waiting.question.origin == "you":
+        """Seconds until one may be interrupted by it: what comes of what one did last interrupts nothing."""
+        if waiting.question.origin == "you" or self._awaited(waiting):
             return 0.0
         return self._typed_at + self.idle_seconds - time.monotonic()
+
+    def _awaited(self, waiting: OpenQuestion) -> bool:
+        """Is it asked for a call that the user began, and pressed no key since?"""
+        call = self._host.calls.get(getattr(waiting.question, "call", None) or 0)
+        return call is not None and call.request.origin == "you" and call.asked_at >= self._typed_at
 
     def _ask_in(self, seconds: float) -> None:
         if not self._later:

@@ -269,13 +269,24 @@ async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_
 async def test_what_a_server_asks_waits_while_one_types_and_comes_by_itself_then() -> None:
     async with asked(size=WIDE) as stage:
         stage.app.questions.idle_seconds = 30.0
-        await stage.press("t", "slash", "a")
+        await stage.press("t", "slash")
         call = ask(stage, form(NAME))
+        stage.app.questions.typed()
         await stage.shows("1 waiting for you · f2  a: fill in a form")
         await stage.pilot.pause(0.1)
         assert len(stage.app.screen_stack) == 1
         stage.app.questions.idle_seconds = 0.0
         stage.app.questions.ask_next()
+        await at(stage, ServerQuestion)
+        await stage.press("escape", "n")
+        await stage.ended(call)
+
+
+async def test_what_is_asked_for_a_call_one_began_by_the_last_key_comes_at_once() -> None:
+    async with asked() as stage:
+        stage.app.questions.idle_seconds = 60.0
+        await stage.press("t", "slash")
+        call = ask(stage, form(NAME))
         await at(stage, ServerQuestion)
         await stage.press("escape", "n")
         await stage.ended(call)
