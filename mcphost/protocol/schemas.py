@@ -65,9 +65,10 @@ DIALECTS = {
     "json-schema.org/draft-07/schema": "http://json-schema.org/draft-07/schema#",
     "json-schema.org/draft/2019-09/schema": "https://json-schema.org/draft/2019-09/schema",
     "json-schema.org/draft/2020-12/schema": DEFAULT_DIALECT,
-    "json-schema.org/schema": DEFAULT_DIALECT,
 }
-"""The supported dialects: the address without its scheme and ``#``, and the exact name; the last means the newest."""
+"""The supported dialects: the address without its scheme and ``#``, and the exact name."""
+
+_NEWEST = "json-schema.org/schema"
 
 _KNOWN = "mcphost knows draft 4, 6, 7, 2019-09 and 2020-12"
 
@@ -252,7 +253,8 @@ def _dialect(schema: Any) -> str:
 
 
 def _known(dialect: str) -> str | None:
-    return DIALECTS.get(dialect.removeprefix("https://").removeprefix("http://").rstrip("#"))
+    name = dialect.removeprefix("https://").removeprefix("http://").rstrip("#")
+    return DEFAULT_DIALECT if name == _NEWEST else DIALECTS.get(name)
 
 
 def _named(schema: Any) -> Any:
