@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mcphost.config import Config, SamplingConfig, ServerConfig, rule_matches
-from mcphost.protocol.schemas import SchemaRefused, is_cheap, problems
+from mcphost.host.argument_rules import fits, in_words
 
 
 class Verdict(Enum):
@@ -69,19 +69,12 @@ def _denied(config: Config, settings: ServerConfig | None, server: str, tool: st
 def _by_arguments(
     settings: ServerConfig | None, server: str, tool: str, arguments: Mapping[str, object]
 ) -> Decision | None:
-    """A yes where every text that the rule names is there and matches: a pattern that cannot be tried is no match."""
+    """A yes where the rule by argument fits."""
     entry = settings.tools.get(tool) if settings else None
     if entry is None or not entry.allow_when:
         return None
-    patterns = {name: {"type": "string", "pattern": pattern} for name, pattern in entry.allow_when.items()}
-    schema = {"type": "object", "properties": patterns, "required": list(patterns)}
-    named = {name: arguments[name] for name in patterns if name in arguments}
-    try:
-        fits = is_cheap(schema, named) and not problems(schema, named, limit=1)
-    except SchemaRefused:
-        fits = False
-    told = ", ".join(f"{name} matches {pattern!r}" for name, pattern in entry.allow_when.items())
-    return Decision(Verdict.ALLOW, f"servers.{server}.tools.{tool}.allow_when: {told}") if fits else None
+    told = f"servers.{server}.tools.{tool}.allow_when: {in_words(entry.allow_when)}"
+    return Decision(Verdict.ALLOW, told) if fits(entry.allow_when, arguments) else None
 
 
 def _own_entry(settings: ServerConfig | None, server: str, tool: str) -> Decision | None:
