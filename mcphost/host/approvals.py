@@ -1,7 +1,7 @@
 """What the user allowed, bound to what was seen: a tool as its server defined it, run by the command that was shown.
 
-Knows fingerprints, differences and the records of earlier answers. Refuses to know policy and screens. A tool is
-found by its server's *configured* name; what a server calls itself counts for nothing.
+Knows fingerprints, differences and the records of earlier answers. Refuses to know policy, screens and files. A tool
+is found by its server's *configured* name; what a server calls itself counts for nothing.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
+from mcphost.host.argument_rules import fits, in_words
 from mcphost.protocol.types import Tool
+
+ANY: Final[Mapping[str, str]] = MappingProxyType({})
+"""Patterns for no argument: an answer that is not bound to what the arguments are."""
 
 
 class Lifetime(Enum):
@@ -25,6 +30,36 @@ class Lifetime(Enum):
     """Until mcphost exits."""
     ALWAYS = "always"
     """Until it is revoked, or the tool changes."""
+
+    @property
+    def words(self) -> str:
+        """How long that is."""
+        return "until mcphost exits" if self is Lifetime.SESSION else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Patterns by argument (see `mcphost.host.argument_rules`), and how long calls that they fit are allowed."""
+
+    when: Mapping[str, str]
+    since: datetime
+    lifetime: Lifetime
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What runs without asking because the user said so: ``when`` these arguments match, or whatever they are."""
+
+    server: str
+    tool: str
+    when: Mapping[str, str]
+    since: datetime
+    lifetime: Lifetime
+
+    @property
+    def words(self) -> str:
+        """Which calls that are, safe to show and on one line."""
+        return f"where {in_words(self.when)}" if self.when else "any arguments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +73,45 @@ class Sighting:
     definition: Mapping[str, Any]
     since: datetime
     lifetime: Lifetime = Lifetime.ONCE
+    rules: tuple[Rule, ...] = ()
+    """What of it is allowed by argument, oldest first; no two have the same patterns."""
 
     @property
     def fingerprint(self) -> str:
         """See `fingerprint`."""
         return fingerprint(self.identity, self.definition)
+
+    @property
+    def grants(self) -> Iterator[Grant]:
+        """What runs without asking."""
+        if self.lifetime is not Lifetime.ONCE:
+            yield Grant(self.server, self.tool, ANY, self.since, self.lifetime)
+        for rule in self.rules:
+            yield Grant(self.server, self.tool, rule.when, rule.since, rule.lifetime)
+
+    @property
+    def lasting(self) -> Sighting:
+        """What of it is worth keeping beyond this run; an answer that ends with it is kept as what was seen."""
+        rules = tuple(rule for rule in self.rules if rule.lifetime is Lifetime.ALWAYS)
+        lifetime = Lifetime.ONCE if self.lifetime is Lifetime.SESSION else self.lifetime
+        return replace(self, lifetime=lifetime, rules=rules)
+
+    def allowed(self, lifetime: Lifetime, now: datetime, when: Mapping[str, str]) -> Sighting:
+        """After another yes to the same tool; a longer-lived earlier one outlives a yes to one call."""
+        known = next((rule.lifetime for rule in self.rules if rule.when == when), None) if when else self.lifetime
+        if lifetime in (Lifetime.ONCE, known):
+            return self
+        if not when:
+            return replace(self, lifetime=lifetime, since=now)
+        return replace(self, rules=(*self._rules_but(when), Rule(dict(when), now, lifetime)))
+
+    def revoked(self, when: Mapping[str, str]) -> Sighting | None:
+        """After one yes was taken back; None where nothing is left of what was allowed."""
+        left = replace(self, rules=self._rules_but(when)) if when else replace(self, lifetime=Lifetime.ONCE)
+        return left if any(left.grants) else None
+
+    def _rules_but(self, when: Mapping[str, str]) -> tuple[Rule, ...]:
+        return tuple(rule for rule in self.rules if rule.when != when)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +142,30 @@ class Standing:
     moved: bool = False
     """Is its server run by something else than then?"""
 
-    @property
-    def remembered(self) -> str | None:
-        """The rule by which it may run without asking; None when it may not."""
-        if self.kind is not Kind.UNCHANGED or self.lifetime is Lifetime.ONCE or self.since is None:
+    rules: Sequence[Rule] = ()
+
+    def remembered(self, arguments: Mapping[str, Any]) -> str | None:
+        """The answer by which it may run with these without asking, in words; None when it may not."""
+        if self.kind is not Kind.UNCHANGED or self.since is None:
             return None
-        how_long = "until mcphost exits" if self.lifetime is Lifetime.SESSION else "always"
-        return f"allowed by you, {how_long}, on {self.since:%d %b %Y %H:%M}"
+        if self.lifetime is not Lifetime.ONCE:
+            return f"allowed by you, {self.lifetime.words}, on {self.since:%d %b %Y %H:%M}"
+        rule = next((rule for rule in self.rules if fits(rule.when, arguments)), None)
+        if rule is None:
+            return None
+        return f"allowed by you where {in_words(rule.when)}, {rule.lifetime.words}, on {rule.since:%d %b %Y %H:%M}"
 
 
 def fingerprint(identity: str, definition: Mapping[str, Any]) -> str:
     """Equal exactly when command and definition are; the order of members does not count."""
-    return hashlib.sha256(_canonical([identity, definition]).encode()).hexdigest()
+    return hashlib.sha256(canonical([identity, definition]).encode()).hexdigest()
 
 
 class Approvals:
     """What the user allowed so far, by configured server and tool name."""
 
-    def __init__(self, sightings: Iterator[Sighting] | Sequence[Sighting] = ()) -> None:
-        self._sightings = _by_tool(sightings)
+    def __init__(self, sightings: Iterable[Sighting] = ()) -> None:
+        self._sightings = by_tool(sightings)
 
     def standing(self, server: str, identity: str, tool: Tool) -> Standing:
         """How this tool stands to what was allowed before."""
@@ -100,25 +174,36 @@ class Approvals:
             return Standing(Kind.NEW)
         definition = tool.definition()
         if fingerprint(identity, definition) == known.fingerprint:
-            return Standing(Kind.UNCHANGED, known.since, lifetime=known.lifetime)
+            return Standing(Kind.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
         changes = (*_changed_command(known.identity, identity), *differences(known.definition, definition))
         return Standing(Kind.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity)
 
-    def allow(self, server: str, identity: str, tool: Tool, lifetime: Lifetime, now: datetime) -> bool:
-        """Remember that the user allowed this tool as it is; a longer-lived earlier yes to the same is kept.
+    def allow(
+        self,
+        server: str,
+        identity: str,
+        tool: Tool,
+        lifetime: Lifetime,
+        now: datetime,
+        when: Mapping[str, str] = ANY,
+    ) -> bool:
+        """Remember that the user allowed this tool as it is, for good only ``when`` these arguments match.
 
-        True when that is something new.
+        What was allowed of another definition is dropped. True when that is something new.
         """
-        fresh = Sighting(server, tool.name, identity, tool.definition(), now, lifetime)
+        fresh = Sighting(server, tool.name, identity, tool.definition(), now)
         known = self._sightings.get((server, tool.name))
-        if known is not None and known.fingerprint == fresh.fingerprint and lifetime in (Lifetime.ONCE, known.lifetime):
-            return False
-        self._sightings[server, tool.name] = fresh
-        return True
+        same = known is not None and known.fingerprint == fresh.fingerprint
+        after = (known if known is not None and same else fresh).allowed(lifetime, now, when)
+        self._sightings[server, tool.name] = after
+        return after is not known
 
-    def revoke(self, server: str, tool: str) -> None:
-        """Forget the yes and the definition it was given to."""
-        self._sightings.pop((server, tool), None)
+    def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
+        """Take back one yes; with the last one the definition it was given to is forgotten."""
+        known = self._sightings.pop((server, tool), None)
+        left = None if known is None else known.revoked(when)
+        if left is not None:
+            self._sightings[server, tool] = left
 
     def forget(self, server: str) -> int:
         """Forget every tool of this server; how many there were."""
@@ -127,45 +212,17 @@ class Approvals:
             del self._sightings[key]
         return len(tools)
 
-    def grants(self) -> list[Sighting]:
+    def grants(self) -> list[Grant]:
         """What runs without asking because the user said so."""
-        return [each for each in self._sightings.values() if each.lifetime is not Lifetime.ONCE]
+        return [grant for each in self._sightings.values() for grant in each.grants]
 
     def lasting(self) -> Iterator[Sighting]:
-        """What is worth keeping beyond this run; an answer that ends with it is kept as what was seen."""
-        for each in self._sightings.values():
-            yield replace(each, lifetime=Lifetime.ONCE) if each.lifetime is Lifetime.SESSION else each
+        """What is worth keeping beyond this run."""
+        return (each.lasting for each in self._sightings.values())
 
 
-def to_toml(sightings: Iterator[Sighting]) -> dict[str, Any]:
-    """The content of the approvals file."""
-    return {"approval": [_as_table(each) for each in sightings]}
-
-
-def from_toml(data: Mapping[str, Any]) -> list[Sighting]:
-    """Read the approvals file; an entry of the wrong shape is left out, which only means asking again."""
-    entries = data.get("approval", [])
-    read = (_from_table(entry) for entry in entries if isinstance(entry, dict))
-    return [sighting for sighting in read if sighting is not None]
-
-
-def merged(data: Mapping[str, Any], before: Sequence[Sighting], after: Sequence[Sighting]) -> dict[str, Any]:
-    """The content of the approvals file ``data`` with only that changed which differs between ``before`` and ``after``.
-
-    Two mcphosts may run: neither takes back what the other was told, nor keeps what was revoked there.
-    """
-    kept, old, new = (_by_tool(sightings) for sightings in (from_toml(data), before, after))
-    for key in old.keys() | new.keys():
-        if old.get(key) == new.get(key):
-            continue
-        if key in new:
-            kept[key] = new[key]
-        else:
-            kept.pop(key, None)
-    return to_toml(iter(kept.values()))
-
-
-def _by_tool(sightings: Iterable[Sighting]) -> dict[tuple[str, str], Sighting]:
+def by_tool(sightings: Iterable[Sighting]) -> dict[tuple[str, str], Sighting]:
+    """By configured server and tool name."""
     return {(each.server, each.tool): each for each in sightings}
 
 
@@ -206,35 +263,6 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, json.dumps(value, ensure_ascii=False)
 
 
-def _canonical(value: Any) -> str:
+def canonical(value: Any) -> str:
+    """A JSON value as text; the order of members does not count."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def _as_table(sighting: Sighting) -> dict[str, Any]:
-    return {
-        "server": sighting.server,
-        "tool": sighting.tool,
-        "lifetime": sighting.lifetime.value,
-        "since": sighting.since,
-        "identity": sighting.identity,
-        "definition": _canonical(sighting.definition),
-    }
-
-
-def _from_table(entry: Mapping[str, Any]) -> Sighting | None:
-    match entry:
-        case {
-            "server": str(server),
-            "tool": str(tool),
-            "lifetime": str(lifetime),
-            "since": datetime() as since,
-            "identity": str(identity),
-            "definition": str(text),
-        } if lifetime in Lifetime._value2member_map_:
-            try:
-                definition = json.loads(text)
-            except (ValueError, RecursionError):
-                return None
-            known = isinstance(definition, dict)
-            return Sighting(server, tool, identity, definition, since, Lifetime(lifetime)) if known else None
-    return None

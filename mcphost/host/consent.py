@@ -5,16 +5,18 @@ Knows the order of these steps. Refuses to know how a question is shown: an `App
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from mcphost.config import Config
 from mcphost.errors import Declined
-from mcphost.host.approvals import Approvals, Kind, Lifetime, Standing
+from mcphost.host.approvals import ANY, Approvals, Kind, Lifetime, Standing
+from mcphost.host.argument_rules import problem
 from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call
+from mcphost.host.past_calls import Past, past_of
 from mcphost.host.policy import Decision, Verdict, decide
 from mcphost.host.questions import Answer, Approver, ToolCallQuestion
 from mcphost.host.witness import Witness
@@ -61,6 +63,7 @@ class ConsentBroker:
         self._config, self.approvals, self._approver = config, approvals, approver
         self._changed, self._alarm = changed, alarm
         self.witness = Witness(config, audit, alarm)
+        self._log, self._began = audit.path, datetime.now().astimezone()
 
     async def settle(self, proposal: Proposal) -> Answer:
         """The yes to this call, recorded before anything is sent. Raises Declined.
@@ -75,7 +78,7 @@ class ConsentBroker:
             rule = answer.reason or decision.rule
             raise Declined(_words(answer, proposal.tool), by=answer.by, rule=rule, reason=answer.reason)
         if answer.by == "user":
-            self._remember(proposal, answer.lifetime)
+            self._remember(proposal, answer)
         else:
             self._unasked(proposal, standing, answer)
         return answer
@@ -87,9 +90,13 @@ class ConsentBroker:
         standing = self.approvals.standing(server, sent_to, tool)
         return self._decide(Proposal(0, server, tool, arguments, "", sent_to, outside=outside), standing).verdict
 
-    def revoke(self, server: str, tool: str) -> None:
-        """Take back what was allowed."""
-        self.approvals.revoke(server, tool)
+    async def past(self, question: ToolCallQuestion, calls: Iterable[Call]) -> Past:
+        """The calls of the tool that is asked about: of ``calls``, those of this run, and of the audit log."""
+        return await past_of(question, calls, self._log, self._began)
+
+    def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
+        """Take back what was allowed: whatever the arguments are, or by the rule with these patterns."""
+        self.approvals.revoke(server, tool, when)
         self._changed()
 
     def forget(self, server: str) -> int:
@@ -119,16 +126,17 @@ class ConsentBroker:
         believable = "read-only" in proposal.tool.claims and standing.kind is not Kind.CHANGED
         believable = believable and not hidden_in(proposal.tool.definition())
         wary = bool(proposal.outside) and proposal.tool.reaches_out
+        remembered = standing.remembered(proposal.arguments)
         decision = decide(
             self._config(),
             proposal.server,
             proposal.tool.name,
-            remembered=None if wary else standing.remembered,
+            remembered=None if wary else remembered,
             claims_read_only=believable,
             arguments=proposal.arguments,
         )
-        if wary and standing.remembered and decision.verdict is Verdict.ASK:
-            why = f"the model has read {proposal.outside}, so that it is asked again; {standing.remembered}"
+        if wary and remembered and decision.verdict is Verdict.ASK:
+            why = f"the model has read {proposal.outside}, so that it is asked again; {remembered}"
             return Decision(Verdict.ASK, why)
         return decision
 
@@ -148,9 +156,12 @@ class ConsentBroker:
         )
         return await self._approver.ask(question)
 
-    def _remember(self, proposal: Proposal, lifetime: Lifetime) -> None:
-        now = datetime.now().astimezone()
-        if self.approvals.allow(proposal.server, proposal.sent_to, proposal.tool, lifetime, now):
+    def _remember(self, proposal: Proposal, answer: Answer) -> None:
+        lifetime, now, when = answer.lifetime, datetime.now().astimezone(), dict(answer.when)
+        if wrong := problem(when):
+            self._alarm(f"this call of {proposal.tool.name} runs, but no rule was made of it: {wrong}")
+            lifetime, when = Lifetime.ONCE, {}
+        if self.approvals.allow(proposal.server, proposal.sent_to, proposal.tool, lifetime, now, when):
             self._changed()
 
     def _unasked(self, proposal: Proposal, standing: Standing, answer: Answer) -> None:
@@ -163,7 +174,7 @@ class ConsentBroker:
             name = f"{proposal.server}:{proposal.tool.name}"
             self._alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")
         if answer.by == "policy":  # what a flag on one command line allowed may still be asked about on screen
-            self._remember(proposal, Lifetime.ONCE)
+            self._remember(proposal, Answer(allow=True))
 
     async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:
         await self.witness.before(
@@ -178,6 +189,7 @@ class ConsentBroker:
                 "allowed": answer.allow,
                 "by": answer.by,
                 "lifetime": answer.lifetime.value,
+                "when": dict(answer.when),
                 "rule": rule,
                 "reason": answer.reason,
             }

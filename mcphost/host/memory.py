@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from mcphost.errors import ConfigError
-from mcphost.host.approvals import Approvals, Sighting, from_toml, merged
+from mcphost.host.approvals import Approvals, Sighting
+from mcphost.host.approvals_file import from_toml, merged
 from mcphost.host.faults import fault
 
 APPROVALS: Final = "approvals"

@@ -7,7 +7,7 @@ terminal, by command-line flags or from a test's script.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -200,7 +200,11 @@ class ResultQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was answered. ``arguments`` replaces those of a tool call; ``reason`` is for whoever asked."""
+    """What was answered. ``arguments`` replaces those of a tool call; ``reason`` is for whoever asked.
+
+    ``when`` binds a yes that outlives its call to calls whose arguments match these patterns, see
+    `mcphost.host.argument_rules`.
+    """
 
     allow: bool
     lifetime: Lifetime = Lifetime.ONCE
@@ -211,6 +215,7 @@ class Answer:
     """What a question of another kind asked for; each says what a yes to it carries."""
     cancelled: bool = False
     """Neither yes nor no: the user went away from the question."""
+    when: Mapping[str, str] = field(default_factory=dict)
 
 
 class Approver(Protocol):

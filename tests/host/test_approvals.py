@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mcphost.config import read_toml, write_toml
-from mcphost.host.approvals import Approvals, Difference, Kind, Lifetime, differences, fingerprint, from_toml, to_toml
+from mcphost.host.approvals import Approvals, Difference, Kind, Lifetime, differences, fingerprint
+from mcphost.host.approvals_file import from_toml, merged, to_toml
 from mcphost.protocol.types import Tool
 
 NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
@@ -72,14 +73,14 @@ def test_any_change_of_a_definition_ends_its_approval(change: dict[str, Any], fi
     """P03: fingerprints cover all of a definition, members nobody knows included."""
     standing = allowed(Lifetime.ALWAYS).standing("s", RUN, tool(**change))
     assert standing.kind is Kind.CHANGED
-    assert standing.remembered is None
+    assert standing.remembered({}) is None
     assert [difference.field for difference in standing.differences] == [field]
 
 
 def test_the_order_of_members_is_no_change() -> None:
     """P03: reordering is not a change."""
     standing = allowed(Lifetime.ALWAYS).standing("s", RUN, Tool.read(dict(reversed(ACT.items()))))
-    assert standing.remembered == "allowed by you, always, on 20 Nov 2026 14:30"
+    assert standing.remembered({}) == "allowed by you, always, on 20 Nov 2026 14:30"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_an_approval_holds_for_one_tool_of_one_server_and_its_command(
     """P06, P10: bound to the configured name, the command and the exact tool name."""
     standing = allowed(Lifetime.ALWAYS).standing(server, identity, tool(name=name))
     assert standing.kind is Kind(kind)
-    assert (standing.remembered is not None) is (kind == "unchanged")
+    assert (standing.remembered({}) is not None) is (kind == "unchanged")
     assert list(standing.differences) == ([Difference("command", RUN, identity)] if kind == "changed" else [])
 
 
@@ -127,6 +128,104 @@ def test_a_yes_to_the_changed_tool_drops_the_standing_yes_to_the_old_one() -> No
     assert approvals.standing("s", RUN, tool()).kind is Kind.CHANGED
 
 
+SQL, LOG = {"sql": "^SELECT"}, {"sql": "^EXPLAIN", "db\n": "^l\u200bog$"}
+NASTY = tool(description='"""\n[[approval]]\nlifetime = "always"\x00\x7f é 🜂', name='a"b\n')
+
+
+def ruled(*rules: tuple[Lifetime, dict[str, str]], of: Tool | None = None) -> Approvals:
+    approvals = Approvals()
+    for lifetime, when in rules:
+        approvals.allow("s", RUN, of or tool(), lifetime, NOW, when)
+    return approvals
+
+
+def told(approvals: Approvals) -> list[tuple[str, str, str]]:
+    return [(grant.tool, grant.words, grant.lifetime.value) for grant in approvals.grants()]
+
+
+def test_a_rule_allows_the_calls_that_it_fits_and_names_itself() -> None:
+    """P10: bound to the tool as it was seen, its server and its command, and to the arguments."""
+    approvals = ruled((Lifetime.ALWAYS, SQL), (Lifetime.SESSION, {"sql": "^EXPLAIN"}))
+    standing = approvals.standing("s", RUN, tool())
+    words = "allowed by you where sql matches '^SELECT', always, on 20 Nov 2026 14:30"
+    assert standing.remembered({"sql": "SELECT 1"}) == words
+    assert "'^EXPLAIN', until mcphost exits" in str(standing.remembered({"sql": "EXPLAIN 1"}))
+    assert [standing.remembered(each) for each in ({}, {"sql": "DROP"}, {"sql": 7})] == [None] * 3
+    for server, command, other in (("s", RUN, tool(title="x")), ("s", "npx evil", tool()), ("t", RUN, tool())):
+        assert approvals.standing(server, command, other).remembered({"sql": "SELECT 1"}) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ((Lifetime.ALWAYS, {}), [("any arguments", "always"), ("where sql matches '^SELECT'", "always")]),
+        ((Lifetime.SESSION, SQL), [("where sql matches '^SELECT'", "session")]),
+        ((Lifetime.ONCE, {"sql": "x"}), [("where sql matches '^SELECT'", "always")]),
+        ((Lifetime.ONCE, {}), [("where sql matches '^SELECT'", "always")]),
+    ],
+)
+def test_another_yes_leaves_the_rules_that_it_does_not_replace(answer: Any, left: list[tuple[str, str]]) -> None:
+    approvals = ruled((Lifetime.ALWAYS, SQL), answer)
+    assert [each[1:] for each in told(approvals)] == left
+
+
+def test_a_yes_to_the_changed_tool_drops_its_rules() -> None:
+    """P03, P10"""
+    approvals = ruled((Lifetime.ALWAYS, SQL))
+    approvals.allow("s", RUN, tool(title="Other"), Lifetime.ONCE, NOW)
+    assert approvals.grants() == []
+
+
+@pytest.mark.requirement("SEC-01")
+def test_each_rule_is_taken_back_by_itself() -> None:
+    """P10: with the last yes the definition it was given to is forgotten."""
+    approvals = ruled((Lifetime.ALWAYS, SQL), (Lifetime.SESSION, LOG), (Lifetime.ALWAYS, {}))
+    approvals.revoke("s", "act")
+    approvals.revoke("s", "act", {"sql": "never made"})
+    assert [words for _, words, _ in told(approvals)] == [
+        "where sql matches '^SELECT'", "where sql matches '^EXPLAIN', db⏎ matches '^l⟨U+200B⟩og$'",
+    ]  # fmt: skip
+    approvals.revoke("s", "act", LOG)
+    assert approvals.standing("s", RUN, tool()).kind is Kind.UNCHANGED
+    approvals.revoke("s", "act", SQL)
+    assert approvals.standing("s", RUN, tool()).kind is Kind.NEW
+
+
+def test_rules_survive_a_file_and_those_of_the_run_do_not(tmp_path: Path) -> None:
+    approvals = ruled((Lifetime.ALWAYS, LOG), (Lifetime.SESSION, SQL), of=NASTY)
+    write_toml(tmp_path / "a.toml", to_toml(approvals.lasting()))
+    read = Approvals(from_toml(read_toml(tmp_path / "a.toml", pytest.fail)))
+    assert told(read) == [each for each in told(approvals) if each[2] == "always"]
+    assert read.standing("s", RUN, NASTY).remembered({"sql": "EXPLAIN", "db\n": "l\u200bog"})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"when": {}}, {"when": {"sql": 7}}, {"when": {"sql": "a", "n": []}}, {"when": "."}, {"since": "today"},
+        {"lifetime": "once"}, {"lifetime": 1},
+    ],
+)  # fmt: skip
+def test_a_rule_of_the_wrong_shape_is_left_out_and_none_of_it_is_believed(change: dict[str, Any]) -> None:
+    """P10: half a rule would allow more than was agreed to."""
+    (entry,) = to_toml(ruled((Lifetime.ALWAYS, SQL)).lasting())["approval"]
+    (good,) = entry["rules"]
+    (read,) = from_toml({"approval": [{**entry, "rules": [{**good, **change}, "nonsense", good]}]})
+    assert [rule.when for rule in read.rules] == [SQL]
+    assert from_toml({"approval": [{**entry, "rules": change}]})[0].rules == ()
+
+
+def test_two_hosts_keep_the_rules_that_either_was_told_and_drop_what_either_revoked() -> None:
+    """C07"""
+    one, two, three, four = ({"sql": each} for each in "1234")
+    always = [(Lifetime.ALWAYS, when) for when in (one, two)]
+    before = tuple(ruled(*always).lasting())
+    elsewhere = to_toml(ruled(always[0], (Lifetime.ALWAYS, three)).lasting())  # two was revoked there
+    after = tuple(ruled(always[1], (Lifetime.ALWAYS, four)).lasting())  # and one here
+    (found,) = from_toml(merged(elsewhere, before, after))
+    assert [rule.when for rule in found.rules] == [three, four]
+
+
 @pytest.mark.requirement("SEC-01")
 def test_what_was_revoked_is_new_again() -> None:
     approvals = allowed(Lifetime.ALWAYS)
@@ -140,11 +239,10 @@ def test_what_was_revoked_is_new_again() -> None:
 )
 def test_approvals_survive_a_file(tmp_path: Path, lifetime: Lifetime, later: str) -> None:
     approvals = Approvals()
-    nasty = tool(description='"""\n[[approval]]\nlifetime = "always"\x00\x7f é 🜂', name='a"b\n')
-    approvals.allow("s.x y", RUN, nasty, lifetime, NOW)
+    approvals.allow("s.x y", RUN, NASTY, lifetime, NOW)
     write_toml(tmp_path / "a.toml", to_toml(approvals.lasting()))
     (read,) = from_toml(read_toml(tmp_path / "a.toml", pytest.fail))
-    assert Approvals([read]).standing("s.x y", RUN, nasty).kind is Kind.UNCHANGED
+    assert Approvals([read]).standing("s.x y", RUN, NASTY).kind is Kind.UNCHANGED
     assert read.lifetime is Lifetime(later)
     assert read.since == NOW
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,12 @@ from typing import Any
 import pytest
 
 from mcphost.errors import ConfigError, Declined, ServerNotReady
-from mcphost.host.approvals import Kind, Lifetime, from_toml
+from mcphost.host.approvals import Kind, Lifetime
+from mcphost.host.approvals_file import from_toml
 from mcphost.host.calls import CallState
+from mcphost.host.consent import Proposal
 from mcphost.host.events import GrantsChanged
+from mcphost.host.policy import Verdict
 from mcphost.host.questions import Answer, DeclineAll, ToolCallQuestion
 from tests.conftest import Until
 from tests.host.conftest import NO, YES, FileStore, HostOf, RecordingHost, echo, hostile, settings
@@ -297,6 +301,67 @@ async def test_approvals_are_kept_between_runs_and_bound_to_the_command(host: Ho
         assert len(running.approver.questions) == questions
     assert [change.field for change in running.approver.questions[0].standing.differences] == ["command"]
     assert (tmp_path / "approvals.toml").stat().st_mode & 0o077 == 0
+
+
+RULE = Answer(allow=True, lifetime=Lifetime.ALWAYS, when={"text": "^x"})
+
+
+@pytest.mark.requirement("SEC-01", "HOST-04")
+async def test_a_rule_made_when_asked_lets_by_what_it_fits_in_later_runs_too_and_is_written_down(
+    host: HostOf, tmp_path: Path
+) -> None:
+    """P10: other arguments, another server and a changed tool are asked about as ever."""
+    parts = {"store": FileStore(tmp_path), "audit_path": tmp_path / "audit.jsonl"}
+    async with host(a=echo(), answers=(RULE, NO), fittings=parts) as running:
+        for text in ("x", "x and more", "not x"):
+            await running.run("a", "echo", {"text": text})
+        assert len(running.approver.questions) == 2
+    async with host(a=echo(), b=echo(), answers=(NO, NO, NO), fittings=parts) as running:
+        assert (await running.run("a", "echo", SAY)).state is CallState.DONE
+        assert (await running.run("b", "echo", SAY)).state is CallState.DECLINED
+        past = await running.consent.past(running.approver.questions[0], running.calls.values())
+        assert past.calls == ()  # of b; what stands in the log is a's
+        await change_tool(running)
+        assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
+        past = await running.consent.past(running.approver.questions[1], running.calls.values())
+        assert [(each.arguments["text"], each.declined) for each in past.calls] == [
+            ("x", False), ("not x", True), ("x and more", False), ("x", False),
+        ]  # fmt: skip
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    made, by_rule, asked = [line for line in lines if line["event"] == "decision"][:3]
+    assert (made["by"], made["when"], made["lifetime"]) == ("user", {"text": "^x"}, "always")
+    assert by_rule["by"] == "policy"
+    assert by_rule["rule"].startswith("allowed by you where text matches '^x', always, on ")
+    assert (asked["rule"], asked["allowed"]) == ("policy.default = 'ask'", False)
+
+
+@pytest.mark.parametrize(("outside", "verdict"), [("", Verdict.ALLOW), ("a web page", Verdict.ASK)])
+async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
+    host: HostOf, outside: str, verdict: Verdict
+) -> None:
+    """P10"""
+    async with host(a=echo(), answers=(RULE, NO)) as running:
+        await running.run("a", "echo", SAY)
+        (asked,) = running.approver.questions
+        assert running.consent.foresee("a", asked.sent_to, asked.tool, SAY, outside=outside) is verdict
+        assert running.consent.foresee("a", asked.sent_to, asked.tool, {"text": "y"}) is Verdict.ASK
+        if outside:
+            with pytest.raises(Declined):
+                await running.consent.settle(Proposal(7, "a", asked.tool, SAY, "m", asked.sent_to, outside=outside))
+            assert "has read a web page, so that it is asked again; allowed by you where text matches '^x'" in (
+                running.approver.questions[1].rule
+            )
+
+
+@pytest.mark.parametrize("pattern", ["(", "", "(?=x)", "x" * 3000])
+async def test_a_pattern_that_cannot_be_kept_allows_this_call_and_no_other(host: HostOf, pattern: str) -> None:
+    """P10: a rule is never widened to what could be kept of it."""
+    bad = Answer(allow=True, lifetime=Lifetime.ALWAYS, when={"text": pattern})
+    async with host(a=echo(), answers=(bad, NO)) as running:
+        assert (await running.run("a", "echo", SAY)).state is CallState.DONE
+        assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
+        assert running.consent.approvals.grants() == []
+    assert running.alarms[0].startswith("this call of echo runs, but no rule was made of it: the pattern for text ")
 
 
 async def test_what_cannot_be_saved_is_an_alarm_and_nothing_worse(host: HostOf, tmp_path: Path, until: Until) -> None:
