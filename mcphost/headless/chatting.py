@@ -167,7 +167,10 @@ def _end_line() -> None:
 async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:
     """Say it, and tell what comes. Raises what stands in the way before the model is asked."""
     await _servers(host, wish, broken)
-    talk = await host.resume_chat(wish.resume, model=wish.model) if wish.resume else host.begin_chat(model=wish.model)
+    if wish.resume:
+        talk = await host.resume_chat(wish.resume, model=wish.model, as_configured=True)
+    else:
+        talk = host.begin_chat(model=wish.model, as_configured=True)
     for dropped in talk.toolbox.dropped:
         remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
     made = await host.compose(wish.text)

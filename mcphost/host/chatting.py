@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +20,13 @@ from mcphost.errors import NotDone
 from mcphost.host.asked.roots import Folder
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import Catalog
+from mcphost.host.chat.choices import Choices
+from mcphost.host.chat.habits import Habits
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
 from mcphost.host.desk import CallDesk
 from mcphost.host.events import Alarmed, ChatChanged, EventBus
+from mcphost.host.memory import Store
 from mcphost.host.policy import Verdict
 from mcphost.host.questions import Approver
 from mcphost.host.recipient import sent_to
@@ -86,9 +89,12 @@ class Chatting:
         """The conversations of this run by number, oldest first."""
         return self._chats
 
-    def begin_chat(self, *, model: str = "") -> Chat:
-        """A new conversation, with this entry of ``[models]``; empty: as configured, or the first."""
-        return self._add_chat(_new_id(), model)
+    def begin_chat(self, *, model: str = "", as_configured: bool = False) -> Chat:
+        """A new conversation, with this entry of ``[models]``; empty: the one that was talked to before.
+
+        It begins with what the user set of others, also in earlier runs; ``as_configured``: with nothing of that.
+        """
+        return self._add_chat(_new_id(), Choices() if as_configured else self._as_before(), model)
 
     def branch_chat(self, chat: Chat, turns: int) -> Chat:
         """A new conversation that shares the first so many turns of another, which stays as it is.
@@ -98,26 +104,29 @@ class Chatting:
         shared = chat.turns[:turns]
         if any(not turn.state.ended for turn in shared):
             raise NotDone("the model is still at work there; stop it first, or wait")
-        branch = self._add_chat(_new_id(), chat.entry)
-        branch.take_over(shared, chat.spent, (chat.id, len(shared)), chat)
+        branch = self._add_chat(_new_id(), chat.choices)
+        branch.take_over(chat, turns)
         return branch
 
     async def saved_chats(self) -> list[Saved]:
         """The conversations in the state folder, the newest first."""
         return await asyncio.to_thread(self._transcripts.saved)
 
-    async def resume_chat(self, chat_id: str, *, model: str = "") -> Chat:
+    async def resume_chat(self, chat_id: str, *, model: str = "", as_configured: bool = False) -> Chat:
         """A conversation of an earlier run; ``chat_id`` may be the beginning of its id, or ``last``.
 
-        One that is open already is just found. Raises UnknownName, ConfigError.
+        What was set of it then is set again; what was not written down is as in `begin_chat`. One that is open already
+        is just found. Raises UnknownName, ConfigError.
         """
-        from mcphost.host.chat.replaying import branch_of, replay
+        from mcphost.host.chat.replaying import branch_of, choices_of, replay
 
         known = await asyncio.to_thread(self._transcripts.full_id, chat_id)
         if (opened := next((each for each in self._chats.values() if each.id == known), None)) is not None:
             return opened
         records = await asyncio.to_thread(self._transcripts.records, known)
-        chat = self._add_chat(known, model)
+        own = choices_of(records)
+        chosen = (Choices() if as_configured else self._as_before()) if own is None else own
+        chat = self._add_chat(known, self._there(chosen), model)
         chat.resume(replay(records), branch_of(records))
         return chat
 
@@ -182,10 +191,11 @@ class Chatting:
 
     # How they are made.
 
-    def _begin_chatting(self, approver: Approver, folder: Path | None) -> None:
+    def _begin_chatting(self, approver: Approver, folder: Path | None, store: Store | None) -> None:
         """Note what conversations will be given."""
         self._chats: dict[int, Chat] = {}
         self._chats_folder, self._chat_approver = folder, approver
+        self._habits = Habits(store, lambda text: self.bus.publish(Alarmed(text)))
 
     @cached_property
     def _transcripts(self) -> Transcripts:
@@ -209,6 +219,7 @@ class Chatting:
             spawn=self._spawn,
             changed=lambda number: self.bus.publish(ChatChanged(number)),
             keep=self._keep,
+            chosen=self._chosen,
             clock=time.monotonic,
             mask=self.mask,
         )
@@ -227,16 +238,34 @@ class Chatting:
         """Write what is still to be written."""
         if "_transcripts" in vars(self):  # else nobody talked
             await self._transcripts.aclose()
+        await self._habits.save()
 
     def _keep(self, chat_id: str, record: Mapping[str, Any]) -> None:
         if self.config.chat.save:
             self._transcripts.keep(chat_id, record)
 
-    def _add_chat(self, chat_id: str, model: str) -> Chat:
+    def _chosen(self, before: Choices, after: Choices) -> None:
+        self._habits.follow(before, after)
+        if self._tasks is not None:
+            self._tasks.create_task(self._habits.save(), name="save habits")
+
+    def _as_before(self) -> Choices:
+        """What was set last; the model unless the configuration names another now than it did then."""
+        habit = self._habits.choices
+        as_then = habit.instead_of == (self.config.chat.model or "")
+        return self._there(habit) if as_then else replace(habit, model="")
+
+    def _there(self, choices: Choices) -> Choices:
+        """These, without a model that is not configured any more."""
+        entry = self.config.models.get(choices.model)
+        return choices if entry is not None and entry.provider != "manual" else replace(choices, model="")
+
+    def _add_chat(self, chat_id: str, choices: Choices, model: str = "") -> Chat:
         from mcphost.host.chat.chat import Chat
 
         number = len(self._chats) + 1
-        chat = self._chats[number] = Chat(number, chat_id, self._chat_parts, self._running.run, model)
+        chosen = replace(choices, model=model) if model else choices
+        chat = self._chats[number] = Chat(number, chat_id, self._chat_parts, self._running.run, chosen)
         self.bus.publish(ChatChanged(number))
         return chat
 

@@ -108,7 +108,7 @@ class Host(Asking, Answering, Chatting, Accounts):
             fittings.open_url,
             fittings.models,
         )
-        self._begin_chatting(fittings.approver, fittings.chats_path)
+        self._begin_chatting(fittings.approver, fittings.chats_path, fittings.store)
         self._tasks: asyncio.TaskGroup | None = None
         self._supervisors: dict[str, asyncio.Task[None]] = {}
         self._applying = asyncio.Lock()
@@ -116,6 +116,7 @@ class Host(Asking, Answering, Chatting, Accounts):
     async def __aenter__(self) -> Self:
         self.consent.approvals = await self._memory.approvals()
         await self._desks.roots.load(self._fittings.roots)
+        await self._habits.load()
         self._record_traffic()
         self._tasks = await asyncio.TaskGroup().__aenter__()
         for name in self.config.servers:

@@ -11,7 +11,7 @@ from hypothesis import strategies
 
 from mcphost.host.catalog import OfferedTool
 from mcphost.host.chat.names import alias
-from mcphost.host.chat.toolbox import SEARCH, Switches, Toolbox
+from mcphost.host.chat.toolbox import SEARCH, Toolbox
 from mcphost.protocol.types import Tool
 from tests.host.conftest import echo
 from tests.host.scripted_model import chat_host, given, says, text, use, uses
@@ -24,8 +24,8 @@ def offered(server: str, name: str, schema: Any = None, about: str = "") -> Offe
     return OfferedTool(server, Tool.read({"name": name, "description": about, "inputSchema": schema or {}}))
 
 
-def box(*offers: OfferedTool, limit: int = 10**9, switches: Switches | None = None) -> Toolbox:
-    return Toolbox(offers, switches or Switches(), limit)
+def box(*offers: OfferedTool, limit: int = 10**9) -> Toolbox:
+    return Toolbox(offers, lambda server, tool: True, limit)
 
 
 @pytest.mark.parametrize(

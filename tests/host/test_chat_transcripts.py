@@ -71,9 +71,9 @@ async def test_what_was_under_way_when_mcphost_died_is_kept_as_far_as_it_came(tm
     for number in range(len(kept) + 1):  # wherever the file ends
         turns = replay(kept[:number])
         assert all(turn.state.ended for turn in turns)
-    (turn,) = replay(kept[:3])
+    (turn,) = replay(kept[:4])
     assert (turn.state, turn.uses[0].state) == (TurnState.STOPPED, "mcphost ended meanwhile")
-    damaged = [*kept[:2], {"event": "answer", "turn": 9}, {"event": "end", "turn": 1, "state": "?", "reason": ""}, 5]
+    damaged = [*kept[:3], {"event": "answer", "turn": 9}, {"event": "end", "turn": 1, "state": "?", "reason": ""}, 5]
     assert len(replay(each for each in damaged if isinstance(each, dict))) == 1
 
 

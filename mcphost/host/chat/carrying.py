@@ -53,7 +53,7 @@ class Carrying:
             for use in answer.uses:
                 self._close(use, box, model)
             self._parts.keep(chat.id, results_record(turn, answer))
-        if any(self._held(use) for use in answer.uses):
+        if any(_held(chat, use) for use in answer.uses):
             await self._review(chat, turn, answer, model)
         for use in answer.uses:
             if use.outside:
@@ -130,16 +130,11 @@ class Carrying:
 
     # Results that wait for the user.
 
-    def _held(self, use: Use) -> bool:
-        hold = self._parts.settings().hold
-        came = use.call is not None and use.call.outcome is not None
-        return came and (hold == "always" or (hold == "outside" and use.outside))
-
     async def _review(self, chat: Chat, turn: Turn, answer: Round, model: Model) -> None:
         """Ask about each result; what is not answered when this is cancelled stays with the user."""
         turn.state = TurnState.REVIEWING
         chat.changed()
-        held = [use for use in answer.uses if self._held(use)]
+        held = [use for use in answer.uses if _held(chat, use)]
         kept = [use.result for use in held]
         for use in held:
             use.result = failure(use.id, "The user has not passed on what it answered.")
@@ -161,6 +156,11 @@ class Carrying:
             use.notes = (*use.notes, "in your words")
         else:
             use.result = result
+
+
+def _held(chat: Chat, use: Use) -> bool:
+    came = use.call is not None and use.call.outcome is not None
+    return came and (chat.hold == "always" or (chat.hold == "outside" and use.outside))
 
 
 def _question(use: Use, result: ToolResult, model: Model) -> ResultQuestion:

@@ -13,18 +13,21 @@ import hashlib
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from mcphost.errors import NotDone, UnknownName
+from mcphost.host.chat.choices import Choices, Hold
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.messages import messages_of, system
 from mcphost.host.chat.parts import ChatParts
-from mcphost.host.chat.records import all_records
-from mcphost.host.chat.toolbox import Switches, Toolbox
+from mcphost.host.chat.records import all_records, choices_record
+from mcphost.host.chat.toolbox import Toolbox
 from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Turn, TurnState
 from mcphost.host.models import Model
 from mcphost.protocol.display import show
 from mcphost.providers.base import ModelRequest, Usage
+
+NOTHING_SET: Final = Choices()
 
 Run = Callable[["Chat", Turn], Coroutine[Any, Any, None]]
 """Works on a turn to its end, whatever that is; never raises but CancelledError."""
@@ -59,24 +62,22 @@ class ChatSpent:
 class Chat:
     """One conversation."""
 
-    def __init__(self, number: int, chat_id: str, parts: ChatParts, run: Run, model: str = "") -> None:
+    def __init__(self, number: int, chat_id: str, parts: ChatParts, run: Run, choices: Choices = NOTHING_SET) -> None:
         self.number, self.id = number, chat_id
         """The id names its transcript, in this and later runs."""
         self.turns: list[Turn] = []
-        self.switches = Switches()
+        self.choices = choices
+        """What the user set of it."""
         self.spent = ChatSpent()
         self.outside = ""
         """What the model has read from outside last, in words; empty: nothing yet."""
         self.found: dict[str, None] = {}
         """The tools that the model searched out, in order."""
-        self.share_folders = False
-        """Is the model told which folders servers may know of?"""
         self.branch_of: tuple[str, int] | None = None
         """The conversation it was branched from, and how many of its turns it shares."""
         self.allowance = 1
         """How many times its budget it may use."""
-        self._accepted: dict[str, str] = {}
-        self._model, self._parts, self._run = model, parts, run
+        self._parts, self._run = parts, run
         self._task: asyncio.Task[None] | None = None
         self._toolbox: tuple[object, Toolbox] | None = None
         self._kept = False
@@ -91,7 +92,12 @@ class Chat:
     @property
     def entry(self) -> str:
         """The entry of ``[models]`` that was chosen for it; empty: as configured, or the first."""
-        return self._model
+        return self.choices.model
+
+    @property
+    def hold(self) -> Hold:
+        """Which results wait for the user before the model gets them."""
+        return self.choices.hold or self._parts.settings().hold
 
     @property
     def title(self) -> str:
@@ -106,7 +112,7 @@ class Chat:
     @property
     def model(self) -> Model:
         """The model that is talked to. Raises UnknownName where there is none of that name, or none at all."""
-        named = self._model or self._parts.settings().model
+        named = self.entry or self._parts.settings().model
         models = [model for model in self._parts.models.all if not model.by_hand]
         found = next((model for model in models if named in (None, "", model.entry)), None)
         if found is None and named:
@@ -132,10 +138,10 @@ class Chat:
     @property
     def toolbox(self) -> Toolbox:
         """What the model may use now, what of it costs how much, and what had to be left out."""
-        offers, limit, switches = self._parts.tools(), self._parts.settings().tools_tokens, self.switches
-        state = [id(each.tool) for each in offers], limit, set(switches.servers), set(switches.tools), switches.only
+        offers, limit, choices = self._parts.tools(), self._parts.settings().tools_tokens, self.choices
+        state = [id(each.tool) for each in offers], limit, choices.servers, choices.tools
         if self._toolbox is None or self._toolbox[0] != state:
-            self._toolbox = state, Toolbox(offers, switches, limit)
+            self._toolbox = state, Toolbox(offers, choices.on, limit)
         return self._toolbox[1]
 
     def instructions(self, server: str) -> str:
@@ -145,7 +151,7 @@ class Chat:
     def told_instructions(self, server: str) -> bool:
         """Is the model told them? Only as the user accepted them: a changed text takes a new yes."""
         text = self._parts.instructions(server)
-        return bool(text) and self._accepted.get(server) == _digest(text)
+        return bool(text) and self.choices.told.get(server) == _digest(text)
 
     def request(self) -> ModelRequest:
         """What the model is asked next. Raises UnknownName where there is no model."""
@@ -201,27 +207,35 @@ class Chat:
 
     def use_model(self, entry: str) -> None:
         """Talk to another model from the next answer on. Raises UnknownName where there is none of that name."""
-        before, self._model = self._model, entry
+        before = self.choices
+        self.choices = replace(before, model=entry, instead_of=self._parts.settings().model or "")
         try:
             _ = self.model
         except UnknownName:
-            self._model = before
+            self.choices = before
             raise
-        self.changed()
+        self._chosen(before)
 
     def switch(self, server: str, tool: str | None = None, *, on: bool) -> None:
         """Let the model use a server, or one tool, or not."""
-        wanted: set[Any] = self.switches.servers if tool is None else self.switches.tools
-        key = server if tool is None else (server, tool)
-        wanted.discard(key) if on else wanted.add(key)
-        self.changed()
+        if tool is None:
+            off = self.choices.servers - {server} if on else self.choices.servers | {server}
+            self._choose(servers=off)
+        else:
+            self._choose(tools=self.choices.tools - {(server, tool)} if on else self.choices.tools | {(server, tool)})
 
     def tell_instructions(self, server: str, *, on: bool) -> None:
         """Tell the model a server's instructions as they are now, or do not."""
-        self._accepted.pop(server, None)
-        if on:
-            self._accepted[server] = _digest(self._parts.instructions(server))
-        self.changed()
+        others = {name: digest for name, digest in self.choices.told.items() if name != server}
+        self._choose(told=others | ({server: _digest(self._parts.instructions(server))} if on else {}))
+
+    def tell_folders(self, *, on: bool) -> None:
+        """Tell the model which folders servers may know of, or do not."""
+        self._choose(folders=on)
+
+    def hold_results(self, hold: Hold) -> None:
+        """Have these results wait for the user from now on, whatever is configured."""
+        self._choose(hold=hold)
 
     async def ended(self) -> None:
         """Wait until nothing is under way."""
@@ -230,16 +244,12 @@ class Chat:
 
     # What the host does with a conversation of before.
 
-    def take_over(
-        self, turns: Sequence[Turn], spent: ChatSpent, origin: tuple[str, int], other: Chat | None = None
-    ) -> None:
-        """Begin with the turns of another conversation; what is done to the last of them here stays here."""
-        copies = [replace(turn, rounds=[copy(each) for each in turn.rounds]) for turn in turns]
-        self.turns, self.spent, self.branch_of = copies, spent, origin
-        if other is not None:
-            self.outside, self.found = other.outside, dict(other.found)
-            self.switches = replace(other.switches, servers={*other.switches.servers}, tools={*other.switches.tools})
-            self._accepted, self.share_folders = dict(other._accepted), other.share_folders
+    def take_over(self, other: Chat, turns: int) -> None:
+        """Begin with the first turns of another conversation; what is done to the last of them here stays here."""
+        shared = other.turns[:turns]
+        self.turns = [replace(turn, rounds=[copy(each) for each in turn.rounds]) for turn in shared]
+        self.spent, self.branch_of = other.spent, (other.id, len(shared))
+        self.outside, self.found = other.outside, dict(other.found)
         self.changed()
 
     def resume(self, turns: Sequence[Turn], origin: tuple[str, int] | None) -> None:
@@ -266,6 +276,17 @@ class Chat:
         """The model gets something that others may have written."""
         self.outside = what
 
+    def _choose(self, **changes: Any) -> None:
+        before, self.choices = self.choices, replace(self.choices, **changes)
+        self._chosen(before)
+
+    def _chosen(self, before: Choices) -> None:
+        if self.choices != before:
+            if self._kept:
+                self._parts.keep(self.id, choices_record(self.choices))
+            self._parts.chosen(before, self.choices)
+            self.changed()
+
     def _note_outside(self, turn: Turn) -> None:
         for attached in turn.message.attachments:
             if attached.outside:
@@ -277,7 +298,7 @@ class Chat:
     def _begin(self, turn: Turn) -> None:
         if not self._kept:
             self._kept = True
-            for record in all_records(self.id, self.branch_of, self.turns[:-1]):
+            for record in all_records(self.id, self.branch_of, self.choices, self.turns[:-1]):
                 self._parts.keep(self.id, record)
         self._task = task = self._parts.spawn(self._run(self, turn), f"chat {self.number}")
         task.add_done_callback(lambda _: self._over(turn))
@@ -289,7 +310,7 @@ class Chat:
         self.changed()
 
     def _context(self) -> Iterator[str]:
-        if self.share_folders and (folders := self._parts.folders()):
+        if self.choices.folders and (folders := self._parts.folders()):
             yield "The person's folders that servers may know of: " + ", ".join(folders)
         for server in dict.fromkeys(entry.server for entry in self.toolbox.entries):
             if self.told_instructions(server):

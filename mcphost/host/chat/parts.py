@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from mcphost.config import ChatConfig
 from mcphost.host.calls import Call
 from mcphost.host.catalog import OfferedTool
+from mcphost.host.chat.choices import Choices
 from mcphost.host.models import Models
 from mcphost.host.questions import Answer, Question
 
@@ -45,5 +46,7 @@ class ChatParts:
     """Tells that the conversation of this number changed."""
     keep: Callable[[str, Mapping[str, Any]], None]
     """Takes a record for the transcript of this id."""
+    chosen: Callable[[Choices, Choices], None]
+    """Takes what the user had set of a conversation, and has set now."""
     clock: Callable[[], float]
     mask: Callable[[str], str]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from mcphost.host.chat.choices import Choices
 from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Round, Turn, Use
 from mcphost.protocol.sampling import block_object
 
@@ -16,17 +17,25 @@ VERSION: Final = 1
 """Of the shapes below."""
 
 
-def all_records(chat_id: str, branch_of: tuple[str, int] | None, turns: Iterable[Turn]) -> Iterator[dict[str, Any]]:
+def all_records(
+    chat_id: str, branch_of: tuple[str, int] | None, choices: Choices, turns: Iterable[Turn]
+) -> Iterator[dict[str, Any]]:
     """A whole conversation, from its first record."""
     began = datetime.now().astimezone().isoformat(timespec="seconds")
     origin = None if branch_of is None else {"id": branch_of[0], "turns": branch_of[1]}
     yield {"event": "chat", "version": VERSION, "id": chat_id, "began": began, "branch_of": origin}
+    yield choices_record(choices)
     for turn in turns:
         yield turn_record(turn)
         for answer in turn.rounds:
             yield round_record(turn, answer)
             yield results_record(turn, answer)
         yield ended_record(turn)
+
+
+def choices_record(choices: Choices) -> dict[str, Any]:
+    """What the user set of it, from here on."""
+    return {"event": "choices", **choices.plain()}
 
 
 def turn_record(turn: Turn) -> dict[str, Any]:

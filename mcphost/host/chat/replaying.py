@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mcphost.errors import InvalidResult
+from mcphost.host.chat.choices import Choices
 from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Round, Turn, TurnState, Use
 from mcphost.protocol.sampling import SamplingMessage, ToolResult, read_block
 from mcphost.protocol.types import Media, Text
@@ -38,6 +39,12 @@ def branch_of(records: Iterable[Mapping[str, Any]]) -> tuple[str, int] | None:
             case {"event": "chat", "branch_of": {"id": str(origin), "turns": int(number)}}:
                 return origin, number
     return None
+
+
+def choices_of(records: Iterable[Mapping[str, Any]]) -> Choices | None:
+    """What the user had set of it at its end; None: nothing was written down of that."""
+    found = [record for record in records if record.get("event") == "choices"]
+    return Choices.read(found[-1]) if found else None
 
 
 def _take(turns: list[Turn], record: Mapping[str, Any]) -> None:

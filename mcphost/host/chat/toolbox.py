@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import McphostError
@@ -56,29 +56,15 @@ class Dropped:
     reason: str
 
 
-@dataclass(slots=True)
-class Switches:
-    """What one conversation may use; everything, until the user says otherwise."""
-
-    servers: set[str] = field(default_factory=set)
-    """Those that are off."""
-    tools: set[tuple[str, str]] = field(default_factory=set)
-    """Those that are off, by server and name."""
-    only: frozenset[str] | None = None
-    """The servers that may be on at all; None: all."""
-
-    def on(self, server: str, tool: str | None = None) -> bool:
-        """May it be used?"""
-        allowed = server not in self.servers and (self.only is None or server in self.only)
-        return allowed and (tool is None or (server, tool) not in self.tools)
-
-
 class Toolbox:
-    """The tools of one request. ``limit`` is about the most tokens for all definitions; beyond it they are searched."""
+    """The tools of one request: the offers that are ``on`` (server, tool).
 
-    def __init__(self, offers: Iterable[OfferedTool], switches: Switches, limit: int) -> None:
+    ``limit`` is about the most tokens for all definitions; beyond it they are searched.
+    """
+
+    def __init__(self, offers: Iterable[OfferedTool], on: Callable[[str, str], bool], limit: int) -> None:
         self.dropped: list[Dropped] = []
-        self._entries = {entry.name: entry for entry in self._usable(offers, switches)}
+        self._entries = {entry.name: entry for entry in self._usable(offers, on)}
         self.searching = self.tokens > limit or len(self._entries) > MOST_TOOLS
         """Does the model get a tool that searches the others, in place of all of them?"""
 
@@ -131,8 +117,8 @@ class Toolbox:
             found[entry.server] = found.get(entry.server, 0) + 1
         return found
 
-    def _usable(self, offers: Iterable[OfferedTool], switches: Switches) -> Iterator[Entry]:
-        wanted = [each for each in offers if switches.on(*each.key)]
+    def _usable(self, offers: Iterable[OfferedTool], on: Callable[[str, str], bool]) -> Iterator[Entry]:
+        wanted = [each for each in offers if on(*each.key)]
         order = {server: place for place, server in enumerate(dict.fromkeys(each.server for each in wanted))}
         entries: dict[str, list[Entry]] = {}
         for offered in sorted(wanted, key=lambda each: (order[each.server], each.tool.name)):

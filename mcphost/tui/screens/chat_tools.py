@@ -113,7 +113,7 @@ class ChatToolsScreen(Sturdy, ModalScreen[None]):
         """On or off."""
         row = self.rows.item
         if row is not None:
-            self._chat.switch(row.server, row.tool, on=not self._chat.switches.on(row.server, row.tool))
+            self._chat.switch(row.server, row.tool, on=not self._chat.choices.on(row.server, row.tool))
             self.refresh_rows()
 
     def action_definition(self) -> None:
@@ -145,8 +145,7 @@ class ChatToolsScreen(Sturdy, ModalScreen[None]):
 
     def action_folders(self) -> None:
         """Tell it the folders that servers may know of, or no more."""
-        self._chat.share_folders = not self._chat.share_folders
-        self._chat.changed()
+        self._chat.tell_folders(on=not self._chat.choices.folders)
         self._tell()
 
     def action_back(self) -> None:
@@ -155,17 +154,17 @@ class ChatToolsScreen(Sturdy, ModalScreen[None]):
 
     def _read(self) -> Iterator[ToolRow]:
         box = self._chat.toolbox
-        costs, switches = box.costs(), self._chat.switches
+        costs, choices = box.costs(), self._chat.choices
         tokens = {(each.server, each.tool.name): each.tokens for each in box.entries}
         dropped = {(each.server, each.tool): each.reason for each in box.dropped}
         for server in self._servers:
             tools = self._catalog.tools(server)
             words = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}{self._told(server)}"
-            yield ToolRow(server, None, switches.on(server), words, costs.get(server, 0))
+            yield ToolRow(server, None, choices.on(server), words, costs.get(server, 0))
             for offered in sorted(tools, key=lambda each: each.tool.name):
                 key, tool = offered.key, offered.tool
                 about = (tool.description or tool.label).strip().split("\n", 1)[0]
-                on = switches.on(*key) and key not in dropped
+                on = choices.on(*key) and key not in dropped
                 yield ToolRow(server, tool.name, on, show_line(about), tokens.get(key), dropped.get(key, ""))
 
     def _told(self, server: str) -> str:
@@ -184,7 +183,7 @@ def _whole(row: ToolRow | None, box: Toolbox, chat: Chat) -> Iterator[Content]:
         yield Content.styled(f"✖ left out: {show_line(row.problem, 300)}", "$text-error")
     elif row is not None and row.tool is not None:
         yield Content.assemble((show_line(row.tool, 120), "bold"), f" {row.words}")
-    folders = "told" if chat.share_folders else "not told"
+    folders = "told" if chat.choices.folders else "not told"
     how = "the model searches them, they are too many" if box.searching else "all in every request"
     yield Content.styled(
         f"{len(box.entries)} tools, about {box.tokens:,} tokens: {how} · your folders are {folders}: F",
