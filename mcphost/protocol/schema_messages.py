@@ -66,10 +66,11 @@ def message_of(error: ValidationError) -> str:
     """Say what is wrong; the library's own words where we have none."""
     if type(error.kind).__name__ == "FalseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
         return "has a key, but may have none"
-    if type(error.kind).__name__ == "Format":
-        return format_text(error.kind.format, error.instance)
-    sentence = _SENTENCES.get(type(error.kind).__name__)
-    return sentence(error.kind) if sentence else error.message
+    kind: Any = error.kind
+    if type(kind).__name__ == "Format":
+        return format_text(kind.format, error.instance)
+    sentence = _SENTENCES.get(type(kind).__name__)
+    return sentence(kind) if sentence else error.message
 
 
 def format_text(name: str, value: Any) -> str:
