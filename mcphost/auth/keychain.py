@@ -52,7 +52,7 @@ class Keychain:
         self.name = ""
         """What it is called; empty until it was used."""
         self._service = service
-        self._find = backend or _best_backend
+        self._find = backend or best_backend
         self._backend: KeyringBackend | None = None
         self._late: threading.Thread | None = None
 
@@ -142,7 +142,18 @@ def _part_names(name: str, first: str) -> Sequence[str]:
     return [f"{name} {found[2]}/{index}" for index in range(int(found[1]))] if found else []
 
 
-def _best_backend() -> KeyringBackend:
+def given_secret(service: str, name: str) -> str | None:
+    """What its owner keeps under ``name``, out of the same backends as tokens; None where there is nothing.
+
+    It waits, perhaps for a person: never on the event loop. Raises KeychainUnusable.
+    """
+    try:
+        return best_backend().get_password(service, name)
+    except Exception as raised:
+        raise _unusable(raised) from None
+
+
+def best_backend() -> KeyringBackend:
     """The best keychain there is, whatever the environment and files in it name. Raises NoKeychain."""
     from keyring import backend  # late: it looks for every backend that is installed
 

@@ -124,14 +124,13 @@ def _keychain_is_used(env: Mapping[str, str]) -> bool:
 
 
 def _from_keychain(name: str) -> str | None:
-    import keyring  # late: few configurations need it, and it looks for backends
-    from keyring.errors import KeyringError
+    from mcphost.auth.keychain import KeychainUnusable, NoKeychain, given_secret  # late: few configurations need it
 
     try:
-        return keyring.get_password("mcphost", name)
-    except KeyringError as error:
-        reason = str(error).strip() or type(error).__name__
-        raise ConfigError(f"the keychain could not be asked for {name}: {reason}") from None
+        return given_secret("mcphost", name)
+    except KeychainUnusable as error:
+        instead = "; use an environment variable or a file instead" if isinstance(error, NoKeychain) else ""
+        raise ConfigError(f"the keychain could not be asked for {name}: {error}{instead}") from None
 
 
 class StateFiles:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import get_args
 
 import pytest
@@ -83,31 +83,58 @@ async def test_what_cannot_run_as_configured_is_told_and_forgotten_once_it_can()
     assert refused.keys() == {"web"}
 
 
-async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, never = threading.Event(), threading.Event()
-    keyring, errors = ModuleType("keyring"), ModuleType("keyring.errors")
+class Keyring:
+    """A backend of the keyring library that ``ask`` answers for, in a class of this module; unknown to the library."""
 
-    def ask(service: str, name: str) -> None:
+    priority = 9
+
+    def __init__(self, ask: Callable[[], str | None] = lambda: "hunter2", module: str = "keyrings.alt.file") -> None:
+        self.ask = ask
+        self.__class__ = type("Keyring", (Keyring,), {"__module__": module})
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.ask()
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> list[Keyring]:
+    """The backends that the keyring library finds."""
+    found: list[Keyring] = []
+    monkeypatch.setattr("keyring.backend.get_all_keyring", lambda: found)
+    return found
+
+
+ASKING = Config(servers={"a": ServerConfig(command="x", env={"T": "${keyring:t}"})})
+REAL = "keyring.backends.SecretService"
+
+
+async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(
+    installed: list[Keyring], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, never = threading.Event(), threading.Event()
+
+    def ask() -> None:
         asked.set()
         never.wait(30)
 
-    keyring.get_password = ask  # type: ignore[attr-defined]
-    errors.KeyringError = RuntimeError  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "keyring", keyring)
-    monkeypatch.setitem(sys.modules, "keyring.errors", errors)
+    installed.append(Keyring(ask, REAL))
     monkeypatch.setattr(opening, "LOOKUP_SECONDS", 0.05)
-    config = Config(servers={"a": ServerConfig(command="x", env={"T": "${keyring:t}"})})
     with pytest.raises(ConfigError, match=r"servers\.a: its values were not found within 0\.05 s"):
-        await wiring.fittings(NOBODY, wiring.values_for(config, {})).open_transport(config, "a")
+        await wiring.fittings(NOBODY, wiring.values_for(ASKING, {})).open_transport(ASKING, "a")
     assert asked.is_set()
     never.set()
     await asyncio.sleep(0)
 
 
-async def test_a_keychain_that_cannot_be_used_is_a_sentence() -> None:
-    config = Config(servers={"a": ServerConfig(command="x", env={"T": "${keyring:t}"})})
-    with pytest.raises(ConfigError, match="the keychain could not be asked for t"):
-        await wiring.fittings(NOBODY, wiring.values_for(config, {})).open_transport(config, "a")
+@pytest.mark.parametrize("module", ["keyrings.alt.file", "keyring.backends.null", "keyring.backends.fail", ""])
+def test_a_reference_is_not_looked_up_where_anybody_could_read_it(installed: list[Keyring], module: str) -> None:
+    """C08: not in a plain file, nor where nothing is kept, whatever the environment chooses; as it is for tokens."""
+    installed += [Keyring(module=module)] if module else []
+    why = "the keychain could not be asked for t: this system has no keychain that mcphost knows; use an environment va"
+    with pytest.raises(ConfigError, match=why):
+        wiring.values_for(ASKING, {}).resolve("${keyring:t}", "x")
+    installed.append(Keyring(lambda: "kept", REAL))
+    assert wiring.values_for(ASKING, {}).resolve("${keyring:t}", "x") == "kept"
 
 
 def test_a_state_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
