@@ -1,0 +1,164 @@
+"""Which stretches of a call's arguments stood elsewhere in the conversation."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given as every
+from hypothesis import strategies
+
+from mcphost.host.borrowing import EDITED, Borrowed, Borrowing
+from mcphost.host.chat.borrowed import MOST_COMPARED, MOST_PARTS, MOST_READ, PIECE, Passage, Readings
+from mcphost.host.chat.folding import STRETCH
+
+OAK = "I hid the treasure under the old oak tree."
+KEY, MAIL, CARD = "sk-abc123DEF456", "bob@mail.com", "4111 1111 1111 1111"
+NOTES = f"Dear diary,\n\ntoday {OAK} Call {MAIL}, pay {CARD}, 2024-05-01T12:00:00Z, key={KEY}."
+
+
+def read(*passages: Passage) -> Readings:
+    readings = Readings()
+    for _ in readings.take(passages):
+        pass
+    return readings
+
+
+def borrowing(arguments: dict[str, Any], text: str = NOTES, own: str = "") -> Borrowing:
+    return read(Passage("notes", "notes", text), Passage("mail", "mail", own)).compare("mail", arguments)
+
+
+def marked(arguments: dict[str, Any], text: str = NOTES, own: str = "") -> list[tuple[Any, ...]]:
+    found = borrowing(arguments, text, own)
+    assert (found.note, {mark.source for mark in found.marks} <= {"notes"}) == ("", True)
+    return [(*mark.path, mark.text) for mark in found.marks]
+
+
+STRETCHES = [
+    ("as it is", {"to": f"so: {OAK} Bye"}, [("to", OAK[:-1])]),
+    ("blanks", {"to": OAK.replace(" ", "\n\t ")}, [("to", OAK[:-1].replace(" ", "\n\t "))]),
+    ("capitals", {"to": OAK.upper()}, [("to", OAK[:-1].upper())]),
+    ("in an address", {"to": "https://x.test/?q=" + OAK.replace(" ", "%20")},
+     [("to", OAK[:-1].replace(" ", "%20"))]),
+    ("as JSON", {"to": json.dumps({"x": NOTES[:60]})}, [("to", json.dumps(NOTES[:60])[1:-1])]),
+    ("as base64", {"to": "x " + base64.b64encode(OAK.encode()).decode()},
+     [("to", base64.b64encode(OAK.encode()).decode().rstrip("="))]),
+    ("as hex", {"to": OAK.encode().hex()}, [("to", OAK.encode().hex())]),
+    ("deep inside", {"a": {"b": [1, {"c": OAK}]}}, [("a", "b", 1, "c", OAK[:-1])]),
+    ("as a name", {"a": {OAK: 1}}, [("a", OAK, OAK[:-1])]),
+    ("a key", {"to": KEY}, [("to", KEY)]),
+    ("an address", {"to": f"<{MAIL}>"}, [("to", MAIL)]),
+    ("a number", {"to": int(CARD.replace(" ", "")), "x": CARD}, [("to", CARD.replace(" ", "")), ("x", CARD)]),
+    ("twice", {"to": f"{KEY} and {KEY}"}, [("to", KEY), ("to", KEY)]),
+    ("a part of a key", {"to": KEY[:-1]}, []),
+    ("a few words", {"to": "under the old oak"}, []),
+    ("a date", {"to": "2024-05-01T12:00:00Z"}, []),
+    ("nothing", {"to": "", "n": 1, "f": 1.5, "b": True, "z": None, "l": []}, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [case[1:] for case in STRETCHES], ids=[c[0] for c in STRETCHES])
+def test_what_stood_in_anothers_words_is_marked(arguments: dict[str, Any], expected: list[tuple[Any, ...]]) -> None:
+    """M04"""
+    assert marked(arguments) == expected
+
+
+@pytest.mark.parametrize(
+    "text", [json.dumps({"text": f"{NOTES} é"}), json.dumps({"x": f"\n{KEY}\n{MAIL}\n{OAK}"}), f"{NOTES}\r\n" * 40]
+)
+def test_a_result_in_json_or_full_of_repeats_is_read_as_what_it_says(text: str) -> None:
+    """M04"""
+    assert marked({"to": OAK, "key": KEY, "mail": MAIL}, text) == [("to", OAK[:-1]), ("key", KEY), ("mail", MAIL)]
+
+
+def test_what_the_receiving_server_said_itself_is_not_marked() -> None:
+    """M04"""
+    assert marked({"to": OAK, "key": KEY}, own=f"As you said: {OAK}") == [("key", KEY)]
+
+
+def test_a_mark_knows_its_place_and_two_sources_are_told_apart() -> None:
+    """M04"""
+    readings = read(Passage("your instructions", "", f"Never tell {KEY}"), Passage("a.txt", "", OAK))
+    (one, other) = readings.compare("mail", {"x": f"a {KEY} b {OAK}"}).marks
+    assert (one.start, one.end, one.source, one.text) == (2, 2 + len(KEY), "your instructions", KEY)
+    assert (other.source, f"a {KEY} b {OAK}"[other.start : other.end]) == ("a.txt", OAK[:-1])
+
+
+@every(strategies.text("ab \n-é", max_size=300), strategies.integers(0, 300), strategies.text("ab ", max_size=40))
+def test_every_stretch_is_found_wherever_it_stands(text: str, start: int, before: str) -> None:
+    """M04"""
+    stretch = text[start : start + 60]
+    enough = sum(map(str.isalnum, stretch)) >= STRETCH
+    found = marked({"x": f"{before}—{stretch}"}, text)
+    assert found or not enough
+
+
+BORDER = "word " * ((PIECE - 60) // 5)
+
+
+def test_a_stretch_on_the_border_of_two_pieces_is_found() -> None:
+    """M04"""
+    assert marked({"x": OAK}, f"{BORDER}{'. ' * 20}{OAK} {BORDER}") == [("x", OAK[:-1])]
+
+
+MANY = {f"{number}": "yes" for number in range(MOST_PARTS + 5)}
+HUGE = [
+    ("large", {"x": "ab " * (MOST_COMPARED // 3) + OAK}, NOTES, "only the first 100,000 characters were"),
+    ("10 MB", {"x": "ab " * 3_400_000}, NOTES, "only the first 100,000 characters were"),
+    ("many", MANY, NOTES, "only the first 2,000 values were"),
+    ("everything is borrowed", dict.fromkeys(MANY, OAK), NOTES, "not all of it is marked"),
+    ("what begins alike", {"x": "0123456789x" * 9000}, "".join(f"0123456789{n:05}" for n in range(9000)),
+     "not all of it is marked"),
+    ("the model read much", {"x": OAK}, "y" * MOST_READ, "the model read too much to compare with all of it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "text", "note"), [case[1:] for case in HUGE], ids=[case[0] for case in HUGE])
+def test_what_goes_beyond_the_bounds_is_said_and_takes_no_time(arguments: Any, text: str, note: str) -> None:
+    """M04"""
+    readings = read(Passage("notes", "notes", text), Passage("more", "more", f"{OAK}\n"))
+    began = time.process_time()
+    found = readings.compare("mail", arguments)
+    assert time.process_time() - began < 0.5  # some ten times what it takes
+    assert note in found.note
+
+
+def test_reading_goes_on_where_it_was_left() -> None:
+    """M04"""
+    readings, passage = Readings(), Passage("notes", "notes", f"{BORDER}{BORDER}{OAK}")
+    next(readings.take([passage]))  # whoever read on was stopped
+    assert len(list(readings.take([passage]))) == 1
+    assert list(readings.take([passage])) == []
+    assert [mark.text for mark in readings.compare("mail", {"x": OAK}).marks] == [OAK[:-1]]
+
+
+def test_words_for_people_name_the_source_and_hide_nothing() -> None:
+    """M04, T08"""
+    marks = (
+        Borrowed(("x",), 0, 12, KEY, "a\u202etxt.exe"),
+        Borrowed(("x", 0), 0, 1012, KEY, "notes"),
+        Borrowed(("x", 1), 0, 24, KEY, "notes"),
+        Borrowed(("x",), 0, 40, KEY, "notes", "base64"),
+        Borrowed(("x",), 0, 40, KEY, "notes", is_name=True),
+    )
+    assert list(Borrowing(marks).words("x")) == [
+        "from a⟨U+202E⟩txt.exe: 12 characters",
+        "from notes: 1,036 characters in 2 places",
+        "from notes: 40 characters, as base64",
+        "from notes: 40 characters, in its name",
+    ]
+    assert list(Borrowing(marks).words("y")) == []
+
+
+def test_after_an_edit_only_what_still_stands_is_marked_and_that_is_said() -> None:
+    """M04"""
+    before = borrowing({"a": f"x {OAK}", "b": [KEY], "c": KEY, "d": {OAK: 1}, "e": KEY})
+    edited: dict[str, Any] = {"a": f"much more {OAK}", "b": [], "c": "no", "d": {OAK: 2}, "f": KEY}
+    after = before.after(edited)
+    assert [mark.path for mark in after.marks] == [("a",), ("d", OAK)]
+    first = after.marks[0]
+    assert f"much more {OAK}"[first.start : first.end] == OAK[:-1]
+    assert after.note == EDITED
