@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from mcphost.tui.widgets.traffic import TrafficPane
 
 GUARD: Final = 0.3
-"""Seconds after a dialog appears in which keys do nothing: they were meant for what was there before."""
+"""Seconds after a dialog appears in which keys do nothing; nor do those that follow each other without that pause."""
 
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
@@ -138,7 +138,7 @@ class McphostApp(
 
     def _too_early(self, event: TextualEvent) -> bool:
         screen = self.screen_stack[-1] if self.screen_stack else None
-        return isinstance(screen, Dialog) and screen.shown_for(event) < self.guard_seconds
+        return isinstance(screen, Dialog) and screen.too_early(event, self.guard_seconds)
 
     # Facts from the host.
 

@@ -6,6 +6,8 @@ import time
 from typing import Any
 
 import pytest
+from textual.events import Key
+from textual.message import Message
 
 from mcphost.host.calls import CallState
 from mcphost.tui.screens.ask import AskScreen
@@ -288,5 +290,22 @@ async def test_what_is_asked_for_a_call_one_began_by_the_last_key_comes_at_once(
         await stage.press("t", "slash")
         call = ask(stage, form(NAME))
         await at(stage, ServerQuestion)
+        await stage.press("escape", "n")
+        await stage.ended(call)
+
+
+async def test_a_word_that_was_begun_elsewhere_is_dropped_whole() -> None:
+    async with asked(guard=0.2) as stage:
+        call = ask(stage, form(NAME))
+        dialog = await at(stage, FormQuestionScreen)
+        drawn = Message().time - dialog.shown_for()
+        for after in (0.1, 0.25, 0.4):
+            key = Key("z", "z")
+            key.time = drawn + after
+            stage.app.post_message(key)
+        await stage.until(lambda _: dialog.shown_for() < Message().time - drawn - 0.35)
+        await stage.until(lambda _: dialog.shown_for() > 0.2)
+        await stage.press("o")
+        assert dialog.query_one(SchemaForm).values() == {"name": "o"}
         await stage.press("escape", "n")
         await stage.ended(call)

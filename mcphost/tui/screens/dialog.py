@@ -11,7 +11,7 @@ from typing import ClassVar, Final, TypeVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.events import ScreenResume
+from textual.events import Event, Key, ScreenResume
 from textual.message import Message
 from textual.screen import ModalScreen
 
@@ -91,6 +91,16 @@ class Dialog(Sturdy, ModalScreen[Result]):
     def shown_for(self, until: Message | None = None) -> float:
         """Seconds from when the dialog was drawn until this message was made, or until now; less than none before."""
         return (until or Message()).time - self._shown_at
+
+    def too_early(self, event: Event, guard: float) -> bool:
+        """Was it meant for what was there before? So is a key that follows such a one within ``guard`` seconds.
+
+        Half of what was typed for a chat must not get into a server's form.
+        """
+        early = self.shown_for(event) < guard
+        if early and isinstance(event, Key) and self._shown_at < event.time:
+            self._shown_at = event.time
+        return early
 
     def _shown(self) -> None:
         self._shown_at = Message().time
