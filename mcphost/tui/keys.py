@@ -15,8 +15,11 @@ from textual.events import Key
 from textual.message_pump import MessagePump
 
 PATIENCE: Final = 0.25
-"""Seconds after which a key counts as done, whatever became of it: what it went to may be gone."""
+"""Seconds after which a key counts as done where what it went to is gone."""
 
+REPRIEVES: Final = 3
+"""Times it may take as long again where what it went to is still there: the machine may be busy, and a key given out
+too early is lost to what the one before was about to open."""
 
 ROUNDS: Final = 4
 """Times the way from the focus up to the app is followed: enter in a form posts a message, that one another, and only
@@ -51,9 +54,18 @@ class KeyOrder:
         self._last += 1
         turn = self._under_way = self._last
         target = self._target()
-        self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._app.call_later, self._end, turn)
+        self._expect(turn, target, REPRIEVES)
         await self._give(key)
         self._follow(turn, target, target, ROUNDS)
+
+    def _expect(self, turn: int, target: MessagePump, reprieves: int) -> None:
+        self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._late, turn, target, reprieves)
+
+    def _late(self, turn: int, target: MessagePump, reprieves: int) -> None:
+        if reprieves and target.is_running:
+            self._expect(turn, target, reprieves - 1)
+        else:
+            self._app.call_later(self._end, turn)
 
     def _follow(self, turn: int, start: MessagePump, node: MessagePump, rounds: int) -> None:
         """Climb as the key does, from queue to queue, always behind it and behind what it caused on the way."""

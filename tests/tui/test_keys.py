@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import ClassVar
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Event, Key
 from textual.widgets import Input, OptionList
 
+from mcphost.tui import keys
 from mcphost.tui.keys import KeyOrder
 
 
 class Quick(App[None]):
     """A list, and a field that a key opens."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "filter", "filter"), Binding("x", "leave", "leave")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "filter"),
+        Binding("s", "slow_filter", "filter on a busy machine"),
+        Binding("x", "leave", "leave"),
+    ]
 
     def compose(self) -> ComposeResult:
         yield OptionList("one", "two")
@@ -23,6 +30,7 @@ class Quick(App[None]):
 
     def on_mount(self) -> None:
         self.order = KeyOrder(self, super().on_event, lambda: self.focused or self.screen)
+        self.idle = asyncio.Event()
         self.query_one(Input).display = False
         self.query_one(OptionList).focus()
 
@@ -35,6 +43,10 @@ class Quick(App[None]):
     def action_filter(self) -> None:
         self.query_one(Input).display = True
         self.query_one(Input).focus()
+
+    async def action_slow_filter(self) -> None:
+        await self.idle.wait()
+        self.action_filter()
 
     async def action_leave(self) -> None:
         await self.query_one(OptionList).remove()
@@ -65,3 +77,15 @@ async def test_keys_are_heard_after_the_part_that_got_the_last_one_is_gone() -> 
             if app.query_one(Input).value:
                 break
         assert app.query_one(Input).value == "a"
+
+
+async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "PATIENCE", 0.05)
+    app = Quick()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        type_at_once(app, "s", *"torm")
+        asyncio.get_running_loop().call_later(keys.PATIENCE * 2, app.idle.set)
+        async with asyncio.timeout(5):
+            while app.query_one(Input).value != "torm":
+                await pilot.pause(0.02)

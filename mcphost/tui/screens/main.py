@@ -20,6 +20,7 @@ from textual.events import Resize
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane
 
 from mcphost.host.logs import LogBook
@@ -158,11 +159,17 @@ class MainScreen(Sturdy, Screen[None]):
         await self.resources_pane()
         await self.prompts_pane()
         await self.chat_pane()
-        await self.query_one("#calls", TabPane).mount(self.calls)
-        await self.query_one("#card", TabPane).mount(self.card)
+        await self._put("calls", self.calls)
+        await self._put("card", self.card)
         await self.traffic_pane()
         if not self.logs.is_attached:
             await self.mount(self.logs, before=self._keys)
+
+    async def _put(self, tab: str, widget: Widget) -> None:
+        """In its tab, unless the screen is being taken down: its tabs go before it does."""
+        for pane in self.query(f"#{tab}").results(TabPane):
+            if pane.is_attached:
+                await pane.mount(widget)
 
     async def resources_pane(self) -> ResourcesPane:
         """The resources, made on first use."""
@@ -171,7 +178,7 @@ class MainScreen(Sturdy, Screen[None]):
                 from mcphost.tui.widgets.resources import ResourcesPane
 
                 pane = ResourcesPane(single=self._single)
-                await self.query_one("#resources", TabPane).mount(pane)
+                await self._put("resources", pane)
                 self.resources = pane
                 self.post_message(self.PaneMade())
         return self.resources
@@ -183,7 +190,7 @@ class MainScreen(Sturdy, Screen[None]):
                 from mcphost.tui.widgets.prompts import PromptsPane
 
                 pane = PromptsPane(single=self._single)
-                await self.query_one("#prompts", TabPane).mount(pane)
+                await self._put("prompts", pane)
                 self.prompts = pane
                 self.post_message(self.PaneMade())
         return self.prompts
@@ -195,7 +202,7 @@ class MainScreen(Sturdy, Screen[None]):
                 from mcphost.tui.widgets.chat import ChatPane
 
                 pane = ChatPane()
-                await self.query_one("#chat", TabPane).mount(pane)
+                await self._put("chat", pane)
                 self.chat = pane
                 self.post_message(self.PaneMade())
         return self.chat
@@ -207,7 +214,7 @@ class MainScreen(Sturdy, Screen[None]):
                 from mcphost.tui.widgets.traffic import TrafficPane
 
                 pane = TrafficPane(self._traffic_book)
-                await self.query_one("#traffic", TabPane).mount(pane)
+                await self._put("traffic", pane)
                 self.traffic = pane
         return self.traffic
 
