@@ -262,7 +262,7 @@ def _either(both: bool) -> None:
 class ModelConfig(Table):
     """``[models.NAME]``: a language model for chat and for what servers ask."""
 
-    provider: Literal["anthropic", "openai", "manual"]
+    provider: Literal["anthropic", "openai", "ollama", "manual"]
     """Whose protocol it speaks; ``openai`` for everything compatible, ``manual`` for a person who types."""
     model: Filled | None = None
     """The provider's name of the model; only ``manual`` needs none."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final, NoReturn
 
 from mcphost.providers.base import ModelRequest, ToolUseBegun, ToolUseReady
@@ -40,6 +41,7 @@ class ToolPieces:
     def __init__(self, request: ModelRequest, names: Spelling) -> None:
         self._request, self._names = request, names
         self._open: dict[int, _Pieces] = {}
+        self._ids = {use.id for message in request.messages for use in message.uses}
         self.count = 0
         """How many have begun."""
 
@@ -48,9 +50,10 @@ class ToolPieces:
         return self._open[key].id if key in self._open else None
 
     def begin(self, key: int, use_id: str, spelled: str) -> ToolUseBegun:
-        """A tool use begins; one without an id is given one."""
+        """A tool use begins; one without an id is given one that no use of the conversation has."""
         self.count += 1
-        use = self._open[key] = _Pieces(use_id or f"call_{self.count}", self._names.back(spelled), self.count)
+        use = self._open[key] = _Pieces(use_id or self._free_id(), self._names.back(spelled), self.count)
+        self._ids.add(use.id)
         return ToolUseBegun(use.id, use.name, self._request.offers(use.name))
 
     def add(self, key: int, part: str) -> None:
@@ -70,6 +73,9 @@ class ToolPieces:
         """All uses are complete."""
         for key in tuple(self._open):
             yield from self.end(key)
+
+    def _free_id(self) -> str:
+        return next(name for number in count(len(self._ids) + 1) if (name := f"call_{number}") not in self._ids)
 
     def _judged(self, use: _Pieces) -> ToolUseReady:
         offered, written = self._request.offers(use.name), "".join(use.parts)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "anthropic": ("mcphost.providers.anthropic", "AnthropicProvider"),
+    "ollama": ("mcphost.providers.ollama", "OllamaProvider"),
     "openai": ("mcphost.providers.openai", "OpenAIProvider"),
 }
 """The module and the class of each provider."""

@@ -14,6 +14,8 @@ from mcphost.protocol.sampling import SamplingMessage, ToolChoice, text_block
 from mcphost.protocol.types import Tool
 from mcphost.providers.anthropic import AnthropicProvider, AnthropicReading
 from mcphost.providers.base import Event, ModelRequest
+from mcphost.providers.framings import Events, Framing, Lines
+from mcphost.providers.ollama import OllamaProvider, OllamaReading
 from mcphost.providers.openai import OpenAIProvider, OpenAIReading
 from mcphost.providers.patience import Patience
 
@@ -39,7 +41,21 @@ USES: Steps = (
     ("stop", "tools"),
 )
 
-_STOPS = {"end": ("end_turn", "stop"), "tools": ("tool_use", "tool_calls"), "length": ("max_tokens", "length")}
+_STOPS = {
+    "end": ("end_turn", "stop", "stop"),
+    "tools": ("tool_use", "tool_calls", "stop"),
+    "length": ("max_tokens", "length", "length"),
+}
+
+
+def event(document: Any) -> bytes:
+    """A document as a server-sent event, bytes as they are."""
+    return b"data: %s\n\n" % (document if isinstance(document, bytes) else json.dumps(document).encode())
+
+
+def line(document: Any) -> bytes:
+    """A document on a line, bytes as they are."""
+    return b"%s\n" % (document if isinstance(document, bytes) else json.dumps(document, ensure_ascii=False).encode())
 
 
 def anthropic_stream(steps: Steps) -> list[bytes]:
@@ -91,10 +107,39 @@ def openai_stream(steps: Steps) -> list[bytes]:
     return [f"data: {chunk}\n\n".encode() for chunk in (*chunks, "[DONE]")]
 
 
+def ollama_stream(steps: Steps) -> list[bytes]:
+    """The lines in which Ollama tells these steps."""
+    told: list[dict[str, Any]] = []
+    for kind, *rest in steps:
+        if kind == "text":
+            told.extend({"message": {"role": "assistant", "content": part}, "done": False} for part in rest)
+        elif kind == "use":
+            use_id, name, *parts = rest
+            call = {"id": use_id, "function": {"index": 0, "name": name, "arguments": _arguments("".join(parts))}}
+            told.append({"message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": False})
+        else:
+            counts = {"total_duration": 9, "prompt_eval_count": 10, "eval_count": 5}
+            end = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": _STOPS[rest[0]][2]}
+            told.append({**end, **counts})
+    return [line({"model": "qwen-real-1", "created_at": "2026-11-20T12:00:00Z", **each}) for each in told]
+
+
+def _arguments(written: str) -> Any:
+    """Arguments as a JSON value, or where they are none as a text: nobody can tell them otherwise."""
+    try:
+        value = json.loads(written or "{}")
+    except (ValueError, RecursionError):
+        return written
+    return written if isinstance(value, str) else value
+
+
 @dataclass(frozen=True)
 class Vendor:
     provider: Callable[..., Any]
     reading: Callable[..., Any]
+    framing: Callable[[int], Framing]
+    frame: Callable[[Any], bytes]
+    """A document, or bytes in place of one, as it stands in a stream."""
     stream: Callable[[Steps], list[bytes]]
     model: str
     error: Callable[[str, str], Any]
@@ -105,6 +150,8 @@ VENDORS: Mapping[str, Vendor] = {
     "anthropic": Vendor(
         AnthropicProvider,
         AnthropicReading,
+        Events,
+        event,
         anthropic_stream,
         "claude-real-1",
         lambda kind, text: {"type": "error", "error": {"type": kind, "message": text}},
@@ -112,21 +159,40 @@ VENDORS: Mapping[str, Vendor] = {
     "openai": Vendor(
         OpenAIProvider,
         OpenAIReading,
+        Events,
+        event,
         openai_stream,
         "gpt-real-1",
         lambda kind, text: {"error": {"type": kind, "message": text, "code": None, "param": None}},
     ),
+    "ollama": Vendor(
+        OllamaProvider,
+        OllamaReading,
+        Lines,
+        line,
+        ollama_stream,
+        "qwen-real-1",
+        lambda kind, text: {"error": text},
+    ),
 }
 
+TYPED = [vendor for vendor in VENDORS if vendor != "ollama"]
+"""Those whose errors have types, and not only a text."""
+
 Answer = Callable[[Talk], None]
+
+
+def _begin(talk: Talk, events: Sequence[bytes]) -> None:
+    lines = events and events[0].startswith(b"{")
+    talk.head(200, content_type="application/x-ndjson" if lines else "text/event-stream", transfer_encoding="chunked")
+    talk.events(*events)
 
 
 def streams(*events: bytes) -> Answer:
     """Answers with these events, and ends well."""
 
     def answer(talk: Talk) -> None:
-        talk.begin_events()
-        talk.events(*events)
+        _begin(talk, events)
         talk.end_events()
 
     return answer
@@ -136,8 +202,7 @@ def breaks_off(*events: bytes) -> Answer:
     """Answers with these events, and hangs up without an end."""
 
     def answer(talk: Talk) -> None:
-        talk.begin_events()
-        talk.events(*events)
+        _begin(talk, events)
         talk.close_connection = True
 
     return answer
@@ -147,8 +212,7 @@ def stays(*events: bytes) -> Answer:
     """Answers with these events, and then with nothing, until the client hangs up."""
 
     def answer(talk: Talk) -> None:
-        talk.begin_events()
-        talk.events(*events)
+        _begin(talk, events)
         talk.linger()
         talk.close_connection = True
 

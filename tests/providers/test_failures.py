@@ -29,6 +29,7 @@ from tests.providers.endpoints import (
     HELLO,
     KEY,
     QUICK,
+    TYPED,
     VENDORS,
     meeting,
     refuses,
@@ -36,10 +37,10 @@ from tests.providers.endpoints import (
 )
 from tests.transports.web_line import Talk, Web
 
-both = pytest.mark.parametrize("vendor", VENDORS)
+each_vendor = pytest.mark.parametrize("vendor", VENDORS)
 
 
-@both
+@each_vendor
 @pytest.mark.parametrize(
     ("status", "kind", "failure", "words"),
     [
@@ -48,7 +49,6 @@ both = pytest.mark.parametrize("vendor", VENDORS)
         (404, "not_found_error", ModelRefused, "no such model or address; look at model and base_url"),
         (413, "request_too_large", ModelRefused, "too large"),
         (400, "invalid_request_error", ModelRefused, "the request was refused; change it"),
-        (429, "insufficient_quota", ModelRefused, "no credit left"),
         (302, "", ModelRefused, "sends elsewhere, where no key is sent"),
         (418, "", ModelRefused, "HTTP 418"),
     ],
@@ -72,7 +72,7 @@ async def test_a_refusal_says_what_to_do_and_is_not_repeated(
     assert caught.value.lasting
 
 
-@both
+@each_vendor
 @pytest.mark.parametrize(
     "body",
     [b"", b"<html>busy</html>", b"\xff\xfe", b"[1]", b'"no"', b'{"error": null}', b'{"detail": [1]}', b"x" * 10**6],
@@ -86,7 +86,7 @@ async def test_a_refusal_of_any_shape_is_one(vendor: str, body: bytes) -> None:
 
 
 @pytest.mark.requirement("SAMP-11")
-@both
+@each_vendor
 @pytest.mark.parametrize("status", [408, 429, 500, 503, 529])
 async def test_a_model_without_room_is_asked_again_after_the_wait_it_wants(vendor: str, status: int) -> None:
     """M05: 429, 500."""
@@ -103,17 +103,24 @@ async def test_a_model_without_room_is_asked_again_after_the_wait_it_wants(vendo
     assert len({visit.body for visit in met.web.visits}) == 1
 
 
-@both
-async def test_a_stream_that_begins_with_overload_is_asked_again(vendor: str) -> None:
+@pytest.mark.parametrize("vendor", TYPED)
+async def test_an_account_without_credit_is_told_at_once(vendor: str) -> None:
+    async with meeting(vendor, refuses(429, VENDORS[vendor].error("insufficient_quota", "pay"))) as met:
+        with pytest.raises(ModelRefused, match="no credit left"):
+            await met.ask()
+    assert len(met.web.visits) == 1
 
-    error = b"data: %s\n\n" % json.dumps(VENDORS[vendor].error("overloaded_error", "busy")).encode()
+
+@each_vendor
+async def test_a_stream_that_begins_with_overload_is_asked_again(vendor: str) -> None:
+    error = VENDORS[vendor].frame(VENDORS[vendor].error("overloaded_error", "busy"))
     async with meeting(vendor, streams(error), streams(*VENDORS[vendor].stream(HELLO))) as met:
         first, *rest = await met.ask()
     assert isinstance(first, Waiting)
     assert isinstance(rest[-1], Done)
 
 
-@both
+@each_vendor
 async def test_retries_are_bounded_in_number(vendor: str) -> None:
     async with meeting(vendor, refuses(529)) as met:
         with pytest.raises(ModelOverloaded, match=r"no room .HTTP 529.; try again later, or choose another model"):
@@ -124,7 +131,7 @@ async def test_retries_are_bounded_in_number(vendor: str) -> None:
     assert 0.01 <= waits[0] <= 0.0125 < 0.04 <= waits[-1] <= 0.05
 
 
-@both
+@each_vendor
 async def test_a_wait_longer_than_anybody_waits_is_told_instead(vendor: str) -> None:
     async with meeting(vendor, refuses(429, None, retry_after=3600)) as met:
         with pytest.raises(ModelOverloaded, match=r"too many requests .HTTP 429.; try again in 3600 s") as caught:
@@ -132,7 +139,7 @@ async def test_a_wait_longer_than_anybody_waits_is_told_instead(vendor: str) -> 
     assert (caught.value.seconds, met.events, len(met.web.visits)) == (3600, [], 1)
 
 
-@both
+@each_vendor
 async def test_a_wait_can_be_left_at_once(vendor: str, until: Until) -> None:
     """M03: Esc, while waiting."""
     async with meeting(vendor, refuses(429, None, retry_after=30)) as met:
@@ -182,7 +189,7 @@ def test_all_waits_together_are_bounded() -> None:
     assert (patience.wait(1, None, 0, 1), patience.wait(1, 4, 6, 1), patience.wait(1, 4, 6.1, 1)) == (1.25, 4, None)
 
 
-@both
+@each_vendor
 async def test_an_endpoint_that_is_not_there_is_named(vendor: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -192,18 +199,17 @@ async def test_an_endpoint_that_is_not_there_is_named(vendor: str) -> None:
         await provider.aclose()
 
 
-@both
+@each_vendor
 @pytest.mark.parametrize(
     ("more", "failure", "words"),
     [
-        ({}, ModelKeyRefused, "wants an API key; set api_key"),
         ({"key": "schl\u00fcssel"}, ModelKeyRefused, "its key has characters that no key has"),
         ({"base_url": "http://models.example.com/v1", "key": KEY}, ModelRefused, "anybody on the way can read it"),
         ({"base_url": "http://localhost.example.com/v1", "key": KEY}, ModelRefused, "use https in base_url"),
         ({"base_url": "http://192.168.1.5:11434", "key": KEY}, ModelRefused, "or leave api_key out"),
     ],
 )
-async def test_a_key_is_needed_and_goes_no_unsafe_way(
+async def test_a_key_goes_no_unsafe_way(
     vendor: str, more: dict[str, Any], failure: type[ModelError], words: str
 ) -> None:
     provider = VENDORS[vendor].provider("big", "m", **more)
@@ -213,7 +219,49 @@ async def test_a_key_is_needed_and_goes_no_unsafe_way(
     await provider.aclose()
 
 
-@both
+@pytest.mark.parametrize("vendor", ["anthropic", "openai"])
+async def test_a_vendor_that_wants_a_key_is_not_asked_without(vendor: str) -> None:
+    provider = VENDORS[vendor].provider("big", "m")
+    with pytest.raises(ModelKeyRefused, match="wants an API key; set api_key"):
+        [event async for event in provider.stream(ASKED)]
+    await provider.aclose()
+
+
+@each_vendor
+async def test_where_an_ollama_would_be_one_is_told_how_to_start_it(
+    vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its usual port may be in use here; another one stands for it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        monkeypatch.setattr("mcphost.providers.endpoint.OLLAMA_PORT", port)
+        provider = VENDORS[vendor].provider("big", "m", base_url=f"http://localhost:{port}")
+        with pytest.raises(ModelUnreachable, match=r"cannot be reached .*; start Ollama with: ollama serve$"):
+            [event async for event in provider.stream(ASKED)]
+        await provider.aclose()
+
+
+@pytest.mark.parametrize(
+    ("status", "document", "failure", "words"),
+    [
+        (404, {"error": "model 'asked-for' not found"}, ModelRefused,
+         r"it has no model asked-for; get it with: ollama pull asked-for, .* \(it says: model"),
+        (404, b"404 page not found", ModelRefused, "no such model or address; look at model and base_url"),
+        (400, {"error": "registry.ollama.ai/library/gemma:2b does not support tools"}, ModelRefused,
+         r'leave "tools" out of takes in \[models.big\]'),
+        (401, {"error": "unauthorized", "signin_url": "https://x/"}, ModelKeyRefused, "where it runs: ollama signin"),
+    ],
+)  # fmt: skip
+async def test_what_an_ollama_refuses_comes_with_what_to_do(
+    status: int, document: Any, failure: type[ModelError], words: str
+) -> None:
+    async with meeting("ollama", refuses(status, document)) as met:
+        with pytest.raises(failure, match=words):
+            await met.ask()
+
+
+@each_vendor
 @pytest.mark.parametrize("more", [{}, {"key": KEY, "plain_http": True}])
 async def test_a_model_elsewhere_may_be_asked_without_tls_where_the_user_says_so(vendor: str, more: Any) -> None:
     """The address is outside of the tests' network: that it is looked for is all that can be seen."""
@@ -225,14 +273,14 @@ async def test_a_model_elsewhere_may_be_asked_without_tls_where_the_user_says_so
     await provider.aclose()
 
 
-@both
+@each_vendor
 async def test_a_proxy_is_no_way_to_a_model_on_this_machine(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
         assert isinstance((await met.ask())[-1], Done)
 
 
-@both
+@each_vendor
 @pytest.mark.parametrize(
     ("name", "value"), [("HTTPS_PROXY", "odd://127.0.0.1:9"), ("SSL_CERT_FILE", "/nowhere/at/all"), ("", "")]
 )
@@ -248,7 +296,7 @@ async def test_settings_that_cannot_be_used_are_told(
     await provider.aclose()
 
 
-@both
+@each_vendor
 async def test_an_answer_without_end_is_left(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """M05: the limit is that of a real answer's bytes; here it is made small."""
     monkeypatch.setattr("mcphost.providers.exchange.MOST_ANSWER", 2000)
@@ -257,14 +305,14 @@ async def test_an_answer_without_end_is_left(vendor: str, monkeypatch: pytest.Mo
             await met.ask()
 
 
-@both
+@each_vendor
 async def test_half_a_character_from_a_server_reaches_the_model_as_it_is(vendor: str) -> None:
     async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
         await met.ask(replace(ASKED, system="\ud83d"))
     assert "\ud83d" in json.dumps(met.bodies, ensure_ascii=False)
 
 
-@both
+@each_vendor
 async def test_a_refusal_that_does_not_end_is_one_by_its_status(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """M05: stall. The time for what a refusal says is made short."""
     monkeypatch.setattr("mcphost.providers.exchange.REFUSAL_SECONDS", 0.1)

@@ -19,8 +19,11 @@ from tests.whole.model_endpoints import script, verdict
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
-both = pytest.mark.parametrize("vendor", VENDORS)
+each_vendor = pytest.mark.parametrize("vendor", VENDORS)
 PATHS = {"anthropic": "/anthropic", "openai": "/v1"}
+"""Where llmock speaks like whom."""
+
+refereed = pytest.mark.parametrize("vendor", PATHS)
 PATIENCE = Patience(connect=5, first=20, idle=0.5, backoff=0.1)
 NUMBERS = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a", "b"]}
 TOOLS = tuple(Tool.read({"name": name, "inputSchema": NUMBERS}) for name in ("get-sum", "echo"))
@@ -63,7 +66,7 @@ async def ask(vendor: str, url: str, *requests: ModelRequest) -> list[Gathered]:
         await provider.aclose()
 
 
-@both
+@each_vendor
 async def test_a_real_stream_is_read(vendor: str, aimock: str) -> None:
     (told,) = await ask(vendor, aimock, asking("hello"))
     assert told.result.message.text == "Grüße, 世界 \U0001f600, at some length."
@@ -71,7 +74,7 @@ async def test_a_real_stream_is_read(vendor: str, aimock: str) -> None:
     assert None not in (told.usage.input_tokens, told.usage.output_tokens)
 
 
-@both
+@each_vendor
 async def test_a_tool_is_used_and_its_result_understood(vendor: str, aimock: str) -> None:
     request = asking("add 2 and 3", tools=TOOLS)
     (first,) = await ask(vendor, aimock, request)
@@ -82,7 +85,7 @@ async def test_a_tool_is_used_and_its_result_understood(vendor: str, aimock: str
     assert (second.result.message.text, second.result.stop_reason) == ("The sum is 5.", "endTurn")
 
 
-@both
+@each_vendor
 async def test_text_and_two_tool_uses_come_in_one_answer(vendor: str, aimock: str) -> None:
     (told,) = await ask(vendor, aimock, asking("both", tools=TOOLS))
     assert (told.result.message.text, told.flawed) == ("Let me look.", ())
@@ -92,7 +95,7 @@ async def test_text_and_two_tool_uses_come_in_one_answer(vendor: str, aimock: st
     ]
 
 
-@both
+@each_vendor
 async def test_a_real_refusal_is_understood(vendor: str, aimock: str) -> None:
     with pytest.raises(ModelKeyRefused, match="it says: bad key"):
         await ask(vendor, aimock, asking("no key"))
@@ -111,7 +114,7 @@ FAULTS: list[tuple[list[dict[str, Any]], type[ModelError] | None, int]] = [
 ]
 
 
-@both
+@refereed
 @pytest.mark.parametrize(("behaviors", "failure", "attempts"), FAULTS)
 async def test_the_referee_finds_no_fault_with_us(
     vendor: str, llmock: str, behaviors: list[dict[str, Any]], failure: type[ModelError] | None, attempts: int
@@ -133,7 +136,7 @@ async def test_the_referee_finds_no_fault_with_us(
     assert judged["faults_injected"] == attempts - 1
 
 
-@both
+@refereed
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [("malformed_arguments", "not valid JSON"), ("unknown_tool", "no tool of exactly this name")],

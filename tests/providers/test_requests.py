@@ -9,7 +9,7 @@ import pytest
 
 from mcphost.errors import ModelRefused
 from mcphost.protocol.sampling import CreateMessageRequest, SamplingMessage, ToolChoice
-from mcphost.providers import anthropic, openai
+from mcphost.providers import anthropic, ollama, openai
 from mcphost.providers.base import Capabilities, ModelRequest
 from mcphost.providers.spelling import Spelling, tool_names
 from tests.providers.endpoints import ASKED, HELLO, VENDORS, meeting, refuses, streams
@@ -40,27 +40,44 @@ def to_openai(request: ModelRequest) -> dict[str, Any]:
     return openai.body("m", request, tool_names(request), openai.Dialect())
 
 
+def to_ollama(request: ModelRequest) -> dict[str, Any]:
+    return ollama.body("m", request, tool_names(request))
+
+
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
 PICTURE_URL = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
 @pytest.mark.requirement("SAMP-10", "SAMP-16")
 @pytest.mark.parametrize(
-    ("messages", "for_anthropic", "for_openai"),
+    ("messages", "for_anthropic", "for_openai", "for_ollama"),
     [
-        ([("user", TEXT)], [{"role": "user", "content": [TEXT]}], [{"role": "user", "content": "look"}]),
-        ([("user", [TEXT, IMAGE])],
-         [{"role": "user", "content": [TEXT, PICTURE]}],
-         [{"role": "user", "content": [TEXT, PICTURE_URL]}]),
+        ([("user", TEXT)],
+         [{"role": "user", "content": [TEXT]}],
+         [{"role": "user", "content": "look"}],
+         [{"role": "user", "content": "look"}]),
+        ([("user", [TEXT, IMAGE, TEXT])],
+         [{"role": "user", "content": [TEXT, PICTURE, TEXT]}],
+         [{"role": "user", "content": [TEXT, PICTURE_URL, TEXT]}],
+         [{"role": "user", "content": "look\nlook", "images": ["AAAA"]}]),
         ([("user", AUDIO)],
          None,
-         [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}]),
+         [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}],
+         None),
         ([("assistant", [TEXT, USE])],
          [{"role": "assistant", "content": [
              TEXT, {"type": "tool_use", "id": "a_1_1", "name": "files_read_all_1", "input": {"p": "é"}}]}],
+         [{"role": "assistant", "content": "look", "tool_calls": [{"id": "a_1_1", "type": "function", "function": {
+             "name": "files_read_all_1", "arguments": '{"p": "é"}'}}]}],
          [{"role": "assistant", "content": "look", "tool_calls": [
-             {"id": "a_1_1", "type": "function", "function": {"name": "files_read_all_1", "arguments": '{"p": "é"}'}}]}]
-         ),
+             {"id": "a_1_1", "function": {"name": "files_read_all_1", "arguments": {"p": "é"}}}]}]),
+        ([("assistant", USE), ("user", [result(TEXT), TEXT])],
+         None,
+         None,
+         [{"role": "assistant", "content": "", "tool_calls": [
+             {"id": "a_1_1", "function": {"name": "files_read_all_1", "arguments": {"p": "é"}}}]},
+          {"role": "tool", "content": "look", "tool_name": "files_read_all_1", "tool_call_id": "a_1_1"},
+          {"role": "user", "content": "look"}]),
         ([("user", result(TEXT, LINK, EMBEDDED, BLOB, isError=True))],
          [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a_1_1", "is_error": True, "content": [
              TEXT, {"type": "text", "text": "(link to resource one: x:/1)"},
@@ -68,26 +85,38 @@ PICTURE_URL = {"type": "image_url", "image_url": {"url": "data:image/png;base64,
              {"type": "text", "text": "(resource x:/3, image/tiff)"}]}]}],
          [{"role": "tool", "tool_call_id": "a_1_1", "content":
              "The tool reports an error:\nlook\n(link to resource one: x:/1)\nResource x:/2:\ninside\n"
+             "(resource x:/3, image/tiff)"}],
+         [{"role": "tool", "tool_call_id": "a_1_1", "content":
+             "The tool reports an error:\nlook\n(link to resource one: x:/1)\nResource x:/2:\ninside\n"
              "(resource x:/3, image/tiff)"}]),
         ([("user", result(TEXT, IMAGE))],
          [{"role": "user", "content": [
              {"type": "tool_result", "tool_use_id": "a_1_1", "is_error": False, "content": [TEXT, PICTURE]}]}],
          [{"role": "tool", "tool_call_id": "a_1_1", "content": "look\n(image, image/png)"},
-          {"role": "user", "content": [{"type": "text", "text": "Pictures from the tools:"}, PICTURE_URL]}]),
+          {"role": "user", "content": [{"type": "text", "text": "Pictures from the tools:"}, PICTURE_URL]}],
+         [{"role": "tool", "tool_call_id": "a_1_1", "content": "look\n(image, image/png)"},
+          {"role": "user", "content": "Pictures from the tools:", "images": ["AAAA"]}]),
         ([("user", result(structuredContent={"n": 1}))],
          [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a_1_1", "is_error": False,
                                         "content": [{"type": "text", "text": '{"n": 1}'}]}]}],
+         [{"role": "tool", "tool_call_id": "a_1_1", "content": '{"n": 1}'}],
          [{"role": "tool", "tool_call_id": "a_1_1", "content": '{"n": 1}'}]),
         ([("user", {"type": "text", "text": " "}), ("user", TEXT)],
          [{"role": "user", "content": [TEXT]}],
+         [{"role": "user", "content": " "}, {"role": "user", "content": "look"}],
          [{"role": "user", "content": " "}, {"role": "user", "content": "look"}]),
     ],
 )  # fmt: skip
-def test_messages_are_told_in_the_vendors_words(messages: Any, for_anthropic: Any, for_openai: Any) -> None:
+def test_messages_are_told_in_the_vendors_words(
+    messages: Any, for_anthropic: Any, for_openai: Any, for_ollama: Any
+) -> None:
     request = asking(*messages)
-    if for_anthropic is not None:
-        assert to_anthropic(request)["messages"] == for_anthropic
-    assert to_openai(request)["messages"] == for_openai
+    for told, expected in (
+        (to_anthropic(request), for_anthropic),
+        (to_openai(request), for_openai),
+        (to_ollama(request), for_ollama),
+    ):
+        assert expected is None or told["messages"] == expected
 
 
 @pytest.mark.requirement("SAMP-07", "SAMP-08")
@@ -101,9 +130,11 @@ def test_what_a_server_asks_for_reaches_the_model_within_the_users_bound() -> No
         "metadata": {"user_id": "u", "other": 1},
     }
     request = ModelRequest.of(CreateMessageRequest.read(params), most_tokens=4096)
-    theirs, ours = to_anthropic(request), to_openai(request)
+    theirs, ours, local = to_anthropic(request), to_openai(request), to_ollama(request)
     assert (theirs["max_tokens"], ours["max_tokens"]) == (4096, 4096)
     assert (theirs["system"], ours["messages"][0]) == ("be brief", {"role": "system", "content": "be brief"})
+    assert local["messages"][0] == ours["messages"][0]
+    assert local["options"] == {"num_predict": 4096, "temperature": 1.5, "stop": ["END", " ", "3", "4", "5"]}
     assert (theirs["temperature"], ours["temperature"]) == (1.0, 1.5)
     assert (theirs["stop_sequences"], ours["stop"]) == (["END", "3", "4", "5"], ["END", " ", "3", "4"])
     assert theirs["metadata"] == {"user_id": "u"}
@@ -133,7 +164,30 @@ def test_tools_and_the_choice_of_them_are_told_faithfully(
         "type": "function",
         "function": {"name": "add", "description": "adds", "parameters": {"type": "object"}},
     }
-    assert not {"tools", "tool_choice"} & {*to_anthropic(asking(("user", TEXT))), *to_openai(asking(("user", TEXT)))}
+    plain = asking(("user", TEXT))
+    assert not {"tools", "tool_choice"} & {*to_anthropic(plain), *to_openai(plain), *to_ollama(plain)}
+
+
+@pytest.mark.requirement("SAMP-18")
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [
+        (ToolChoice(), ["add", "files_read_all_1"]),
+        (ToolChoice("required"), ["add", "files_read_all_1"]),
+        (ToolChoice("none"), None),
+        (ToolChoice("required", "files.read/all"), ["files_read_all_1"]),
+    ],
+)
+def test_an_api_without_a_choice_of_tools_is_told_of_those_that_may_be_chosen(choice: ToolChoice, names: Any) -> None:
+    told = to_ollama(replace(ASKED, tool_choice=choice))
+    functions = [tool["function"] for tool in told["tools"]] if names else None
+    assert (functions and [each["name"] for each in functions]) == names
+    assert ("tools" in told) == bool(names)
+
+
+def test_an_ollama_is_on_this_machine_unless_something_else_is_said() -> None:
+    endpoint = ollama.OllamaProvider("big", "m")._endpoint
+    assert (endpoint.url, endpoint.local) == ("http://localhost:11434/api/chat", True)
 
 
 def test_names_that_look_alike_to_a_vendor_stay_apart() -> None:
@@ -176,26 +230,32 @@ async def test_a_type_of_picture_that_no_vendor_takes_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "path"),
-    [("", "/v1"), ("/", "/v1"), ("/v1", "/v1"), ("/v1/", "/v1"), ("/api/v1", "/api/v1"), ("/x", "/x/v1")],
+    ("base", "path"), [("", "{}"), ("/", "{}"), ("{}", "{}"), ("{}/", "{}"), ("/x{}", "/x{}"), ("/x", "/x{}")]
 )
-@pytest.mark.parametrize(("vendor", "end"), [("anthropic", "/messages"), ("openai", "/chat/completions")])
+@pytest.mark.parametrize(
+    ("vendor", "version", "end"),
+    [("anthropic", "/v1", "/messages"), ("openai", "/v1", "/chat/completions"), ("ollama", "/api", "/chat")],
+)
 async def test_an_address_is_understood_with_and_without_its_version(
-    vendor: str, end: str, base: str, path: str
+    vendor: str, version: str, end: str, base: str, path: str
 ) -> None:
     async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
-        url = f"http://127.0.0.1:{met.web.port}{base}"
+        url = f"http://127.0.0.1:{met.web.port}{base.format(version)}"
         provider = VENDORS[vendor].provider("big", "m", base_url=url)
         assert [event async for event in provider.stream(ASKED)]
         await provider.aclose()
     (visit,) = met.web.visits
-    assert visit.path == path + end
+    assert visit.path == path.format(version) + end
     assert not {"authorization", "x-api-key", "cookie"} & visit.headers.keys()
 
 
 @pytest.mark.parametrize(
     ("vendor", "header", "value"),
-    [("anthropic", "x-api-key", "sk-canary-0123456789"), ("openai", "authorization", "Bearer sk-canary-0123456789")],
+    [
+        ("anthropic", "x-api-key", "sk-canary-0123456789"),
+        ("openai", "authorization", "Bearer sk-canary-0123456789"),
+        ("ollama", "authorization", "Bearer sk-canary-0123456789"),
+    ],
 )
 async def test_the_key_travels_in_its_header_and_nowhere_else(vendor: str, header: str, value: str) -> None:
     """M05: no cookie is kept."""

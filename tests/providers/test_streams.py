@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelRefused
-from mcphost.protocol.event_stream import EventParser
-from mcphost.protocol.sampling import ToolUse
+from mcphost.protocol.sampling import SamplingMessage, ToolUse
 from mcphost.providers.base import (
     Done,
     Event,
@@ -32,29 +32,35 @@ from tests.providers.endpoints import (
     ASKED,
     FORBIDDEN,
     HELLO,
+    TYPED,
     USES,
     VENDORS,
     Steps,
     breaks_off,
+    line,
     meeting,
-    openai_stream,
     stays,
     streams,
 )
 
-both = pytest.mark.parametrize("vendor", VENDORS)
+each_vendor = pytest.mark.parametrize("vendor", VENDORS)
 
 
 def read(vendor: str, *chunks: bytes, request: Any = ASKED) -> list[Event]:
     """The events of an answer that came in these chunks. Raises ModelError."""
     made = VENDORS[vendor]
     reading = made.reading(Endpoint("big", "http://127.0.0.1/"), request, tool_names(request), "asked-for")
-    parser, events = EventParser(MOST_EVENT), list[Event]()
-    for chunk in chunks:
-        for each in parser.feed(chunk):
-            assert isinstance(each.data, bytes)
-            events += reading.feed(None if each.data == b"[DONE]" else json.loads(each.data))
+    framing, events = made.framing(MOST_EVENT), list[Event]()
+    for data in (*(each for chunk in chunks for each in framing.feed(chunk)), *framing.rest()):
+        assert isinstance(data, bytes)
+        events += reading.feed(None if data == b"[DONE]" else json.loads(data))
     return [*events, *reading.finish()]
+
+
+def so_far(vendor: str) -> list[bytes]:
+    """The beginning of an answer."""
+    made = VENDORS[vendor]
+    return [each for each in made.stream((("text", "so far"),)) if b"so far" in each]
 
 
 def gathered(events: list[Event]) -> Gathering:
@@ -64,7 +70,7 @@ def gathered(events: list[Event]) -> Gathering:
     return gathering
 
 
-@both
+@each_vendor
 async def test_an_answer_comes_in_pieces_with_its_model_and_its_size(vendor: str) -> None:
     async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
         events = await met.ask()
@@ -74,16 +80,16 @@ async def test_an_answer_comes_in_pieces_with_its_model_and_its_size(vendor: str
 
 
 @pytest.mark.requirement("SAMP-16")
-@both
+@each_vendor
 async def test_tool_uses_are_begun_and_then_complete(vendor: str) -> None:
     async with meeting(vendor, streams(*VENDORS[vendor].stream(USES))) as met:
         events = await met.ask()
         whole = await gather(met.provider, ASKED)
     assert [each for each in events if isinstance(each, ToolUseBegun | ToolUseReady)] == [
         ToolUseBegun("u1", "add", True),
-        *([ToolUseReady("u1", "add", {"a": 2, "b": 3}, True)] if vendor == "anthropic" else []),
+        *([] if vendor == "openai" else [ToolUseReady("u1", "add", {"a": 2, "b": 3}, True)]),
         ToolUseBegun("u2", "files.read/all", True),
-        *([] if vendor == "anthropic" else [ToolUseReady("u1", "add", {"a": 2, "b": 3}, True)]),
+        *([ToolUseReady("u1", "add", {"a": 2, "b": 3}, True)] if vendor == "openai" else []),
         ToolUseReady("u2", "files.read/all", {}, True),
     ]
     told = whole.result.as_object()
@@ -91,7 +97,7 @@ async def test_tool_uses_are_begun_and_then_complete(vendor: str) -> None:
     assert (told["stopReason"], whole.flawed) == ("toolUse", ())
 
 
-@both
+@each_vendor
 @pytest.mark.parametrize("steps", [HELLO, USES])
 def test_a_stream_cut_anywhere_says_the_same(vendor: str, steps: Steps) -> None:
     """M01, M05"""
@@ -101,26 +107,28 @@ def test_a_stream_cut_anywhere_says_the_same(vendor: str, steps: Steps) -> None:
     assert all(read(vendor, data[:cut], data[cut:]) == whole for cut in range(1, len(data)))
 
 
-@both
+@each_vendor
 def test_a_stream_that_ends_anywhere_before_its_end_is_cut(vendor: str) -> None:
     """M05: half an answer is never taken for a whole one."""
     data = b"".join(VENDORS[vendor].stream(USES))
-    # What follows the reason to stop is how many tokens there were, and some servers send no [DONE].
-    end = data.index(b"\n\n", data.index(b'finish_reason": "')) + 2 if vendor == "openai" else len(data)
+    # What follows the reason to stop is how many tokens there were, and some servers send no [DONE]; a line's end is
+    # only its newline.
+    ends = {"openai": data.find(b"\n\n", data.find(b'finish_reason": "')) + 2, "ollama": len(data) - 1}
+    end = ends.get(vendor, len(data))
     for cut in range(end):
         with pytest.raises(ModelAnswerCut):
             read(vendor, data[:cut])
     assert read(vendor, data[:end])[-1] == Done("toolUse", VENDORS[vendor].model)
 
 
-@both
+@each_vendor
 async def test_bytes_that_come_one_by_one_over_a_socket_are_one_answer(vendor: str) -> None:
     data = b"".join(VENDORS[vendor].stream(HELLO))
     async with meeting(vendor, streams(*(data[at : at + 1] for at in range(len(data))))) as met:
         assert (await gather(met.provider, ASKED)).result.message.text == "Hello \u00e9\U0001f600"
 
 
-@both
+@each_vendor
 @pytest.mark.parametrize("end", [breaks_off, streams])
 async def test_what_came_before_an_answer_broke_off_is_kept(vendor: str, end: Any) -> None:
     """M05: cut with and without a clean end of the body."""
@@ -150,7 +158,7 @@ ODD_USES: list[tuple[tuple[str, ...], dict[str, Any], bool, str]] = [
 ]
 
 
-@both
+@each_vendor
 @pytest.mark.parametrize(("use", "arguments", "offered", "problem"), ODD_USES)
 def test_a_tool_use_that_is_not_right_is_told_and_not_repaired(
     vendor: str, use: tuple[str, ...], arguments: dict[str, Any], offered: bool, problem: str
@@ -165,7 +173,7 @@ def test_a_tool_use_that_is_not_right_is_told_and_not_repaired(
     assert bool(gathered(events).gathered.flawed) == bool(problem)
 
 
-@both
+@each_vendor
 def test_more_tool_uses_than_anybody_wants_are_flawed(vendor: str) -> None:
     """M03"""
     uses = [("use", f"u{number}", "add", "{}") for number in range(MOST_USES + 5)]
@@ -174,7 +182,7 @@ def test_more_tool_uses_than_anybody_wants_are_flawed(vendor: str) -> None:
 
 
 @pytest.mark.requirement("SAMP-18")
-@both
+@each_vendor
 def test_a_use_of_tools_that_were_forbidden_is_flawed(vendor: str) -> None:
     stream = VENDORS[vendor].stream((("use", "u1", "add", "{}"), ("stop", "tools")))
     (ready,) = (each for each in read(vendor, *stream, request=FORBIDDEN) if isinstance(each, ToolUseReady))
@@ -216,8 +224,9 @@ def test_the_ways_in_which_compatible_servers_tell_tool_calls(documents: list[An
 
 
 @pytest.mark.parametrize(
-    ("vendor", "document", "event"),
+    ("vendor", "document", "said"),
     [
+        ("ollama", {"message": {"thinking": "hm"}}, ThoughtDelta("hm")),
         ("openai", chunk(reasoning_content="hm"), ThoughtDelta("hm")),
         ("openai", chunk(reasoning="hm"), ThoughtDelta("hm")),
         ("openai", chunk(refusal="no"), TextDelta("no")),
@@ -225,8 +234,33 @@ def test_the_ways_in_which_compatible_servers_tell_tool_calls(documents: list[An
         ("anthropic", {"type": "content_block_start", "content_block": {"type": "text", "text": "x"}}, TextDelta("x")),
     ],
 )
-def test_what_else_a_model_tells(vendor: str, document: Any, event: Event) -> None:
-    assert event in read(vendor, b"data: %s\n\n" % json.dumps(document).encode(), *VENDORS[vendor].stream(HELLO))
+def test_what_else_a_model_tells(vendor: str, document: Any, said: Event) -> None:
+    assert said in read(vendor, VENDORS[vendor].frame(document), *VENDORS[vendor].stream(HELLO))
+
+
+def test_tool_uses_without_ids_get_some_that_the_conversation_does_not_have() -> None:
+    past = SamplingMessage.said("assistant", *(ToolUse.of(name, "add", {}) for name in ("call_2", "call_4")))
+    request = replace(ASKED, messages=(*ASKED.messages, past))
+    call = {"function": {"name": "add", "arguments": {"a": 1}}}
+    told = [line({"message": {"tool_calls": [call, call]}}), line({"message": {"tool_calls": [call]}, "done": True})]
+    uses = [each for each in read("ollama", *told, request=request) if isinstance(each, ToolUseReady)]
+    assert [(use.id, use.input, use.problem) for use in uses] == [
+        (name, {"a": 1}, "") for name in ("call_3", "call_5", "call_6")
+    ]
+    assert uses == [each for each in read("ollama", *told, request=request) if isinstance(each, ToolUseReady)]
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ({"done_reason": "stop"}, "endTurn"),
+        ({"done_reason": "length"}, "maxTokens"),
+        ({"done_reason": "load"}, "load"),
+        ({}, "endTurn"),
+    ],
+)
+def test_a_done_reason_is_in_the_protocols_words(end: dict[str, str], reason: str) -> None:
+    assert read("ollama", line({"done": True, **end}))[-1] == Done(reason, "asked-for")
 
 
 @pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "content_filter", "odd"])
@@ -236,13 +270,14 @@ def test_a_stop_reason_is_in_the_protocols_words(reason: str) -> None:
     assert read("openai", b"data: %s\n\n" % line.encode())[-1] == Done(words.get(reason, reason), "asked-for")
 
 
-@both
+@each_vendor
 @pytest.mark.parametrize("count", [-1, 1e300, "7", True, None, 10**12, {}])
 def test_a_count_that_is_none_is_unknown(vendor: str, count: Any) -> None:
     """M06"""
     usage = {"input_tokens": count, "output_tokens": count, "prompt_tokens": count, "completion_tokens": count}
     told = {"type": "message_start", "message": {"usage": usage}, "usage": usage, "choices": []}
-    events = read(vendor, b"data: %s\n\n" % json.dumps(told).encode(), *VENDORS[vendor].stream(HELLO))
+    told |= {"prompt_eval_count": count, "eval_count": count}
+    events = read(vendor, VENDORS[vendor].frame(told), *VENDORS[vendor].stream(HELLO))
     assert next(each for each in events if isinstance(each, Usage)) == Usage()
 
 
@@ -253,33 +288,32 @@ SENSELESS = [
     {"choices": [{"delta": {"content": 7, "tool_calls": [None, {"function": 7, "index": "x"}]}}]},
     {"type": "content_block_start", "index": [], "content_block": 7},
     {"type": "message_delta", "delta": None, "usage": []},
+    {"message": 7, "done": 1, "prompt_eval_count": {}, "error": ""},
+    {"message": {"content": [], "thinking": 7, "tool_calls": {"function": 7}}, "done": "true"},
 ]
 
 
-@both
+@each_vendor
 def test_documents_of_any_shape_break_nothing(vendor: str) -> None:
-    told = [b"data: %s\n\n" % json.dumps(each).encode() for each in SENSELESS]
+    told = [VENDORS[vendor].frame(each) for each in SENSELESS]
     events = read(vendor, *told, *VENDORS[vendor].stream(HELLO))
     assert gathered(events).gathered.result.message.text == "Hello \u00e9\U0001f600"
 
 
-@both
 @pytest.mark.parametrize(
-    ("kind", "failure"),
+    ("vendor", "kind", "failure"),
     [
-        ("overloaded_error", ModelOverloaded),
-        ("rate_limit_error", ModelOverloaded),
-        ("api_error", ModelOverloaded),
-        ("invalid_request_error", ModelRefused),
-        ("odd", ModelOverloaded),
+        *((vendor, kind, ModelOverloaded) for vendor in TYPED for kind in ("overloaded_error", "rate_limit_error")),
+        *((vendor, "invalid_request_error", ModelRefused) for vendor in TYPED),
+        *((vendor, kind, ModelOverloaded) for vendor in VENDORS for kind in ("api_error", "odd")),
     ],
 )
 async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
     vendor: str, kind: str, failure: type[ModelError]
 ) -> None:
     """M05"""
-    first = VENDORS[vendor].stream((("text", "so far"),))[:-2]
-    error = b"data: %s\n\n" % json.dumps(VENDORS[vendor].error(kind, "out of \x1b[2Jluck")).encode()
+    first = so_far(vendor)
+    error = VENDORS[vendor].frame(VENDORS[vendor].error(kind, "out of \x1b[2Jluck"))
     async with meeting(vendor, streams(*first, error)) as met:
         with pytest.raises(failure, match="out of ␛\\[2Jluck") as caught:
             await gather(met.provider, ASKED)
@@ -287,13 +321,13 @@ async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
     assert len(met.web.visits) == 1
 
 
-@both
+@each_vendor
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (streams(b"data: {broken\n\n"), "is no JSON"),
-        (streams(b"data: " + b"[" * 200_000 + b"\n\n"), "is no JSON"),
-        (streams(b"data: " + b"x" * (MOST_EVENT + 100)), "more than 4096 kB at once"),
+        (b"{broken", "is no JSON"),
+        (b"[" * 200_000, "is no JSON"),
+        (b"x" * (MOST_EVENT + 100), "more than 4096 kB at once"),
         (lambda talk: talk.whole(200, b"\x1f\x8b", "text/event-stream", content_encoding="gzip"), "compresses"),
         (
             lambda talk: talk.whole(200, b"<html>sign in</html>", "text/html"),
@@ -305,24 +339,31 @@ async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
     ],
 )
 async def test_what_is_no_answer_is_told_and_left(vendor: str, answer: Any, words: str) -> None:
-    """M05: bad SSE, an event without end, a gzip bomb, HTML."""
-    async with meeting(vendor, answer) as met:
+    """M05: bad SSE and bad lines, one without end, a gzip bomb, HTML."""
+    broken = isinstance(answer, bytes)
+    async with meeting(vendor, streams(VENDORS[vendor].frame(answer)) if broken else answer) as met:
         with pytest.raises((ModelAnswerMalformed, ModelAnswerCut), match=words):
             await met.ask()
     assert len(met.web.visits) == 1
 
 
-async def test_an_answer_in_one_document_is_one_too() -> None:
-    document = {"model": "m", "choices": [{"message": {"content": "hi"}, "finish_reason": "length"}]}
-    async with meeting("openai", lambda talk: talk.json(document)) as met:
+@pytest.mark.parametrize(
+    ("vendor", "document"),
+    [
+        ("openai", {"model": "m", "choices": [{"message": {"content": "hi"}, "finish_reason": "length"}]}),
+        ("ollama", {"model": "m", "message": {"content": "hi"}, "done": True, "done_reason": "length"}),
+    ],
+)
+async def test_an_answer_in_one_document_is_one_too(vendor: str, document: Any) -> None:
+    async with meeting(vendor, lambda talk: talk.json(document)) as met:
         assert await met.ask() == [TextDelta("hi"), Done("maxTokens", "m")]
 
 
-@both
+@each_vendor
 @pytest.mark.parametrize("how", ["closed", "cancelled"])
 async def test_leaving_an_answer_drops_its_connection_at_once(vendor: str, how: str, until: Until) -> None:
     """M03: the wire's part; what calls for ever is for the chat to stop."""
-    first = VENDORS[vendor].stream((("text", "so far"),))[:-2]
+    first = so_far(vendor)
     async with meeting(vendor, stays(*first)) as met:
         task = asyncio.create_task(met.ask())
         await until(lambda: any(isinstance(each, TextDelta) for each in met.events))
@@ -335,18 +376,19 @@ async def test_leaving_an_answer_drops_its_connection_at_once(vendor: str, how: 
             await task
 
 
-@both
+@each_vendor
 async def test_an_answer_that_stalls_is_given_up(vendor: str) -> None:
     """M05"""
-    first = VENDORS[vendor].stream((("text", "so far"),))[:-2]
+    first = so_far(vendor)
     for answer in (stays(*first), lambda talk: talk.linger()):
         async with meeting(vendor, answer, patience=Patience(first=0.2, idle=0.1)) as met:
             with pytest.raises(ModelError, match=r"said nothing for 0\.[12] s; try again"):
                 await met.ask()
 
 
-async def test_one_connection_serves_the_next_question_too() -> None:
-    async with meeting("openai", streams(*openai_stream(HELLO))) as met:
+@each_vendor
+async def test_one_connection_serves_the_next_question_too(vendor: str) -> None:
+    async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
         for _ in range(3):
             await met.ask()
     assert len({visit.at for visit in met.web.visits}) == 1

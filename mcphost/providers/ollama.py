@@ -1,0 +1,167 @@
+"""Ollama's own API, ``/api/chat``, as a `Provider`.
+
+Knows its requests, its lines, and what to do about its refusals. Refuses to know the network. The API has no word for
+what a tool may, must or must not be used for, none for a tool's failure, and one text for each message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from mcphost.errors import ModelAnswerCut, ModelError
+from mcphost.protocol.sampling import SamplingMessage, ToolResult, ToolUse
+from mcphost.protocol.types import Media, Text, Tool
+from mcphost.providers.base import IMAGES, Capabilities, Done, Event, ModelRequest, TextDelta, ThoughtDelta
+from mcphost.providers.endpoint import Endpoint
+from mcphost.providers.exchange import RefusedAnswer
+from mcphost.providers.framings import Lines
+from mcphost.providers.hosted import HostedProvider
+from mcphost.providers.patience import read_usage
+from mcphost.providers.refusals import Refusal, error_of
+from mcphost.providers.shapes import list_of, object_of, text_of
+from mcphost.providers.spelling import Spelling, use_ids
+from mcphost.providers.tool_contents import PICTURES, pictures, reported
+from mcphost.providers.tool_pieces import ToolPieces
+
+_STOPS: Final[Mapping[str, str]] = {"stop": "endTurn", "length": "maxTokens"}
+"""Its reasons in the protocol's words; it does not tell a stop sequence from an end."""
+
+_REMEDIES: Final = (
+    (404, "model", "it has no model {model}; get it with: ollama pull {model}, or choose one that ollama list shows"),
+    (400, "does not support tools", 'it takes no tools; leave "tools" out of takes in [models.{entry}]'),
+    (401, "unauthorized", "it wants to be signed in; run where it runs: ollama signin, or look at api_key"),
+)
+"""A status, a part of what is said with it, and what to do."""
+
+
+class OllamaProvider(HostedProvider[None]):
+    """A model of an Ollama, on this machine unless ``base_url`` says otherwise; see `Provider`."""
+
+    HOME = "http://localhost:11434"
+    VERSION = "/api"
+    PATH = "/chat"
+    CAPABILITIES = Capabilities(images=IMAGES, tools=True)
+    KEY_AT_HOME = False
+    FRAMING = Lines
+
+    def _headers(self, key: str) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def _first_dialect(self, *, at_home: bool) -> None:
+        return None
+
+    def _body(self, request: ModelRequest, names: Spelling) -> dict[str, Any]:
+        return body(self._model, request, names, self.capabilities)
+
+    def _reading(self, request: ModelRequest, names: Spelling) -> OllamaReading:
+        return OllamaReading(self._endpoint, request, names, self._model)
+
+    def _told(self, refused: RefusedAnswer) -> ModelError:
+        refusal, endpoint = refused.refusal, self._endpoint
+        for status, part, sentence in _REMEDIES:
+            if refusal.status == status and part in refusal.message:
+                advice = sentence.format(model=endpoint.clean(self._model, 80), entry=self.entry)
+                said = f"(HTTP {status} from {endpoint.origin}) (it says: {endpoint.clean(refusal.message)})"
+                return type(refused.error)(self.entry, f"{advice} {said}")
+        return refused.error
+
+
+def body(
+    model: str, request: ModelRequest, names: Spelling, able: Capabilities = OllamaProvider.CAPABILITIES
+) -> dict[str, Any]:
+    """The request as the API takes it."""
+    stops = [text for text in request.stop if text]
+    warmth = {} if request.temperature is None else {"temperature": max(request.temperature, 0.0)}
+    options = {"num_predict": request.max_tokens, **warmth, **({"stop": stops} if stops else {})}
+    tools = [_tool(tool, names) for tool in request.tools if request.offers(tool.name)]
+    return {
+        "model": model,
+        "messages": messages(request, names, able),
+        "stream": True,
+        "options": options,
+        **({"tools": tools} if tools else {}),
+    }
+
+
+def _tool(tool: Tool, names: Spelling) -> dict[str, Any]:
+    about = {"description": tool.description or "", "parameters": tool.input_schema}
+    return {"type": "function", "function": {"name": names.there(tool.name), **about}}
+
+
+def messages(request: ModelRequest, names: Spelling, able: Capabilities) -> list[dict[str, Any]]:
+    """All messages of a request, the system's first."""
+    ids, used = use_ids(request), {use.id: use.name for message in request.messages for use in message.uses}
+    system = [{"role": "system", "content": request.system}] if request.system.strip() else []
+    told = [*system]
+    for message in request.messages:
+        told.extend(_result(result, names, ids, used) for result in message.results)
+        told.extend(_said(message, names, ids, able))
+    return told
+
+
+def _result(result: ToolResult, names: Spelling, ids: Spelling, used: Mapping[str, str]) -> dict[str, Any]:
+    name = used.get(result.tool_use_id)
+    named = {} if name is None else {"tool_name": names.there(name)}
+    return {"role": "tool", "content": reported(result), **named, "tool_call_id": ids.there(result.tool_use_id)}
+
+
+def _said(message: SamplingMessage, names: Spelling, ids: Spelling, able: Capabilities) -> Iterator[dict[str, Any]]:
+    if shown := [picture.data for result in message.results for picture in pictures(result, able.images)]:
+        yield {"role": "user", "content": PICTURES, "images": shown}
+    texts = [block.text for block in message.blocks if isinstance(block, Text)]
+    seen = [block.data for block in message.blocks if isinstance(block, Media)]
+    calls = [_call(use, names, ids) for use in message.uses]
+    if texts or seen or calls or not message.blocks:
+        more = {**({"images": seen} if seen else {}), **({"tool_calls": calls} if calls else {})}
+        yield {"role": message.role, "content": "\n".join(texts), **more}
+
+
+def _call(use: ToolUse, names: Spelling, ids: Spelling) -> dict[str, Any]:
+    return {"id": ids.there(use.id), "function": {"name": names.there(use.name), "arguments": use.input}}
+
+
+class OllamaReading:
+    """What the lines of one answer mean; see `mcphost.providers.exchange.Reading`."""
+
+    def __init__(self, endpoint: Endpoint, request: ModelRequest, names: Spelling, model: str) -> None:
+        self._endpoint, self._model = endpoint, model
+        self._pieces = ToolPieces(request, names)
+        self._reason = ""
+        self.ended = False
+
+    def feed(self, document: Any) -> Iterator[Event]:
+        """The events of a line."""
+        told = object_of(document)
+        if told.get("error"):
+            raise error_of(self._endpoint, Refusal.of(told))
+        self._model = text_of(told.get("model"))[:200] or self._model
+        yield from self._message(object_of(told.get("message")))
+        if "prompt_eval_count" in told or "eval_count" in told:
+            yield read_usage(told.get("prompt_eval_count"), told.get("eval_count"))
+        if told.get("done") is True:
+            self._reason, self.ended = text_of(told.get("done_reason")), True
+
+    def finish(self) -> Iterator[Event]:
+        """The last event."""
+        if not self.ended:
+            raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
+        used = self._pieces.count and self._reason in ("", "stop")
+        yield Done("toolUse" if used else _STOPS.get(self._reason, self._reason or "endTurn"), self._model)
+
+    def _message(self, message: Mapping[str, Any]) -> Iterator[Event]:
+        if thought := text_of(message.get("thinking")):
+            yield ThoughtDelta(thought)
+        if text := text_of(message.get("content")):
+            yield TextDelta(text)
+        for call in list_of(message.get("tool_calls")):
+            yield from self._use(object_of(call))
+
+    def _use(self, call: Mapping[str, Any]) -> Iterator[Event]:
+        """A tool call, which comes whole; older versions give it no id."""
+        key, function = self._pieces.count, object_of(call.get("function"))
+        yield self._pieces.begin(key, text_of(call.get("id")), text_of(function.get("name")))
+        arguments = function.get("arguments", {})
+        self._pieces.add(key, arguments if isinstance(arguments, str) else json.dumps(arguments))
+        yield from self._pieces.end(key)
