@@ -11,6 +11,7 @@ Specification: server/tools (error handling, security considerations), server/re
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,8 +37,13 @@ MOST_PICTURES: Final = 8
 PICTURE_CHARACTERS: Final = 5_000_000
 """Of an image's base64: more is refused by vendors, and the whole conversation with it."""
 
+MOST_LINKS: Final = 50
+"""That are named to a person who looks at a text before a model does."""
+
 FOR_USER: Final = "(a part that is meant for the user only was left out)"
 NOTHING: Final = "(the tool answered nothing)"
+
+_LINK: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>)\]]{1,500}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,11 @@ def told(use_id: str, call: Call, able: Capabilities, limit: int) -> Told:
 def said(result: ToolResult) -> str:
     """The texts of a result."""
     return "\n".join(block.text for block in result.blocks if isinstance(block, Text))
+
+
+def links_in(text: str) -> tuple[str, ...]:
+    """The addresses in a text, each once, at most `MOST_LINKS`."""
+    return tuple(dict.fromkeys(found[0] for found in _LINK.finditer(text)))[:MOST_LINKS]
 
 
 def declined(by: str, reason: str) -> str:
