@@ -23,7 +23,9 @@ from tests.whole.peers import running
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
-FORMATS = {"anthropic": ("anthropic", ""), "openai": ("openai", "/v1"), "ollama": ("openai", "")}
+FORMATS = {"anthropic": ("anthropic", ""), "openai": ("openai", "/v1"), "ollama": ("ollama", "")}
+"""The provider of each, and where the endpoint speaks like it; OpenAI's is Ollama's ``/v1`` too."""
+
 formats = pytest.mark.parametrize("vendor", FORMATS)
 
 PAINT = {"type": "toolCall", "name": "demo__paint_view", "arguments": '{"hour": 12}'}

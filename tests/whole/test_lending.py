@@ -32,7 +32,7 @@ FIXTURES = [
         "response": {"error": {"message": "full", "type": "overloaded_error"}, "status": 404},
     },
 ]
-VENDORS = ("anthropic", "openai")
+VENDORS = ("anthropic", "openai", "ollama")
 TOOL = "trigger-sampling-request"
 
 
