@@ -72,6 +72,11 @@ def question_lines(question: ToolCallQuestion) -> Iterator[str]:
     for line in text.split("\n"):
         inner = line.lstrip(" ")
         yield f"    {' ' * (len(line) - len(inner))}{_whole(inner)}"
+    for name in question.arguments:
+        for words in question.borrowed.words(name):
+            yield f"  {show_line(name)} has words {words}"
+    if question.borrowed.note:
+        yield f"  beware     {show_line(question.borrowed.note, NO_CUT)}"
 
 
 def _whole(line: str, step: int = 50_000) -> str:

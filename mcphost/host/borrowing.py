@@ -61,6 +61,8 @@ class Borrowing:
 
     def after(self, arguments: Mapping[str, Any]) -> Borrowing:
         """What is left of the marks when the user made these of the arguments; nothing is compared anew."""
+        if self == NOTHING:
+            return self
         kept = (_moved(mark, arguments) for mark in self.marks)
         note = f"{self.note}; {EDITED}" if self.note else EDITED
         return Borrowing(tuple(mark for mark in kept if mark is not None), note)

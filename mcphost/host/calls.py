@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from mcphost.errors import Declined, McphostError, RequestTimeout
+from mcphost.host.borrowing import NOTHING, Borrowing
 from mcphost.host.validation import Verdict
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class CallRequest:
     """The id of a task that was begun before: nothing is run, its result is collected, and it outlives the call."""
     outside: str = ""
     """What a model that asks for it has read from outside; what was remembered as allowed is then asked again."""
+    borrowed: Borrowing = NOTHING
+    """What of the arguments a model that asks for it read elsewhere."""
 
 
 class Call:

@@ -278,11 +278,9 @@ class Chatting:
         session = None if connection is None else connection.session
         return "" if session is None else session.server.instructions or ""
 
-    def _call_for_model(
-        self, server: str, tool: str, arguments: Mapping[str, Any], *, origin: str, outside: str
-    ) -> Call:
+    def _call_for_model(self, request: CallRequest) -> Call:
         assert self._tasks is not None
-        return self._desk.begin(CallRequest(server, tool, arguments, origin, outside=outside), self._tasks)
+        return self._desk.begin(request, self._tasks)
 
     def _runs(self, server: str, tool: str, arguments: Mapping[str, Any], outside: str) -> bool:
         """Would a call run now without a question?"""

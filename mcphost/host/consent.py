@@ -15,6 +15,7 @@ from mcphost.errors import Declined
 from mcphost.host.approvals import ANY, Approvals, Kind, Lifetime, Standing
 from mcphost.host.argument_rules import problem
 from mcphost.host.audit import AuditLog
+from mcphost.host.borrowing import NOTHING, Borrowing
 from mcphost.host.calls import Call
 from mcphost.host.past_calls import Past, past_of
 from mcphost.host.policy import Decision, Verdict, decide
@@ -42,6 +43,8 @@ class Proposal:
     """What could not be checked beforehand."""
     outside: str = ""
     """What a model that wants it has read from outside; empty: nothing, or no model wants it."""
+    borrowed: Borrowing = NOTHING
+    """What of the arguments such a model read elsewhere."""
 
 
 class ConsentBroker:
@@ -153,6 +156,7 @@ class ConsentBroker:
             standing=standing,
             rule=decision.rule,
             note=proposal.note,
+            borrowed=proposal.borrowed,
         )
         return await self._approver.ask(question)
 

@@ -254,6 +254,7 @@ class CallDesk:
             sent_to=sent_to(connection.config),
             note=note or None,
             outside=request.outside,
+            borrowed=request.borrowed.after(call.arguments) if call.edited else request.borrowed,
         )
         answer = await self._ask(proposal)
         call.allowed = True

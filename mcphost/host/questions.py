@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcphost.host.approvals import Kind, Lifetime, Standing
+from mcphost.host.borrowing import NOTHING, Borrowing
 
 if TYPE_CHECKING:  # what few questions are about, and most calls can do without
     from mcphost.auth.base import Plan
@@ -53,6 +54,8 @@ class ToolCallQuestion:
     """Why it is asked."""
     note: str | None = None
     """What could not be checked beforehand."""
+    borrowed: Borrowing = NOTHING
+    """What of the arguments a model that wants it read elsewhere."""
 
     @property
     def about(self) -> str:

@@ -5,16 +5,18 @@ Knows exact names, repeats and bounds. Refuses to decide whether a call may run:
 
 from __future__ import annotations
 
+import asyncio
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import Call, CallRequest, CallState
+from mcphost.host.chat.borrowed import Readings
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.parts import ChatParts
 from mcphost.host.chat.records import results_record
-from mcphost.host.chat.results import Told, failure, said, told
+from mcphost.host.chat.results import Told, failure, links_in, said, told
 from mcphost.host.chat.toolbox import SEARCH, Entry, Toolbox
 from mcphost.host.chat.turns import NOT_RUN, Round, Turn, TurnState, Use
 from mcphost.host.models import Model
@@ -24,13 +26,8 @@ from mcphost.protocol.sampling import ToolResult
 from mcphost.protocol.types import Media
 from mcphost.providers.base import estimate_tokens
 
-MOST_LINKS: Final = 50
-"""That a review names."""
-
 RAW: Final = 500
 """Characters of unreadable arguments that the model is shown again."""
-
-_LINK: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>)\]]{1,500}", re.IGNORECASE)
 
 
 class Carrying:
@@ -38,6 +35,7 @@ class Carrying:
 
     def __init__(self, parts: ChatParts) -> None:
         self._parts = parts
+        self._readings: WeakKeyDictionary[Chat, Readings] = WeakKeyDictionary()
 
     def calls(self, turn: Turn) -> int:
         """How many calls this turn led to, and would have led to but for its bounds."""
@@ -48,7 +46,7 @@ class Carrying:
         box = chat.toolbox
         try:
             wanted = [use for use in answer.uses if self._settled(chat, turn, use, box) is None]
-            await self._run(chat, answer, wanted, model)
+            await self._run(chat, answer, wanted, model, await self._read(chat) if wanted else Readings())
         finally:
             for use in answer.uses:
                 self._close(use, box, model)
@@ -59,21 +57,32 @@ class Carrying:
             if use.outside:
                 chat.read_outside(f"what {use.server}:{use.tool} answered")
 
-    async def _run(self, chat: Chat, answer: Round, uses: list[Use], model: Model) -> None:
+    async def _read(self, chat: Chat) -> Readings:
+        """All that the model knew when it wanted these tools."""
+        readings = self._readings.setdefault(chat, Readings())
+        for _ in readings.take(chat.passages()):
+            await asyncio.sleep(0)  # others have things to do
+        return readings
+
+    async def _run(self, chat: Chat, answer: Round, uses: list[Use], model: Model, readings: Readings) -> None:
         """At once where nobody would be asked about any of them; else one after the other, as they were written."""
         if len(uses) > 1 and all(self._parts.runs(use.server, use.tool, use.arguments, answer.outside) for use in uses):
-            calls = [self._begin(use, answer, model) for use in uses]
+            calls = [self._begin(use, answer, model, readings) for use in uses]
             chat.changed()
             for call in calls:
                 await call.ended()
             return
         for use in uses:
-            call = self._begin(use, answer, model)
+            call = self._begin(use, answer, model, readings)
             chat.changed()
             await call.ended()
 
-    def _begin(self, use: Use, answer: Round, model: Model) -> Call:
-        call = self._parts.call(use.server, use.tool, use.arguments, origin=model.name, outside=answer.outside)
+    def _begin(self, use: Use, answer: Round, model: Model, readings: Readings) -> Call:
+        borrowed = readings.compare(use.server, use.arguments)
+        request = CallRequest(
+            use.server, use.tool, use.arguments, model.name, outside=answer.outside, borrowed=borrowed
+        )
+        call = self._parts.call(request)
         use.call, use.number = call, call.number
         return call
 
@@ -165,11 +174,10 @@ def _held(chat: Chat, use: Use) -> bool:
 
 def _question(use: Use, result: ToolResult, model: Model) -> ResultQuestion:
     text = said(result)
-    links = tuple(dict.fromkeys(found[0] for found in _LINK.finditer(text)))[:MOST_LINKS]
     pictures = sum(isinstance(block, Media) for block in result.blocks)
     tokens = estimate_tokens(text)
     return ResultQuestion(
-        use.server, use.tool, use.number, model.name, text, tokens, links, hidden_count(text), pictures
+        use.server, use.tool, use.number, model.name, text, tokens, links_in(text), hidden_count(text), pictures
     )
 
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mcphost.errors import NotDone, UnknownName
+from mcphost.host.chat.borrowed import FOLDERS, OURS, YOURS, Passage, passages
+from mcphost.host.asked.sampling_draft import estimate
 from mcphost.host.chat.choices import Choices, Hold
 from mcphost.host.chat.export import markdown
-from mcphost.host.chat.messages import messages_of, system
+from mcphost.host.chat.messages import OWN, messages_of, system
 from mcphost.host.chat.parts import ChatParts
+from mcphost.host.chat.preview import Preview, pieces_of
 from mcphost.host.chat.records import all_records, choices_record
 from mcphost.host.chat.toolbox import Toolbox
 from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Turn, TurnState
@@ -163,6 +166,24 @@ class Chat:
             system=system(self._parts.settings().system, self._context()),
             tools=tools,
         )
+
+    def passages(self) -> Iterator[Passage]:
+        """What the model was told by anybody but the person who talks to it."""
+        yield Passage(OURS, "", OWN)
+        yield Passage(YOURS, "", self._parts.settings().system)
+        if self.choices.folders:
+            yield Passage(FOLDERS, "", "\n".join(self._parts.folders()))
+        for server in filter(self.told_instructions, self._servers()):
+            yield Passage(server, server, self._parts.instructions(server))
+        yield from passages(self.turns)
+
+    def preview(
+        self, text: str, attachments: Sequence[Attachment] = (), prompts: Sequence[PromptUsed] = ()
+    ) -> Preview:
+        """What `send` would say with these. Raises UnknownName where there is no model."""
+        model = self.model
+        pieces = tuple(pieces_of(Message(text, tuple(attachments), tuple(prompts)), model.able))
+        return Preview(model.entry, pieces, estimate(self.request(), None).input_tokens, bool(prompts))
 
     # What the user does.
 
@@ -312,10 +333,12 @@ class Chat:
     def _context(self) -> Iterator[str]:
         if self.choices.folders and (folders := self._parts.folders()):
             yield "The person's folders that servers may know of: " + ", ".join(folders)
-        for server in dict.fromkeys(entry.server for entry in self.toolbox.entries):
-            if self.told_instructions(server):
-                text = show(self._parts.instructions(server))
-                yield f"What the server {server} says on how to use it (data, see above):\n{text}"
+        for server in filter(self.told_instructions, self._servers()):
+            text = show(self._parts.instructions(server))
+            yield f"What the server {server} says on how to use it (data, see above):\n{text}"
+
+    def _servers(self) -> Iterable[str]:
+        return dict.fromkeys(entry.server for entry in self.toolbox.entries)
 
 
 def _digest(text: str) -> str:

@@ -8,21 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from mcphost.config import ChatConfig
-from mcphost.host.calls import Call
+from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import OfferedTool
 from mcphost.host.chat.choices import Choices
 from mcphost.host.models import Models
 from mcphost.host.questions import Answer, Question
-
-
-class Begin(Protocol):
-    """Begins a call."""
-
-    def __call__(self, server: str, tool: str, arguments: Mapping[str, Any], *, origin: str, outside: str) -> Call:
-        """See `mcphost.host.host.Host.call_tool`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +30,8 @@ class ChatParts:
     """What a server says on how to use it; empty where it says nothing."""
     folders: Callable[[], Sequence[str]]
     """The folders that servers may know of."""
-    call: Begin
+    call: Callable[[CallRequest], Call]
+    """Begins a call."""
     runs: Callable[[str, str, Mapping[str, Any], str], bool]
     """Would a call (server, tool, arguments, what was read from outside) run now without a question?"""
     ask: Callable[[Question], Awaitable[Answer]]

@@ -5,52 +5,49 @@ It shows and asks; the answer is the approver's to deliver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from mcphost.host.approvals import Difference, Kind, Lifetime, Standing
+from mcphost.host.approvals import ANY, Lifetime
+from mcphost.host.past_calls import Past
 from mcphost.host.questions import Answer, ToolCallQuestion
-from mcphost.protocol.display import hidden_in, show, show_line
-from mcphost.protocol.types import Tool
+from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.screens.call_rows import SHOWN_CHARACTERS, argument_rows, row, text_of
 from mcphost.tui.screens.dialog import Asking
-from mcphost.tui.widgets.columns import Cell, columns
+from mcphost.tui.screens.tool_rows import standing_rows, tool_rows
+from mcphost.tui.widgets.answers import Way, Ways
 from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.rows import RowList
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A way to answer: its key, what it does in words, and the action."""
-
-    key: str
-    words: str
-    action: str
+from mcphost.tui.widgets.to_the_end import ToTheEnd
 
 
 class ToolCallScreen(Asking):
-    """Asks whether a tool may run. Dismissed with the answer, or with None when it was parked or withdrawn."""
+    """Asks whether a tool may run. Dismissed with the answer, or with None when it was parked or withdrawn.
+
+    ``past`` finds the calls of the tool that were wanted before: a rule by argument is tried on them.
+    """
 
     HELP = (
         "A tool is about to run. Above: what would be sent, and where. Nothing has been sent yet.\n"
         "Allowing is only possible once all of it was on screen: scroll with space or page down.\n"
-        "v shows the arguments as they would be sent, d the tool as its server defines it."
+        "v shows the arguments as they would be sent, d the tool as its server defines it. w makes a rule of this\n"
+        "call: later ones whose arguments match your patterns run without asking; you see which would have before."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "allow('once')", "run once", id="call.once", tooltip="Run it this once"),
         Binding("u", "allow('session')", "until exit", id="call.session", tooltip="Allow it until mcphost exits"),
         Binding("a", "allow('always')", "always", id="call.always", tooltip="Allow it from now on"),
+        Binding("w", "rule", "by arguments", id="call.rule", tooltip="Allow those whose arguments match patterns"),
         Binding("e", "edit", "edit", id="call.edit", tooltip="Change the arguments first"),
         Binding("n", "decline", "do not run", id="call.decline", tooltip="Refuse"),
         Binding("t", "tell", "no, and say why", id="call.tell", tooltip="Refuse, and tell the model why"),
@@ -62,17 +59,17 @@ class ToolCallScreen(Asking):
 
     DEFAULT_CSS = """
     ToolCallScreen {
-        #what { height: auto; }
-        #hint { color: $text-warning; height: auto; }
-        #answers { border-top: solid $panel-lighten-2; }
+        .hint { color: $text-warning; height: auto; }
     }
     """
 
-    def __init__(self, waiting: OpenQuestion, question: ToolCallQuestion) -> None:
+    def __init__(self, waiting: OpenQuestion, question: ToolCallQuestion, past: Callable[[], Awaitable[Past]]) -> None:
         super().__init__(waiting, classes="-careful" if question.careful else None)
         self.question = question
         self.arguments: Mapping[str, Any] = question.arguments
-        self._seen_to_the_end = self._read_in_full = False
+        self.what, self.answers, self._hint = ToTheEnd(), Ways(), Static(classes="hint", markup=False)
+        self._past = past
+        self._read_in_full = False
 
     @property
     def edited(self) -> bool:
@@ -80,15 +77,18 @@ class ToolCallScreen(Asking):
         return self.arguments != self.question.arguments
 
     def compose(self) -> ComposeResult:
-        """The frame; `_describe` fills it."""
+        """What is asked about, how to see all of it, and the ways to answer."""
+        self.dock_below(self.by_model)
+        self._leave_room()  # before anything is laid out: what is cut off was not seen
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content.assemble(
                 "Run ", (show_line(self.question.tool.label, 60), "bold"), f" on {self.question.server}?"
             )
             dialog.border_subtitle = Content(f"asked by {show_line(self.question.origin, 30)}")
-            yield VerticalScroll(id="what", can_focus=False)
-            yield Static("", id="hint", markup=False)
-            yield RowList(_answer_row, id="answers")
+            with self.what:
+                yield from self._rows()
+            yield self._hint
+            yield self.answers
 
     @property
     def by_model(self) -> bool:
@@ -96,32 +96,25 @@ class ToolCallScreen(Asking):
         return self.question.origin != "you"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a model can be told why."""
+        """Only a model can be told why, and only texts can be matched."""
+        if action == "rule":
+            return any(isinstance(value, str) for value in self.arguments.values())
         return self.by_model if action == "tell" else True
 
-    async def on_mount(self) -> None:
-        """Describe the call and put the cursor on the answer that does no harm where care is due."""
-        self.dock_below(self.by_model)
-        await self._describe()
-        answers = self.query_one(RowList)
-        choices = list(self._choices())
-        answers.styles.height = len(choices) + 1  # and the line above them
-        self._leave_room()
-        answers.set_items(choices, keep=lambda choice: choice.key)
-        answers.highlighted = next(i for i, c in enumerate(choices) if c.key == ("n" if self.question.careful else "y"))
-        answers.focus()
-        what = self.query_one("#what")
-        self.watch(what, "scroll_y", self._check_end, init=False)
-        self.watch(what, "virtual_size", self._check_end, init=False)
-        self.call_after_refresh(self._check_end)
+    def on_mount(self) -> None:
+        """Put the cursor on the answer that does no harm where care is due."""
+        self._hint.display = False
+        self.answers.offer(self._ways(), at="n" if self.question.careful else "y")
+        self.answers.focus()
+        self.call_after_refresh(self._tell_hint)
 
     def on_resize(self) -> None:
         """What fits changed."""
         self._leave_room()
-        self.call_after_refresh(self._check_end)
+        self.call_after_refresh(self._tell_hint)
 
     @on(RowList.Selected)
-    async def answer_chosen(self, event: RowList.Selected[Choice]) -> None:
+    async def answer_chosen(self, event: RowList.Selected[Way]) -> None:
         """Enter on an answer does what its key does."""
         event.stop()
         await self.run_action(event.item.action)
@@ -130,9 +123,22 @@ class ToolCallScreen(Asking):
         """Allow, once everything could be read."""
         if not self._all_seen or not self._offered(lifetime):
             self.app.bell()
-            return
-        changed = self.arguments if self.edited else None
-        self.dismiss(Answer(allow=True, lifetime=Lifetime(lifetime), arguments=changed))
+        else:
+            self._allow(Lifetime(lifetime))
+
+    def action_rule(self) -> None:
+        """Allow it and those like it, once everything could be read."""
+        from mcphost.tui.screens.argument_rule import ArgumentRule, ArgumentRuleScreen
+
+        def take(rule: ArgumentRule | None) -> None:
+            if rule is not None:
+                self._allow(rule.lifetime, rule.when)
+
+        if not self._all_seen:
+            self.app.bell()
+        else:
+            always = self._offered("always")
+            self.app.push_screen(ArgumentRuleScreen(self.question, self.arguments, self._past, always=always), take)
 
     def action_decline(self) -> None:
         """Refuse."""
@@ -161,7 +167,7 @@ class ToolCallScreen(Asking):
 
         def done(to_the_end: bool | None) -> None:
             self._read_in_full = self._read_in_full or bool(to_the_end)
-            self._check_end()
+            self._tell_hint()
 
         title = f"{self.question.server} › arguments"
         self.app.push_screen(ReaderScreen(title, json_text(self.arguments), is_json=True), done)
@@ -175,120 +181,73 @@ class ToolCallScreen(Asking):
 
     def action_page(self, direction: int) -> None:
         """Scroll what is asked about by a page."""
-        what = self.query_one("#what", VerticalScroll)
-        what.scroll_relative(y=direction * max(1, what.size.height - 1), animate=False)
+        self.what.page(direction)
 
     async def _take_arguments(self, arguments: Mapping[str, Any] | None) -> None:
-        if arguments is not None:
-            self.arguments = arguments
-            await self._describe()
-            self.query_one("#what").scroll_home(animate=False)
-            self._seen_to_the_end = self._read_in_full = False
-            self.call_after_refresh(self._check_end)
+        if arguments is None:
+            return
+        self.arguments, self._read_in_full = arguments, False
+        await self.what.remove_children()
+        await self.what.mount_all(self._rows())
+        self.what.rewind()
+        self.answers.offer(self._ways())
+        self._leave_room()
+        self.refresh_bindings()
+        self.call_after_refresh(self._tell_hint)
 
-    async def _describe(self) -> None:
+    def _rows(self) -> Iterator[Widget]:
         question = self.question
-        rows = (
-            *_tool_rows(question),
-            *_standing_rows(question.standing),
-            *argument_rows(self.arguments, edited=self.edited),
-            row("sent to", show(question.sent_to, limit=2000)),
-            row("rule", show_line(question.rule, 200)),
-            *([row("note", show(question.note), "$text-warning")] if question.note else []),
-        )
-        what = self.query_one("#what")
-        await what.remove_children()
-        await what.mount_all(rows)
+        yield from tool_rows(question)
+        yield from standing_rows(question.standing)
+        yield from argument_rows(self.arguments, edited=self.edited)
+        yield row("sent to", show(question.sent_to, limit=2000))
+        yield row("rule", show_line(question.rule, 200))
+        if question.note:
+            yield row("note", show(question.note), "$text-warning")
 
     def _leave_room(self) -> None:
         """Nothing that is asked about can push the answers off the screen."""
-        answers = self.query_one(RowList).styles.height
-        taken = (answers.value if answers else 0) + 3  # the frame and the hint
-        self.query_one("#what").styles.max_height = max(2, int(self.size.height * self.share - taken))
+        taken = len(list(self._ways())) + 1 + 3  # the line above them, the frame and the hint
+        self.what.styles.max_height = max(2, int(self.app.size.height * self.share - taken))
 
     @property
     def _all_seen(self) -> bool:
-        return self._seen_to_the_end and (self._read_in_full or not self._cut)
+        return self.what.reached and (self._read_in_full or not self._cut)
 
     @property
     def _cut(self) -> bool:
         return any(len(text_of(value)) > SHOWN_CHARACTERS for value in self.arguments.values())
 
-    def _check_end(self) -> None:
-        what = self.query_one("#what", VerticalScroll)
-        last = what.children[-1].virtual_region if what.children else None
-        if last and last.height and last.bottom <= what.scroll_offset.y + what.size.height:
-            self._seen_to_the_end = True
+    @on(ToTheEnd.Reached)
+    def _tell_hint(self) -> None:
         hint = "" if self._all_seen else self._how_to_see_all()
-        self.query_one("#hint", Static).update(hint)
-        self.query_one("#hint").display = bool(hint)
+        self._hint.update(hint)
+        self._hint.display = bool(hint)
         self.tell_place()
 
+    def _allow(self, lifetime: Lifetime, when: Mapping[str, str] = ANY) -> None:
+        changed = self.arguments if self.edited else None
+        self.dismiss(Answer(allow=True, lifetime=lifetime, arguments=changed, when=when))
+
     def _how_to_see_all(self) -> str:
-        if not self._seen_to_the_end:
+        if not self.what.reached:
             return "▼ more below: press space until the end, then it can be allowed"
         return "▼ too long to show here: press v and read to the end, then it can be allowed"
 
     def _offered(self, lifetime: str) -> bool:
         return lifetime == "once" or "destructive" not in self.question.tool.claims or lifetime == "session"
 
-    def _choices(self) -> Iterator[Choice]:
+    def _ways(self) -> Iterator[Way]:
         always = "run it, and always from now on (approvals.toml; lapses if it changes)"
         if not self._offered("always"):
             always = "not offered: the tool claims to be destructive"
-        yield Choice("y", "run it once", "allow('once')")
-        yield Choice("u", "run it, and until mcphost exits without asking", "allow('session')")
-        yield Choice("a", always, "allow('always')")
-        yield Choice("e", "edit the arguments first", "edit")
-        yield Choice("n", "do not run it", "decline")
+        yield Way("y", "run it once", "allow('once')")
+        yield Way("u", "run it, and until mcphost exits without asking", "allow('session')")
+        yield Way("a", always, "allow('always')")
+        if self.check_action("rule", ()):
+            yield Way("w", "run it, and later ones like it: choose by arguments", "rule")
+        yield Way("e", "edit the arguments first", "edit")
+        yield Way("n", "do not run it", "decline")
         if self.by_model:
-            yield Choice("t", "do not run it, and tell the model why", "tell")
-        yield Choice("p", "leave it in the inbox (f2)", "park")
-
-
-def _answer_row(choice: Choice, width: int) -> Content:
-    return columns(width, [Cell(choice.key, "bold $text-accent", 2, 2), Cell(choice.words)])
-
-
-def _tool_rows(question: ToolCallQuestion) -> Iterator[Widget]:
-    tool = question.tool
-    if tool.label != tool.name:
-        yield row("tool", show_line(tool.name))
-    yield row("claims", claims_text(tool))
-    if tool.description:
-        whole = question.standing.kind is not Kind.UNCHANGED
-        text = show(tool.description, limit=4000) if whole else show_line(tool.description, 120)
-        yield row("says", Content.styled(text, "italic $foreground-muted"))
-    if hidden := hidden_in(tool.definition()):
-        yield row("beware", f"its definition holds {hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error")
-
-
-def claims_text(tool: Tool) -> Content:
-    """What the server claims of a tool, as a claim."""
-    if not tool.claims:
-        return Content.styled("nothing (so it may write, delete and reach the network)", "$foreground-muted")
-    words = [Content.styled(claim, _claim_style(claim)) for claim in tool.claims]
-    return Content.assemble(Content(", ").join(words), (" (claimed by the server)", "$foreground-muted"))
-
-
-def _claim_style(claim: str) -> str:
-    return {"destructive": "bold $text-error", "read-only": "$text-success"}.get(claim, "")
-
-
-def _standing_rows(standing: Standing) -> Iterator[Widget]:
-    if standing.kind is Kind.NEW or standing.since is None:
-        yield row("before", "never allowed until now")
-    elif standing.kind is Kind.UNCHANGED:
-        yield row("before", f"definition unchanged since you allowed it on {standing.since:%-d %b %Y}")
-    else:
-        yield row("before", f"CHANGED since you allowed it on {standing.since:%-d %b %Y}:", "bold $text-error")
-        yield from (row("", _difference(each)) for each in standing.differences)
-
-
-def _difference(difference: Difference) -> Content:
-    lines = [Content.styled(show_line(difference.field, 80), "bold")]
-    if difference.before is not None:
-        lines.append(Content.styled(f"- {show(difference.before, limit=1500)}", "$text-error"))
-    if difference.after is not None:
-        lines.append(Content.styled(f"+ {show(difference.after, limit=1500)}", "$text-success"))
-    return Content("\n").join(lines)
+            yield Way("t", "do not run it, and tell the model why", "tell")
+        yield Way("p", "leave it in the inbox (f2)", "park")
