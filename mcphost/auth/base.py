@@ -19,6 +19,8 @@ class OAuthSettings:
     """How one server is signed in to, its references resolved. See ``[servers.NAME.oauth]``."""
 
     enabled: bool = True
+    issuer: str = ""
+    """The only authorization server that may be used, exactly as the server spells it; empty: any that it names."""
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     private_key: str = field(default="", repr=False)
@@ -31,6 +33,10 @@ class OAuthSettings:
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
     without_pkce_metadata: bool = False
     """Go on where the authorization server does not say that it checks PKCE."""
+
+    def takes(self, issuer: str) -> bool:
+        """May a token of this authorization server be asked for and sent?"""
+        return self.issuer in ("", issuer)
 
 
 class ClientOrigin(Enum):

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import httpx
 
-from mcphost.auth.addresses import checked_url, host_of
+from mcphost.auth.addresses import checked_url, host_of, origin_of
 from mcphost.auth.base import Choice, ClientOrigin, OAuthSettings, Plan
 from mcphost.auth.callback import authorization_url, read_code, s256
 from mcphost.auth.challenge import Challenge, read_challenge
@@ -164,12 +164,24 @@ def _find(request: SignInRequest) -> Flow[_Found]:
     checked_url("server's address", str(canonical(request.url)), request.url)
     challenge = read_challenge(request.challenge)
     protected = yield from find_resource(request.url, challenge, request.version)
+    named = (origin_of(request.url),) if protected is None else protected.authorization_servers
+    _check_pinned(request.settings, named)
     if protected is None:
         issuer = yield from find_old_issuer(request.url, request.version)
     else:
-        issuers = [grant.issuer for grant in request.known.grants]
-        issuer = yield from find_issuer(protected, issuers, request.url, request.version)
+        before = [grant.issuer for grant in request.known.grants]
+        allowed = replace(protected, authorization_servers=tuple(filter(request.settings.takes, named)))
+        issuer = yield from find_issuer(allowed, before, request.url, request.version)
     return _Found(request, challenge, protected, issuer)
+
+
+def _check_pinned(settings: OAuthSettings, named: Sequence[str]) -> None:
+    """Only the authorization server that the configuration names is used, compared as it stands."""
+    if not any(map(settings.takes, named)):
+        raise SignInFailed(
+            f"the configuration allows {show_line(settings.issuer, 120)!r} alone, and the server names "
+            f"{' and '.join(show_line(each, 120) for each in named)}; if that is right, change oauth.issuer"
+        )
 
 
 def _check_pkce(issuer: AuthorizationServer, settings: OAuthSettings) -> None:
@@ -267,6 +279,10 @@ def _warnings(found: _Found) -> Iterable[str]:
         yield f"parts of this sign-in are on another host than {show_line(host_of(issuer.issuer), 80)}: {named}"
     if any(issuer.issuer != grant.issuer for grant in request.known.grants):
         yield "this is another authorization server than the one that signed you in before"
+    every = () if found.protected is None else found.protected.authorization_servers
+    if others := [host_of(url) for url in every if url != issuer.issuer and not request.settings.issuer]:
+        told = ", ".join(show_line(host, 80) for host in others)
+        yield f"the server names other authorization servers as well: {told}; oauth.issuer keeps to one"
     if not issuer.announced:
         yield "the server announces no sign-in; these are the places where servers of 2025-03-26 have it"
     if issuer.announced and "S256" not in (issuer.challenge_methods or ()):

@@ -48,7 +48,7 @@ class TokenSession:
 
     async def grant(self) -> Grant | None:
         """What this server was signed in with."""
-        return (await self._store.read(self.server)).grant_for(self.url)
+        return self._usable(await self._store.read(self.server))
 
     async def token(self) -> str:
         """The token to send; empty where there is none. One that is about to end is renewed first."""
@@ -85,7 +85,7 @@ class TokenSession:
     async def _renew(self, old: str, challenge: str) -> Grant | None:
         try:
             async with self._store.changing(self.server) as held:
-                current = held.grant_for(self.url)
+                current = self._usable(held)
                 if current is not None and current.access_token != old and not self._wants_renewal(current):
                     return current  # another mcphost was first
                 return None if self._pausing() else await self._asked_for(current, challenge, held)
@@ -118,6 +118,11 @@ class TokenSession:
             await self._store.write(self.server, held.without_client(current.issuer))
         elif error.code == "invalid_grant" and current is not None:
             await self._store.write(self.server, held.without_grant(current))
+
+    def _usable(self, held: Credentials) -> Grant | None:
+        """The grant for this server, unless the configuration names another authorization server by now."""
+        grant = held.grant_for(self.url)
+        return grant if grant is not None and self.settings.takes(grant.issuer) else None
 
     def _wants_renewal(self, grant: Grant) -> bool:
         able = bool(grant.refresh_token) or self.settings.grant == "client_credentials"

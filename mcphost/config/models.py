@@ -102,6 +102,8 @@ class OAuthConfig(Table):
 
     enabled: bool = True
     """Whether to sign in at all; false: a refused request is simply an error."""
+    issuer: Url | None = None
+    """The one authorization server that may be used, spelled as the server names it; absent: any that it names."""
     client_id: Filled | None = None
     """Our name at the authorization server, when it was registered by hand."""
     client_secret: Filled | None = None

@@ -35,6 +35,7 @@ class ResolvedOAuth:
     """How to sign in, as `OAuthConfig` has it; what is absent is empty."""
 
     enabled: bool = True
+    issuer: str = ""
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     private_key: str = field(default="", repr=False)
@@ -177,6 +178,7 @@ class _Resolution:
         scopes = enumerate(oauth.scopes)
         return ResolvedOAuth(
             enabled=oauth.enabled,
+            issuer=self._url(oauth.issuer, "oauth.issuer") or "",
             client_id=self._optional(oauth.client_id, "oauth.client_id") or "",
             client_secret=self._optional(oauth.client_secret, "oauth.client_secret", secret=True) or "",
             private_key=self._private_key(oauth.private_key),

@@ -93,6 +93,45 @@ def test_a_second_authorization_server_is_used_where_the_first_is_down() -> None
     assert world.sign_in().issuer == ISSUER
 
 
+OTHER = "https://other.example.com"
+
+
+@pytest.mark.requirement("AUTH-04", "AUTH-46")
+@pytest.mark.parametrize(
+    ("named", "pinned", "used"),
+    [
+        ([OTHER, ISSUER], ISSUER, ISSUER),
+        ([ISSUER, OTHER], "", ISSUER),
+        ([ISSUER], OTHER, None),
+        ([ISSUER], f"{ISSUER}/", None),
+        ([], OTHER, None),
+        ([], "https://mcp.example.com", "https://mcp.example.com"),
+    ],
+)
+def test_the_issuer_that_the_configuration_names_is_the_only_one_that_is_asked(
+    named: list[str], pinned: str, used: str | None
+) -> None:
+    """O16. Without any the person is told of the others; a server of 2025-03-26 is its own issuer."""
+    world = World.usual()
+    world.places |= {
+        f"{OTHER}/.well-known/oauth-authorization-server": issuer_document(OTHER),
+        "https://mcp.example.com/register": lambda fetch: document({"client_id": "c"}, 201),
+        "https://mcp.example.com/token": TOKEN,
+        f"{PRM}/v1/mcp": resource_document(authorization_servers=named) if named else Fetched(404, {}, b""),
+    }
+    if used is None:
+        with pytest.raises(
+            SignInFailed, match=rf"allows '{pinned}' alone, and the server names https://.*oauth\.issuer"
+        ):
+            world.sign_in(settings=OAuthSettings(issuer=pinned))
+        assert not [url for url in world.urls() if not url.startswith(PRM)]
+        return
+    assert world.sign_in(settings=OAuthSettings(issuer=pinned)).issuer == used
+    assert not [url for url in world.urls() if OTHER in url]
+    told = [text for text in world.plans[0].warnings if "other authorization servers" in text]
+    assert bool(told) is (len(named) > 1 and not pinned)
+
+
 @pytest.mark.requirement("AUTH-06")
 def test_no_default_places_are_assumed_once_the_server_named_an_issuer() -> None:
     world = World.usual()

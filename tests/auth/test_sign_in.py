@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -301,6 +302,21 @@ async def test_signing_out_revokes_and_forgets_every_token_and_client() -> None:
         assert await home.authorizer.sign_out("web") == "nobody was signed in"
         async with home.client() as client:
             assert await home.ask(client) == 401
+
+
+@pytest.mark.requirement("AUTH-17")
+@pytest.mark.parametrize(("other", "status"), [("", 200), ("https://other.example.com", 401)])
+async def test_a_token_of_an_issuer_that_the_configuration_no_longer_allows_is_not_sent(
+    other: str, status: int
+) -> None:
+    """O16."""
+    with house() as home:
+        await home.sign_in()
+        home.settings = replace(home.settings, issuer=other or home.web.url.removesuffix("/mcp"))
+        async with home.client() as client:
+            assert await home.ask(client) == status
+        assert (await home.authorizer.standing("web")).signed_in is (status == 200)
+        assert ("authorization" in home.visits("/mcp")[-1].headers) is (status == 200)
 
 
 @pytest.mark.parametrize("spoiled", ["down", "redirects", "hangs-up"])

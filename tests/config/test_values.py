@@ -181,6 +181,7 @@ oauth = { client_id = "${SET}", client_secret = "${keyring:db}", scopes = ["${SE
         (_signing_in(client_id="x", client_secret="${UNSET}"), "servers.a.oauth.client_secret: ${UNSET} is not set"),
         (_signing_in(client_id="x", private_key="${SET}"), "servers.a.oauth.private_key: is no private key in PEM"),
         (_signing_in(client_metadata_url="${SET}"), "servers.a.oauth.client_metadata_url: must start with https://"),
+        (_signing_in(issuer="${SET}"), "servers.a.oauth.issuer: must start with https://"),
         (_signing_in(client_metadata_url="https://${HOST}"), "servers.a.oauth.client_metadata_url: must be https and"),
         (_signing_in(scopes=("a", "${UNSET}")), "servers.a.oauth.scopes[1]: ${UNSET} is not set"),
     ],
