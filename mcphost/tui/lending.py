@@ -15,7 +15,7 @@ from mcphost.host.host import Host
 from mcphost.host.questions import SamplingQuestion
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import ScreenApprover
-from mcphost.tui.questions import Questions
+from mcphost.tui.questions import AnswerChosen, Questions
 from mcphost.tui.widgets.wishes import BudgetWanted
 
 if TYPE_CHECKING:
@@ -69,6 +69,10 @@ class LendingWishes(_App):
     def on_sampling_refuse_wanted(self, event: SamplingRefuseWanted) -> None:
         """Stop the answer, and refuse."""
         event.sampling.refuse(event.words)
+
+    def on_answer_chosen(self, event: AnswerChosen) -> None:
+        """Show how an answer goes on."""
+        self.show_sampling(event.number)
 
     def show_sampling(self, number: int) -> None:
         """Show how a request stands."""

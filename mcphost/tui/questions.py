@@ -33,6 +33,13 @@ class PageChosen(Message):
     number: int
 
 
+@dataclass
+class AnswerChosen(Message):
+    """The user wants to see how a model's answer to this request of a server's goes on."""
+
+    number: int
+
+
 class Questions:
     """What the approver holds open, brought before the user."""
 
@@ -152,6 +159,8 @@ class Questions:
             self._ask(waiting)
         elif row is not None and row.kind is RowKind.PAGE:
             self._app.post_message(PageChosen(row.number))
+        elif row is not None and row.kind is RowKind.ANSWER:
+            self._app.post_message(AnswerChosen(row.number))
         else:
             self._app.call_after_refresh(self.ask_next)
 

@@ -1,4 +1,4 @@
-"""What the inbox lists: the questions of all servers, pages that were opened and are not done with, and who is muted.
+"""What the inbox lists: the questions of all servers, pages and models' answers that one waits for, and who is muted.
 
 Knows the host and what the approver holds open. Refuses to answer anything.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mcphost.host.host import Host
+from mcphost.host.questions import SamplingQuestion
 from mcphost.protocol.display import age_text, show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.question_kinds import kind_of, words_of
@@ -21,6 +22,7 @@ class RowKind(Enum):
 
     QUESTION = "question"
     PAGE = "page"
+    ANSWER = "answer of a model"
     MUTED = "muted"
 
 
@@ -52,6 +54,7 @@ def rows_of(host: Host, waiting: Iterable[OpenQuestion]) -> Iterator[InboxRow]:
         if not page.state.ended:
             words = f"page at {show_line(page.address.host, 80)}: {page.state.value}"
             yield InboxRow(RowKind.PAGE, page.server, number, "◐", words, page_reason(host, page).because)
+    yield from _answers(host)
     for name in host.servers:
         if host.muted(name):
             words = "everything it asks is declined until mcphost exits; M listens again"
@@ -64,3 +67,13 @@ def _question(host: Host, waiting: OpenQuestion) -> InboxRow:
     by_server = question.origin == question.server
     why, age = because(host, question, timed=True), age_text(waiting.age)
     return InboxRow(RowKind.QUESTION, question.server, waiting.number, mark, words, why, age, by_server)
+
+
+def _answers(host: Host) -> Iterator[InboxRow]:
+    from mcphost.host.asked.sampling_handle import SamplingState  # late: it would delay the first picture
+
+    for number, sampling in host.samplings.items():
+        if sampling.state is SamplingState.STREAMING:
+            words = f"{show_line(sampling.model.entry, 40)} is answering · {len(sampling.text):,} characters so far"
+            asked = SamplingQuestion(sampling.server, number, sampling.call, sampling.tool)
+            yield InboxRow(RowKind.ANSWER, sampling.server, number, "◐", words, because(host, asked, timed=True))

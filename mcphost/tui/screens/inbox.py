@@ -36,7 +36,8 @@ class InboxScreen(Sturdy, ModalScreen[InboxRow | None]):
     HELP = (
         "Every question that waits for you, oldest first; answer them in any order. enter opens one, n says no to it,\n"
         "x neither yes nor no, N no to all of its server, M no to all that its server will ever ask in this run, and\n"
-        "on a server that is muted so: listen again. ◐ is a page that was opened. A call does not time out meanwhile."
+        "on a server that is muted so: listen again. ◐ goes on: a page that was opened, an answer that you left.\n"
+        "A call does not time out meanwhile."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -150,7 +151,7 @@ def _keys(row: InboxRow | None) -> str:
         return "esc back"
     if row.kind is RowKind.MUTED:
         return "M listen again · esc back"
-    if row.kind is RowKind.PAGE:
+    if row.kind in (RowKind.PAGE, RowKind.ANSWER):
         return "enter open · esc back"
     mute = " · M mute" if row.by_server else ""
     return f"enter open · n decline · x cancel · N decline all{mute} · esc back"
