@@ -16,6 +16,11 @@ HOLDS: Final[tuple[Hold, ...]] = ("never", "outside", "always")
 """Which results wait for the person, the fewest first."""
 
 
+def following(hold: Hold) -> Hold:
+    """What one key makes of it: more of them, and after all of them none."""
+    return HOLDS[(HOLDS.index(hold) + 1) % len(HOLDS)]
+
+
 @dataclass(frozen=True, slots=True)
 class Choices:
     """Everything is on, nothing is told and the rest is as configured, until the person says otherwise."""

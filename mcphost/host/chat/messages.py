@@ -48,15 +48,16 @@ def _turn(turn: Turn, able: Capabilities) -> Iterator[SamplingMessage]:
 def _message(message: Message, able: Capabilities) -> Iterator[SamplingMessage]:
     for prompt in message.prompts:
         for each in prompt.messages:
-            yield SamplingMessage.said(each.role, *(_fitting(block, able) for block in each.blocks))
-    blocks: list[Block] = [_fitting(block, able) for attached in message.attachments for block in _attached(attached)]
+            yield SamplingMessage.said(each.role, *(fitting(block, able) for block in each.blocks))
+    blocks = [fitting(block, able) for attached in message.attachments for block in attached_blocks(attached)]
     if message.text.strip():
         blocks.append(text_block(message.text))
     if blocks:
         yield SamplingMessage.said("user", *blocks)
 
 
-def _attached(attached: Attachment) -> Iterator[Block]:
+def attached_blocks(attached: Attachment) -> Iterator[Block]:
+    """An attachment, after words on whose it is."""
     whose = f"the server {attached.server}" if attached.server else "the user"
     note = f" ({attached.note})" if attached.note else ""
     yield text_block(f"Attached from {whose}: {attached.name}{note}")
@@ -78,7 +79,7 @@ def _round(answer: Round, able: Capabilities) -> Iterator[SamplingMessage]:
         yield SamplingMessage.said("user", *told)
 
 
-def _fitting(block: Block, able: Capabilities) -> Block:
+def fitting(block: Block, able: Capabilities) -> Block:
     """The block, or what it is in words where the model does not take it."""
     if not isinstance(block, Media) or block.mime_type in (able.images if block.type == "image" else able.audio):
         return block
@@ -87,7 +88,7 @@ def _fitting(block: Block, able: Capabilities) -> Block:
 
 def _fitting_result(result: ToolResult, able: Capabilities) -> ToolResult:
     blocks = [block for block in result.blocks if isinstance(block, Text | Media)]
-    fitting = [_fitting(block, able) for block in blocks]
-    if all(one is other for one, other in zip(blocks, fitting, strict=True)):
+    given = [fitting(block, able) for block in blocks]
+    if all(one is other for one, other in zip(blocks, given, strict=True)):
         return result
-    return ToolResult.of(result.tool_use_id, [block_object(each) for each in fitting], is_error=bool(result.is_error))
+    return ToolResult.of(result.tool_use_id, [block_object(each) for each in given], is_error=bool(result.is_error))
