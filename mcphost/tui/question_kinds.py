@@ -59,7 +59,7 @@ def words_of(question: Question) -> str:
 def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) -> Asking:
     from mcphost.tui.screens.tool_call import ToolCallScreen
 
-    return ToolCallScreen(waiting, question)
+    return ToolCallScreen(waiting, question, lambda: host.consent.past(question, host.calls.values()))
 
 
 def _sign_in(host: Host, waiting: OpenQuestion, question: SignInQuestion) -> Asking:

@@ -199,7 +199,8 @@ class ToolCallScreen(Asking):
         question = self.question
         yield from tool_rows(question)
         yield from standing_rows(question.standing)
-        yield from argument_rows(self.arguments, edited=self.edited)
+        borrowed = question.borrowed.after(self.arguments) if self.edited else question.borrowed
+        yield from argument_rows(self.arguments, edited=self.edited, borrowed=borrowed)
         yield row("sent to", show(question.sent_to, limit=2000))
         yield row("rule", show_line(question.rule, 200))
         if question.note:

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from mcphost.host.calls import Call
 from mcphost.host.catalog import OfferedTool
 from mcphost.protocol.display import hidden_count, show, show_line
-from mcphost.tui.screens.tool_call import claims_text
+from mcphost.tui.screens.tool_rows import claims_text
 from mcphost.tui.widgets.result import ResultView
 from mcphost.tui.widgets.schema_form import FormState, SchemaForm
 
