@@ -5,14 +5,12 @@ Knows how a question looks on a terminal. Refuses to know policy: what comes her
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
 from typing import Final
 
+from mcphost.headless.keyboard import forget_typed_ahead, hidden_line, shown_line
 from mcphost.headless.output import is_terminal
 from mcphost.host.questions import Answer, Approver, DeclineAll, Question, ToolCallQuestion
 from mcphost.protocol.display import show_line, size_text
@@ -95,56 +93,12 @@ async def confirmed(prompt: str) -> bool:
 
 async def typed_line(prompt: str, *, hidden: bool = False, fresh: bool = True) -> str:
     """A line from the terminal, empty at its end. ``hidden``: not shown; ``fresh``: nothing typed ahead counts."""
+    keyboard = sys.stdin.fileno()
     if fresh:
-        _forget_typed_ahead()
+        forget_typed_ahead(keyboard)
     sys.stderr.write(prompt)
     sys.stderr.flush()
-    with _unseen() if hidden else nullcontext():
-        line = await _next_line(sys.stdin.fileno())
+    line = await (hidden_line if hidden else shown_line)(keyboard)
     if hidden or (prompt and not line.endswith(b"\n")):
         print(file=sys.stderr)
     return line.decode("utf-8", "replace").strip()
-
-
-@contextmanager
-def _unseen() -> Iterator[None]:
-    """The terminal shows nothing of what is typed."""
-    import termios
-
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    silent = [*before]
-    silent[3] &= ~termios.ECHO
-    termios.tcsetattr(descriptor, termios.TCSADRAIN, silent)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-
-
-def _forget_typed_ahead() -> None:
-    with suppress(ImportError, OSError):
-        import termios
-
-        with suppress(termios.error):
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-async def _next_line(descriptor: int) -> bytes:
-    """A line from a terminal, without a thread that would outlive a cancelled question; empty at its end."""
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[bytes] = loop.create_future()
-
-    def read() -> None:
-        try:
-            line = os.read(descriptor, 4096)
-        except OSError:  # the terminal is gone
-            line = b""
-        if not ready.done():
-            ready.set_result(line)
-
-    loop.add_reader(descriptor, read)
-    try:
-        return await ready
-    finally:
-        loop.remove_reader(descriptor)

@@ -20,6 +20,7 @@ from mcphost.errors import ConfigError
 from mcphost.headless.accounts import standing_object, standing_words
 from mcphost.headless.consent import NO_CUT, confirmed, typed_line
 from mcphost.headless.failing import Broken, failure
+from mcphost.headless.keyboard import has_keyboard
 from mcphost.headless.output import Outcome, is_terminal, json_text, remark
 from mcphost.host.events import Event, SignInChanged
 from mcphost.host.host import Host
@@ -163,16 +164,20 @@ class _Teller:
 
 
 async def _paste(sign_in: SignIn, teller: _Teller) -> None:
-    """Hand on each line that is typed while the browser is waited for; nothing where nobody types."""
-    if not is_terminal(sys.stdin):
+    """Hand on each line that is pasted while the browser is waited for, unseen: it holds the code."""
+    if not _may_paste():
         return
     while True:
         await teller.visiting.wait()
-        line = await typed_line("", fresh=False)
+        line = await typed_line("", hidden=True, fresh=False)
         if not line:
             return  # the end of the terminal
         teller.visiting.clear()
         sign_in.paste(line)
+
+
+def _may_paste() -> bool:
+    return is_terminal(sys.stdin) and has_keyboard(sys.stdin.fileno())
 
 
 def _link_lines(url: str, redirect_uri: str, expires: float, environment: Mapping[str, str]) -> Iterator[str]:
@@ -185,8 +190,9 @@ def _link_lines(url: str, redirect_uri: str, expires: float, environment: Mappin
     if remote and back.port:
         yield "The browser is on another machine? Before you open the page, let it come back from there:"
         yield f"  ssh -L {back.port}:127.0.0.1:{back.port} {socket.gethostname()}"
-    if is_terminal(sys.stdin):
+    if _may_paste():
         yield f"Where it cannot come back, copy the address it ends at ({back.scheme}://{back.netloc}/…) and paste it."
+        yield "What you paste is not shown; end it with enter."
     yield f"It is waited for {duration_text(expires)}."
 
 

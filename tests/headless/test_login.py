@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -46,7 +47,7 @@ def ring(monkeypatch: pytest.MonkeyPatch) -> Ring:
     """The keychain of this test."""
     made = Ring()
     monkeypatch.delenv("MCPHOST_KEYCHAIN")
-    monkeypatch.setattr("mcphost.auth.keychain._best_backend", lambda: made)
+    monkeypatch.setattr("mcphost.auth.keychain.best_backend", lambda: made)
     return made
 
 
@@ -162,7 +163,8 @@ def test_without_a_keychain_the_command_says_that_tokens_end_with_it(mcphost: Mc
 
 
 def test_at_a_terminal_the_plan_is_agreed_to_and_the_address_pasted() -> None:
-    """By hand, over ssh: the browser is elsewhere, so the address that it ends at is pasted."""
+    """By hand, over ssh: the browser is elsewhere, so the address that it ends at is pasted: longer than any line that
+    a terminal takes, and not shown, since it holds the code."""
     with (
         guarded() as (_, web),
         terminal("login", "web", columns=400, rows=60, env={"SSH_TTY": "/dev/pts/7", "MCPHOST_KEYCHAIN": "off"}) as tty,
@@ -173,9 +175,13 @@ def test_at_a_terminal_the_plan_is_agreed_to_and_the_address_pasted() -> None:
         (link,) = [line for line in text.splitlines() if line.startswith(f"http://127.0.0.1:{web.port}/authorize?")]
         tty.press("http://127.0.0.1:1/else?code=x", "enter")
         tty.wait_for("that is not the address")
-        tty.press(httpx.get(link, trust_env=False).headers["location"], "enter")
+        location = httpx.get(link, trust_env=False).headers["location"]
+        (code,) = parse_qs(urlsplit(location).query)["code"]
+        tty.press("not the one", "ctrl+u", f"{location}&state_of_mind={'x' * 9_000}é\x7f\x7f", "enter")
         tty.wait_for("web: signed in at")
         assert tty.wait_exit() == 0
+        assert code.encode() not in tty.raw
+        assert b"code=" not in tty.raw
 
 
 def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None:

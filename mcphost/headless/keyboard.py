@@ -1,0 +1,103 @@
+"""What is typed at a terminal, as bytes: a line that it shows, or one of any length that it does not.
+
+Knows the terminal's settings, and gives them back. Refuses to know what a line means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+MOST_HIDDEN: Final = 1 << 16
+"""Bytes of a line that is not shown; an address that a browser ends at is at most an eighth of it."""
+
+_ENDS, _ERASES, _EMPTIES, _CLOSES = b"\r\n", b"\x7f\b", b"\x15", b"\x04"
+"""What the keys enter, backspace, ctrl+u and ctrl+d send."""
+
+
+async def shown_line(descriptor: int) -> bytes:
+    """A line with its end; empty where there will be none. The terminal takes no more than 4,095 bytes of one."""
+    return await _next_bytes(descriptor)
+
+
+async def hidden_line(descriptor: int) -> bytes:
+    """A line with its end, empty where there will be none; nothing of it is shown, and it may be `MOST_HIDDEN` long.
+
+    What was pasted behind its end is forgotten, and so is a line that is longer.
+    """
+    typed = bytearray()
+    with _unseen(descriptor):
+        while chunk := await _next_bytes(descriptor):
+            for byte in chunk:
+                if byte in _ENDS:
+                    return bytes(typed[: MOST_HIDDEN if len(typed) <= MOST_HIDDEN else 0]) + b"\n"
+                if byte in _CLOSES and not typed:
+                    return b""
+                _take(byte, typed)
+    return b""
+
+
+def forget_typed_ahead(descriptor: int) -> None:
+    """What was typed before a question was shown is no answer to it."""
+    with suppress(ImportError, OSError):
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(descriptor, termios.TCIFLUSH)
+
+
+def has_keyboard(descriptor: int) -> bool:
+    """Do this terminal's keys reach this program? Not where it runs in the background: it would be stopped."""
+    try:
+        return os.tcgetpgrp(descriptor) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _take(byte: int, typed: bytearray) -> None:
+    if byte in _ERASES:
+        while typed and typed.pop() & 0xC0 == 0x80:  # the rest of a character of several bytes
+            pass
+    elif byte in _EMPTIES:
+        typed.clear()
+    elif len(typed) <= MOST_HIDDEN:
+        typed.append(byte)
+
+
+@contextmanager
+def _unseen(descriptor: int) -> Iterator[None]:
+    """The terminal shows nothing, and gives every byte at once: in lines it would drop all after the 4,095th."""
+    import termios
+
+    before = termios.tcgetattr(descriptor)
+    silent = [*before[:6], [*before[6]]]
+    silent[3] &= ~(termios.ECHO | termios.ICANON)
+    silent[6][termios.VMIN], silent[6][termios.VTIME] = 1, 0
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+async def _next_bytes(descriptor: int) -> bytes:
+    """What is there next, without a thread that would outlive a cancelled question; empty at the terminal's end."""
+    ready: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def read() -> None:
+        try:
+            line = os.read(descriptor, 4096)
+        except OSError:  # the terminal is gone
+            line = b""
+        if not ready.done():
+            ready.set_result(line)
+
+    loop = asyncio.get_running_loop()
+    loop.add_reader(descriptor, read)
+    try:
+        return await ready
+    finally:
+        loop.remove_reader(descriptor)
