@@ -1,10 +1,11 @@
 """Anthropic's Messages API, as a `Provider`.
 
-Knows its requests and its stream. Refuses to know the network.
+Knows its requests, which parts of them are to be kept for the next, and its stream. Refuses to know the network.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -41,6 +42,14 @@ _STOPS: Final[Mapping[str, str]] = {
 }
 """Its stop reasons in the protocol's words; others are passed on as they are."""
 
+KEPT: Final[Mapping[str, Any]] = {"cache_control": {"type": "ephemeral"}}
+"""Marks a block up to which the vendor may keep the request, so that the next one with the same beginning is cheaper.
+
+A request has four of them at most: see `body`.
+"""
+
+_KEEPS_NOTHING: Final = re.compile(r"cache_control|\bsystem\b.*\bstring\b", re.IGNORECASE | re.DOTALL)
+
 
 class AnthropicProvider(HostedProvider[bool]):
     """A model of Anthropic's, or of whoever speaks like it at ``base_url``; see `Provider`."""
@@ -53,19 +62,31 @@ class AnthropicProvider(HostedProvider[bool]):
         return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
 
     def _first_dialect(self, *, at_home: bool) -> bool:
+        """Whether marks are sent: some that speak like Anthropic do not know them."""
         return True
 
+    def _remedy(self, refusal: Refusal) -> bool | None:
+        unknown = refusal.status in (400, 422) and _KEEPS_NOTHING.search(f"{refusal.param} {refusal.message}")
+        return False if unknown else None
+
     def _body(self, request: ModelRequest, names: Spelling) -> dict[str, Any]:
-        return body(self._model, request, names)
+        return body(self._model, request, names, keep=self._dialect)
 
     def _reading(self, request: ModelRequest, names: Spelling) -> AnthropicReading:
         return AnthropicReading(self._endpoint, request, names, self._model)
 
 
-def body(model: str, request: ModelRequest, names: Spelling) -> dict[str, Any]:
-    """The request as the API takes it."""
-    ids = use_ids(request)
+def body(model: str, request: ModelRequest, names: Spelling, *, keep: bool = True) -> dict[str, Any]:
+    """The request as the API takes it; with ``keep``, what the next one will begin with is marked.
+
+    That are the tools, the system prompt, and the user's last message; the one before is where the former request was
+    marked, and so what can be had from it.
+    """
+    ids, mark = use_ids(request), KEPT if keep else {}
     content = [(message.role, list(_blocks(message.blocks, names, ids))) for message in request.messages]
+    for blocks in [blocks for role, blocks in content if role == "user" and blocks][-2:]:
+        blocks[-1] |= mark
+    system = [{"type": "text", "text": request.system, **mark}] if keep else request.system
     stops = [text for text in request.stop if text.strip()]  # blank ones are refused
     user = request.metadata.get("user_id")
     return {
@@ -73,21 +94,22 @@ def body(model: str, request: ModelRequest, names: Spelling) -> dict[str, Any]:
         "max_tokens": request.max_tokens,
         "stream": True,
         "messages": [{"role": role, "content": blocks} for role, blocks in content if blocks],
-        **({"system": request.system} if request.system.strip() else {}),
+        **({"system": system} if request.system.strip() else {}),
         **({"temperature": min(max(request.temperature, 0.0), 1.0)} if request.temperature is not None else {}),
         **({"stop_sequences": stops} if stops else {}),
         **({"metadata": {"user_id": user}} if isinstance(user, str) else {}),
-        **_tools(request, names),
+        **_tools(request, names, mark),
     }
 
 
-def _tools(request: ModelRequest, names: Spelling) -> dict[str, Any]:
+def _tools(request: ModelRequest, names: Spelling, mark: Mapping[str, Any]) -> dict[str, Any]:
     if not request.tools:
         return {}
     tools = [
         {"name": names.there(tool.name), "description": tool.description or "", "input_schema": tool.input_schema}
         for tool in request.tools
     ]
+    tools[-1] |= mark
     choice = request.tool_choice
     named = {"type": "tool", "name": names.there(choice.name)}
     return {"tools": tools, "tool_choice": named if choice.name else {"type": _CHOICES.get(choice.mode, "auto")}}
@@ -185,8 +207,7 @@ class AnthropicReading:
 
 
 def _usage(told: Mapping[str, Any]) -> Event:
+    """What was read from its cache, and into it, is no part of its ``input_tokens``."""
     usage = object_of(told.get("usage"))
     cached = [usage.get(name) for name in ("cache_read_input_tokens", "cache_creation_input_tokens")]
-    fresh = usage.get("input_tokens")
-    whole = fresh + sum(each for each in cached if type(each) is int) if type(fresh) is int else fresh
-    return read_usage(whole, usage.get("output_tokens"))
+    return read_usage(usage.get("input_tokens"), usage.get("output_tokens"), *cached)

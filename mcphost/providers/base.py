@@ -129,6 +129,7 @@ class Usage:
     """Tokens of the whole exchange so far, each as last told. None: unknown, which a nonsense number is too."""
 
     input_tokens: int | None = None
+    """All of the request, also what a vendor had in its cache or put there."""
     output_tokens: int | None = None
 
     def later(self, other: Usage) -> Usage:
@@ -221,7 +222,12 @@ def estimate_tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs, in any one currency, for a million tokens."""
+    """What a model costs, in any one currency, for a million tokens.
+
+    What a vendor has in its cache, or puts there, has no price of its own: both count as any other input. Anthropic
+    takes a tenth for the one and a quarter more for the other, so a long conversation costs less than is told, and
+    a single request up to a quarter more.
+    """
 
     input: float
     output: float

@@ -103,9 +103,11 @@ def _number(text: str) -> float | None:
     return float(text) if _NUMBER.fullmatch(text.strip()) else None
 
 
-def read_usage(input_tokens: object, output_tokens: object) -> Usage:
-    """Counts as a model tells them; nonsense is unknown, never a wrong number."""
-    return Usage(_count(input_tokens), _count(output_tokens))
+def read_usage(input_tokens: object, output_tokens: object, *more_input: object) -> Usage:
+    """Counts as a model tells them; nonsense is unknown, never a wrong number. ``more_input`` may be None: nothing."""
+    parts = [_count(each) for each in (input_tokens, *(each for each in more_input if each is not None))]
+    counts = [each for each in parts if each is not None]
+    return Usage(sum(counts) if len(counts) == len(parts) else None, _count(output_tokens))
 
 
 def _count(value: object) -> int | None:

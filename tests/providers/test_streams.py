@@ -15,6 +15,7 @@ from mcphost.providers.base import (
     Done,
     Event,
     Gathering,
+    Price,
     TextDelta,
     ThoughtDelta,
     ToolUseBegun,
@@ -37,6 +38,7 @@ from tests.providers.endpoints import (
     VENDORS,
     Steps,
     breaks_off,
+    event,
     line,
     meeting,
     stays,
@@ -65,8 +67,8 @@ def so_far(vendor: str) -> list[bytes]:
 
 def gathered(events: list[Event]) -> Gathering:
     gathering = Gathering()
-    for event in events:
-        gathering.add(event)
+    for each in events:
+        gathering.add(each)
     return gathering
 
 
@@ -279,6 +281,29 @@ def test_a_count_that_is_none_is_unknown(vendor: str, count: Any) -> None:
     told |= {"prompt_eval_count": count, "eval_count": count}
     events = read(vendor, VENDORS[vendor].frame(told), *VENDORS[vendor].stream(HELLO))
     assert next(each for each in events if isinstance(each, Usage)) == Usage()
+
+
+@pytest.mark.parametrize(
+    ("read_there", "put_there", "whole"),
+    [(0, 0, 7), (3, 2, 12), (None, None, 7), (3, -1, None), (1e300, 2, None), ("3", 2, None), (True, 2, None)],
+)
+def test_tokens_of_a_cache_are_part_of_a_request_or_make_its_size_unknown(
+    read_there: Any, put_there: Any, whole: int | None
+) -> None:
+    """M06"""
+    usage = {"input_tokens": 7, "cache_read_input_tokens": read_there, "cache_creation_input_tokens": put_there}
+    told = event({"type": "message_start", "message": {"usage": usage}}) + event({"type": "message_stop"})
+    assert gathered(read("anthropic", told)).usage == Usage(whole, None)
+
+
+@each_vendor
+def test_what_nobody_counted_has_no_cost(vendor: str) -> None:
+    """M06"""
+    told = b"".join(VENDORS[vendor].stream(HELLO))
+    for name in (b"usage", b"prompt_eval_count", b"eval_count"):
+        told = told.replace(b'"%s"' % name, b'"x"')
+    usage = gathered(read(vendor, told)).usage
+    assert (usage, Price(3, 15).of(usage)) == (Usage(), None)
 
 
 SENSELESS = [
