@@ -13,11 +13,14 @@ from typing import Any
 from mcphost.protocol.sampling import SamplingMessage, ToolChoice, text_block
 from mcphost.protocol.types import Tool
 from mcphost.providers.anthropic import AnthropicProvider, AnthropicReading
-from mcphost.providers.base import Event, ModelRequest
+from mcphost.providers.base import Event, Gathering, ModelRequest
+from mcphost.providers.endpoint import Endpoint
+from mcphost.providers.exchange import MOST_EVENT
 from mcphost.providers.framings import Events, Framing, Lines
 from mcphost.providers.ollama import OllamaProvider, OllamaReading
 from mcphost.providers.openai import OpenAIProvider, OpenAIReading
 from mcphost.providers.patience import Patience
+from mcphost.providers.spelling import tool_names
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))  # the scripts there import each other by bare names
 
@@ -178,6 +181,25 @@ VENDORS: Mapping[str, Vendor] = {
 
 TYPED = [vendor for vendor in VENDORS if vendor != "ollama"]
 """Those whose errors have types, and not only a text."""
+
+
+def read(vendor: str, *chunks: bytes, request: Any = ASKED) -> list[Event]:
+    """The events of an answer that came in these chunks. Raises ModelError."""
+    made = VENDORS[vendor]
+    reading = made.reading(Endpoint("big", "http://127.0.0.1/"), request, tool_names(request), "asked-for")
+    framing, events = made.framing(MOST_EVENT), list[Event]()
+    for data in (*(each for chunk in chunks for each in framing.feed(chunk)), *framing.rest()):
+        assert isinstance(data, bytes)
+        events += reading.feed(None if data == b"[DONE]" else json.loads(data))
+    return [*events, *reading.finish()]
+
+
+def gathered(events: list[Event]) -> Gathering:
+    gathering = Gathering()
+    for each in events:
+        gathering.add(each)
+    return gathering
+
 
 Answer = Callable[[Talk], None]
 
