@@ -27,9 +27,9 @@ MAY_IMPORT: dict[str, list[str]] = {
     "transports": ["mcphost.errors", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
     "auth": ["mcphost.errors", "mcphost.protocol.display"],
-    # protocol.event_stream, protocol.framing: how a stream of events is read.
+    # protocol.event_stream, protocol.framing: how a stream is read; protocol.addresses: what is this machine.
     "providers": ["mcphost.errors", "mcphost.protocol.types", "mcphost.protocol.sampling", "mcphost.protocol.display",
-                  "mcphost.protocol.framing", "mcphost.protocol.event_stream"],
+                  "mcphost.protocol.framing", "mcphost.protocol.event_stream", "mcphost.protocol.addresses"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.base: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",

@@ -5,13 +5,13 @@ Knows addresses and keys. Refuses to let a key travel where others can read it, 
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
 from mcphost.errors import ModelKeyRefused, ModelRefused
+from mcphost.protocol.addresses import is_here
 from mcphost.protocol.display import show_line
 
 KEY_MARK: Final = "•••"
@@ -44,7 +44,7 @@ class Endpoint:
     @property
     def local(self) -> bool:
         """Is it on this machine?"""
-        return is_loopback(urlsplit(self.url).hostname or "")
+        return is_here(urlsplit(self.url).hostname or "")
 
     @property
     def starting(self) -> str:
@@ -78,16 +78,6 @@ def checked(endpoint: Endpoint, *, key_needed: bool, plain: bool) -> Endpoint:
             "or leave api_key out",
         )
     return endpoint
-
-
-def is_loopback(host: str) -> bool:
-    """Is ``host`` this machine, by its name or address alone?"""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
 
 
 def joined(base: str, version: str, path: str) -> str:

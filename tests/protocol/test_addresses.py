@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mcphost.errors import InvalidResult
-from mcphost.protocol.addresses import URL_CHARACTERS, read_address
+from mcphost.protocol.addresses import URL_CHARACTERS, is_here, read_address
 
 SCRIPT = "letters of another script"
 
@@ -77,3 +77,17 @@ def test_an_address_that_is_not_opened(url: Any, words: str) -> None:
     """F06"""
     with pytest.raises(InvalidResult, match=words):
         read_address(url)
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        *((host, True) for host in ("localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "::1", "::1%lo")),
+        *(
+            (host, False)
+            for host in ("", "localhost.example.com", "192.168.1.5", "0.0.0.0", "127.1", "2130706433", "::")
+        ),
+    ],
+)
+def test_a_host_is_this_machine_by_its_name_or_address_alone(host: str, here: bool) -> None:
+    assert is_here(host) is here
