@@ -69,6 +69,16 @@ def test_how_it_was_cut_changes_nothing(parts: list[str], cuts: list[int]) -> No
     assert grown(text, *sorted(cuts)).lines == grown(text).lines
 
 
+def test_a_long_text_may_be_rendered_piece_by_piece() -> None:
+    text, markdown = "\n\n".join(f"**part** {number}" for number in range(50)), GrowingMarkdown()
+    times = 0
+    while times == 0 or markdown.behind:
+        markdown.grow(text, 0.0)
+        times += 1
+    assert times == 50
+    assert markdown.lines == grown(text).lines
+
+
 def test_what_came_before_the_last_piece_is_not_made_again() -> None:
     markdown = GrowingMarkdown()
     markdown.grow(TEXT)

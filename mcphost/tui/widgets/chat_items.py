@@ -21,6 +21,9 @@ SAID: Final = 100_000
 """Characters of a message that are shown."""
 THOUGHT: Final = 20_000
 
+AT_A_TIME: Final = 0.02
+"""Seconds spent on rendering before keys and painting get their turn: a long answer may come all at once."""
+
 
 class Item:
     """A part of a conversation. ``gutter`` stands before each row: nothing in the text can look like another's."""
@@ -59,7 +62,12 @@ class Item:
 
     def ready(self, width: int) -> bool:
         """Is it laid out?"""
-        return not self._due and self.laid.width == width
+        return not self._due and not self.behind and self.laid.width == width
+
+    @property
+    def behind(self) -> bool:
+        """Is there more of it to lay out than there was time for?"""
+        return False
 
     def lay_out(self, width: int) -> None:
         """Write and wrap its lines."""
@@ -67,8 +75,8 @@ class Item:
         self.laid.lay_out(width)
 
     def write_lines(self) -> None:
-        """Have its lines as they are to be."""
-        if self._due:
+        """Have its lines as they are to be, or more of them where it is behind."""
+        if self._due or self.behind:
             self._due = False
             self.write()
 
@@ -162,7 +170,14 @@ class AnswerItem(Item):
     def codes(self) -> list[Code]:
         """The blocks of code in it."""
         self.write_lines()
+        while self.behind:
+            self.write_lines()
         return self.markdown.codes
+
+    @property
+    def behind(self) -> bool:
+        """Is there more of it than there was time to render?"""
+        return self.markdown.behind
 
     def state(self) -> object:
         """As long as it is, and whether it still counts."""
@@ -171,7 +186,7 @@ class AnswerItem(Item):
     def write(self) -> None:
         """What is new of it."""
         head = tuple(self._heading())
-        first = self.markdown.grow(self.answer.text)
+        first = self.markdown.grow(self.answer.text, AT_A_TIME)
         if head != self._head:
             self._head = head
             self.laid.replace(0, (*head, *self.markdown.lines))
@@ -211,12 +226,13 @@ def note_of(turn: Turn) -> tuple[str, str]:
     """How it looks and what it says; nothing where there is nothing to say."""
     if not turn.state.ended:
         return _doing(turn)
-    reason = show(turn.reason, limit=2_000).rstrip(".")
+    reason = show(turn.reason, limit=2_000)
+    reason = reason if reason.endswith((".", "?", "!")) else f"{reason}."
     match turn.state:
         case TurnState.FAILED:
-            return "bad", f"✖ {reason}.\n  r asks again · m another model · or write on"
+            return "bad", f"✖ {reason}\n  r asks again · m another model · or write on"
         case TurnState.BOUNDED:
-            return "warn", f"▲ Stopped here: {reason}.\n  r lets it go on · or write on"
+            return "warn", f"▲ Stopped here: {reason}\n  r lets it go on · or write on"
         case TurnState.STOPPED:
             return "muted", "◌ Stopped by you; what came is kept. r asks again · or write on"
     return ("muted", "◌ The model answered nothing. E edits and resends your message") if _silent(turn) else ("", "")

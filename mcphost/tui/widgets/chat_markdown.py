@@ -7,8 +7,10 @@ and to hold more than a person scrolls through.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from mcphost.protocol.display import show, size_text
@@ -38,6 +40,8 @@ class GrowingMarkdown:
         self.lines: list[Line] = []
         self.codes: list[Code] = []
         """The blocks of code so far."""
+        self.behind = False
+        """Was there no time for all of the text? Then `grow` wants to be called again."""
         self._at = 0
         """Up to here the text is rendered for good."""
         self._firm = 0
@@ -45,14 +49,21 @@ class GrowingMarkdown:
         self._fence = ""
         """What opened the block of code that goes on."""
 
-    def grow(self, text: str) -> int:
-        """Render what is new; return the first line that is another than before."""
-        changed = self._firm
+    def grow(self, text: str, seconds: float = inf) -> int:
+        """Render what is new, for about so long at most; return the first line that is another than before."""
+        changed, until = self._firm, time.monotonic() + seconds
         del self.lines[changed:]
         limit = min(len(text), MOST_CHARACTERS)
-        while self._at < limit and len(self.lines) < MOST_LINES and self._step(text):
-            pass
+        self.behind = False
+        while self._at < limit and len(self.lines) < MOST_LINES and not self.behind and self._step(text):
+            self.behind = time.monotonic() >= until
         self._firm = len(self.lines)
+        if not self.behind:
+            self._end(text, limit)
+        return changed
+
+    def _end(self, text: str, limit: int) -> None:
+        """What may still change, and how much is not shown."""
         if limit - self._at > 0 and len(self.lines) < MOST_LINES:
             tail = text[self._at : limit]
             self.lines.extend(self._code_lines(tail) if self._fence else self._spaced(_rendered(tail)))
@@ -60,7 +71,6 @@ class GrowingMarkdown:
         if left > 0:
             words = f"… and {size_text(left)} more: o shows all of it, w saves the conversation"
             self.lines.append(Line(words, ((0, len(words), "warn"),)))
-        return changed
 
     def _step(self, text: str) -> bool:
         """Render one more piece for good; is there one?"""

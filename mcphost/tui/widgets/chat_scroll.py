@@ -17,11 +17,15 @@ from textual import events
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.timer import Timer
 
 from mcphost.tui.widgets.chat_items import Item
 
 GUTTER: Final = 2
 """Cells before each row: the cursor or whose words these are, and a blank."""
+
+NEXT: Final = 0.01
+"""Seconds until the next piece of a part that is too long to be laid out at once."""
 
 PARTS: Final = (
     "heading", "strong", "em", "strike", "code", "link", "mark", "key", "string", "number", "constant", "match",
@@ -73,7 +77,8 @@ class PartsView(ScrollView, can_focus=True):
         self._cursor: Item | None = None
         self._anchor = (0, 0)
         """What stands at the top while it does not follow: an item, and how many of its rows are above."""
-        self._placing = False
+        self._placing = self._behind = False
+        self._next: Timer | None = None
 
     @property
     def item(self) -> Item | None:
@@ -102,12 +107,19 @@ class PartsView(ScrollView, can_focus=True):
             top = self._tops[number] + self._anchor[1]
         self._place(max(0, top))
         self.refresh()
+        if self._behind and self._next is None:
+            self._next = self.set_timer(NEXT, self._go_on)
+
+    def _go_on(self) -> None:
+        self._next = None
+        self._settle()
 
     @property
     def _room(self) -> int:
         return self.scrollable_content_region.width - GUTTER
 
     def _fill(self, numbers: Sequence[int], width: int, height: int) -> None:
+        self._behind = False
         for number in numbers:
             if height <= 0:
                 return
@@ -118,6 +130,7 @@ class PartsView(ScrollView, can_focus=True):
         item = self._items[number]
         if not item.ready(width):
             item.lay_out(width)
+            self._behind = self._behind or item.behind
             self._sure = min(self._sure, number)
 
     def _measure(self, width: int) -> None:
