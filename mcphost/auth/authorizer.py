@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from mcphost.auth import fetching, masking, oauth
+from mcphost.auth.accounts import confirmation
 from mcphost.auth.base import CALLBACK_SECONDS, Exchange, Link, OAuthSettings, Person, Standing
 from mcphost.auth.bearer import Bearer
 from mcphost.auth.callback import read_redirect
@@ -22,7 +23,7 @@ from mcphost.auth.loopback import Loopback, Parameters
 from mcphost.auth.session import TokenSession, carry_out
 from mcphost.auth.tokens import TokenStore
 from mcphost.auth.wire import Agree, Fetch, Fetched, Flow, Listen, Pending, Step, Unreachable, Visit
-from mcphost.errors import SignInFailed
+from mcphost.errors import Declined, SignInFailed
 
 ENDING_SECONDS: Final = 3.0
 """How long the end of a run waits for renewals."""
@@ -64,6 +65,7 @@ class Authorizer:
                 if error.code == "invalid_client":  # forgotten there; the next attempt registers anew
                     await self._forget_clients(server)
                 raise
+            await self._confirm(known, grant, session, person)
             async with self._store.changing(server) as held:
                 await self._store.write(server, held.with_grant(grant))
             session.renewed()
@@ -110,6 +112,17 @@ class Authorizer:
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
                 await asyncio.gather(*(session.settle() for session in self._sessions.values()))
+
+    async def _confirm(self, known: Credentials, grant: Grant, session: TokenSession, person: Person) -> None:
+        """Ask where it is another account than before. Raises Declined; the token is given back then."""
+        plan = confirmation(session.server, session.url, known, grant)
+        if plan is None or session.settings.grant == "client_credentials":
+            return
+        try:
+            await person.agree(plan)
+        except Declined:
+            await self._revoked(grant, session)
+            raise
 
     async def _forget_clients(self, server: str) -> None:
         async with self._store.changing(server) as held:

@@ -79,6 +79,8 @@ class Plan:
     """What a careful person should know, in words of ours, safe to show."""
     problem: str = ""
     """Why it is asked again."""
+    obtained: bool = False
+    """Is there a token already, so that only keeping it is asked about?"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ class Grant(_Kept):
     """What was granted."""
     asked: tuple[str, ...] = ()
     """What was asked for."""
+    subject: str = ""
+    """Whose account it is, as the authorization server calls it; empty where no token says so."""
 
     @property
     def slack(self) -> float:

@@ -334,6 +334,7 @@ def _grant(found: _Found, client: Client, tokens: Tokens, asked: tuple[str, ...]
         lifetime=tokens.lifetime,
         scopes=asked if tokens.scopes is None else tokens.scopes,
         asked=asked,
+        subject=tokens.subject,
     )
 
 

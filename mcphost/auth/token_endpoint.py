@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote_plus
 
+from mcphost.auth.accounts import subject_of
 from mcphost.auth.base import OAuthSettings
 from mcphost.auth.credentials import AuthMethod, Client
 from mcphost.auth.metadata import read_document, sound_scopes
@@ -39,6 +40,7 @@ class Tokens:
     refresh_token: str = field(repr=False)
     lifetime: float | None
     scopes: tuple[str, ...] | None
+    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,9 @@ def read_tokens(answer: Fetched | Unreachable, host: str, sent: Mapping[str, Any
     token = _token(document.get("access_token"))
     if not token:
         raise SignInFailed(f"{what} holds no token, or one that no header may carry")
-    return Tokens(token, _token(document.get("refresh_token")), _life(document.get("expires_in")), _scopes(document))
+    subject = subject_of(document.get("id_token"), token)
+    refresh, life = _token(document.get("refresh_token")), _life(document.get("expires_in"))
+    return Tokens(token, refresh, life, _scopes(document), subject)
 
 
 def refusal(document: Mapping[str, Any], host: str, what: str, sent: Mapping[str, Any]) -> SignInFailed:

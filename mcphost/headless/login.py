@@ -63,7 +63,9 @@ class LoginApprover:
             return Answer(allow=True, by="--yes", reason="--yes", content=Choice(plan.scopes))
         if not interactive:
             return Answer(allow=False, reason=NOBODY, by="policy")
-        if not await confirmed(f"Sign in to {question.server} like this? [y/N] "):
+        if not await confirmed(
+            f"{'Keep this sign-in' if plan.obtained else f'Sign in to {question.server} like this'}? [y/N] "
+        ):
             return Answer(allow=False)
         return Answer(allow=True, content=await _choice(plan))
 
@@ -203,6 +205,7 @@ def _step_words(number: int, step: Exchange) -> str:
 
 
 def _plan_lines(server: str, plan: Plan) -> Iterator[str]:
+    asks = f"{' '.join(plan.scopes) or 'no scope'}, named by {plan.scopes_from}"
     client = plan.client.value + (f" ({plan.client_id})" if plan.client_id else "")
     facts = [
         ("server", f"{server}  {plan.url}"),
@@ -211,8 +214,12 @@ def _plan_lines(server: str, plan: Plan) -> Iterator[str]:
         ("page", plan.authorization_endpoint),
         ("token from", plan.token_endpoint),
         *([("registers at", plan.registration_endpoint)] if plan.client is ClientOrigin.REGISTER else []),
-        ("asks for", f"{' '.join(plan.scopes) or 'no scope'}, named by {plan.scopes_from}"),
-        *([("you had", " ".join(plan.granted))] if plan.granted else []),
+        *(
+            []
+            if plan.obtained
+            else [("asks for", f"{' '.join(plan.scopes) or 'no scope'}, named by {plan.scopes_from}")]
+        ),
+        *([("you have" if plan.obtained else "you had", " ".join(plan.granted))] if plan.granted else []),
         ("known there", client),
         ("comes back to", plan.redirect_uri),
     ]

@@ -304,6 +304,40 @@ async def test_signing_out_revokes_and_forgets_every_token_and_client() -> None:
             assert await home.ask(client) == 401
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "asked"),
+    [("anna", "anna", False), ("anna", "\x1bbert", True), ("", "bert", False), ("anna", "", False)],
+)
+async def test_another_account_than_before_is_asked_about_and_given_back_where_it_is_not_meant(
+    before: str, now: str, asked: bool
+) -> None:
+    """O16: a ``sub`` that changed."""
+
+    def choose(plan: Plan) -> Choice:
+        if plan.obtained:
+            raise Declined("no", by="user")
+        return Choice(plan.scopes)
+
+    with house(Guarded(subject=before)) as home:
+        await home.sign_in()
+        (held,) = (await home.store.read("web")).grants
+        home.guard.subject = now
+        person = Person(choose=choose)
+        if not asked:
+            await home.sign_in(person)
+            assert len(person.plans) == 1
+            return
+        with pytest.raises(Declined):
+            await home.sign_in(person)
+        assert "another account than before: '␛bert', and it was 'anna'" in person.plans[1].problem
+        assert (await home.store.read("web")).grants == (held,)
+        assert len(home.visits("/revoke")) == 1
+        agreeing = Person()
+        await home.sign_in(agreeing)
+        assert len(agreeing.plans) == 2
+        assert [grant.subject for grant in (await home.store.read("web")).grants] == [now]
+
+
 @pytest.mark.requirement("AUTH-17")
 @pytest.mark.parametrize(("other", "status"), [("", 200), ("https://other.example.com", 401)])
 async def test_a_token_of_an_issuer_that_the_configuration_no_longer_allows_is_not_sent(

@@ -121,6 +121,8 @@ class Guarded:
     more: dict[str, Message] = field(default_factory=dict)
     old: bool = False
     """Of 2025-03-26: without protected-resource metadata."""
+    subject: str = ""
+    """Whose account it is, by an ``id_token`` in the answer; empty: it does not say."""
     lifetime: float = 3600
     refreshes: bool = True
     rotates: bool = True
@@ -234,6 +236,9 @@ class Guarded:
             "expires_in": self.lifetime,
         }
         self.valid.add(str(answer["access_token"]))
+        if self.subject:
+            claims = base64.urlsafe_b64encode(json.dumps({"sub": self.subject}).encode()).decode().rstrip("=")
+            answer["id_token"] = f"e30.{claims}.c2ln"
         if refresh:
             answer["refresh_token"] = f"refresh-{secrets.token_hex(12)}"
             self.current.add(str(answer["refresh_token"]))

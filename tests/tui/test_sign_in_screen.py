@@ -102,10 +102,19 @@ SHOWN: list[tuple[Plan, list[str]]] = [
             "none: named by nobody",
         ],
     ),
+    (
+        plan(scopes=(), problem="this is another account than before", client=ClientOrigin.KNOWN, obtained=True),
+        [
+            "asked again this is another account than before",
+            "granted: read",
+            "y keep this sign-in",
+            "▸ n do not keep it: the one before stays",
+        ],
+    ),
 ]
 
 
-@pytest.mark.parametrize(("shown", "words"), SHOWN, ids=["usual", "odd letters", "no scopes"])
+@pytest.mark.parametrize(("shown", "words"), SHOWN, ids=["usual", "odd letters", "no scopes", "another account"])
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
 async def test_the_plan_says_who_wants_what_and_where(size: tuple[int, int], shown: Plan, words: list[str]) -> None:
     """O03, O09"""

@@ -7,31 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.content import Content
+from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Input, Static
 
 from mcphost.auth.base import Choice, ClientOrigin, Plan
 from mcphost.protocol.display import show_line
 from mcphost.tui.hosts import host_in
-from mcphost.tui.widgets.columns import Cell, columns
+from mcphost.tui.widgets.answers import Way, Ways
 from mcphost.tui.widgets.facts import Facts
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.scope_list import Scope, ScopeList
 from mcphost.tui.widgets.sign_in_plan import plan_facts, warnings
+from mcphost.tui.widgets.to_the_end import ToTheEnd
 
-
-@dataclass(frozen=True, slots=True)
-class SignInAnswer:
-    """A way to answer: its key, what it does in words, and the screen's action."""
-
-    key: str
-    words: str
-    action: str
+LEAST: Final = 3
+"""Rows of what is asked about that are on screen, however little room there is."""
 
 
 class AgreePanel(Vertical):
@@ -40,14 +35,12 @@ class AgreePanel(Vertical):
     DEFAULT_CSS = """
     AgreePanel {
         height: 1fr;
-        & > .facts { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
         & > .note { height: auto; color: $foreground-muted; }
         & > .hint { height: auto; color: $text-warning; }
         & > ScopeList { height: auto; }
         & > .field { height: 1; }
         & > .field > Static { width: 15; color: $text-muted; }
         & > .field > Input { width: 1fr; background: $panel; }
-        & > .answers { border-top: solid $panel-lighten-2; height: 4; }
     }
     """
 
@@ -61,16 +54,14 @@ class AgreePanel(Vertical):
         super().__init__()
         self.plan = plan
         self.scopes = ScopeList(plan.scopes, plan.granted)
-        self.answers = RowList[SignInAnswer](_row, classes="answers")
-        self._facts = Facts(plan_facts(server, plan), labels=15)
-        self._what = VerticalScroll(self._facts, classes="facts", can_focus=False)
+        self.answers = Ways()
+        self._what = ToTheEnd(Facts(plan_facts(server, plan), labels=15))
+        self._what.styles.max_height = LEAST  # until it is known what fits: what is cut off was not seen
         self._asked_for, self._hint = Static(classes="note", markup=False), Static(classes="hint", markup=False)
         self._client_id = Input(
             placeholder="as the authorization server gave it to you", compact=True, select_on_focus=False
         )
         self._secret = Input(placeholder="empty where there is none", password=True, compact=True)
-        self._seen_to_the_end = False
-        self._arranged = False
         self._missing = ""
 
     def compose(self) -> ComposeResult:
@@ -87,21 +78,18 @@ class AgreePanel(Vertical):
 
     def on_mount(self) -> None:
         """The cursor stands where no harm is done."""
-        self.answers.set_items(_answers(self.plan), keep=lambda answer: answer.key)
         careful = bool(warnings(self.plan))
-        self.answers.highlighted = 1 if careful else 0
+        self.answers.offer(_answers(self.plan), at="n" if careful else "y")
         (self._client_id if self.asks_for_client else self.answers).focus()
         self._count()
-        self.watch(self._what, "scroll_y", self._check_end, init=False)
-        self.watch(self._what, "virtual_size", self._check_end, init=False)
+        self.call_after_refresh(self._tell_hint)
 
     def on_resize(self) -> None:
         """Nothing that came from outside pushes the answers off the screen."""
         fixed = 4 + 1 + 1 + 2 * self.asks_for_client  # answers, what is asked for, hint, fields
         rows = min(len(self.plan.scopes), max(2, (self.size.height - fixed) // 3))
         self.scopes.styles.height = rows
-        self._what.styles.max_height = max(3, self.size.height - fixed - rows)
-        self.call_after_refresh(self._has_room)
+        self._what.styles.max_height = max(LEAST, self.size.height - fixed - rows)
 
     @property
     def asks_for_client(self) -> bool:
@@ -110,7 +98,7 @@ class AgreePanel(Vertical):
 
     def choice(self) -> Choice | None:
         """What is agreed to; None while something is missing, which is then said and shown."""
-        if not self._seen_to_the_end:
+        if not self._what.reached:
             return None
         name = self._client_id.value.strip()
         if self.asks_for_client and not name:
@@ -123,16 +111,16 @@ class AgreePanel(Vertical):
 
     def page(self, direction: int) -> None:
         """Scroll what is asked about by a page."""
-        self._what.scroll_relative(y=direction * max(1, self._what.size.height - 1), animate=False)
+        self._what.page(direction)
 
     @on(ScopeList.Toggled)
     def _count(self) -> None:
         self._asked_for.update(_asked_for(self.plan, len(self.scopes.chosen)))
 
     @on(RowList.Selected)
-    def _selected(self, event: RowList.Selected[SignInAnswer | Scope]) -> None:
+    def _selected(self, event: RowList.Selected[Way | Scope]) -> None:
         event.stop()
-        if isinstance(event.item, SignInAnswer):
+        if isinstance(event.item, Way):
             self.post_message(self.Chosen(event.item.action))
         else:
             self.answers.focus()
@@ -149,38 +137,33 @@ class AgreePanel(Vertical):
 
     def _tell_missing(self, words: str) -> None:
         self._missing = words
-        self._check_end()
+        self._tell_hint()
 
-    def _has_room(self) -> None:
-        """Only now is what is on screen what fits there."""
-        self._arranged = True
-        self._check_end()
-
-    def _check_end(self) -> None:
-        what = self._what
-        end = self._facts.virtual_region.bottom
-        if self._arranged and self._facts.size.height and what.scroll_offset.y + what.size.height >= end:
-            self._seen_to_the_end = True
-        more = "" if self._seen_to_the_end else "▼ more above: space (in a field: page down) until its end, then y"
+    @on(ToTheEnd.Reached)
+    def _tell_hint(self) -> None:
+        more = "" if self._what.reached else "▼ more above: space (in a field: page down) until its end, then y"
         self._hint.update(more or (f"✖ {self._missing}" if self._missing else ""))
         self._hint.display = bool(more or self._missing)
 
 
-def _answers(plan: Plan) -> Iterator[SignInAnswer]:
+def _answers(plan: Plan) -> Iterator[Way]:
+    if plan.obtained:
+        yield Way("y", "keep this sign-in: it is the account that is meant", "agree")
+        yield Way("n", "do not keep it: the one before stays", "decline")
+        yield Way("p", "leave it in the inbox (f2)", "park")
+        return
     where = show_line(host_in(plan.authorization_endpoint).wire, 80)
     first = "register, then open" if plan.client is ClientOrigin.REGISTER else "open"
-    yield SignInAnswer("y", f"sign in: {first} the browser at {where}", "agree")
-    yield SignInAnswer("n", "do not sign in", "decline")
-    yield SignInAnswer("p", "leave it in the inbox (f2)", "park")
+    yield Way("y", f"sign in: {first} the browser at {where}", "agree")
+    yield Way("n", "do not sign in", "decline")
+    yield Way("p", "leave it in the inbox (f2)", "park")
 
 
 def _asked_for(plan: Plan, chosen: int) -> str:
+    if plan.obtained:
+        return f"scopes         granted: {show_line(' '.join(plan.granted) or 'none', 200)}"
     if not plan.scopes:
         return f"scopes         none: named by {plan.scopes_from}"
     if not chosen:
         return "scopes (tab)   none asked for: the authorization server then decides by itself what you get"
     return f"scopes (tab)   {chosen} of {len(plan.scopes)} asked for, named by {plan.scopes_from}"
-
-
-def _row(answer: SignInAnswer, width: int) -> Content:
-    return columns(width, [Cell(answer.key, "bold $text-accent", 2, 2), Cell(answer.words)])

@@ -1,0 +1,67 @@
+"""Whose account a token is for, where that can be read off it; and what to ask where it became another's.
+
+Nothing here is verified, and nothing is allowed by it: it only keeps a person from mixing up their own accounts.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Final
+
+from mcphost.auth.base import ClientOrigin, Plan
+from mcphost.auth.credentials import Credentials, Grant
+from mcphost.protocol.display import show_line
+
+LONGEST_SUBJECT: Final = 255
+"""Characters, as OpenID Connect has it."""
+
+
+def subject_of(*tokens: object) -> str:
+    """The ``sub`` of the first of these tokens that is a JWT and has one; empty where none has."""
+    for token in tokens:
+        subject = _claims(token).get("sub") if isinstance(token, str) else None
+        if isinstance(subject, str) and 0 < len(subject) <= LONGEST_SUBJECT:
+            return subject
+    return ""
+
+
+def confirmation(server: str, url: str, known: Credentials, grant: Grant) -> Plan | None:
+    """What to ask where ``grant`` is of another account than the one before; None where nothing says so.
+
+    A subject means something at its own issuer alone.
+    """
+    before = known.grant_for(url)
+    if before is None or before.issuer != grant.issuer or not before.subject or not grant.subject:
+        return None
+    if before.subject == grant.subject:
+        return None
+    was, now = show_line(before.subject, 60), show_line(grant.subject, 60)
+    return Plan(
+        server=server,
+        url=url,
+        resource=grant.resource,
+        issuer=grant.issuer,
+        authorization_endpoint=grant.issuer,
+        token_endpoint=grant.token_endpoint,
+        registration_endpoint="",
+        scopes=(),
+        scopes_from="",
+        granted=grant.scopes,
+        client=ClientOrigin.KNOWN,
+        client_id=grant.client.client_id,
+        redirect_uri=grant.client.redirect_uri,
+        problem=f"this is another account than before: {now!r}, and it was {was!r}; is it the one you mean?",
+        obtained=True,
+    )
+
+
+def _claims(token: str) -> dict[str, Any]:
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        found = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
