@@ -23,6 +23,7 @@ from mcphost.tui.widgets.wishes import SaveWanted
 
 if TYPE_CHECKING:  # conversations would delay the first picture
     from mcphost.host.chat.chat import Chat
+    from mcphost.host.chat.preview import Preview
     from mcphost.host.chat.turns import Message as Said
     from mcphost.tui.widgets.chat import ChatPane
     from mcphost.tui.widgets.chat_input import ChatInput
@@ -93,21 +94,31 @@ class ChatWishes(_App):
     def on_chat_pane_send_wanted(self, event: ChatPane.SendWanted) -> None:
         """Read what the message brings along, and send it."""
         if self._shown is not None:
-            self._work(self._send(self._shown, event.text), "chat-send")
+            self._work(self._send(self._shown, event.text, look=event.look), "chat-send", exclusive=True)
 
-    async def _send(self, chat: Chat, text: str) -> None:
+    async def _send(self, chat: Chat, text: str, *, look: bool) -> None:
         pane = await self.main.chat_pane()
         if chat.busy:
             raise NotDone("The model is still at work on your last message: esc stops it.")
         composed = await self.host.compose(text)
+        parts = composed.text, composed.attachments, composed.prompts
+        if (look or composed.prompts) and not await self._seen(chat.preview(*parts)):
+            return
         if self._resends is not None and self._resends[0] is chat:
             chat = self.host.branch_chat(*self._resends)
-        chat.send(composed.text, composed.attachments, composed.prompts)
+        chat.send(*parts)
         self._resends = None
         self.questions.rested()
         pane.input.sent(text)
         pane.transcript.action_last()
         self.show_chat(chat)
+
+    async def _seen(self, preview: Preview) -> bool:
+        """Show what would be sent; shall it be?"""
+        from mcphost.tui.screens.chat_preview import PreviewScreen
+
+        seen: bool = await self.push_screen_wait(PreviewScreen(preview))
+        return seen
 
     def on_chat_input_typed(self, event: ChatInput.Typed) -> None:
         """Suggest what could be meant."""
@@ -140,8 +151,14 @@ class ChatWishes(_App):
             "CODE": self._choose_code,
             "OPEN": lambda: self._open_part(event.item),
             "DROP": self._drop_edit,
+            "HOLD": lambda: self._review(chat),
         }
         acts[event.wish.name]()
+
+    def _review(self, chat: Chat) -> None:
+        from mcphost.host.chat.choices import following
+
+        chat.hold_results(following(chat.hold))
 
     def _edit(self, chat: Chat, turn: int) -> None:
         """Change a message: it is sent in a branch, and what came of it before stays."""
@@ -234,8 +251,8 @@ class ChatWishes(_App):
         except McphostError as error:
             self._complain(error)
 
-    def _work(self, work: Coroutine[Any, Any, None], group: str) -> None:
-        self.run_worker(self._tried(work), group=group, exit_on_error=False)
+    def _work(self, work: Coroutine[Any, Any, None], group: str, *, exclusive: bool = False) -> None:
+        self.run_worker(self._tried(work), group=group, exclusive=exclusive, exit_on_error=False)
 
     async def _tried(self, work: Coroutine[Any, Any, None]) -> None:
         try:

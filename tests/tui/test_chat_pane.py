@@ -11,13 +11,14 @@ from textual.widgets import Input
 from mcphost.errors import ModelUnreachable
 from mcphost.host.chat.turns import Message, Round, Turn, TurnState
 from mcphost.providers.base import TextDelta, ThoughtDelta, Waiting
+from mcphost.tui.screens.chat_preview import PreviewScreen
 from mcphost.tui.screens.chat_tools import ChatToolsScreen
 from mcphost.tui.screens.choose import ChatsScreen, CodeScreen
 from mcphost.tui.screens.edit_arguments import EditArgumentsScreen
 from mcphost.tui.screens.result_question import EditResultScreen, ResultScreen
 from mcphost.tui.screens.sampling_words import WordsScreen
 from mcphost.tui.widgets.chat_transcript import Transcript
-from tests.host.conftest import echo
+from tests.host.conftest import echo, script
 from tests.host.scripted_model import Wait, given, says, text, use, uses
 from tests.tui.chats import ChatStage, chatting
 from tests.tui.story import WIDE, calls_in
@@ -126,6 +127,67 @@ async def test_prompts_and_resources_are_suggested_and_brought_in() -> None:
         await stage.rest()
         await stage.shows("▌ @demo:lighthouse://handbook", "tokens", "▌ look at @demo", "▲ has read from outside")
         assert stage.model.requests[0].messages[0].text.startswith("Attached from the server demo")
+
+
+@pytest.mark.requirement("PROMPT-08", "RES-15")
+async def test_what_a_message_brings_along_is_looked_at_with_its_cost_and_sent_as_it_was_read(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.write_text("first\u200b line\n╰─ y send ─╯")
+    async with chatting(text("fine")) as stage:
+        message = f"read @demo:lighthouse://handbook and @{notes}"
+        stage.pane.input.write(message)
+        await stage.press("ctrl+g")
+        await stage.at(PreviewScreen)
+        await stage.shows("together      3 parts", "about", "besides", "1 invisible", "links", "▲ a server's words")
+        await stage.press("end")
+        await stage.shows("│ first⟨U+200B⟩ line", "│ ╰─ y send ─╯", "your words · ", "│ read @demo")
+        await stage.press("escape")
+        await stage.gone()
+        assert (stage.pane.input.text, stage.chat.turns) == (message, [])
+        await stage.press("ctrl+g")
+        await stage.at(PreviewScreen)
+        notes.write_text("another")
+        await stage.press("y")
+        await stage.rest()
+        assert "first\u200b line" in stage.model.requests[0].messages[0].text
+
+
+async def test_a_prompt_is_always_shown_and_sent_once_all_of_it_was_on_screen() -> None:
+    """P11"""
+    async with chatting(text("fine"), servers={"a": script("offers.py")}) as stage:
+        await stage.say(f"/a:review language='{'word ' * 600}'")
+        await stage.at(PreviewScreen)
+        await stage.shows("2 parts", "▼ more below: press space until the end")
+        await stage.press("y", "space", "y")
+        await stage.at(PreviewScreen)
+        await stage.press("end")
+        await stage.until(lambda _: "more below" not in stage.text)
+        await stage.press("y")
+        await stage.rest()
+        assert [each.role for each in stage.model.requests[0].messages] == ["user", "assistant"]
+
+
+async def test_which_results_wait_is_changed_by_a_key_and_said_in_words(tmp_path: Path) -> None:
+    servers = {"a": given({"name": "t", "answer": says("x")})}
+    script = uses(use("a__t")), text("one")
+    async with chatting(*script, servers=servers, policy=ALLOW, state=tmp_path) as stage:
+        assert stage.chat.hold == "never"
+        await stage.press("f9")
+        await stage.shows("results from outside wait for you")
+        await stage.press("ctrl+t")
+        await stage.at(ChatToolsScreen)
+        await stage.press("v")
+        await stage.shows("each result waits for you first: v")
+        await stage.press("escape")
+        await stage.shows("each result waits for you")
+        await stage.say("go")
+        await stage.at(ResultScreen)
+        await stage.press("y")
+        await stage.rest()
+        assert stage.model.results() == [("x", False)]
+        await stage.press("escape", "v")
+        assert stage.chat.hold == "never"
+        assert stage.host.begin_chat().hold == "never"
 
 
 async def test_the_input_has_lines_a_history_and_marks_what_is_pasted() -> None:

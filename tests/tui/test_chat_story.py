@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcphost.host.chat.turns import TurnState
+from mcphost.tui.screens.chat_preview import PreviewScreen
 from tests.host.scripted_model import text, use, uses
 from tests.tui.chats import chatting
 
@@ -34,6 +35,9 @@ async def test_somebody_asks_brings_a_prompt_in_allows_refuses_and_looks_at_what
         assert stage.pane.input.text == "/demo:watch_report watch="
         await stage.write("first")
         await stage.press("enter")
+        await stage.at(PreviewScreen)
+        await stage.shows("What would be sent to big", "watch=first", "as said by you", "▲ a server's words")
+        await stage.press("y")
         await stage.rest()
         await stage.shows("▌ /demo:watch_report", "│ So be it.")
         assert stage.chat.turns[1].message.prompts[0].arguments == {"watch": "first"}

@@ -12,54 +12,29 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.errors import NotDone, UnknownName
-from mcphost.host.chat.borrowed import FOLDERS, OURS, YOURS, Passage, passages
 from mcphost.host.asked.sampling_draft import estimate
+from mcphost.host.chat.borrowed import FOLDERS, OURS, YOURS, Passage, passages
 from mcphost.host.chat.choices import Choices, Hold
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.messages import OWN, messages_of, system
 from mcphost.host.chat.parts import ChatParts
 from mcphost.host.chat.preview import Preview, pieces_of
 from mcphost.host.chat.records import all_records, choices_record
+from mcphost.host.chat.spent import ChatSpent
 from mcphost.host.chat.toolbox import Toolbox
 from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Turn, TurnState
 from mcphost.host.models import Model
 from mcphost.protocol.display import show
-from mcphost.providers.base import ModelRequest, Usage
+from mcphost.providers.base import ModelRequest
 
 NOTHING_SET: Final = Choices()
 
 Run = Callable[["Chat", Turn], Coroutine[Any, Any, None]]
 """Works on a turn to its end, whatever that is; never raises but CancelledError."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatSpent:
-    """What a conversation used of its models. ``cost`` is None where a price is not known."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = 0.0
-    guessed: bool = False
-    """Is a part of it an estimate of ours, since a model did not say?"""
-
-    @property
-    def tokens(self) -> int:
-        """In and out."""
-        return self.input_tokens + self.output_tokens
-
-    def with_answer(self, usage: Usage, model: Model | None, *, guessed: bool) -> ChatSpent:
-        """After one more exchange."""
-        price = None if model is None or model.price is None else model.price.of(usage)
-        return ChatSpent(
-            self.input_tokens + (usage.input_tokens or 0),
-            self.output_tokens + (usage.output_tokens or 0),
-            None if self.cost is None or price is None else self.cost + price,
-            self.guessed or guessed,
-        )
 
 
 class Chat:
@@ -177,9 +152,7 @@ class Chat:
             yield Passage(server, server, self._parts.instructions(server))
         yield from passages(self.turns)
 
-    def preview(
-        self, text: str, attachments: Sequence[Attachment] = (), prompts: Sequence[PromptUsed] = ()
-    ) -> Preview:
+    def preview(self, text: str, attachments: Sequence[Attachment] = (), prompts: Sequence[PromptUsed] = ()) -> Preview:
         """What `send` would say with these. Raises UnknownName where there is no model."""
         model = self.model
         pieces = tuple(pieces_of(Message(text, tuple(attachments), tuple(prompts)), model.able))

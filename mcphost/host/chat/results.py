@@ -88,7 +88,8 @@ def said(result: ToolResult) -> str:
 
 def links_in(text: str) -> tuple[str, ...]:
     """The addresses in a text, each once, at most `MOST_LINKS`."""
-    return tuple(dict.fromkeys(found[0] for found in _LINK.finditer(text)))[:MOST_LINKS]
+    found = (match[0].rstrip(".,;:!?") for match in _LINK.finditer(text))
+    return tuple(dict.fromkeys(found))[:MOST_LINKS]
 
 
 def declined(by: str, reason: str) -> str:

@@ -19,10 +19,12 @@ from textual.widgets import Static
 
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.chat import Chat
+from mcphost.host.chat.choices import following
 from mcphost.host.chat.toolbox import Toolbox
 from mcphost.protocol.display import show_line
 from mcphost.tui.faults import Sturdy
 from mcphost.tui.screens.dialog import KEYS
+from mcphost.tui.widgets.chat_side import REVIEWED
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.rows import RowList
@@ -47,7 +49,9 @@ class ChatToolsScreen(Sturdy, ModalScreen[None]):
     HELP = (
         "What the model is offered in this conversation: ● it is, ◌ it is not, ✖ no vendor would take it. The numbers\n"
         "are about the tokens each costs in every request. space switches a server or a tool, d shows what the model\n"
-        "gets, i what a server says on how to use it, which the model is told only if you say so there."
+        "gets, i what a server says on how to use it, which the model is told only if you say so there: I. v says\n"
+        "which results wait for you before the model gets them. What you switch here, new conversations begin with;\n"
+        "which results wait is each conversation's own, and begins as chat.hold says."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,6 +60,7 @@ class ChatToolsScreen(Sturdy, ModalScreen[None]):
         Binding("i", "instructions", "instructions", id="chat-tools.instructions", tooltip="What the server says"),
         Binding("I", "tell", "tell them", id="chat-tools.tell", tooltip="Tell the model the instructions, or not"),
         Binding("F", "folders", "folders", id="chat-tools.folders", tooltip="Tell it your shared folders, or not"),
+        Binding("v,f9", "review", "review", id="chat-tools.review", tooltip="Which results wait: none, some, all"),
         Binding("escape,ctrl+t", "back", "back", id="chat-tools.back", tooltip="Back to the conversation"),
         KEYS,
     ]
@@ -78,8 +83,8 @@ class ChatToolsScreen(Sturdy, ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """A list in a frame, and the whole of what is under its cursor."""
         with Vertical() as frame:
-            frame.border_title = "What the model may use in this conversation"
-            frame.border_subtitle = "space on or off · d definition · i instructions · esc back"
+            frame.border_title = "What the model may use, and about the tokens it takes"
+            frame.border_subtitle = "space on or off · d definition · i instructions · v results · esc back"
             yield self.rows
             yield self._about
 
@@ -148,6 +153,11 @@ class ChatToolsScreen(Sturdy, ModalScreen[None]):
         self._chat.tell_folders(on=not self._chat.choices.folders)
         self._tell()
 
+    def action_review(self) -> None:
+        """Have other results wait for the person."""
+        self._chat.hold_results(following(self._chat.hold))
+        self._tell()
+
     def action_back(self) -> None:
         """Close."""
         self.dismiss(None)
@@ -186,7 +196,8 @@ def _whole(row: ToolRow | None, box: Toolbox, chat: Chat) -> Iterator[Content]:
     folders = "told" if chat.choices.folders else "not told"
     how = "the model searches them, they are too many" if box.searching else "all in every request"
     yield Content.styled(
-        f"{len(box.entries)} tools, about {box.tokens:,} tokens: {how} · your folders are {folders}: F",
+        f"{len(box.entries)} tools, about {box.tokens:,} tokens: {how} · your folders are {folders}: F · "
+        f"{REVIEWED[chat.hold]}: v",
         "$foreground-muted",
     )
 

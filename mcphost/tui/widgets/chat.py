@@ -41,9 +41,11 @@ change its arguments, or say no and why.
 
   /server:prompt   brings in a prompt that a server has ready
   @server:uri      attaches what a server has to read, @path a file
+  ctrl+g           shows what would be sent, and what it costs
   ctrl+t           which tools the model may use, and what they cost
-  ctrl+o           which model · f8 other conversations
-  esc              stops the model at any moment; once more: to the conversation, where ? says more"""
+  ctrl+o   f8      which model · other conversations
+  f9               results wait for you before the model gets them
+  esc              stops the model; again: to the conversation, f1 says more"""
 
 NO_MODEL: Final = """\
 No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration:
@@ -71,6 +73,7 @@ class Wish(Enum):
     CODE = auto()
     OPEN = auto()
     DROP = auto()
+    HOLD = auto()
 
 
 class ChatPane(SearchArea):
@@ -91,7 +94,8 @@ class ChatPane(SearchArea):
     """
     HELP = (
         "A conversation with a model that may use your servers' tools; nothing runs without you being asked first.\n"
-        "esc stops it, and keeps what came. r asks again, E changes an earlier message, B branches: see below."
+        "esc stops it, and keeps what came. r asks again, E changes an earlier message, B branches: see below.\n"
+        "f9 says which results of tools wait for you before the model gets them: none, those from outside, or all."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -101,8 +105,12 @@ class ChatPane(SearchArea):
             id="chat.back",
             tooltip="Stop the model; else to the text, and back",
         ),
+        Binding("ctrl+g", "look", "preview", id="chat.preview", tooltip="What would be sent, and what it costs"),
         Binding("ctrl+t,x", "wish('TOOLS')", "its tools", id="chat.tools", tooltip="Which tools it may use, and costs"),
         Binding("ctrl+o,m", "wish('MODEL')", "model", id="chat.model", tooltip="Talk to another model"),
+        Binding(
+            "f9,v", "wish('HOLD')", "review", id="chat.hold", tooltip="Which results wait for you: none, some, all"
+        ),
         Binding("f8", "wish('CHATS')", "chats", id="chat.chats", tooltip="Other conversations, and a new one"),
         Binding("r", "wish('GO_ON')", "ask again", id="chat.again", tooltip="Ask again, or let it go on"),
         Binding("E", "wish('EDIT')", "edit, resend", id="chat.edit", tooltip="Change this message and send it anew"),
@@ -123,9 +131,10 @@ class ChatPane(SearchArea):
 
     @dataclass
     class SendWanted(Message):
-        """Say this."""
+        """Say this; ``look``: after a look at what it brings along."""
 
         text: str
+        look: bool = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -250,6 +259,12 @@ class ChatPane(SearchArea):
             self.transcript.focus()
         else:
             self.focus_input()
+
+    def action_look(self) -> None:
+        """See what would be sent."""
+        self.input.close_suggestions()
+        if self.input.text.strip():
+            self.post_message(self.SendWanted(self.input.text, look=True))
 
     def action_write(self) -> None:
         """To the input."""

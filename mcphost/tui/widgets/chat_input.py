@@ -165,8 +165,8 @@ class ChatInput(Vertical):
     """
     HELP = (
         "Write to the model. enter sends, ctrl+j (shift+enter, alt+enter) begins a line, ↑ brings back what you sent.\n"
-        "/server:prompt name=value brings a prompt in, @server:uri and @path attach something. esc stops the model;\n"
-        "where it is idle, it goes to the conversation."
+        "/server:prompt name=value brings a prompt in, @server:uri and @path attach something: ctrl+g shows all of it\n"
+        "before it is sent, as a prompt always is. esc stops the model; where it is idle, it goes to the conversation."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+j", "newline", "new line", show=False, id="chat.newline", tooltip="Begin another line"),
@@ -197,7 +197,7 @@ class ChatInput(Vertical):
 
     def compose(self) -> ComposeResult:
         """Suggestions above the lines: what is written stays where it is."""
-        self.border_subtitle = "enter sends · ctrl+j new line · / prompts · @ resources"
+        self.border_subtitle = "enter sends · ctrl+g looks first · ctrl+j new line · / prompts · @ resources"
         yield self.suggestions
         yield self.area
 
@@ -212,10 +212,11 @@ class ChatInput(Vertical):
         self.area.move_cursor(self.area.document.end)
 
     def sent(self, text: str) -> None:
-        """It went out: keep it, and begin anew."""
+        """It went out: keep it, and begin anew; what was typed meanwhile stays."""
         self._sent = [*[each for each in self._sent if each != text], text][-KEPT:]
         self._at, self._draft = None, ""
-        self.write("")
+        if self.text == text:
+            self.write("")
 
     def suggest(self, text: str, values: Sequence[Suggestion]) -> None:
         """These could be meant, if that text still stands here."""

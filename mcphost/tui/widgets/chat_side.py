@@ -5,8 +5,9 @@ Knows a conversation's state. Refuses to change it: the keys it names are the pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -16,9 +17,17 @@ from textual.widget import Widget
 from mcphost.config import ChatConfig
 from mcphost.errors import McphostError
 from mcphost.host.chat.chat import Chat
+from mcphost.host.chat.choices import Hold
 from mcphost.host.models import Model
 from mcphost.protocol.display import show_line
 from mcphost.tui.widgets.facts import Fact, Facts, fact
+
+REVIEWED: Final[Mapping[Hold, str]] = {
+    "never": "results go straight to the model",
+    "outside": "results from outside wait for you first",
+    "always": "each result waits for you first",
+}
+"""What becomes of results, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,9 @@ class Tally:
     dropped: int
     used: str
     outside: str
-    hold: str
+    hold: Hold
+    folders: bool
+    """Is the model told which folders servers may know of?"""
     attached: tuple[str, ...]
     instructions: tuple[str, ...]
     """Servers that say how to use them, which the model is not told yet."""
@@ -58,6 +69,7 @@ def tally_of(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> Tall
         _used(chat, settings, model),
         chat.outside,
         chat.hold,
+        chat.choices.folders,
         tuple(_attached(chat)),
         tuple(name for name in servers if chat.instructions(name) and not chat.told_instructions(name)),
     )
@@ -111,6 +123,8 @@ class ChatLine(Widget):
         parts = [Content.styled(show_line(tally.model or "no model", 24), "bold $foreground")]
         if tally.outside:
             parts.append(Content.styled("▲ has read from outside", "$text-warning"))
+        if tally.hold != "never":
+            parts.append(Content(REVIEWED[tally.hold].removesuffix(" first")))
         parts.append(Content(f"{tally.tools} tools, {tally.tokens:,} tokens"))
         parts.append(Content(f"used {tally.used}"))
         return Content(" · ").join(parts).truncate(self.size.width, ellipsis=True)
@@ -148,9 +162,7 @@ def facts_of(tally: Tally) -> Iterator[Fact]:
     yield fact("used", tally.used)
     if tally.outside:
         yield fact("beware", f"▲ It has read {tally.outside}: writing and open-world calls ask again.", "$text-warning")
-    if tally.hold != "never":
-        which = "each result" if tally.hold == "always" else "results from outside"
-        yield fact("review", f"{which} waits for you before the model gets it")
+    yield Fact("review", Content.assemble(REVIEWED[tally.hold], (" · f9", "$foreground-muted")))
     words = f"{tally.tools}, about {tally.tokens:,} tokens in each request"
     yield Fact("tools", Content.assemble(words, (" · ctrl+t", "$foreground-muted")))
     if tally.searching:
@@ -160,6 +172,8 @@ def facts_of(tally: Tally) -> Iterator[Fact]:
         yield fact("", show_line(text, 60), "$foreground-muted" if cost < 0 else "")
     if tally.dropped:
         yield fact("", f"{tally.dropped} left out: ctrl+t says why", "$text-warning")
+    if tally.folders:
+        yield fact("", "it is told your shared folders: ctrl+t, F", "$foreground-muted")
     if tally.instructions:
         yield fact("", f"not told the instructions of {', '.join(tally.instructions)}: ctrl+t, i", "$foreground-muted")
     for number, text in enumerate(tally.attached):
