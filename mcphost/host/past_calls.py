@@ -73,7 +73,7 @@ async def past_of(question: ToolCallQuestion, calls: Iterable[Call], log: Path |
         earlier = await asyncio.to_thread(_of_log, question, log, began)
     except OSError:
         return Past(tuple(_few(here)), "this run; the audit log cannot be read")
-    return Past(tuple(_few([*here, *earlier])), "this run and the audit log")
+    return Past(tuple(_few([*here, *earlier])), "this run, audit log")
 
 
 def _of_this_run(question: ToolCallQuestion, calls: Iterable[Call]) -> Iterator[PastCall]:

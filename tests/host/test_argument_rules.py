@@ -122,7 +122,7 @@ async def test_past_calls_are_those_of_the_tool_and_the_newest_first(tmp_path: P
     log.write_text("".join([line(arguments={"a": "old"}, allowed=False), *others]), errors="surrogateescape")
     calls = [call(1, "x"), call(2, "y"), call(3, "x", server="t"), call(4, "x", tool="b"), call(5, "x", task="t")]
     past = await past_of(question(), [*calls, call(9, "me")], log, BEGAN)
-    assert past.reaches == "this run and the audit log"
+    assert past.reaches == "this run, audit log"
     trials = tried({"a": "^x$"}, past)
     assert [(each.call.arguments["a"], each.allowed) for each in trials] == [("y", False), ("x", True), ("old", False)]
     assert [each.call.declined for each in trials] == [False, False, True]

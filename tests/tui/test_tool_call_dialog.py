@@ -266,7 +266,7 @@ async def test_the_definition_is_one_key_away_and_esc_comes_back() -> None:
 async def test_the_dialog_goes_when_its_call_is_cancelled() -> None:
     async with on_stage(echo()) as stage:
         await stage.ready()
-        for above in (None, "d", "e", "v", "question_mark"):
+        for above in (None, "d", "e", "v", "w", "question_mark"):
             call = stage.call("echo", HI)
             await stage.asked()
             if above:

@@ -34,6 +34,10 @@ INTRODUCTION = (
 )
 NO_PATTERN = "no argument has a pattern: a rule needs one at least"
 NO_CALLS = "This tool was not called before.\nWhat a rule would have allowed of past calls is listed here."
+OTHER_ROWS = 13
+"""The frame, the introduction, the sum, what is missing and the answers."""
+FEW = 4
+"""Rows for past calls where there are hardly any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,6 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
 
     DEFAULT_CSS = """
     ArgumentRuleScreen {
-        & > .dialog { height: 90%; }
         .about { height: auto; color: $foreground-muted; }
         .patterns { height: auto; max-height: 45%; scrollbar-size-vertical: 1; }
         .sum { height: auto; border-top: solid $panel-lighten-2; }
@@ -95,8 +98,10 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         """The patterns, what they would have allowed, the answers."""
         with Vertical(classes="dialog") as dialog:
             label = show_line(self._question.tool.label, 50)
-            dialog.border_title = Content.assemble("Run ", (label, "bold"), ", and later calls like this one")
-            dialog.border_subtitle = Content(f"on {self._question.server}")
+            dialog.border_title = Content.assemble(
+                "Run ", (label, "bold"), f" on {self._question.server}, and later calls like this one"
+            )
+            dialog.border_subtitle = "enter next · ctrl+t may be anything · esc back"
             yield Static(INTRODUCTION, classes="about", markup=False)
             with VerticalScroll(classes="patterns", can_focus=False):
                 yield from self.patterns
@@ -111,6 +116,10 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         self.patterns[0].input.focus()
         self._try()
         self.run_worker(self._look_back(), exit_on_error=False)
+
+    def on_resize(self) -> None:
+        """What fits changed."""
+        self._leave_room()
 
     @property
     def when(self) -> dict[str, str]:
@@ -195,6 +204,12 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         trials = tried({} if missing else self.when, self._past or Past())
         self.trials.set_items(trials, keep=lambda trial: trial.call.name)
         self._sum.update(_sum(trials, self._past))
+        self._leave_room()
+
+    def _leave_room(self) -> None:
+        """The list gets the rows it has a use for, and no more than there are."""
+        wanted = OTHER_ROWS + 2 * len(self.patterns) + max(FEW, len(self.trials.items))
+        self.query_one(".dialog").styles.height = min(wanted, int(self.app.size.height * self.share))
 
     def _read(self, trial: Trial) -> None:
         from mcphost.tui.screens.reader import ReaderScreen
@@ -203,7 +218,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         self.app.push_screen(ReaderScreen(title, json_text(trial.call.arguments), is_json=True))
 
     def _ways(self) -> Iterator[Way]:
-        always = "run it, and those like it always (approvals.toml; lapses if it changes)"
+        always = "run it, and those like it always (lapses if the tool changes)"
         yield Way("u", "run it, and those like it until mcphost exits", "allow('session')")
         yield Way("a", always if self._always else "not offered: the tool claims to be destructive", "allow('always')")
         yield Way("esc", "back to the question: nothing is allowed", "back")
@@ -215,7 +230,7 @@ def _sum(trials: list[Trial], past: Past | None) -> Content:
     allowed = [trial for trial in trials if trial.allowed]
     declined = sum(trial.call.declined for trial in allowed)
     words = f"would have allowed {len(allowed)} of {len(trials)} past calls" if trials else "no past calls"
-    warning = f" · ▲ {declined} of them declined then" if declined else ""
+    warning = f" · ▲ {declined} declined" if declined else ""
     return Content.assemble((words, "bold"), (warning, "$text-warning"), (f" · {past.reaches}", "$foreground-muted"))
 
 
@@ -227,7 +242,7 @@ def _row(trial: Trial, width: int) -> Content:
             Cell("✓" if trial.allowed else "✗", "bold $text-success" if trial.allowed else "bold $text-error", 1, 1),
             Cell(trial.call.name, "$foreground-muted", 8, 13),
             Cell(told, "", 10),
-            Cell("declined" if trial.call.declined else "", "$text-warning", 0, 8),
+            Cell("declined" if trial.call.declined else "", "$text-warning", 8, 8),
         ],
     )
 

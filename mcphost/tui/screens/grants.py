@@ -106,7 +106,7 @@ def _row(grant: Grant, width: int) -> Content:
         [
             Cell(grant.server, "bold", 6, 16),
             Cell(show_line(grant.tool, 60), "", 10, 24),
-            Cell(grant.words, "" if grant.when else "$foreground-muted", 20),
+            Cell(grant.words.removeprefix("where "), "" if grant.when else "$foreground-muted", 20),
             Cell(grant.lifetime.words, "", 19, 19),
             Cell(f"{grant.since:%-d %b %Y %H:%M}", "$foreground-muted", 0, 18, "right"),
         ],
