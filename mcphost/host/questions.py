@@ -132,6 +132,8 @@ class UrlQuestion(OfServer):
     tool: str = ""
     address: Address | None = None
     """What is to be seen of the URL: its host in both spellings, and what is suspicious about it."""
+    until: float | None = None
+    """When it is moot, by a monotonic clock in seconds; None: not before it is answered."""
 
     @property
     def about(self) -> str:

@@ -1,11 +1,13 @@
-"""Who asks a question, where an answer would go, and because of which call, in words.
+"""Who asks a question, where an answer would go, because of which call, and until when, in words.
 
 Knows what the host knows of calls. Refuses to guess: a question without a call came by itself.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from mcphost.host.asked.pages import Page
 from mcphost.host.calls import Call, CallState
@@ -24,13 +26,15 @@ class Reason:
     because: str
     sent_to: str
     """The command line or URL that gets the answer."""
+    limit: str = ""
+    """Until when it can be answered."""
 
 
 def reason_of(host: Host, question: Question) -> Reason:
     """Why this question is asked, as far as is known now."""
     connection = host.servers.get(question.server)
     where = "" if connection is None else show_line(sent_to(connection.config), 300)
-    return Reason(show_line(question.server, 60), because(host, question), where)
+    return Reason(show_line(question.server, 60), because(host, question), where, limit_words(question))
 
 
 def because(host: Host, question: Question, *, timed: bool = False) -> str:
@@ -41,6 +45,17 @@ def because(host: Host, question: Question, *, timed: bool = False) -> str:
     if number is None:
         return "by itself, for no call"
     return f"for {call_words(host.calls.get(number), number, getattr(question, 'tool', ''), timed=timed)}"
+
+
+def limit_words(question: Question) -> str:
+    """Until when a question can be answered, by the clock on the wall. No call of that server times out meanwhile."""
+    until = getattr(question, "until", None)
+    return "no time limit" if until is None else f"until {wall_clock(until)}"
+
+
+def wall_clock(moment: float) -> str:
+    """A moment of the monotonic clock, as that on the wall has it."""
+    return f"{datetime.now() + timedelta(seconds=moment - time.monotonic()):%H:%M:%S}"
 
 
 def call_words(call: Call | None, number: int, tool: str = "", *, timed: bool = False) -> str:
@@ -60,4 +75,5 @@ def page_reason(host: Host, page: Page) -> Reason:
     where = "" if connection is None else show_line(sent_to(connection.config), 300)
     call = None if page.call is None else host.calls.get(page.call)
     words = "by itself, for no call" if page.call is None else f"for {call_words(call, page.call)}"
-    return Reason(show_line(page.server, 60), words, where)
+    limit = "" if page.until is None or page.state.ended else f"until {wall_clock(page.until)}"
+    return Reason(show_line(page.server, 60), words, where, limit)

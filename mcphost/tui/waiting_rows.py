@@ -14,7 +14,7 @@ from mcphost.host.questions import SamplingQuestion
 from mcphost.protocol.display import age_text, show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.question_kinds import kind_of, words_of
-from mcphost.tui.reasons import because, page_reason
+from mcphost.tui.reasons import because, limit_words, page_reason
 
 
 class RowKind(Enum):
@@ -37,8 +37,15 @@ class InboxRow:
     words: str
     because: str = ""
     age: str = ""
+    limit: str = ""
+    """Until when it can be answered, or gone on with."""
     by_server: bool = False
     """Does the server ask, and not the user or a model?"""
+
+    @property
+    def limited(self) -> bool:
+        """Is there a moment after which it is moot?"""
+        return self.limit.startswith("until")
 
     @property
     def key(self) -> tuple[RowKind, str, int]:
@@ -52,12 +59,13 @@ def rows_of(host: Host, waiting: Iterable[OpenQuestion]) -> Iterator[InboxRow]:
         yield _question(host, each)
     for number, page in host.elicitations.items():
         if not page.state.ended:
+            reason = page_reason(host, page)
             words = f"page at {show_line(page.address.host, 80)}: {page.state.value}"
-            yield InboxRow(RowKind.PAGE, page.server, number, "◐", words, page_reason(host, page).because)
+            yield InboxRow(RowKind.PAGE, page.server, number, "◐", words, reason.because, limit=reason.limit)
     yield from _answers(host)
     for name in host.servers:
         if host.muted(name):
-            words = "everything it asks is declined until mcphost exits; M listens again"
+            words = "all it asks is declined until mcphost exits"
             yield InboxRow(RowKind.MUTED, name, 0, "◌", words)
 
 
@@ -65,8 +73,8 @@ def _question(host: Host, waiting: OpenQuestion) -> InboxRow:
     question, kind = waiting.question, kind_of(waiting.question)
     mark, words = "?" if kind is None else kind.mark, show_line(words_of(question), 300)
     by_server = question.origin == question.server
-    why, age = because(host, question, timed=True), age_text(waiting.age)
-    return InboxRow(RowKind.QUESTION, question.server, waiting.number, mark, words, why, age, by_server)
+    why, age, limit = because(host, question, timed=True), age_text(waiting.age), limit_words(question)
+    return InboxRow(RowKind.QUESTION, question.server, waiting.number, mark, words, why, age, limit, by_server)
 
 
 def _answers(host: Host) -> Iterator[InboxRow]:

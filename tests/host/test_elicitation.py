@@ -312,9 +312,13 @@ def _visit(host: AskedHost, times: int = 1, *pages: dict[str, Any]) -> Call:
 @pytest.mark.requirement("ELIC-24", "ELIC-23")
 async def test_a_call_that_wants_pages_visited_first_is_sent_again_afterwards(until: Until) -> None:
     browser = Browser()
-    async with asked_host(YES, YES, open_url=browser) as host:
+    entry = {"tool_timeout_max_sec": 77}
+    async with asked_host(YES, YES, open_url=browser, entry=entry) as host:
         call = _visit(host)
         await until(lambda: len(host.elicitations) == 2)
+        moments = {each.until for each in (*host.person.asked, *host.elicitations.values())}
+        assert 70 < moments.pop() - host.now() <= 77
+        assert not moments, "one limit for both pages"
         assert call.state is CallState.VISITING
         assert {each.call for each in host.elicitations.values()} == {call.number}
         await host.use("complete", ids=["e1"])

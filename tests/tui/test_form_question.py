@@ -244,8 +244,10 @@ async def test_a_question_that_was_taken_back_closes_its_dialog_with_a_note() ->
 async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_the_same() -> None:
     """P09"""
     async with asked("a", "b", size=WIDE) as stage:
-        first, other = ask(stage, form(NAME), form(NAME), server="a"), ask(stage, form(NAME), server="b")
+        first = ask(stage, form(NAME), form(NAME), server="a")
         await at(stage, FormQuestionScreen)
+        other = ask(stage, form(NAME), server="b")
+        await stage.until(lambda app: len(app.approver.open) == 3)
         await stage.press("escape", "M")
         assert await got(stage, first) == [{"action": "decline"}] * 2
         await at(stage, FormQuestionScreen)
@@ -253,7 +255,7 @@ async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_
         await stage.press("escape", "p")
         assert await got(stage, ask(stage, form(NAME), server="a")) == {"action": "decline"}
         await stage.press("f2")
-        await stage.shows("everything it asks is declined until mcphost exits")
+        await stage.shows("all it asks is declined until mcphost exits")
         await stage.press("end", "M")
         await stage.until(lambda app: not app.host.muted("a"))
         await stage.press("escape")

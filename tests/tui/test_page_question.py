@@ -9,6 +9,7 @@ import pytest
 
 from mcphost.host.asked.pages import PageState
 from mcphost.host.calls import CallState
+from mcphost.tui.reasons import limit_words, wall_clock
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.page_question import PageQuestionScreen
 from tests.host.asked import page, required
@@ -36,7 +37,9 @@ async def test_a_page_opens_by_a_key_alone_and_refusing_is_the_easy_answer() -> 
         async with asked(browser=browser, size=NARROW) as stage:
             call = ask(stage, page())
             await at(stage, PageQuestionScreen)
-            await stage.shows("a asks you to visit a page", PAGE, "open it in the browser, at example.com", "▸ n")
+            await stage.shows(
+                "a asks you to visit a page · no time limit", PAGE, "open it in the browser, at example.com", "▸ n"
+            )
             assert browser.opened == []
             await stage.press(*keys)
             assert await got(stage, call) == answer, keys
@@ -152,10 +155,25 @@ async def test_a_call_that_needs_a_visit_presents_the_page_and_goes_on_after_it(
         call = stage.call("demand", {"data": {"elicitations": [required()]}})
         await at(stage, PageQuestionScreen)
         assert call.state is CallState.VISITING
+        (waiting,) = stage.app.approver.open.values()
+        limit = limit_words(waiting.question)
+        assert limit.startswith("until ")
+        await stage.shows(f"a asks you to visit a page · {limit}")
+        await stage.press("p", "f2")
+        await stage.shows(f"just now · {limit}")
+        await stage.press("enter")
+        await at(stage, PageQuestionScreen)
         await stage.shows(f"for call {call.number} · demand · waiting for you to visit a page", "Come and see")
+        await stage.shows(f" · at {wall_clock(waiting.asked_at)}")
         await stage.press("y")
         await stage.shows("done there: let a go on")
-        await stage.press("g", "escape")
+        await stage.press("escape", "f2")
+        await stage.shows(limit, "enter open")  # once it was opened, too
+        await stage.press("enter")
+        await stage.shows(f"a asks you to visit a page · {limit}")
+        await stage.press("g")
+        await stage.shows("a asks you to visit a page ──")
+        await stage.press("escape")
         await stage.ended(call)
         assert call.outcome is not None
         assert json.loads(call.outcome.raw["content"][0]["text"]) == "visited"

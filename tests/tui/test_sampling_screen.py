@@ -117,7 +117,7 @@ ASKED = create(
     toolChoice={"mode": "required"},
 )
 SHOWN = [
-    "a asks for a language model's answer",
+    "a asks for a language model's answer · no time limit",
     "asked by the server a, not by mcphost",
     "May claude be asked this? asked for call 1 · ask",
     "system prompt · text",

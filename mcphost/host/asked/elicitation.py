@@ -56,8 +56,11 @@ class ElicitationDesk:
         page = await self.visit(asked, wanted)
         return page if isinstance(page, dict) else accepted()
 
-    async def visit(self, asked: Asked, wanted: UrlAsked) -> Page | Mapping[str, Any]:
-        """The page once it was opened; the result that says no otherwise. Raises InputRefused."""
+    async def visit(self, asked: Asked, wanted: UrlAsked, until: float | None = None) -> Page | Mapping[str, Any]:
+        """The page once it was opened; the result that says no otherwise. Raises InputRefused.
+
+        ``until`` is when the caller gives up, by the loop's clock.
+        """
         question = UrlQuestion(
             asked.server,
             wanted.message,
@@ -66,11 +69,12 @@ class ElicitationDesk:
             call=asked.number,
             tool=asked.tool,
             address=wanted.address,
+            until=until,
         )
         answer = await self._inquiries.ask("url", question, sure=asked.sure)
         if not answer.allow:
             return _no(answer)
-        return await self._open(asked, wanted)
+        return await self._open(asked, wanted, until)
 
     async def required(self, asked: Asked, data: object, seconds: float) -> bool:
         """Have the pages of error -32042 visited, one after the other, and wait ``seconds`` for their ends.
@@ -79,8 +83,8 @@ class ElicitationDesk:
         """
         pages: list[Page] = []
         try:
-            async with asyncio.timeout(seconds):
-                return await self._all_visited(asked, data, pages)
+            async with asyncio.timeout(seconds) as limit:
+                return await self._all_visited(asked, data, pages, limit.when())
         except (InvalidResult, InputRefused) as error:
             self._warn(asked.server, f"refused the pages it wants you to visit: {error}")
             return False
@@ -90,11 +94,11 @@ class ElicitationDesk:
             for page in pages:
                 page.give_up()
 
-    async def _all_visited(self, asked: Asked, data: object, pages: list[Page]) -> bool:
+    async def _all_visited(self, asked: Asked, data: object, pages: list[Page], until: float | None) -> bool:
         from mcphost.protocol.elicitation import read_required
 
         for wanted in read_required(data):
-            page = await self.visit(asked, wanted)
+            page = await self.visit(asked, wanted, until)
             if not isinstance(page, Page):
                 return False
             pages.append(page)
@@ -132,9 +136,9 @@ class ElicitationDesk:
                 return CANCEL
         return CANCEL
 
-    async def _open(self, asked: Asked, wanted: UrlAsked) -> Page:
+    async def _open(self, asked: Asked, wanted: UrlAsked, until: float | None) -> Page:
         self._last += 1
-        page = Page(self._last, asked.server, wanted, asked.number, self._open_url, self._changed)
+        page = Page(self._last, asked.server, wanted, asked.number, self._open_url, self._changed, until)
         self.pages[page.number] = page
         for number in list(self.pages)[: max(0, len(self.pages) - KEPT_PAGES)]:
             del self.pages[number]

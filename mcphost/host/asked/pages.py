@@ -44,6 +44,7 @@ class Page:
         call: int | None,
         open_url: Open,
         changed: Callable[[Page], None],
+        until: float | None = None,
     ) -> None:
         self.number, self.server, self.call = number, server, call
         self.message = wanted.message
@@ -51,6 +52,8 @@ class Page:
         self.address: Address = wanted.address
         self.elicitation = wanted.elicitation
         """The server's id for it; opaque."""
+        self.until = until
+        """When a call that needs it gives up, by a monotonic clock in seconds; None: nothing of ours waits for it."""
         self.state = PageState.WAITING
         self.not_opened = ""
         """Why no browser could be had: then its address is to be copied."""

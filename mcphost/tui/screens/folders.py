@@ -27,7 +27,7 @@ from mcphost.host.questions import Answer, RootsQuestion
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.folder_listing import Entry, offered, top_above
-from mcphost.tui.reasons import Reason
+from mcphost.tui.reasons import Reason, reason_of
 from mcphost.tui.screens.server_question import LETTERS, ServerQuestion
 from mcphost.tui.widgets.answers import Way
 from mcphost.tui.widgets.facts import Fact, Facts, fact
@@ -182,7 +182,7 @@ class FoldersScreen(ServerQuestion):
         asked = waiting.question
         if self.waiting is not None or not isinstance(asked, RootsQuestion) or asked.server != self.server:
             return False
-        self.waiting = waiting
+        self.waiting, self.reason = waiting, reason_of(self._host, asked)
         self.call_later(self._tell)
         return True
 
@@ -336,7 +336,7 @@ class FoldersScreen(ServerQuestion):
         self.picker.focus()
 
     def _tell(self) -> None:
-        self.query_one(".dialog").border_title = self.heading()
+        self.query_one(".dialog").border_title = self.title_line()
         self._seen.show_facts(seen_facts(self._host, self.target))
         self.hint(f"✖ {self._trouble}" if self._trouble else self._warnings())
         self.offer()

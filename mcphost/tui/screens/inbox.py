@@ -37,7 +37,7 @@ class InboxScreen(Sturdy, ModalScreen[InboxRow | None]):
         "Every question that waits for you, oldest first; answer them in any order. enter opens one, n says no to it,\n"
         "x neither yes nor no, N no to all of its server, M no to all that its server will ever ask in this run, and\n"
         "on a server that is muted so: listen again. ◐ goes on: a page that was opened, an answer that you left.\n"
-        "A call does not time out meanwhile."
+        "While it waits for an answer no call times out; a page that a call needs at once has a time, which is told."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -138,7 +138,7 @@ class InboxScreen(Sturdy, ModalScreen[InboxRow | None]):
         row = self._rows.item
         self._about.display = row is not None
         if row is not None:
-            asked = " · ".join(filter(None, [f"asked {row.because}" if row.because else "", row.age]))
+            asked = " · ".join(filter(None, [f"asked {row.because}" if row.because else "", row.age, row.limit]))
             self._about.update(
                 Content.assemble(f"{show_line(row.server, 60)}: {row.words}", f"\n{asked}" if asked else "")
             )
@@ -158,14 +158,17 @@ def _keys(row: InboxRow | None) -> str:
 
 
 def _row(row: InboxRow, width: int) -> Content:
-    why = Cell(row.because, "$foreground-muted", 0, 44 if width >= NARROW else 0)
+    wide = width >= NARROW
+    why = Cell(row.because, "$foreground-muted", 0, 44 if wide else 0)
+    limit = Cell(row.limit, "$foreground-muted", 0, 14 if wide else 0)
     return columns(
         width,
         [
             Cell(row.mark, "$text-warning", 1, 1),
-            Cell(show_line(row.server, 40), "bold", 6, 16 if width >= NARROW else 10),
+            Cell(show_line(row.server, 40), "bold", 6, 16 if wide else 10),
             Cell(row.words, "", 12),
             why,
-            Cell(row.age, "$foreground-muted", 8, 12, "right"),
+            limit,
+            Cell(row.limit if row.limited and not wide else row.age, "$foreground-muted", 8, 14, "right"),
         ],
     )

@@ -87,6 +87,12 @@ class PageQuestionScreen(ServerQuestion):
         """Who asks."""
         return f"{self.reason.server} asks you to visit a page"
 
+    def limit(self) -> str:
+        """Until when it can be visited, for a call that waits for it."""
+        if self.page is not None and self.page.state.ended:
+            return ""
+        return super().limit() if self.question.until is None else self.reason.limit
+
     def about(self) -> Iterator[Fact]:
         """Where it would lead, who asks and why."""
         yield Fact("host", Content.assemble(*self._host_parts()))
@@ -200,6 +206,7 @@ class PageQuestionScreen(ServerQuestion):
     # What is shown.
 
     def _show(self, at: str | None = None) -> None:
+        self.query_one(".dialog").border_title = self.title_line()
         mark, style, words = self._stands()
         self._state.update(Content.assemble((f"{mark} {words}", style)))
         self._state.display = bool(words)
@@ -262,4 +269,6 @@ def _address(url: str, host: str) -> Content:
 def question_of(page: Page) -> UrlQuestion:
     """The question that a page was asked by."""
     address = page.address
-    return UrlQuestion(page.server, page.message, address.url, page.elicitation, page.call, address=address)
+    return UrlQuestion(
+        page.server, page.message, address.url, page.elicitation, page.call, address=address, until=page.until
+    )

@@ -94,7 +94,8 @@ class SamplingView(Asking):
     def compose(self) -> ComposeResult:
         """How it stands; what is asked or answered; what there is to know; the keys."""
         with Vertical(classes="dialog") as frame:
-            frame.border_title = Content(f"{self._reason.server} asks for a language model's answer")
+            asked = f"{self._reason.server} asks for a language model's answer"
+            frame.border_title = Content(f"{asked} · {self._reason.limit}")
             frame.border_subtitle = Content(f"asked by the server {self._reason.server}, not by mcphost")
             yield self._where
             with Horizontal(classes="both"):

@@ -18,7 +18,7 @@ from textual.widgets import Static
 from mcphost.host.questions import Answer
 from mcphost.protocol.display import show
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.reasons import Reason
+from mcphost.tui.reasons import Reason, wall_clock
 from mcphost.tui.screens.dialog import KEYS, Asking
 from mcphost.tui.widgets.answers import Way, Ways
 from mcphost.tui.widgets.facts import Fact, Facts, fact
@@ -77,6 +77,10 @@ class ServerQuestion(Asking, inherit_bindings=False):
         """What stands in the frame; safe to show."""
         return f"{self.reason.server} asks you"
 
+    def limit(self) -> str:
+        """Until when it can be answered; this stands in the frame as well."""
+        return self.reason.limit if self.waiting is not None else ""
+
     def about(self) -> Iterator[Fact]:
         """What is asked, to be read before it is answered."""
         yield from ()
@@ -102,7 +106,7 @@ class ServerQuestion(Asking, inherit_bindings=False):
         """What is asked, what is in between, the answers."""
         self.leave_room(self.app.size.height)  # before anything is laid out: what is cut off was not seen
         with Vertical(classes="dialog") as frame:
-            frame.border_title = Content(self.heading())
+            frame.border_title = self.title_line()
             frame.border_subtitle = Content(f"asked by the server {self.reason.server}, not by mcphost")
             with self.what:
                 yield Facts(self.about())
@@ -110,6 +114,10 @@ class ServerQuestion(Asking, inherit_bindings=False):
             yield from self.body()
             yield self._short
             yield self.answers
+
+    def title_line(self) -> Content:
+        """What stands in the frame."""
+        return Content(" · ".join(filter(None, (self.heading(), self.limit()))))
 
     def on_resize(self, event: events.Resize) -> None:
         """What fits changed."""
@@ -121,8 +129,9 @@ class ServerQuestion(Asking, inherit_bindings=False):
         self.what.styles.max_height = max(3, height // 4)
 
     def reasons(self) -> Iterator[Fact]:
-        """Who asks, and why."""
-        yield fact("asked", self.reason.because)
+        """Who asks, why, and since when."""
+        when = "" if self.waiting is None else f" · at {wall_clock(self.waiting.asked_at)}"
+        yield fact("asked", f"{self.reason.because}{when}")
         if self.reason.sent_to:
             yield fact("goes to", f"{self.reason.server}  ({self.reason.sent_to})")
 
