@@ -214,11 +214,7 @@ def _plan_lines(server: str, plan: Plan) -> Iterator[str]:
         ("page", plan.authorization_endpoint),
         ("token from", plan.token_endpoint),
         *([("registers at", plan.registration_endpoint)] if plan.client is ClientOrigin.REGISTER else []),
-        *(
-            []
-            if plan.obtained
-            else [("asks for", f"{' '.join(plan.scopes) or 'no scope'}, named by {plan.scopes_from}")]
-        ),
+        *([] if plan.obtained else [("asks for", asks)]),
         *([("you have" if plan.obtained else "you had", " ".join(plan.granted))] if plan.granted else []),
         ("known there", client),
         ("comes back to", plan.redirect_uri),

@@ -108,7 +108,7 @@ SHOWN: list[tuple[Plan, list[str]]] = [
             "asked again this is another account than before",
             "granted: read",
             "y keep this sign-in",
-            "▸ n do not keep it: the one before stays",
+            "▸ n do not sign in: the account before stays",
         ],
     ),
 ]

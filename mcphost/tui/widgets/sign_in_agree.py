@@ -78,7 +78,7 @@ class AgreePanel(Vertical):
 
     def on_mount(self) -> None:
         """The cursor stands where no harm is done."""
-        careful = bool(warnings(self.plan))
+        careful = bool(warnings(self.plan)) or self.plan.obtained
         self.answers.offer(_answers(self.plan), at="n" if careful else "y")
         (self._client_id if self.asks_for_client else self.answers).focus()
         self._count()
@@ -149,7 +149,7 @@ class AgreePanel(Vertical):
 def _answers(plan: Plan) -> Iterator[Way]:
     if plan.obtained:
         yield Way("y", "keep this sign-in: it is the account that is meant", "agree")
-        yield Way("n", "do not keep it: the one before stays", "decline")
+        yield Way("n", "do not sign in: the account before stays", "decline")
         yield Way("p", "leave it in the inbox (f2)", "park")
         return
     where = show_line(host_in(plan.authorization_endpoint).wire, 80)
