@@ -60,6 +60,7 @@ class Exchanges:
     def __init__(self, endpoint: Endpoint, patience: Patience, framing: Callable[[int], Framing]) -> None:
         self.endpoint, self.patience, self._framing = endpoint, patience, framing
         self._client: httpx.AsyncClient | None = None
+        self._preparing = asyncio.Lock()
 
     async def aclose(self) -> None:
         """Drop all connections."""
@@ -84,7 +85,8 @@ class Exchanges:
             await response.aclose()
 
     async def _answered(self, body: Mapping[str, Any]) -> httpx.Response:
-        client, request = self._prepared(body)
+        async with self._preparing:  # long messages are encoded, and certificates read: not on the event loop
+            client, request = await asyncio.to_thread(self._prepared, body)
         response = await self._timed(client.send(request, stream=True), self.patience.first, ModelUnreachable)
         try:
             if response.status_code != 200:
