@@ -223,11 +223,11 @@ class HttpTransport:
                 if error.status < 500 and error.status != 429:
                     raise
                 stream.failed()
-        raise ConnectionLost("the server's event stream broke off too many times in a row")
+        raise ConnectionLost(f"the server's event stream broke off too many times in a row ({stream.told})")
 
     async def _get(self, stream: EventStream) -> httpx.Response:
         place = {"Last-Event-ID": stream.last_id.encode()} if stream.last_id else {}
-        return await self._endpoint.get_stream({**self._endpoint.tags(), **place})
+        return await self._endpoint.get_stream({**self._endpoint.tags(), **place}, about=stream.told)
 
 
 async def _end_soon(response: httpx.Response, pieces: AsyncGenerator[bytes, None]) -> None:

@@ -74,11 +74,18 @@ class Endpoint:
         return {**session, "MCP-Protocol-Version": self.version} if self.version else session
 
     async def exchange(
-        self, method: str, headers: Mapping[str, Any], content: bytes | None = None, *, seconds: float | None = None
+        self,
+        method: str,
+        headers: Mapping[str, Any],
+        content: bytes | None = None,
+        *,
+        seconds: float | None = None,
+        about: str = "",
     ) -> httpx.Response:
         """Send once; the answer's head is there, its body still to be read and closed.
 
-        ``seconds`` bounds each wait for bytes; None leaves that to the caller. Raises ConnectionLost, HttpStatusError.
+        ``seconds`` bounds each wait for bytes; None leaves that to the caller. ``about`` is told with it, not sent.
+        Raises ConnectionLost, HttpStatusError.
         """
         client = self._client
         if client is None or self._closed.is_set():
@@ -88,7 +95,7 @@ class Endpoint:
         try:
             request = client.build_request(method, self.url, headers=headers, content=content, timeout=timeout)
             if self._tap is not None:
-                self._tell(self._tap, request)
+                self._tell(self._tap, request, about)
             response = await redirects.send(client, request)
         except FAILURES as error:
             raise self.lost(error) from None
@@ -97,8 +104,8 @@ class Endpoint:
             self._tap.noted("http", response_head(status, reason, response.headers.multi_items()))
         return response
 
-    def _tell(self, tap: Tap, request: httpx.Request) -> None:
-        tap.noted("http", request_head(request.method, str(request.url), request.headers.multi_items()))
+    def _tell(self, tap: Tap, request: httpx.Request, about: str) -> None:
+        tap.noted("http", request_head(request.method, str(request.url), request.headers.multi_items(), about=about))
         if request.content:
             tap.sent(request.content)
 
@@ -112,9 +119,9 @@ class Endpoint:
                 with contextlib.suppress(*FAILURES):
                     await answers.skip_body(response)
 
-    async def get_stream(self, headers: Mapping[str, Any]) -> httpx.Response:
+    async def get_stream(self, headers: Mapping[str, Any], *, about: str = "") -> httpx.Response:
         """Open an event stream, still to be read and closed. Raises a TransportError where there is none."""
-        response = await self.exchange("GET", {**GET, **headers})
+        response = await self.exchange("GET", {**GET, **headers}, about=about)
         if response.status_code == 200 and answers.media_type(response) == answers.EVENTS:
             return response
         async with aclosing(response):

@@ -48,7 +48,7 @@ class EventStream:
         self._retry: int | None = None
         self._given: deque[str] = deque(maxlen=REMEMBERED)
         self._given_before: frozenset[str] = frozenset()
-        self._in_vain = 0
+        self._tries = self._in_vain = 0
         self._brought_something = False
         self.overlong = False
         """Came there an event over the limit that may have been any answer?"""
@@ -57,6 +57,7 @@ class EventStream:
 
     async def read(self, pieces: AsyncIterable[bytes], enough: Callable[[], bool]) -> None:
         """Take what one connection brings, until it ends or there is ``enough``."""
+        self._tries += 1
         parser = EventParser(self._incoming.limits.message_bytes)
         came_from, began = self.last_id, time.monotonic()
         self._given_before = frozenset(self._given)
@@ -77,8 +78,16 @@ class EventStream:
         """Did too many connections bring nothing?"""
         return self._in_vain > IN_VAIN
 
+    @property
+    def told(self) -> str:
+        """The next connection's number, and how near the end of patience is; empty for the first."""
+        if not self._tries:
+            return ""
+        return f"connection {self._tries + 1} of this stream; {self._in_vain} in a row brought nothing, {IN_VAIN} may"
+
     def failed(self) -> None:
         """A connection could not be made at all."""
+        self._tries += 1
         self._in_vain += 1
 
     def wait(self) -> float:

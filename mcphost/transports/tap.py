@@ -51,9 +51,12 @@ _SECRET_PARAMETER: Final = re.compile(
 )
 
 
-def request_head(method: str, url: str, headers: Headers) -> str:
-    """``POST https://…`` and its headers, a line each, for `Tap.noted`; no secret is left in it."""
-    return "\n".join((f"{method} {safe_url(url)}", *_lines(headers)))
+def request_head(method: str, url: str, headers: Headers, *, about: str = "") -> str:
+    """``POST https://…`` and its headers, a line each, for `Tap.noted`; no secret is left in it.
+
+    ``about`` is what there is to say of this request, in words of ours; it ends the first line.
+    """
+    return "\n".join((f"{method} {safe_url(url)}{f'  ({about})' if about else ''}", *_lines(headers)))
 
 
 def response_head(status: int, reason: str, headers: Headers) -> str:

@@ -14,6 +14,7 @@ from mcphost.transports.base import Limits
 from mcphost.transports.incoming import Incoming
 from mcphost.transports.resumption import EventStream
 from tests.conftest import Until
+from tests.transports.test_tap import Recording
 from tests.transports.web_line import Echo, Talk, connected, spoiling
 
 
@@ -101,15 +102,20 @@ async def test_an_outage_while_a_stream_goes_on_is_waited_out() -> None:
 
 @pytest.mark.requirement("SSE-09")
 async def test_a_server_that_wants_to_be_asked_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """H04"""
+    """H04: and each try says which it is, where one looks at the traffic."""
     monkeypatch.setattr(resumption, "SHORTEST", 0.001)
     monkeypatch.setattr(resumption, "IN_VAIN", 6)
-    async with connected(spoiling("storm")) as line:
+    tap = Recording()
+    async with connected(spoiling("storm"), tap=tap) as line:
         began = time.monotonic()
-        with pytest.raises(ConnectionLost, match="broke off too many times"):
+        with pytest.raises(ConnectionLost, match=r"too many times in a row \(.*; 7 in a row brought nothing, 6 may\)"):
             await line.call()
         assert time.monotonic() - began > 0.001 * (1 + 2 + 4 + 8 + 16 + 32)
         assert len(line.web.seen("GET")) == 6
+    told = [text.splitlines()[0].partition("  ")[2] for text in tap.of("http") if text.startswith("GET ")]
+    assert told == [
+        f"(connection {try_ + 1} of this stream; {try_} in a row brought nothing, 6 may)" for try_ in range(1, 7)
+    ]
 
 
 async def test_a_stream_nobody_waits_on_is_given_up_too_and_no_call_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
