@@ -110,6 +110,10 @@ class InquiryWishes(_App):
 
     # Folders.
 
+    def on_app_focus(self) -> None:
+        """The user comes back to this terminal, and may have moved folders in another one."""
+        self.run_worker(self.host.check_roots(), group="check-roots", exit_on_error=False)
+
     def on_folders_wanted(self, event: FoldersWanted) -> None:
         """Choose the folders of a server."""
         self.show_folders(event.server)

@@ -174,6 +174,22 @@ async def test_each_server_whose_own_list_changed_is_told(tree: Path, until: Unt
                 await host.unshare(server_name, path)
 
 
+@pytest.mark.requirement("ROOT-04", "ROOT-11")
+async def test_a_folder_that_goes_and_comes_back_is_told_when_a_tool_is_called(tree: Path, until: Until) -> None:
+    async with asked_host(entry={"roots": [str(tree / "plain")]}) as host:
+        await host.check_roots()
+        assert await notices(host) == 0  # nothing was told yet that could be another now
+        assert await listed(host) == [str(tree / "plain")]
+        for changes, change in enumerate(((tree / "plain").rmdir, (tree / "plain").mkdir), 1):
+            change()
+            host.events.clear()
+            await host.use("heard")
+            await until(lambda: RootsChanged("a") in host.events)
+            assert await notices(host) == changes
+            await host.check_roots()
+            assert RootsChanged(None) not in host.events
+
+
 @pytest.mark.requirement("ROOT-06", "ROOT-08", "ROOT-09")
 async def test_the_configuration_is_a_standing_grant(tree: Path) -> None:
     entry = {"roots": [{"path": str(tree / "plain" / ".." / "link"), "name": "mine"}, str(tree / "gone")]}

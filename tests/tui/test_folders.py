@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import AppBlur, AppFocus
 
+from mcphost.host.asked import roots
 from mcphost.host.calls import CallState
 from mcphost.tui import folder_listing
 from mcphost.tui.folder_listing import Listing, list_folders
@@ -248,3 +250,21 @@ def test_a_mark_is_seen_from_above_and_from_below(work: Path) -> None:
         work / "src" / "deep": Mark.WITHIN,
         work / "link": Mark.NONE,
     }
+
+
+@pytest.mark.requirement("ROOT-04")
+async def test_who_comes_back_to_the_terminal_has_the_folders_looked_at(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roots, "FRESH", 0.0)
+    async with asked() as stage:
+        await stage.host.share("a", work / "src")
+        await got(stage, ask(stage, ROOTS))
+        (work / "src").rename(work / "moved")
+        stage.app.post_message(AppBlur())
+        stage.app.post_message(AppFocus())
+        await stage.until(lambda _: stage.host.roots("a")[0].problem)
+        call = stage.call("heard")
+        await stage.ended(call)
+        assert call.outcome is not None
+        assert str(call.outcome.raw).count("list_changed") == 2

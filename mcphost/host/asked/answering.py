@@ -22,7 +22,7 @@ from mcphost.host.asked.pages import Page
 from mcphost.host.asked.responder import Asked, Desk, Responder
 from mcphost.host.asked.roots import Around, Folder, Resolve, RootsDesk, Told
 from mcphost.host.calls import Call
-from mcphost.host.events import CallFinished, Event, ServerChanged
+from mcphost.host.events import CallFinished, CallStarted, Event, ServerChanged
 from mcphost.host.logs import Source
 from mcphost.host.memory import Store
 from mcphost.host.opener import Open
@@ -186,9 +186,13 @@ class Answering(Lending):
         self._in_background(self._desks.roots.check())
 
     def _heed(self, event: Event) -> None:
-        """What was asked for a call that has ended is moot."""
+        """What was asked for a call that has ended is moot; a call begins with folders that are there."""
         if isinstance(event, CallFinished):
             self._desks.inquiries.call_ended(event.call)
+        elif isinstance(event, CallStarted):
+            server = self._desk.calls[event.call].request.server
+            if server in self._desks.roots.told:
+                self._in_background(self._desks.roots.check_one(server))
 
     def _tell_roots_changed(self, server: str) -> None:
         connection = self.servers.get(server)

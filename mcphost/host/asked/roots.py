@@ -1,8 +1,9 @@
 """Answers ``roots/list``: the folders the user lets a server know of, looked at again each time.
 
 Knows what is granted: nothing, until the configuration, the user or an earlier run says so. Refuses to know how a
-folder is picked. Nothing watches the disk by itself: folders are looked at when a server asks, when something is shared
-and when a front asks (`RootsDesk.check`), which costs nothing meanwhile and works on every file system.
+folder is picked. Nothing watches the disk by itself: folders are looked at when a server asks, when something is
+shared, when a tool is called and when a front asks (`RootsDesk.check`), which costs nothing meanwhile and works on
+every file system.
 
 Specification: client/roots.
 """
@@ -162,15 +163,25 @@ class RootsDesk:
         await self.check(anew=True)
 
     async def check(self, *, anew: bool = False) -> None:
-        """Look at every folder again, and tell the servers whose list is another now."""
+        """Look at every folder again, and tell the servers whose list is another now.
+
+        ``anew``: something was shared or taken back.
+        """
+        before = dict(self._folders)
         for server in list(self._around.config().servers):
             if anew:
                 self._looked.pop(server, None)
-            before = self.visible(server)
-            await self._look(server)
-            if self.visible(server) != before:
-                self._around.tell(server)
-        self._around.publish(RootsChanged(None))
+            await self._check(server, anew=anew)
+        if anew or self._folders != before:
+            self._around.publish(RootsChanged(None))
+
+    async def check_one(self, server: str) -> None:
+        """The same for one server."""
+        before = self.folders(server)
+        if before:
+            await self._check(server)
+        if self.folders(server) != before:
+            self._around.publish(RootsChanged(server))
 
     def forget(self, server: str) -> None:
         """It is not configured, or not as it was: look anew."""
@@ -213,6 +224,13 @@ class RootsDesk:
         return ""
 
     # Looking.
+
+    async def _check(self, server: str, *, anew: bool = False) -> None:
+        """Tell it where its list is another; one that was never looked at is no other."""
+        looked, before = server in self._folders, self.visible(server)
+        await self._look(server)
+        if (looked or anew) and self.visible(server) != before:
+            self._around.tell(server)
 
     async def _look(self, server: str) -> None:
         now = self._around.now()
