@@ -63,7 +63,9 @@ def add_call(parser: Parser) -> None:
     parser.add_argument(
         "pairs", nargs="*", default=[], metavar="KEY=VALUE", help="an argument; KEY:=JSON for any JSON value"
     )
-    parser.add_argument("--args", metavar="JSON", help="all arguments as an object; single ones replace its members")
+    parser.add_argument(
+        "--args", metavar="JSON", help="all arguments as an object, - from stdin; single ones replace its members"
+    )
     parser.add_argument("--yes", action="store_true", help="allow the call; what policy denies stays denied")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds without an answer or progress")
     add_answers(parser)

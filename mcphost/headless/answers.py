@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.errors import ConfigError
 from mcphost.headless.consent import typed_line
-from mcphost.headless.output import is_terminal, remark
+from mcphost.headless.output import remark
+from mcphost.headless.terminal import somebody_there
 from mcphost.host.approvals import Lifetime
 from mcphost.host.asked.answering import ALL, SAMPLING, WRITING
 from mcphost.host.calls import CallState
@@ -151,7 +151,7 @@ class RuleApprover:
 def approver_with(rules: Sequence[Rule], calls: Approver) -> RuleApprover:
     """Who answers in this run: a person too, where one sits at a terminal."""
     person: TerminalPerson | None = None
-    if is_terminal(sys.stdin) and is_terminal(sys.stderr):
+    if somebody_there():
         from mcphost.headless.prompts import TerminalPerson  # late: most runs have none
 
         person = TerminalPerson()
@@ -199,7 +199,7 @@ class PageWatch:
         return call is not None and call.state is CallState.VISITING and page.number not in self._reading
 
     async def _until_done(self, page: Page) -> None:
-        if is_terminal(sys.stdin) and is_terminal(sys.stderr):
+        if somebody_there():
             await typed_line("Press Enter once you are done there. ")
         else:
             seconds = self._patience or self._host.server(page.server).config.tool_timeout_sec

@@ -1,16 +1,23 @@
 """A tool's arguments from a command line: ``key=value`` typed by the tool's schema, ``key:=json``, ``--args JSON``.
 
+``--args -`` is JSON that comes through stdin.
+
 Whether the whole fits the schema is for the host to say.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mcphost.errors import InvalidArguments
+from mcphost.protocol.display import size_text
+
+MOST_BYTES: Final = 16 << 20
+"""That ``--args -`` takes from stdin."""
 
 _DEFINITIONS: Final = ("$defs", "definitions")
 
@@ -87,10 +94,20 @@ def _add(
 
 
 def _object(text: str) -> dict[str, Any]:
-    value = _json("--args", text)
+    value = _json("--args", _piped() if text == "-" else text)
     if not isinstance(value, dict):
         raise InvalidArguments([("--args", "is not a JSON object")])
     return value
+
+
+def _piped() -> str:
+    try:
+        data = b"" if sys.stdin is None else sys.stdin.buffer.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise InvalidArguments([("--args -", f"stdin holds more than {size_text(MOST_BYTES)}")])
+        return data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArguments([("--args -", f"stdin cannot be read: {error}")]) from None
 
 
 def _json(name: str, text: str) -> Any:

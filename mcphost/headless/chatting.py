@@ -21,6 +21,7 @@ from mcphost.headless.consent import confirmed, question_lines, typed_line
 from mcphost.headless.failing import Broken, failure
 from mcphost.headless.output import Outcome, is_terminal, json_text, remark, table
 from mcphost.headless.telling import telling
+from mcphost.headless.terminal import say, somebody_there
 from mcphost.host.catalog import Kind
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.replaying import replay
@@ -119,7 +120,7 @@ class ChatApprover:
 
     async def ask(self, question: Question) -> Answer:
         """See `mcphost.host.questions.Approver`."""
-        present = is_terminal(sys.stdin) and is_terminal(sys.stderr)
+        present = somebody_there()
         if isinstance(question, ResultQuestion):
             nobody = Answer(False, by="policy", reason="nobody could look at it")
             return await _reviewed(question) if present else nobody
@@ -142,7 +143,7 @@ class ChatApprover:
 
 async def _asked(question: ToolCallQuestion) -> Answer:
     _end_line()
-    print(*question_lines(question), sep="\n", file=sys.stderr)
+    say(*question_lines(question))
     what = f"{show_line(question.tool.name)} on {question.server}"
     line = await typed_line(f"Let {show_line(question.origin)} run {what}? [y/N, or why not] ")
     if line.lower() in ("y", "yes"):
@@ -152,16 +153,16 @@ async def _asked(question: ToolCallQuestion) -> Answer:
 
 async def _reviewed(question: ResultQuestion) -> Answer:
     _end_line()
-    print(show(question.text), file=sys.stderr)
+    say(show(question.text))
     told = [f"{question.tokens} tokens", f"{question.hidden} hidden characters", f"{len(question.links)} links"]
-    print(f"  {question.server}:{show_line(question.tool)} answered this: {', '.join(told)}", file=sys.stderr)
+    say(f"  {question.server}:{show_line(question.tool)} answered this: {', '.join(told)}")
     return Answer(allow=await confirmed(f"Show it to {show_line(question.origin)}? [y/N] "))
 
 
 def _end_line() -> None:
     """What is asked begins on a line of its own, where the answer is on the same screen."""
     if is_terminal(sys.stdout):
-        print(file=sys.stderr)
+        say("")
 
 
 async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:

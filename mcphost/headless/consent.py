@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mcphost.headless.keyboard import forget_typed_ahead, hidden_line, shown_line
-from mcphost.headless.output import is_terminal
+from mcphost.headless.terminal import Seat, say, seat, somebody_there
 from mcphost.host.questions import Answer, Approver, DeclineAll, Question, ToolCallQuestion
 from mcphost.protocol.display import show_line, size_text
 
@@ -34,7 +34,7 @@ class TerminalApprover:
         """Show everything that would be sent and take y or N."""
         if not isinstance(question, ToolCallQuestion):
             return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
-        print(*question_lines(question), sep="\n", file=sys.stderr)
+        say(*question_lines(question))
         prompt = f"Run {show_line(question.tool.name)} on {question.server}? [y/N] "
         return Answer(allow=await confirmed(prompt))
 
@@ -43,7 +43,7 @@ def approver_for(server: str, tool: str, *, yes: bool, configured: bool) -> Appr
     """Who answers in this run. ``configured``: has the server an entry where the rule could be written?"""
     if yes:
         return AllowAll()
-    if is_terminal(sys.stdin) and is_terminal(sys.stderr):
+    if somebody_there():
         return TerminalApprover()
     key = json.dumps(tool)
     rule = f'[servers.{server}.tools.{key}] approval = "allow"' if configured else f'policy.allow = ["{server}:{tool}"]'
@@ -93,12 +93,13 @@ async def confirmed(prompt: str) -> bool:
 
 async def typed_line(prompt: str, *, hidden: bool = False, fresh: bool = True) -> str:
     """A line from the terminal, empty at its end. ``hidden``: not shown; ``fresh``: nothing typed ahead counts."""
-    keyboard = sys.stdin.fileno()
-    if fresh:
-        forget_typed_ahead(keyboard)
-    sys.stderr.write(prompt)
-    sys.stderr.flush()
-    line = await (hidden_line if hidden else shown_line)(keyboard)
-    if hidden or (prompt and not line.endswith(b"\n")):
-        print(file=sys.stderr)
+    with seat() as found:
+        there = found or Seat(sys.stdin.fileno(), sys.stderr)
+        if fresh:
+            forget_typed_ahead(there.typed)
+        there.shown.write(prompt)
+        there.shown.flush()
+        line = await (hidden_line if hidden else shown_line)(there.typed)
+        if hidden or (prompt and not line.endswith(b"\n")):
+            print(file=there.shown)
     return line.decode("utf-8", "replace").strip()

@@ -5,10 +5,10 @@ Knows how a request and an answer look there. Refuses to know rules.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 from mcphost.headless.consent import NO_CUT, confirmed, typed_line
+from mcphost.headless.terminal import say
 from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit, SamplingReply
 from mcphost.host.questions import Answer, SamplingQuestion
 from mcphost.protocol.display import show, show_line
@@ -24,7 +24,7 @@ async def ask_at_terminal(sampling: Sampling, question: SamplingQuestion) -> Ans
     if question.review and sampling.model.by_hand:
         line = await typed_line("  Your answer as the model (nothing declines): ")
         return Answer(bool(line), content=SamplingReply.of(line))
-    print(*(_answer_lines if question.review else _request_lines)(sampling), sep="\n", file=sys.stderr, flush=True)
+    say(*(_answer_lines if question.review else _request_lines)(sampling))
     if question.review and sampling.error is not None:
         return Answer(await confirmed("Ask again? [y/N] "), content=SamplingEdit())
     what = "Send this" if question.review else "Write the answer" if sampling.model.by_hand else "Ask the model"

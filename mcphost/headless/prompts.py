@@ -6,13 +6,13 @@ Knows how such questions look there. Refuses to know rules. What is typed is che
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from mcphost.headless.consent import confirmed, typed_line
 from mcphost.headless.model_prompts import ask_at_terminal
+from mcphost.headless.terminal import say
 from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.questions import Answer, FormQuestion, Question, RootsQuestion, SamplingQuestion, UrlQuestion
 from mcphost.protocol.display import show, show_line
@@ -50,13 +50,13 @@ class TerminalPerson:
 
 async def _form(question: FormQuestion) -> Answer:
     form = read_form(question.schema)
-    _say(
+    say(
         f"{question.server} asks you to fill in a form (this server asks, not mcphost):",
         show(question.message, limit=MESSAGE),
     )
     if question.problem:
-        _say(f"  What you answered was not sent, since it does not fit: {show_line(question.problem, 1000)}")
-    _say(f"  Enter takes what stands in brackets; {DECLINE} declines, {CANCEL} leaves it unanswered.")
+        say(f"  What you answered was not sent, since it does not fit: {show_line(question.problem, 1000)}")
+    say(f"  Enter takes what stands in brackets; {DECLINE} declines, {CANCEL} leaves it unanswered.")
     entries = fill(form)
     try:
         for field in form.leaves():
@@ -69,18 +69,18 @@ async def _form(question: FormQuestion) -> Answer:
 
 async def _reviewed(form: Form, content: Mapping[str, Any], errors: list[str]) -> Answer:
     for error in errors:
-        _say(f"  {show_line(error)}")
+        say(f"  {show_line(error)}")
     secret = any(field.secret_looking for field in form.leaves())
-    _say(f"  It gets: {show_line(json.dumps(content, ensure_ascii=False), 4000)}")
+    say(f"  It gets: {show_line(json.dumps(content, ensure_ascii=False), 4000)}")
     if secret:
-        _say("  One of these looks like a secret. No server may ask for one in a form.")
+        say("  One of these looks like a secret. No server may ask for one in a form.")
     yes = await confirmed("Send this? [y/N] ")
     return Answer(True, content=content) if yes else Answer(False, cancelled=True)
 
 
 async def _typed(field: Field, entry: Any) -> Any:
     for line in _field_lines(field):
-        _say(line)
+        say(line)
     while True:
         shown = "" if entry is ABSENT or entry in ("", []) else f" [{_entry_text(entry)}]"
         line = await typed_line(f"  {show_line(field.title or field.name)}{shown}: ", fresh=False)
@@ -93,7 +93,7 @@ async def _typed(field: Field, entry: Any) -> Any:
         try:
             parse(field, line_value)
         except FieldError as error:
-            _say(f"    {show_line(str(error))}")
+            say(f"    {show_line(str(error))}")
             continue
         return line_value
 
@@ -114,19 +114,19 @@ def _entry_text(entry: Any) -> str:
 
 
 async def _page(question: UrlQuestion) -> Answer:
-    _say(f"{question.server} asks you to visit a page:", show(question.message, limit=MESSAGE))
+    say(f"{question.server} asks you to visit a page:", show(question.message, limit=MESSAGE))
     if question.address is not None:
-        _say(f"  page  {show_line(question.address.url, 8192)}", f"  host  {show_line(question.address.host)}")
+        say(f"  page  {show_line(question.address.url, 8192)}", f"  host  {show_line(question.address.host)}")
         if question.address.readable_host != question.address.host:
-            _say(f"        which reads {show_line(question.address.readable_host)}")
-        _say(*(f"  ▲ {doubt}" for doubt in question.address.doubts))
+            say(f"        which reads {show_line(question.address.readable_host)}")
+        say(*(f"  ▲ {doubt}" for doubt in question.address.doubts))
     return await _yes_or_no("Open it? [y/N] ")
 
 
 async def _roots(question: RootsQuestion) -> Answer:
-    _say(f"{question.server} asks which folders it may know of.")
+    say(f"{question.server} asks which folders it may know of.")
     if question.problem:
-        _say(f"  Nothing was shared: {show_line(question.problem, 1000)}")
+        say(f"  Nothing was shared: {show_line(question.problem, 1000)}")
     offered = question.suggestions[:1]
     if not offered:
         return Answer(False, reason="no folder is suggested; --root PATH shares one")
@@ -136,7 +136,3 @@ async def _roots(question: RootsQuestion) -> Answer:
 
 async def _yes_or_no(prompt: str) -> Answer:
     return Answer(await confirmed(prompt))
-
-
-def _say(*lines: str) -> None:
-    print(*lines, sep="\n", file=sys.stderr, flush=True)

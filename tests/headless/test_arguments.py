@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Any
 
 import pytest
@@ -82,3 +84,21 @@ def test_what_does_not_fit_is_said_by_name(pairs: list[str], words: str) -> None
 @pytest.mark.parametrize("schema", [{}, {"properties": []}, {"properties": {"a": {"$ref": "#/nowhere"}}}])
 def test_a_senseless_schema_leaves_texts_as_they_are(schema: dict[str, Any]) -> None:
     assert typed(read_given(["a=1"], '{"b": 2}'), schema) == {"a": "1", "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("piped", "found"),
+    [
+        (b'{"text": "n\xc3\xa4h", "count": 1}\n', {"text": "n\u00e4h", "count": 2}),
+        (b"", "is not JSON"),
+        (b"[]", "is not a JSON object"),
+        (b'"\xff"', "stdin cannot be read"),
+    ],
+)
+def test_all_arguments_may_come_through_stdin(monkeypatch: pytest.MonkeyPatch, piped: bytes, found: Any) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped)))
+    if isinstance(found, str):
+        with pytest.raises(InvalidArguments, match=found):
+            read_given([], "-")
+    else:
+        assert typed(read_given(["count=2"], "-"), SCHEMA) == found
