@@ -10,20 +10,21 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from mcphost.config import Config, rule_matches
 from mcphost.errors import ConfigError, McphostError
-from mcphost.headless.consent import confirmed, question_lines, typed_line
+from mcphost.headless.consent import NO_CUT, confirmed, question_lines, typed_line
 from mcphost.headless.failing import Broken, failure
-from mcphost.headless.output import Outcome, is_terminal, json_text, remark, table
+from mcphost.headless.output import Exit, Outcome, is_terminal, json_text, remark, table
 from mcphost.headless.telling import telling
 from mcphost.headless.terminal import say, somebody_there
 from mcphost.host.catalog import Kind
 from mcphost.host.chat.export import markdown
+from mcphost.host.chat.preview import Preview
 from mcphost.host.chat.replaying import replay
 from mcphost.host.chat.transcripts import Transcripts
 from mcphost.host.events import ChatChanged, Event
@@ -159,6 +160,22 @@ async def _reviewed(question: ResultQuestion) -> Answer:
     return Answer(allow=await confirmed(f"Show it to {show_line(question.origin)}? [y/N] "))
 
 
+async def _seen(preview: Preview) -> bool:
+    """A prompt's text comes from its server: it is shown before it is sent."""
+    say(*_preview_lines(preview))
+    return await confirmed(f"Send this to {show_line(preview.model)}? [y/N] ")
+
+
+def _preview_lines(preview: Preview) -> Iterator[str]:
+    for piece in preview.pieces:
+        note = f"; {show_line(piece.note)}" if piece.note else ""
+        yield f"  {piece.title}: {size_text(piece.size)}, about {piece.tokens} tokens{note}"
+        if piece.of_prompt:
+            yield from (f"    | {line}" for line in show(piece.text, limit=NO_CUT, joiners=True).split("\n"))
+    hidden = f", {preview.hidden} hidden characters" if preview.hidden else ""
+    yield f"  together about {preview.tokens} tokens{hidden}; besides, each request has about {preview.besides}"
+
+
 def _end_line() -> None:
     """What is asked begins on a line of its own, where the answer is on the same screen."""
     if is_terminal(sys.stdout):
@@ -176,6 +193,9 @@ async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:
         remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
     made = await host.compose(wish.text)
     piped = [host.attach_text("stdin", wish.piped)] if wish.piped.strip() else []
+    parts = made.text, [*piped, *made.attachments], made.prompts
+    if made.prompts and somebody_there() and not await _seen(talk.preview(*parts)):
+        return Outcome(code=Exit.DECLINED, remarks=("nothing was sent",))
     teller = telling(talk, as_json=wish.as_json)
     changed = asyncio.Event()
 
@@ -185,7 +205,7 @@ async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:
 
     stop = host.bus.observe(heard)
     try:
-        turn = talk.send(made.text, [*piped, *made.attachments], made.prompts)
+        turn = talk.send(*parts)
         while not turn.state.ended:
             await changed.wait()
             changed.clear()

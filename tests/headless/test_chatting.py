@@ -31,13 +31,13 @@ OK: Steps = (("text", "so be it"), ("stop", "end"))
 
 
 @contextmanager
-def model(tmp_path: Path, *answers: Steps) -> Iterator[tuple[list[str], Web]]:
+def model(tmp_path: Path, *answers: Steps, script: str = "echo.py") -> Iterator[tuple[list[str], Web]]:
     """The first words of a command line whose model gives these answers, and the endpoint."""
-    script = [streams(*openai_stream(steps)) for steps in answers]
-    with Web(lambda talk: (script.pop(0) if len(script) > 1 else script[0])(talk)) as web:
+    told = [streams(*openai_stream(steps)) for steps in answers]
+    with Web(lambda talk: (told.pop(0) if len(told) > 1 else told[0])(talk)) as web:
         path = tmp_path / "chat.toml"
         about = f'provider = "openai"\nmodel = "big"\nbase_url = "http://127.0.0.1:{web.port}/v1"'
-        path.write_text(entry("echo") + f"[models.big]\n{about}\n")
+        path.write_text(entry("echo").replace("echo.py", script) + f"[models.big]\n{about}\n")
         yield ["--config", str(path), "chat"], web
 
 
@@ -96,6 +96,20 @@ def test_a_person_at_the_terminal_is_asked_and_may_say_why_not(
             assert terminal.wait_exit() == code
         told = web.visits[-1].message["messages"][-1]
     assert (told["role"], sent in told["content"]) == ("tool", True)
+
+
+@pytest.mark.parametrize(("typed", "code", "asked"), [("n", 4, 0), ("y", 0, 1)])
+def test_a_prompts_text_is_shown_before_it_is_sent(tmp_path: Path, typed: str, code: int, asked: int) -> None:
+    """P11"""
+    with model(tmp_path, OK, script="offers.py") as (words, web):
+        command = [sys.executable, "-m", "mcphost", *words, "/echo:review language=c\nplease"]
+        with Terminal(command, columns=150) as terminal:
+            screen = terminal.wait_for("Send this to big? [y/N]")
+            assert "/echo:review language=c · message 1 of 2, as said by you" in screen
+            assert "| review [('language', 'c')]" in screen
+            terminal.press(typed, "enter")
+            assert terminal.wait_exit() == code
+        assert len(web.visits) == asked
 
 
 def test_a_hostile_model_cannot_reach_the_terminal(tmp_path: Path) -> None:

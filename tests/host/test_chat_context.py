@@ -16,8 +16,9 @@ from mcphost.host.catalog import Kind
 from mcphost.host.chat.attaching import of_file, of_prompt, of_resource
 from mcphost.host.chat.mentions import Mention, PromptWish, candidates, parse
 from mcphost.protocol.types import GetPromptResult, Media, ReadResourceResult, Text
+from mcphost.providers.base import Capabilities
 from tests.host.conftest import echo, script
-from tests.host.scripted_model import chat_host, text
+from tests.host.scripted_model import ABLE, chat_host, text
 
 SERVERS = ("a", "files")
 OTHER = "Memo+x:%2fQ"
@@ -170,6 +171,31 @@ async def test_only_what_the_user_composed_reaches_the_model_and_it_can_be_looke
     assert "Attached from the server a: memo:///readme.md" in told
     assert all(part in told for part in ("# Read me", "my notes", "look at @a:memo:///readme.md"))
     assert "never listed" not in told
+
+
+async def test_a_preview_is_what_is_sent_part_by_part_with_what_it_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "notes.txt").write_text("see https://mine.test\u200b")
+    text_only = Capabilities(tools=True)
+    for able, picture in ((ABLE, "(image, image/png, 18 B)"), (text_only, "(image, image/png; not shown to you)")):
+        async with chat_host(text("ok"), servers=OFFERS, able=able) as host:
+            await host.ready()
+            made = await host.compose("/a:review language=c\n@a.png @notes.txt @a:memo:///readme.md")
+            preview = host.chat.preview(made.text, made.attachments, made.prompts)
+            titles = [piece.title.partition(" ")[0] for piece in preview.pieces]
+            assert titles == ["/a:review", "/a:review", "@a.png", "@notes.txt", "@a:memo:///readme.md", "your"]
+            assert [piece.foreign for piece in preview.pieces] == [True, True, False, False, True, False]
+            first = preview.pieces[0]
+            assert (first.text, first.size, first.tokens) == ("review [('language', 'c')]", 26, 7)
+            assert picture in preview.pieces[2].text
+            assert (preview.hidden, preview.has_prompt, preview.links) == (1, True, ("memo:///readme.md",))
+            await host.say(made.text, attachments=made.attachments, prompts=made.prompts)
+            sent = "\n".join(message.text for message in host.model.requests[0].messages)
+            assert all(piece.text.split("\n")[0] in sent for piece in preview.pieces)
+            assert (preview.tokens > 20, preview.besides > 100) == (True, True)
 
 
 @pytest.mark.parametrize(

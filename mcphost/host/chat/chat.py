@@ -156,7 +156,7 @@ class Chat:
         """What `send` would say with these. Raises UnknownName where there is no model."""
         model = self.model
         pieces = tuple(pieces_of(Message(text, tuple(attachments), tuple(prompts)), model.able))
-        return Preview(model.entry, pieces, estimate(self.request(), None).input_tokens, bool(prompts))
+        return Preview(model.entry, pieces, estimate(self.request(), None).input_tokens)
 
     # What the user does.
 

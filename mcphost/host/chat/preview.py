@@ -8,7 +8,7 @@ Specification: server/prompts (user interaction), server/resources (user interac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcphost.host.chat.attaching import PICTURE_TOKENS
 from mcphost.host.chat.messages import attached_blocks, fitting
@@ -36,6 +36,7 @@ class Piece:
     """Did a server write it?"""
     note: str = ""
     """What the model does not get of it; may quote."""
+    of_prompt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,11 @@ class Preview:
     model: str
     pieces: tuple[Piece, ...]
     besides: int
-    has_prompt: bool
-    """Does it hold words of a server's as if a person, or the model, had said them?"""
+
+    @property
+    def has_prompt(self) -> bool:
+        """Does it hold words of a server's as if a person, or the model, had said them?"""
+        return any(piece.of_prompt for piece in self.pieces)
 
     @property
     def tokens(self) -> int:
@@ -77,7 +81,8 @@ def pieces_of(message: Message, able: Capabilities) -> Iterator[Piece]:
         for number, each in enumerate(prompt.messages, 1):
             title = f"{name}{given if number == 1 else ''} · message {number} of {len(prompt.messages)}, as "
             title += "said by you" if each.role == "user" else "said by the model"
-            yield _piece(title, each.blocks, able, foreign=True, note=note if number == 1 else "")
+            piece = _piece(title, each.blocks, able, foreign=True, note=note if number == 1 else "")
+            yield replace(piece, of_prompt=True)
     for attached in message.attachments:
         title = f"@{show_line(attached.server, 60)}{':' * bool(attached.server)}{show_line(attached.name, 200)}"
         blocks = attached_blocks(attached)
