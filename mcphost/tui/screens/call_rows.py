@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from textual.containers import Horizontal
@@ -21,6 +22,12 @@ from mcphost.tui.widgets.json_text import json_text
 
 SHOWN_CHARACTERS: Final = 20_000
 """Of one argument. More is said in numbers; then all of it must have been read (`v`) before it can be allowed."""
+
+SHOWN_ARGUMENTS: Final = 300
+"""Rows: a model may want a call with tens of thousands, which no screen lays out in time."""
+
+LABEL: Final = 60
+"""Characters of an argument's name before it: a longer one is shown in full above."""
 
 LOOKED_THROUGH: Final = 5 * SHOWN_CHARACTERS
 """Characters of JSON in which borrowed words are looked for: blanks that are counted are not shown."""
@@ -44,10 +51,20 @@ def row(label: str, value: str | Content, style: str = "") -> Horizontal:
 def argument_rows(arguments: Mapping[str, Any], *, edited: bool, borrowed: Borrowing = NOTHING) -> Iterator[Widget]:
     """How many there are, then each; what is ``borrowed`` from elsewhere is underlined and said below."""
     yield row("arguments", _count(arguments, edited=edited))
-    for name, value in arguments.items():
-        yield row(show_line(name, 60), _value(value, borrowed, name))
+    for name, value in islice(arguments.items(), SHOWN_ARGUMENTS):
+        if len(name) > LABEL:
+            yield row("name", _shown(name, ()))
+        yield row(show_line(name, LABEL), _value(value, borrowed, name))
+    if (more := len(arguments) - SHOWN_ARGUMENTS) > 0:
+        yield row("beware", f"{more:,} more arguments are not shown here", "bold $text-error")
     if borrowed.note:
         yield row("beware", show_line(borrowed.note, 400), "$text-warning")
+
+
+def is_cut(arguments: Mapping[str, Any]) -> bool:
+    """Is there more of them than `argument_rows` shows?"""
+    texts = (text for name, value in arguments.items() for text in (name, text_of(value)))
+    return len(arguments) > SHOWN_ARGUMENTS or any(len(text) > SHOWN_CHARACTERS for text in texts)
 
 
 def _count(arguments: Mapping[str, Any], *, edited: bool) -> Content:

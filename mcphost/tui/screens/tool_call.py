@@ -21,7 +21,7 @@ from mcphost.host.past_calls import Past
 from mcphost.host.questions import Answer, ToolCallQuestion
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.screens.call_rows import SHOWN_CHARACTERS, argument_rows, row, text_of
+from mcphost.tui.screens.call_rows import argument_rows, is_cut, row
 from mcphost.tui.screens.dialog import Asking
 from mcphost.tui.screens.tool_rows import standing_rows, tool_rows
 from mcphost.tui.widgets.answers import Way, Ways
@@ -213,11 +213,7 @@ class ToolCallScreen(Asking):
 
     @property
     def _all_seen(self) -> bool:
-        return self.what.reached and (self._read_in_full or not self._cut)
-
-    @property
-    def _cut(self) -> bool:
-        return any(len(text_of(value)) > SHOWN_CHARACTERS for value in self.arguments.values())
+        return self.what.reached and (self._read_in_full or not is_cut(self.arguments))
 
     @on(ToTheEnd.Reached)
     def _tell_hint(self) -> None:
