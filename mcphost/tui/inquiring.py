@@ -174,9 +174,16 @@ class InquiryWishes(_App):
             problem = show(str(error), limit=400)
         else:
             called = "all servers" if event.target is None else show_line(event.target, 60)
-            self.notify(f"{len(event.add)} shared with {called}, {len(event.remove)} taken back.", markup=False)
+            done = [f"{len(event.add)} shared with {called}"] * bool(event.add)
+            done += [f"{len(event.remove)} taken back"] * bool(event.remove)
+            self.notify(f"{', '.join(done)}.", markup=False)
         if event.screen.is_attached:
             event.screen.shared(problem)
+
+    def on_folders_screen_decline_wanted(self, event: FoldersScreen.DeclineWanted) -> None:
+        """Tell other servers that ask of no folder either."""
+        self.questions.decline(event.numbers)
+        self.notify("None of the servers that asked is told of a folder.", markup=False)
 
     def _folders_changed(self) -> None:
         from mcphost.tui.screens.folders import FoldersScreen

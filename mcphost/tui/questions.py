@@ -76,6 +76,8 @@ class Questions:
         self._withdraw()
         if isinstance(self._app.screen, InboxScreen):
             self._app.screen.refresh_rows()
+        elif isinstance(self._app.screen, Asking):
+            self._app.screen.show_others([each for each in self._approver.open.values() if each is not self._asked])
         self.ask_next()
 
     def ask_next(self) -> None:

@@ -276,3 +276,16 @@ async def test_one_question_serves_all_that_ask_meanwhile_and_is_taken_back_with
         assert len(host.person.asked) == 2
         host.mute("a")
         assert await listed(host) == [str(tree)]  # what was granted stays; nothing new is asked
+
+
+async def test_what_is_shared_meanwhile_answers_the_question_which_folders(tree: Path, until: Until) -> None:
+    async with asked_host(NEVER, NEVER) as host:
+        call = host.ask(ROOTS)
+        await until(lambda: host.person.asked)
+        await host.share(None, tree / "plain")
+        await call.result()
+        assert host.person.left == 1
+        assert await listed(host) == [str(tree / "plain")]
+        await host.unshare(None, tree / "plain")
+        host.ask(ROOTS)
+        await until(lambda: len(host.person.asked) == 2)  # nobody said that it may know of none

@@ -93,6 +93,25 @@ async def test_each_way_out_of_the_picker_tells_the_server_of_no_folder(work: Pa
             assert await got(stage, call) == told([]), key
 
 
+@pytest.mark.requirement("ROOT-09")
+@pytest.mark.parametrize(
+    ("keys", "share"), [(("space", "Y"), True), (("Y", "N"), False), (("escape", "f2", "enter", "N"), False)]
+)
+async def test_servers_that_ask_together_are_answered_together(work: Path, keys: tuple[str, ...], share: bool) -> None:
+    async with asked("a", "b", "c", size=NARROW) as stage:
+        calls = [ask(stage, ROOTS, server=name) for name in "abc"]
+        await settled(stage)
+        await stage.shows("Y with all · N decline all")
+        await stage.press(*keys)
+        for call in calls:
+            assert await got(stage, call) == told([work] if share else [])
+        await stage.gone()
+        assert not stage.app.approver.open
+        assert not any("withdrawn" in note.message for note in stage.app._notifications)
+        again = ask(stage, ROOTS, server="b")
+        assert await got(stage, again) == told([work] if share else [])
+
+
 async def test_marks_stay_with_a_question_that_is_left_for_later(work: Path) -> None:
     async with asked(size=NARROW) as stage:
         call = ask(stage, ROOTS)

@@ -45,6 +45,7 @@ class Ending:
 
 LEAVING: Final = Ending(Answer(False, reason="the connection is being closed", by="mcphost", cancelled=True))
 CALL_ENDED: Final = Ending(Answer(False, reason="the call it was asked for has ended", by="mcphost", cancelled=True))
+SHARED: Final = Ending(Answer(True, content=(), reason="folders were shared with it meanwhile"))
 NOW_MUTED: Final = Ending(Answer(False, reason=MUTED, by="policy"))
 
 
@@ -55,8 +56,8 @@ class _Open:
     server: str
     call: int | None
     ending: asyncio.Future[Ending]
-    asks: bool = True
-    """Does a person have it? Else it is worked on."""
+    kind: str = ""
+    """What a person is asked; empty where it is worked on."""
 
 
 class Inquiries:
@@ -82,7 +83,7 @@ class Inquiries:
         if not admitted:
             self.admit(server)
         try:
-            with self._opened(server, question.call if sure else None) as waiting:
+            with self._opened(server, question.call if sure else None, kind) as waiting:
                 answer = await self._put(question, waiting.ending)
         except asyncio.CancelledError:
             self._note(kind, question, {"verdict": "withdrawn", "by": "server"})
@@ -94,7 +95,7 @@ class Inquiries:
 
     async def meanwhile(self, server: str, call: int | None, work: Coroutine[Any, Any, _T]) -> _T | Ending:
         """What lies between two questions: its result, or why it was ended, by whatever would end a question."""
-        with self._opened(server, call, asks=False) as waiting:
+        with self._opened(server, call) as waiting:
             return await _first(asyncio.ensure_future(work), waiting.ending)
 
     def admit(self, server: str, *, paced: bool = False) -> None:
@@ -122,6 +123,10 @@ class Inquiries:
         """What was asked for this call is moot."""
         self.end(CALL_ENDED, lambda each: each.call == call)
 
+    def shared(self, server: str) -> None:
+        """It may know of a folder now: which ones it may is no question any more."""
+        self.end(SHARED, lambda each: (each.server, each.kind) == (server, "roots"))
+
     def end(self, ending: Ending, fits: Callable[[_Open], bool]) -> None:
         """Give the open questions that fit their answer now."""
         for each in self._open:
@@ -130,11 +135,11 @@ class Inquiries:
 
     def waiting(self, server: str) -> int:
         """How many questions of this server wait."""
-        return sum(each.server == server and each.asks for each in self._open)
+        return sum(each.server == server and bool(each.kind) for each in self._open)
 
     @contextmanager
-    def _opened(self, server: str, call: int | None, *, asks: bool = True) -> Iterator[_Open]:
-        opened = _Open(server, call, asyncio.get_running_loop().create_future(), asks)
+    def _opened(self, server: str, call: int | None, kind: str = "") -> Iterator[_Open]:
+        opened = _Open(server, call, asyncio.get_running_loop().create_future(), kind)
         self._open.add(opened)
         try:
             yield opened

@@ -217,10 +217,10 @@ class RootsDesk:
         remember = answer.lifetime is Lifetime.ALWAYS
         for seen in looks:
             await self._grant(Share(server, seen.path, None, self._identity(server), remember))
-        if not looks:
-            self._declined.add(server)
         self._looked.pop(server, None)
         await self._look(server)
+        if not self._folders[server]:
+            self._declined.add(server)
         return ""
 
     # Looking.
@@ -231,6 +231,8 @@ class RootsDesk:
         await self._look(server)
         if (looked or anew) and self.visible(server) != before:
             self._around.tell(server)
+        if self.visible(server):
+            self._inquiries.shared(server)
 
     async def _look(self, server: str) -> None:
         now = self._around.now()

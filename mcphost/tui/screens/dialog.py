@@ -5,6 +5,7 @@ Knows layout and guards; a subclass says what is asked and which keys answer it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Final, TypeVar
@@ -134,6 +135,9 @@ class Asking(Dialog[Answer | None]):
     def takes(self, waiting: OpenQuestion) -> bool:
         """Is this question one that this screen, which is in front, asks as well? It then does."""
         return False
+
+    def show_others(self, others: Sequence[OpenQuestion]) -> None:
+        """These wait as well."""
 
     def withdrawn(self) -> None:
         """The question no longer matters: close, and what was opened from here."""

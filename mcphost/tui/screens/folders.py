@@ -10,69 +10,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar
 
-from textual import events, on
-from textual.app import ComposeResult
+from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
 from textual.message import Message
 from textual.widgets import Input
 
 from mcphost.host.approvals import Lifetime
 from mcphost.host.asked.folders import Look
-from mcphost.host.asked.roots import Folder
-from mcphost.host.host import Host
 from mcphost.host.questions import Answer, RootsQuestion
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.folder_listing import Entry, offered, top_above
-from mcphost.tui.reasons import Reason, reason_of
-from mcphost.tui.screens.server_question import LETTERS, ServerQuestion
+from mcphost.tui.folder_listing import Entry
+from mcphost.tui.reasons import reason_of
+from mcphost.tui.screens.folders_view import DRAFT, FoldersView
+from mcphost.tui.screens.server_question import LETTERS
 from mcphost.tui.widgets.answers import Way
-from mcphost.tui.widgets.facts import Fact, Facts, fact
+from mcphost.tui.widgets.facts import fact
 from mcphost.tui.widgets.folder_tree import FolderTree, short
-from mcphost.tui.widgets.seen_folders import seen_facts
-
-WIDE: Final = 120
-"""Columns from which what a server sees stands beside the tree."""
-
-DRAFT: Final = "folders"
 
 
-class FoldersScreen(ServerQuestion):
-    """Chooses the folders that ``server`` (None: every server) may know of."""
+class FoldersScreen(FoldersView):
+    """See `FoldersView`: the keys, and what each wants."""
 
     HELP = (
         "Which folders a server may know of. Nothing is shared by default, and marks alone share nothing: y does.\n"
-        "A server is told where the folders are; what it does there is up to it. m changes between one server and all."
+        "A server is told where the folders are; what it does there is up to it. m goes to all servers and back.\n"
+        "Where several servers ask, Y and N answer all of them at once."
     )
     NOTHING = "no folder was shared"
-    LETTERS = LETTERS | {"share", "target", "go_to"}
+    LETTERS = LETTERS | {"share", "share_all", "decline_all", "target", "go_to"}
     BEFORE = ""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "share('session')", "share", id="folders.share", tooltip="Share what is marked in this run"),
         Binding("a", "share('always')", "and remember", id="folders.always", tooltip="Share it in later runs as well"),
+        Binding("Y", "share_all", "share with all", id="folders.share-all", tooltip="Share it with all servers"),
+        Binding("N", "decline_all", "decline all", id="folders.decline-all", tooltip="No, to all servers that ask"),
         Binding("m", "target", "one or all", id="folders.target", tooltip="For this server, or for all servers"),
         Binding("slash", "go_to", "go to path", id="folders.path", tooltip="Type a path to go to"),
     ]
-
-    DEFAULT_CSS = """
-    FoldersScreen {
-        & > .dialog { height: 92%; max-width: 160; }
-        &.-short > .dialog { height: 100%; max-height: 100%; }
-        .both { height: 1fr; border-top: solid $panel-lighten-2; }
-        FolderTree { height: 1fr; }
-        .seen { height: auto; max-height: 5; scrollbar-size-vertical: 1; border-top: solid $panel-lighten-2; }
-        &.-wide .seen { width: 2fr; height: 1fr; max-height: 100%; border-top: none; padding-left: 1;
-                        border-left: solid $panel-lighten-2; }
-        &.-wide FolderTree { width: 3fr; }
-        &.-narrow .both { layout: vertical; }
-        Input { display: none; height: 1; background: $panel; }
-        Input.-shown { display: block; }
-    }
-    """
 
     @dataclass
     class LookWanted(Message):
@@ -98,84 +76,18 @@ class FoldersScreen(ServerQuestion):
         remove: tuple[Path, ...]
         remember: bool
 
-    def __init__(
-        self,
-        host: Host,
-        server: str | None,
-        reason: Reason,
-        here: Path,
-        suggested: Sequence[Path] = (),
-        waiting: OpenQuestion | None = None,
-    ) -> None:
-        super().__init__(waiting, reason)
-        self._host, self.server, self.target, self._here = host, server, server, here
-        self._looks: dict[Path, Look] = {}
-        self._staged: dict[str | None, set[Path]] = {}
-        question = self.question
-        self.picker = FolderTree(top_above(here), offered(here, suggested), ())
-        self._seen, self._path = Facts(labels=12), Input(placeholder="path of a folder", compact=True)
-        self._trouble = "" if question is None else question.problem
+    @dataclass
+    class DeclineWanted(Message):
+        """Say no to these questions of other servers, too."""
 
-    @property
-    def question(self) -> RootsQuestion | None:
-        """What it asks, where a server asks."""
-        asked = None if self.waiting is None else self.waiting.question
-        return asked if isinstance(asked, RootsQuestion) else None
+        numbers: tuple[int, ...]
 
-    def heading(self) -> str:
-        """For whom it is."""
-        if self.waiting is not None:
-            return f"{self.reason.server} asks which folders it may know of"
-        return f"Folders that {self._called} may know of"
+    _others: tuple[OpenQuestion, ...] = ()
+    """The questions of other servers for folders."""
+    _sharing = _asked = False
+    """Is something being shared, and was a question open when it began?"""
 
-    def about(self) -> Iterator[Fact]:
-        """Who asks, and why."""
-        if self.waiting is not None:
-            yield from self.reasons()
-
-    def body(self) -> ComposeResult:
-        """The tree, and what is seen now."""
-        with Horizontal(classes="both"):
-            yield self.picker
-            with VerticalScroll(classes="seen", can_focus=False):
-                yield self._seen
-        yield self._path
-
-    def on_mount(self) -> None:
-        """Start where one probably wants to."""
-        kept = None if self.waiting is None else self.waiting.kept.get(DRAFT)
-        self._staged.update(kept or {})
-        self._aim(self.target)
-        self.picker.reveal(self._here, go=not self.picker.folders.first)
-        self.picker.focus()
-
-    def on_resize(self, event: events.Resize) -> None:
-        """What fits changed."""
-        super().on_resize(event)
-        self.set_class(event.size.height < 30, "-short")
-        self.set_class(event.size.width >= WIDE, "-wide")
-        self.set_class(event.size.width < WIDE, "-narrow")
-
-    @property
-    def typing(self) -> bool:
-        """Only in the field for a path."""
-        return isinstance(self.focused, Input)
-
-    # What is marked.
-
-    @property
-    def marked(self) -> set[Path]:
-        """Where the marked folders really are."""
-        return self.picker.folders.marked
-
-    @property
-    def changes(self) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """What is to be shared that is not, and what is to be taken back."""
-        now = {folder.path for folder in self._shared()}
-        return tuple(sorted(self.marked - now)), tuple(sorted(now - self.marked))
-
-    def _shared(self) -> tuple[Folder, ...]:
-        return self._host.roots(self.target)
+    # What the host says.
 
     def takes(self, waiting: OpenQuestion) -> bool:
         """A question of the server one is choosing for is asked here."""
@@ -185,6 +97,19 @@ class FoldersScreen(ServerQuestion):
         self.waiting, self.reason = waiting, reason_of(self._host, asked)
         self.call_later(self._tell)
         return True
+
+    def show_others(self, others: Sequence[OpenQuestion]) -> None:
+        """One key may answer the others for folders as well."""
+        self._others = tuple(each for each in others if isinstance(each.question, RootsQuestion))
+        if self.is_mounted:
+            self._tell()
+
+    def withdrawn(self) -> None:
+        """Close; but what is shared here answers it, and says itself when it is done."""
+        if self._sharing:
+            self.waiting = None
+        else:
+            super().withdrawn()
 
     def looked(self, entry: Entry, look: Look) -> None:
         """What there is to know of a folder: mark it, or say why not."""
@@ -205,17 +130,13 @@ class FoldersScreen(ServerQuestion):
 
     def shared(self, problem: str = "") -> None:
         """It was done, or could not be."""
-        self._trouble = problem
+        self._trouble, asked, self._sharing = problem, self._asked, False
         if not problem:
             self._staged.clear()
-            if self.waiting is not None:
+            if asked or self.waiting is not None:
                 self.dismiss(Answer(allow=True, content=()))
                 return
         self._aim(self.target)
-
-    def refresh_seen(self) -> None:
-        """What is shared, or who asked for it, changed."""
-        self._tell()
 
     # Keys.
 
@@ -223,6 +144,8 @@ class FoldersScreen(ServerQuestion):
         """What is not asked is not answered."""
         if action in ("decline", "cancel", "mute", "park"):
             return self.waiting is not None and not self.typing
+        if action in ("share_all", "decline_all"):
+            return self.waiting is not None and bool(self._others) and not self.typing
         if action == "target":
             return self.server is not None and not self.typing
         return not self.typing if action in self.LETTERS else True
@@ -259,12 +182,28 @@ class FoldersScreen(ServerQuestion):
         """Share what is marked; what is odd is asked about first."""
         add, remove = self.changes
         if not add and not remove:
-            self._trouble = "nothing is marked that is not shared: space marks the folder under the cursor"
-            self._tell()
+            self._nothing_marked()
         elif odd := {path: look.warning for path in add if (look := self._looks.get(path)) and look.warning}:
             self._ask(odd, Lifetime(lifetime))
         else:
             self._share(Lifetime(lifetime))
+
+    def action_share_all(self) -> None:
+        """Share what is marked with all servers, those that ask among them."""
+        marked = set(self.marked)
+        if not self.changes[0]:
+            self._nothing_marked()
+            return
+        if self.target is not None:
+            self.action_target()
+            self.marked.update(marked)
+            self.picker.refresh_rows()
+        self.action_share(Lifetime.SESSION.value)
+
+    def action_decline_all(self) -> None:
+        """No, to each server that asks for folders."""
+        self.app.post_message(self.DeclineWanted(tuple(each.number for each in self._others)))  # before one is asked
+        self.action_decline()
 
     def action_back(self) -> None:
         """Out of the field; out of the screen, and what is marked stays with the question."""
@@ -291,27 +230,16 @@ class FoldersScreen(ServerQuestion):
             other = "all servers" if self.target is not None else self.reason.server
             short_of = "all" if self.target is not None else "one"
             yield Way("m", f"choose for {other} instead", "target", f"for {short_of}")
-        if self.waiting is not None:
-            yield from self.refusals()
-        else:
+        if self.waiting is None:
             yield Way("esc", "close", "park", "close")
+            return
+        if self._others:
+            count = len({each.question.server for each in self._others} | {self.server})
+            yield Way("Y", f"{what} with all servers, until mcphost exits; {count} ask", "share_all", "with all")
+            yield Way("N", f"decline for all {count} servers that ask for folders", "decline_all", "decline all")
+        yield from self.refusals()
 
     # How it is done.
-
-    @property
-    def _called(self) -> str:
-        return "all servers" if self.target is None else self.reason.server
-
-    def _own(self, path: Path) -> bool:
-        """Can it be taken back here?"""
-        return all(folder.server == self.target for folder in self._shared() if folder.path == path)
-
-    def _aim(self, target: str | None) -> None:
-        self.target = target
-        shared = {folder.path for folder in self._shared()}
-        self.picker.folders.marked = self._staged.pop(target, shared)
-        self.picker.refresh_rows()
-        self._tell()
 
     def _ask(self, odd: Mapping[Path, str], lifetime: Lifetime) -> None:
         from mcphost.tui.screens.ask import AskScreen
@@ -328,20 +256,9 @@ class FoldersScreen(ServerQuestion):
         if self.waiting is not None and self.target is not None and not remove:
             self.dismiss(Answer(allow=True, lifetime=lifetime, content=add))
         else:
+            self._sharing, self._asked = True, self.waiting is not None
             self.post_message(self.ShareWanted(self, self.target, add, remove, lifetime is Lifetime.ALWAYS))
 
-    def _close_path(self) -> None:
-        self._path.value = ""
-        self._path.remove_class("-shown")
-        self.picker.focus()
-
-    def _tell(self) -> None:
-        self.query_one(".dialog").border_title = self.title_line()
-        self._seen.show_facts(seen_facts(self._host, self.target))
-        self.hint(f"✖ {self._trouble}" if self._trouble else self._warnings())
-        self.offer()
-        self.refresh_bindings()
-
-    def _warnings(self) -> str:
-        odd = (look for path in self.changes[0] if (look := self._looks.get(path)) and look.warning)
-        return "\n".join(f"▲ {short(look.path)}: {look.warning}" for look in odd)
+    def _nothing_marked(self) -> None:
+        self._trouble = "nothing is marked that is not shared: space marks the folder under the cursor"
+        self._tell()

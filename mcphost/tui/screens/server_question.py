@@ -55,7 +55,7 @@ class ServerQuestion(Asking, inherit_bindings=False):
     ServerQuestion {
         .hint { height: auto; color: $text-warning; }
         .warning { height: auto; max-height: 6; color: $text-warning; }
-        .short { height: 1; color: $foreground-muted; }
+        .short { height: auto; max-height: 2; color: $foreground-muted; }
         .short { display: none; }
         &.-folded .short { display: block; }
         &.-folded Ways { display: none; }
