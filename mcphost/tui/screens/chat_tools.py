@@ -196,8 +196,8 @@ def _whole(row: ToolRow | None, box: Toolbox, chat: Chat) -> Iterator[Content]:
     folders = "told" if chat.choices.folders else "not told"
     how = "the model searches them, they are too many" if box.searching else "all in every request"
     yield Content.styled(
-        f"{len(box.entries)} tools, about {box.tokens:,} tokens: {how} · your folders are {folders}: F · "
-        f"{REVIEWED[chat.hold]}: v",
+        f"{len(box.entries)} tools, about {box.tokens:,} tokens: {how}\n"
+        f"folders are {folders}: F · {REVIEWED[chat.hold]}: v",
         "$foreground-muted",
     )
 

@@ -105,7 +105,7 @@ class ChatPane(SearchArea):
             id="chat.back",
             tooltip="Stop the model; else to the text, and back",
         ),
-        Binding("ctrl+g", "look", "preview", id="chat.preview", tooltip="What would be sent, and what it costs"),
+        Binding("ctrl+g", "look", "preview", id="chat.preview", tooltip="What would be sent, and its cost", show=False),
         Binding("ctrl+t,x", "wish('TOOLS')", "its tools", id="chat.tools", tooltip="Which tools it may use, and costs"),
         Binding("ctrl+o,m", "wish('MODEL')", "model", id="chat.model", tooltip="Talk to another model"),
         Binding(

@@ -197,7 +197,7 @@ class ChatInput(Vertical):
 
     def compose(self) -> ComposeResult:
         """Suggestions above the lines: what is written stays where it is."""
-        self.border_subtitle = "enter sends · ctrl+g looks first · ctrl+j new line · / prompts · @ resources"
+        self.border_subtitle = "enter sends · ctrl+g preview · ctrl+j new line · / prompts · @ resources"
         yield self.suggestions
         yield self.area
 

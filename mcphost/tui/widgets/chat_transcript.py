@@ -7,6 +7,7 @@ act: it says what the user points at.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import ClassVar
 
 from textual import events
@@ -18,7 +19,7 @@ from mcphost.tui.widgets.chat_card import UseItem
 from mcphost.tui.widgets.chat_items import AnswerItem, Item, Key, NoteItem, SaidItem, ThoughtItem, note_of
 from mcphost.tui.widgets.chat_layout import legible
 from mcphost.tui.widgets.chat_scroll import PartsView
-from mcphost.tui.widgets.text_view import MATCHES
+from mcphost.tui.widgets.text_view import MATCHES, matches_in
 
 Place = tuple[Item, int, int]
 """A part, a line of it and a column."""
@@ -202,13 +203,13 @@ class Transcript(PartsView):
         for item in self._matches:
             item.laid.strips.clear()
         self._matches, self._match = {}, None
-        found = list(self._find(query.lower())) if query else []
+        found = list(islice(self._find(query), MATCHES)) if query else []
         self._sure = 0
-        for item, line, start in found:
-            self._matches.setdefault(item, []).append((line, start, start + len(query)))
+        for item, line, start, end in found:
+            self._matches.setdefault(item, []).append((line, start, end))
             item.laid.strips.clear()
         self.refresh()
-        return found
+        return [(item, line, start) for item, line, start, _ in found]
 
     def go_to(self, place: Place | None) -> None:
         """Show one match as the current one, in the middle."""
@@ -227,21 +228,16 @@ class Transcript(PartsView):
             self._told()
         self.refresh()
 
-    def _find(self, query: str) -> Iterator[Place]:
-        left = MATCHES
+    def _find(self, query: str) -> Iterator[tuple[Item, int, int, int]]:
         for item in self._items:
-            if query not in legible(item.source).lower():
+            if next(matches_in([legible(item.source)], query), None) is None:
                 continue
             if item.folded and item.folds:
                 item.folded = False
                 item.refresh()
             item.write_lines()
-            for number, line in enumerate(item.laid.lines):
-                at = line.text.lower().find(query)
-                while at >= 0 and left:
-                    yield item, number, at
-                    left -= 1
-                    at = line.text.lower().find(query, at + 1)
+            for place in matches_in((line.text for line in item.laid.lines), query):
+                yield item, *place
 
     def marks_of(self, item: Item, line: int) -> Iterator[tuple[int, int, str]]:
         """The matches."""

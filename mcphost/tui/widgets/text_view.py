@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import ClassVar, Final
 
 from rich.cells import cell_len, get_character_cell_size
@@ -97,7 +97,7 @@ class TextView(ScrollView, can_focus=True):
     def find(self, query: str) -> list[tuple[int, int]]:
         """Mark every match, at most ``MATCHES``, and return (line, column) of each; an empty query marks nothing."""
         self._matches, self._current = {}, None
-        found = list(self._find(query)) if query else []
+        found = list(islice(matches_in(self._lines, query), MATCHES)) if query else []
         for line, start, end in found:
             self._matches.setdefault(line, []).append((start, end))
         self.refresh()
@@ -192,16 +192,6 @@ class TextView(ScrollView, can_focus=True):
 
     # Where things are.
 
-    def _find(self, query: str) -> Iterator[tuple[int, int, int]]:
-        pattern = re.compile(re.escape(query), re.IGNORECASE)
-        left = MATCHES
-        for number, line in enumerate(self._lines):
-            for match in pattern.finditer(line):
-                yield number, *match.span()
-                left -= 1
-                if left == 0:
-                    return
-
     def _row_of(self, match: tuple[int, int]) -> int:
         line, column = match
         if not self.wraps:
@@ -219,6 +209,14 @@ class TextView(ScrollView, can_focus=True):
                 inside = on_screen.translate(parent.scroll_offset - parent.scrollable_content_region.offset)
                 parent.scroll_to_region(inside, center=True, animate=False, immediate=True, x_axis=False)
                 return
+
+
+def matches_in(lines: Iterable[str], query: str) -> Iterator[tuple[int, int, int]]:
+    """Line, start and end of all that is found of ``query``, whatever its case."""
+    pattern = re.compile(re.escape(query), re.IGNORECASE)
+    for number, line in enumerate(lines):
+        for match in pattern.finditer(line):
+            yield number, *match.span()
 
 
 def wrap_line(line: str, width: int, hang: int = 0) -> Iterator[tuple[int, int]]:
