@@ -11,6 +11,7 @@ from textual.widgets import Static
 from mcphost.tui.screens import call_rows
 from mcphost.tui.screens.call_rows import SHOWN_ARGUMENTS, SHOWN_CHARACTERS, argument_rows, is_cut
 from mcphost.tui.screens.reader import ReaderScreen
+from mcphost.tui.widgets.text_view import TextView
 from tests.host.conftest import echo
 from tests.host.scripted_model import given, says, text, use, uses
 from tests.transports.web_line import Web
@@ -97,6 +98,9 @@ async def test_a_call_with_more_arguments_than_are_shown_is_read_elsewhere_first
         await stage.at(ReaderScreen)
         await stage.press("end")
         await stage.shows('"k99": 99')
+        view = stage.app.screen.query_one(TextView)
+        await stage.until(lambda _: view.scroll_offset.y >= view.max_scroll_y > 0)  # the last lines glide in
+        await stage.pilot.pause()
         await stage.press("escape")
         await stage.asked()
         await stage.press("y")
