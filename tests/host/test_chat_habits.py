@@ -82,7 +82,7 @@ async def test_a_conversation_of_before_has_its_own_settings_again(tmp_path: Pat
         branch = host.branch_chat(chat, 1)
         assert (branch.choices, branch.hold) == (chat.choices, "outside")
         host.begin_chat().switch("b", on=False)
-        (path,) = (tmp_path / "chats").glob("*.jsonl")
+    (path,) = (tmp_path / "chats").glob("*.jsonl")
     lines = path.read_text().splitlines()
     assert [json.loads(line)["event"] for line in lines].count("choices") == 4
     if not own:  # written by a mcphost that kept none
