@@ -49,5 +49,8 @@ class Limits(Table):
     """Bytes of them kept; of one over a quarter of this only the start is."""
     resource_bytes: Count = 10_000_000
     """Bytes a resource may say it has and be read without a question: more takes a while and much memory to show."""
+    process_bytes: Annotated[int, Field(ge=MiB, le=1 << 50)] = 1024 * MiB
+    """Bytes of memory of a server's program, with all it started, above which its card and the log warn: few servers
+    have a use for more, and nothing else stops one that never gives any back."""
     exit_grace_sec: Seconds = 2.0
     """Seconds a program has to leave after each step of stopping it, so that leaving the app stays quick."""

@@ -14,7 +14,7 @@ from mcphost.host.memory import Store
 from mcphost.host.opener import Open, no_browser
 from mcphost.host.questions import Approver
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.transports.base import Transport
+from mcphost.transports.base import Transport, Usage
 
 if TYPE_CHECKING:  # what is imported where it is needed
     from mcphost.auth.base import SignInPort
@@ -54,6 +54,8 @@ class Fittings:
     """Opens the page of a sign-in."""
     begin_sign_ins: bool = True
     """Does what a server refuses for want of a sign-in begin one by itself?"""
+    measure: Callable[[int], Usage | None] | None = None
+    """What a process group takes of the machine; called in a thread. None: nobody can say."""
     forget: Callable[[Config, str], Awaitable[Sequence[str]]] | None = None
     """Forgets what others than the host learned of a server; what that was, in words."""
     close: Callable[[], Awaitable[None]] | None = None

@@ -45,6 +45,7 @@ from mcphost.host.events import (
     TrafficAdded,
 )
 from mcphost.host.fittings import Fittings
+from mcphost.host.gauges import Gauges
 from mcphost.host.logs import LogBook, LogBudget, Source
 from mcphost.host.memory import Memory
 from mcphost.host.reading import ReadingDesk
@@ -85,6 +86,7 @@ class Host(Asking, Answering, Chatting, Accounts):
         self.traffic.nudge = lambda: self.bus.publish(TrafficAdded())
         self._traffic_file: TrafficFile | None = None
         self.catalog = Catalog(config.servers)
+        self.gauges = Gauges(fittings.measure, lambda: self.config, self._warn_of)
         self.servers: dict[str, Connection] = {}
         self._audit = AuditLog(fittings.audit_path, fittings.mask)
         self._memory = Memory(fittings.store, self._alarm)
@@ -270,6 +272,9 @@ class Host(Asking, Answering, Chatting, Accounts):
     def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
         """Keep a line, with the call that was running then."""
         self.logs.add(server, source, level, text, logger=logger, call=self._desk.newest_on(server))
+
+    def _warn_of(self, server: str, text: str) -> None:
+        self.log(server, Source.MCPHOST, LogLevel.WARNING, text)
 
     def state_changed(self, server: str) -> None:
         """Tell the fronts; what was asked about a server that is gone need not be answered."""

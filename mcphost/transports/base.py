@@ -63,6 +63,17 @@ class ProcessReport:
     stderr_tail: Sequence[str] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a program and all it started take of the machine."""
+
+    processes: int
+    memory: int
+    """Bytes in memory; what several of them share counts for each."""
+    cpu: float
+    """Seconds of processors, since each of them began."""
+
+
 class Transport(Protocol):
     """One way to speak to one server."""
 

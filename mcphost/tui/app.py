@@ -29,7 +29,7 @@ from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.protocol.display import show
 from mcphost.protocol.types import LogLevel
-from mcphost.tui import pinging, reloading, tracing
+from mcphost.tui import gauging, pinging, reloading, tracing
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chatting import ChatWishes
 from mcphost.tui.driver import Driver
@@ -271,6 +271,11 @@ class McphostApp(
     @on(ServerCard.PingWanted)
     def _ping(self, event: ServerCard.PingWanted) -> None:
         self.run_worker(pinging.ping(self, self.host.server(event.server)), exit_on_error=False)
+
+    @on(ServerCard.UsageWanted)
+    def _usage(self, event: ServerCard.UsageWanted) -> None:
+        looking = gauging.look(self.host, self.showing, event.server)
+        self.run_worker(looking, group="usage", exclusive=True, exit_on_error=False)
 
     @on(LogsPane.LevelWanted)
     def _level_from_logs(self, event: LogsPane.LevelWanted) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from textual.timer import Timer
 
+from mcphost.host.connection import Connection
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, ChatChanged, Event, Logged, TrafficAdded
 from mcphost.host.host import Host
 from mcphost.host.watches import Watch
@@ -18,6 +19,7 @@ from mcphost.tui.widgets.account import Account
 from mcphost.tui.widgets.asks import asks_of
 from mcphost.tui.widgets.servers import has_countdown
 from mcphost.tui.widgets.top_line import Waiting
+from mcphost.tui.widgets.usage import Seen
 
 CALLS = (CallStarted, CallChanged, CallFinished)
 
@@ -85,6 +87,10 @@ class Showing:
         """Who is signed in at the chosen server."""
         self._card(self._main.servers.chosen)
 
+    def usage(self) -> None:
+        """What the chosen server's program takes of the machine."""
+        self._card(self._main.servers.chosen)
+
     def _signing_in(self) -> list[str]:
         return [each.server for each in self._host.sign_ins.values() if not each.state.ended]
 
@@ -92,7 +98,12 @@ class Showing:
         connection = self._host.servers.get(server or "")
         dropped = self._host.logs.dropped(server) if server else 0
         asks = asks_of(self._host, server or "")
-        self._main.card.show_server(connection, self._host.now(), dropped, self._account(server or ""), asks)
+        seen = None if connection is None else self._seen(connection)
+        self._main.card.show_server(connection, self._host.now(), dropped, self._account(server or ""), asks, seen)
+
+    def _seen(self, connection: Connection) -> Seen | None:
+        gauges = self._host.gauges
+        return None if gauges.program(connection) is None else Seen(gauges.of(connection))
 
     def _calls(self, events: Iterable[Event]) -> None:
         self._main.calls.show_calls(list(self._host.calls.values()))

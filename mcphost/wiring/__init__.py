@@ -20,6 +20,7 @@ from mcphost.host.questions import Approver
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import Transport
 from mcphost.transports.traces import Traces
+from mcphost.transports.usage import usage_of
 from mcphost.transports.verdicts import Verdicts
 from mcphost.wiring.models import ConfiguredModels
 from mcphost.wiring.opening import open_transport
@@ -107,6 +108,7 @@ def fittings(
         sign_in=sign_ins.port,
         open_url=open_url,
         begin_sign_ins=begin_sign_ins,
+        measure=usage_of,
         forget=forget,
         models=models,
         close=close,

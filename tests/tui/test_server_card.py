@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mcphost.config import Config, ServerConfig
+from mcphost.config.limits import Limits
 from mcphost.tui.widgets.server_card import ServerCard
-from tests.transports.web_line import Web
+from tests.transports.web_line import Echo, Web
 from tests.tui.story import NARROW, Stage, echo, hostile, on_stage, server, servers
 
 CARDS = [
@@ -103,3 +104,36 @@ async def test_y_copies_the_card() -> None:
         await stage.ready()
         await stage.press("s", "down", "enter", "y")
         assert "revision" in stage.app.clipboard
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"), [(1 << 40, []), (1 << 20, ["▲ more than 1.0 MB ([limits] process_bytes)"])]
+)
+async def test_what_a_program_takes_is_looked_at_while_its_card_is_in_view_and_by_u(
+    limit: int, words: list[str]
+) -> None:
+    """S10: and not before, by itself, or where there is no program."""
+    with Web(Echo()) as web:
+        config = servers(
+            local=server("echo.py").model_copy(update={"limits": Limits(process_bytes=limit)}),
+            remote=ServerConfig(url=web.url),
+        )
+        async with on_stage(config) as stage:
+            await stage.ready()
+            host, card = stage.host, stage.app.main.card
+            assert host.gauges.of(host.servers["local"]) is None
+            await open_card(stage)
+            await stage.shows("takes", "MB of memory", "% of a processor", *words)
+            first = host.gauges.of(host.servers["local"])
+            assert first is not None
+            card.refresh()
+            await stage.pilot.pause(0.5)
+            assert host.gauges.of(host.servers["local"]) is first
+            await stage.press("u")
+            await stage.until(lambda _: host.gauges.of(host.servers["local"]) is not first)
+            await stage.press("s", "down", "enter")
+            await stage.until(lambda _: "Server · remote" in stage.text)
+            assert "of memory" not in stage.text
+            assert "u look" not in stage.text.splitlines()[-1]
+        warned = [record.text for record in host.logs.of("local") if "process_bytes" in record.text] if words else []
+        assert len(warned) == len(words)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -24,9 +25,13 @@ from mcphost.tui.widgets.account import NOBODY, Account, account_facts, key_of
 from mcphost.tui.widgets.asks import QUIET, Asks, asks_facts
 from mcphost.tui.widgets.facts import Fact, Facts, fact
 from mcphost.tui.widgets.spending import has_budget
+from mcphost.tui.widgets.usage import Seen, usage_facts
 from mcphost.tui.widgets.wishes import BudgetWanted, FoldersWanted, MuteWanted
 
 EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
+
+LOOK_AGAIN: Final = 2.0
+"""Seconds in which a card that is drawn again does not look again at what the program takes."""
 
 HOW_TO_GO_ON = {
     ServerState.FAILED: "press r in the list of servers to try again",
@@ -43,7 +48,7 @@ class ServerCard(VerticalScroll):
         "p asks the server for a sign of life, T lists its tasks, y copies the card. s signs in to one at an address,\n"
         "or out of it; F forgets everything about a server: tokens, and what you allowed of it. f chooses the folders\n"
         "it may know of; M declines everything it asks until mcphost exits, or listens to it again. b raises the\n"
-        "budget of what it may use of your language models."
+        "budget of what it may use of your language models. u looks anew at what its program takes of this machine."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -59,6 +64,7 @@ class ServerCard(VerticalScroll):
         Binding(
             "b", "budget", "budget", id="card.budget", tooltip="Let it use more of the language models; asks first"
         ),
+        Binding("u", "usage", "look", id="card.usage", tooltip="Look what its program takes: memory and processor"),
         Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
     ]
 
@@ -69,6 +75,12 @@ class ServerCard(VerticalScroll):
     @dataclass
     class PingWanted(Message):
         """Ask this server for a sign of life."""
+
+        server: str
+
+    @dataclass
+    class UsageWanted(Message):
+        """Look what this server's program takes of the machine."""
 
         server: str
 
@@ -95,6 +107,8 @@ class ServerCard(VerticalScroll):
         self._answering: str | None = None
         self._shown: tuple[str, str] = ("", "")
         self._muted = self._budget = False
+        self._program: str | None = None
+        self._looked = ("", 0.0)
         self._facts = Facts([Fact("", Content(EMPTY), wide=True)])
 
     def compose(self) -> ComposeResult:
@@ -108,11 +122,17 @@ class ServerCard(VerticalScroll):
         dropped: int = 0,
         account: Account = NOBODY,
         asks: Asks = QUIET,
+        seen: Seen | None = None,
     ) -> None:
-        """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate."""
+        """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate.
+
+        ``seen`` is what its program was seen to take; None where there is none to look at.
+        """
         self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
         nothing = [Fact("", Content(EMPTY), wide=True)]
-        self._facts.show_facts(nothing if connection is None else card(connection, now, dropped, account, asks))
+        self._facts.show_facts(nothing if connection is None else card(connection, now, dropped, account, asks, seen))
+        self._program = connection.name if connection is not None and seen is not None else None
+        self._look_again()
         self._muted = asks.muted
         self._budget = asks.spent is not None and has_budget(asks.spent)
         answering = connection.name if connection is not None and connection.ready else None
@@ -134,7 +154,25 @@ class ServerCard(VerticalScroll):
             return self._budget
         if action in ("forget", "folders", "mute"):
             return bool(self._shown[0])
+        if action == "usage":
+            return self._program is not None
         return self._answering is not None if action == "ping" else True
+
+    def on_show(self) -> None:
+        """It came into view: what the program takes may be another by now."""
+        self.action_usage()
+
+    def action_usage(self) -> None:
+        """See `UsageWanted`."""
+        if self._program is not None:
+            self._looked = (self._program, time.monotonic())
+            self.post_message(self.UsageWanted(self._program))
+
+    def _look_again(self) -> None:
+        """Look anew where this is in view, and drawn for a reason of its own: nothing here keeps time."""
+        of, at = self._looked
+        if (of != self._program or time.monotonic() - at > LOOK_AGAIN) and self.is_on_screen:
+            self.action_usage()
 
     def action_ping(self) -> None:
         """See `PingWanted`."""
@@ -172,10 +210,16 @@ class ServerCard(VerticalScroll):
 
 
 def card(
-    connection: Connection, now: float, dropped: int, account: Account = NOBODY, asks: Asks = QUIET
+    connection: Connection,
+    now: float,
+    dropped: int,
+    account: Account = NOBODY,
+    asks: Asks = QUIET,
+    seen: Seen | None = None,
 ) -> Iterator[Fact]:
     """What the card says."""
     yield from _state(connection, now)
+    yield from usage_facts(seen)
     yield from account_facts(connection, account)
     yield from _session(connection)
     yield from _tools(connection)
