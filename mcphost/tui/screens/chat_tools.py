@@ -84,7 +84,7 @@ class ChatToolsScreen(Sturdy, ModalScreen[None]):
         """A list in a frame, and the whole of what is under its cursor."""
         with Vertical() as frame:
             frame.border_title = "What the model may use, and about the tokens it takes"
-            frame.border_subtitle = "space on or off · d definition · i instructions · v results · esc back"
+            frame.border_subtitle = "space on or off · d definition · i instructions · esc back"
             yield self.rows
             yield self._about
 
