@@ -32,9 +32,7 @@ class Reason:
 
 def reason_of(host: Host, question: Question) -> Reason:
     """Why this question is asked, as far as is known now."""
-    connection = host.servers.get(question.server)
-    where = "" if connection is None else show_line(sent_to(connection.config), 300)
-    return Reason(show_line(question.server, 60), because(host, question), where, limit_words(question))
+    return _reason(host, question.server, because(host, question), limit_words(question))
 
 
 def because(host: Host, question: Question, *, timed: bool = False) -> str:
@@ -71,9 +69,13 @@ def call_words(call: Call | None, number: int, tool: str = "", *, timed: bool = 
 
 def page_reason(host: Host, page: Page) -> Reason:
     """Why a page was opened."""
-    connection = host.servers.get(page.server)
-    where = "" if connection is None else show_line(sent_to(connection.config), 300)
     call = None if page.call is None else host.calls.get(page.call)
     words = "by itself, for no call" if page.call is None else f"for {call_words(call, page.call)}"
     limit = "" if page.until is None or page.state.ended else f"until {wall_clock(page.until)}"
-    return Reason(show_line(page.server, 60), words, where, limit)
+    return _reason(host, page.server, words, limit)
+
+
+def _reason(host: Host, server: str, because: str, limit: str) -> Reason:
+    connection = host.servers.get(server)
+    where = "" if connection is None else show_line(sent_to(connection.config), 300)
+    return Reason(show_line(server, 60), because, where, limit)

@@ -136,6 +136,13 @@ class Asking(Dialog[Answer | None]):
         """Is this question one that this screen, which is in front, asks as well? It then does."""
         return False
 
+    def answer(self, answer: Answer | None) -> bool:
+        """Answer, and stay; False where nothing is asked any more."""
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            self.app.post_message(self.Answered(waiting.number, answer))
+        return waiting is not None
+
     def show_others(self, others: Sequence[OpenQuestion]) -> None:
         """These wait as well."""
 

@@ -80,7 +80,7 @@ class FormQuestionScreen(ServerQuestion):
 
     def __init__(self, waiting: OpenQuestion, question: FormQuestion, reason: Reason) -> None:
         super().__init__(waiting, reason)
-        self.question = question
+        self.question, self.message = question, question.message
         self._form, self._review = SchemaForm(submit_label="review"), TextView(spans=json_spans)
         self._warning = Static(classes="warning", markup=False)
         self._shape = Form()
@@ -99,7 +99,7 @@ class FormQuestionScreen(ServerQuestion):
         if self.question.problem:
             words = f"what you sent before did not fit: {show_line(self.question.problem, 400)}"
             yield fact("again", words, "bold $text-error")
-        yield from self.says(self.question.message)
+        yield from self.says()
 
     def body(self) -> ComposeResult:
         """The form; what would be sent."""
@@ -208,12 +208,6 @@ class FormQuestionScreen(ServerQuestion):
         """Show what is hidden, or hide it again."""
         self._revealed = not self._revealed
         self._draw_review()
-
-    def action_message(self) -> None:
-        """Read all that the server says."""
-        from mcphost.tui.screens.reader import ReaderScreen
-
-        self.app.push_screen(ReaderScreen(f"{self.reason.server} says", self.question.message))
 
     def action_page(self, direction: int) -> None:
         """Scroll the review, or what the server says."""

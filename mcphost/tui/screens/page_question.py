@@ -79,7 +79,7 @@ class PageQuestionScreen(ServerQuestion):
         self, waiting: OpenQuestion | None, question: UrlQuestion, reason: Reason, page: Page | None = None
     ) -> None:
         super().__init__(waiting, reason)
-        self.question, self.page = question, page
+        self.question, self.message, self.page = question, question.message, page
         self._state = Static(classes="state", markup=False)
         self._careful = bool(self._doubts()) or len(question.url) > LONG
 
@@ -100,7 +100,7 @@ class PageQuestionScreen(ServerQuestion):
             yield fact("▲ beware", doubt, "bold $text-error")
         yield from self.reasons()
         yield Fact("whole address:", _address(self.question.url, self._plain_host()), wide=True, mark="  ")
-        yield from self.says(self.question.message)
+        yield from self.says()
 
     def body(self) -> ComposeResult:
         """How it stands."""
@@ -163,12 +163,8 @@ class PageQuestionScreen(ServerQuestion):
         if not self.what.reached:
             self.app.bell()
             return
-        self._answer(Answer(allow=True))
+        self.answer(Answer(allow=True))
         self._show(at=None)
-
-    def action_park(self) -> None:
-        """Leave; what was opened goes on."""
-        self.dismiss(None)
 
     def action_copy(self) -> None:
         """Copy the address as a browser takes it."""
@@ -191,17 +187,6 @@ class PageQuestionScreen(ServerQuestion):
             super().action_cancel()
         elif self.page is not None:
             self.post_message(self.GiveUpWanted(self.page))
-
-    def action_message(self) -> None:
-        """Read all that the server says."""
-        from mcphost.tui.screens.reader import ReaderScreen
-
-        self.app.push_screen(ReaderScreen(f"{self.reason.server} says", self.question.message))
-
-    def _answer(self, answer: Answer) -> None:
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None:
-            self.app.post_message(self.Answered(waiting.number, answer))
 
     # What is shown.
 

@@ -72,12 +72,12 @@ class SamplingScreen(SamplingView):
     def action_agree(self) -> None:
         """Ask the model, or send the answer."""
         asking = self.standing.step is Step.ASKING
-        self._answer(Answer(allow=True, content=None if asking else self._reply()))
+        self.answer(Answer(allow=True, content=None if asking else self._reply()))
 
     def action_again(self) -> None:
         """Ask the model once more."""
         if not self.sampling.model.by_hand:
-            self._answer(Answer(allow=True, content=SamplingEdit()))
+            self.answer(Answer(allow=True, content=SamplingEdit()))
 
     def action_model(self) -> None:
         """Choose who answers; after an answer that asks again."""
@@ -94,7 +94,7 @@ class SamplingScreen(SamplingView):
         if self.standing.step is Step.ASKING:
             self.post_message(SamplingEditWanted(self.sampling, SamplingEdit(model=entry)))
         else:
-            self._answer(Answer(allow=True, content=SamplingEdit(model=entry)))
+            self.answer(Answer(allow=True, content=SamplingEdit(model=entry)))
 
     def action_decline(self) -> None:
         """Refuse without words."""
@@ -114,7 +114,7 @@ class SamplingScreen(SamplingView):
         elif self.waiting is None:
             self._refusal = words
         else:
-            self._answer(Answer(allow=False, reason=words))
+            self.answer(Answer(allow=False, reason=words))
 
     def action_mute(self) -> None:
         """No, and so to all that comes from there."""
@@ -125,7 +125,7 @@ class SamplingScreen(SamplingView):
         if self.waiting is not None and self.sampling.state is SamplingState.REVIEWING:
             self.waiting.kept[KEPT] = Changed(self._board.blocks, self._board.draft)
         self._left = True
-        self._answer(None)
+        self.answer(None)
         self.dismiss(None)
 
     def _reply(self) -> SamplingReply | None:

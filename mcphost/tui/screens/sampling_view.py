@@ -127,7 +127,7 @@ class SamplingView(Asking):
             return False
         self.waiting = waiting
         if self._refusal is not None:
-            self._answer(Answer(allow=False, reason=self._refusal))
+            self.answer(Answer(allow=False, reason=self._refusal))
         self.call_later(self.refresh_sampling)
         return True
 
@@ -253,8 +253,9 @@ class SamplingView(Asking):
         event.stop()
         self.post_message(SamplingEditWanted(self.sampling, event.edit))
 
-    def _answer(self, answer: Answer | None) -> None:
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None:
-            self.app.post_message(self.Answered(waiting.number, answer))
+    def answer(self, answer: Answer | None) -> bool:
+        """See `Asking.answer`."""
+        answered = super().answer(answer)
+        if answered:
             self.call_later(self.refresh_sampling)
+        return answered

@@ -39,6 +39,8 @@ class ServerQuestion(Asking, inherit_bindings=False):
     LETTERS: ClassVar[frozenset[str]] = LETTERS
     BEFORE: ClassVar[str] = "esc, then  "
     """What is pressed before the keys of the answers, while one is elsewhere."""
+    message: str = ""
+    """What the server says, in its own words."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "decline", "decline", id="question.decline", tooltip="Tell the server no"),
@@ -135,10 +137,10 @@ class ServerQuestion(Asking, inherit_bindings=False):
         if self.reason.sent_to:
             yield fact("goes to", f"{self.reason.server}  ({self.reason.sent_to})")
 
-    def says(self, message: str) -> Iterator[Fact]:
+    def says(self) -> Iterator[Fact]:
         """The server's own words."""
-        if message.strip():
-            yield Fact(f"{self.reason.server} says:", Content(show(message)), wide=True, mark="▏ ")
+        if self.message.strip():
+            yield Fact(f"{self.reason.server} says:", Content(show(self.message)), wide=True, mark="▏ ")
 
     def hint(self, words: str) -> None:
         """Say what is missing before it can be agreed to; nothing with ``""``."""
@@ -185,6 +187,12 @@ class ServerQuestion(Asking, inherit_bindings=False):
             self.answers.focus()
         else:
             self.action_park()
+
+    def action_message(self) -> None:
+        """Read all that the server says."""
+        from mcphost.tui.screens.reader import ReaderScreen
+
+        self.app.push_screen(ReaderScreen(f"{self.reason.server} says", self.message))
 
     def action_decline(self) -> None:
         """No."""

@@ -225,16 +225,16 @@ class SignInScreen(Asking):
         if choice is None:
             self.app.bell()
         else:
-            self._answer(Answer(allow=True, content=choice))
+            self.answer(Answer(allow=True, content=choice))
 
     def action_decline(self) -> None:
         """Refuse, and close."""
-        self._answer(Answer(allow=False))
+        self.answer(Answer(allow=False))
         self.dismiss(None)
 
     def action_park(self) -> None:
         """Close without an answer; the question stays in the inbox."""
-        self._answer(None)
+        self.answer(None)
         self.dismiss(None)
 
     def action_back(self) -> None:
@@ -323,11 +323,6 @@ class SignInScreen(Asking):
             event.stop()
             title = f"{self.sign_in.server} › step {event.item.number}: {show_line(event.item.title, 60)}"
             self.app.push_screen(ReaderScreen(title, step_text(event.item), spans=step_spans))
-
-    def _answer(self, answer: Answer | None) -> None:
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None:
-            self.app.post_message(self.Answered(waiting.number, answer))
 
 
 def _why(sign_in: SignIn) -> str:
