@@ -7,21 +7,9 @@ from mcphost.config.changes import Changes, compare
 from mcphost.config.chat import ChatConfig
 from mcphost.config.limits import Limits
 from mcphost.config.loading import Found, Loaded, find_config, load, load_found, parse
-from mcphost.config.models import (
-    UI,
-    CapabilitiesConfig,
-    Config,
-    GivenServer,
-    ModelConfig,
-    OAuthConfig,
-    Policy,
-    RootConfig,
-    SamplingConfig,
-    ServerConfig,
-    ToolConfig,
-    Verdict,
-    rule_matches,
-)
+from mcphost.config.models import UI, Config, ModelConfig
+from mcphost.config.oauth import OAuthConfig
+from mcphost.config.policy import Policy, Verdict, rule_matches
 from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references
 from mcphost.config.resolved import (
@@ -33,6 +21,8 @@ from mcphost.config.resolved import (
     resolve_roots,
     resolve_server,
 )
+from mcphost.config.sampling import SamplingConfig
+from mcphost.config.servers import CapabilitiesConfig, GivenServer, RootConfig, ServerConfig, ToolConfig
 from mcphost.config.state import TrustedFolders, read_toml, state_folder, update_toml, write_toml
 from mcphost.config.values import MASK, Values, looks_secret
 

@@ -19,8 +19,10 @@ from mcphost.config.chat import ChatConfig
 from mcphost.config.fields import Table, server_name
 from mcphost.config.files import read_regular
 from mcphost.config.limits import Limits
-from mcphost.config.models import UI, Config, ModelConfig, Policy, ServerConfig
+from mcphost.config.models import UI, Config, ModelConfig
+from mcphost.config.policy import Policy
 from mcphost.config.problems import Judge, each, together
+from mcphost.config.servers import ServerConfig
 from mcphost.errors import ConfigError
 
 PROJECT_FILE = "mcphost.toml"

@@ -1,264 +1,22 @@
-"""The configuration as immutable values: every key of the file, its unit, its default and its rules.
+"""The whole configuration as immutable values, with the tables that are small: ``[models.NAME]`` and ``[ui]``.
 
-Knows which settings make sense together; refuses to know where they stand, what a ``${…}`` in them is worth,
-and what anybody does with them.
+The others have files of their own, named as in the user's file. All know units, defaults and which settings make
+sense together; they refuse to know where those stand, what a ``${…}`` in them is worth, and what anybody does with
+them.
 """
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from mcphost.config.chat import ChatConfig
-from mcphost.config.fields import (
-    Count,
-    Distinct,
-    DocumentUrl,
-    Filled,
-    HeaderName,
-    HeaderValue,
-    LogLevel,
-    Name,
-    Pattern,
-    Price,
-    Revision,
-    Seconds,
-    Several,
-    Share,
-    Table,
-    Text,
-    Url,
-    VariableName,
-    first_double,
-    misplaced,
-)
+from mcphost.config.fields import Distinct, Filled, LogLevel, Name, Price, Share, Table, Url, misplaced
 from mcphost.config.limits import Limits
-
-Verdict = Literal["allow", "ask", "deny"]
-
-_PROGRAM_KEYS = ("args", "env", "env_vars", "cwd")
-_ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oauth")
-
-
-class ToolConfig(Table):
-    """``[servers.NAME.tools.TOOL]``: what holds for one tool."""
-
-    approval: Verdict | None = None
-    """Whether a call runs at once, is asked about or refused; absent: ``[policy]`` decides."""
-    allow_when: dict[Filled, Pattern] = Field(default_factory=dict)
-    """Arguments and the patterns that their texts must match for a call to run at once, whatever ``approval`` asks."""
-    timeout_sec: Seconds | None = None
-    """Seconds without answer or progress before a call is given up; absent: the server's ``tool_timeout_sec``."""
-
-
-class RootConfig(Table):
-    """A folder the server may know of; a plain string in ``roots`` stands for ``{ path = … }``."""
-
-    path: Filled
-    """The folder; ``~`` and paths relative to the configuration file are understood."""
-    name: Text | None = None
-    """What the server is told it is called."""
-
-
-class CapabilitiesConfig(Table):
-    """What this server is offered; what is off is neither declared nor answered."""
-
-    roots: bool = True
-    """Whether it may ask for the folders in ``roots``."""
-    sampling: bool = True
-    """Whether it may ask for a language model's answer; takes a configured model as well."""
-    elicitation: Distinct[Literal["form", "url"]] = ("form", "url")
-    """In which ways it may ask the user something; an empty list is none."""
-
-
-class SamplingConfig(Table):
-    """What a server may ask of the user's language model, and spend of it."""
-
-    policy: Verdict | None = None
-    """Whether a request is put to the model at once, asked about or refused; absent: ``[policy]`` decides."""
-    review: Literal["ask", "allow"] | None = None
-    """Whether the model's answer is asked about before the server gets it; absent: as the request was."""
-    model: Name | None = None
-    """The ``[models]`` entry that always answers; absent: chosen by what the server prefers."""
-    max_tokens: Count = 4_096
-    """The most tokens of one answer, whatever the server asks for."""
-    per_minute: Annotated[int, Field(ge=0, le=10_000)] = 10
-    """The most requests in a minute; 0 refuses all."""
-    budget_tokens: Count | None = None
-    """The tokens, in and out, of one run of mcphost; once they are used up the user is to raise them."""
-    budget_cost: Price | None = None
-    """The same in money, by the prices of the models."""
-    tool_rounds: Annotated[int, Field(ge=0, le=1000)] = 25
-    """How often the model may want tools on behalf of one call."""
-    context: Literal["none", "this-server"] = "none"
-    """What is added where the server asks for context: nothing, or what it answered itself before."""
-
-
-class OAuthConfig(Table):
-    """How to sign in to a server that wants it. Without this table everything is discovered."""
-
-    enabled: bool = True
-    """Whether to sign in at all; false: a refused request is simply an error."""
-    issuer: Url | None = None
-    """The one authorization server that may be used, spelled as the server names it; absent: any that it names."""
-    client_id: Filled | None = None
-    """Our name at the authorization server, when it was registered by hand."""
-    client_secret: Filled | None = None
-    """The secret that goes with it; a reference such as ``${keyring:NAME}``."""
-    private_key: Filled | None = None
-    """A key in PEM that proves who we are instead of a secret; a reference such as ``${file:key.pem}``."""
-    client_metadata_url: DocumentUrl | None = None
-    """The https address of the document that describes us, for servers that take one as ``client_id``."""
-    redirect_port: Annotated[int, Field(ge=0, le=65_535)] = 0
-    """The local port the browser comes back to; 0 is any free one."""
-    registration: Literal["auto", "cimd", "dcr", "static"] = "auto"
-    """How we become known: a metadata document, dynamic registration, or the ``client_id`` given here."""
-    scopes: Several[Filled] = ()
-    """What to ask for; empty: what the server says it needs."""
-    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
-    """A person in a browser, or this program by its own secret or key."""
-    without_pkce_metadata: bool = False
-    """Whether to go on where the authorization server does not say that it checks PKCE."""
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.registration == "static" and self.client_id is None:
-            raise misplaced("registration", 'registration = "static" needs a client_id')
-        if self.registration == "cimd" and self.client_metadata_url is None:
-            raise misplaced("registration", 'registration = "cimd" needs a client_metadata_url')
-        if self.grant == "client_credentials" and (
-            self.client_id is None or not (self.client_secret or self.private_key)
-        ):
-            needs = 'grant = "client_credentials" needs client_id, and client_secret or private_key'
-            raise misplaced("grant", needs)
-        return self
-
-    @model_validator(mode="after")
-    def _belonging(self) -> Self:
-        if self.client_secret is not None and self.client_id is None:
-            raise misplaced("client_secret", "client_secret needs the client_id that it belongs to")
-        if self.private_key is not None and self.client_id is None and self.client_metadata_url is None:
-            raise misplaced("private_key", "private_key needs the client_id or client_metadata_url that it belongs to")
-        return self
-
-
-def _root(value: object) -> object:
-    return {"path": value} if isinstance(value, str) else value
-
-
-class ServerConfig(Table):
-    """``[servers.NAME]``: a program to start (``command``) or an address to call (``url``)."""
-
-    command: Filled | None = None
-    """The program, found on PATH or by its path; never a shell line."""
-    args: Several[Text] = ()
-    """Its arguments, one string each."""
-    env: dict[VariableName, Text] = Field(default_factory=dict)
-    """Variables added to its small environment."""
-    env_vars: Several[VariableName] = ()
-    """Names of variables passed on from mcphost's own environment, where they are set."""
-    cwd: Filled | None = None
-    """The folder it starts in, relative to the configuration file; absent: where mcphost was started."""
-
-    url: Url | None = None
-    """The server's address, https or http."""
-    http_headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict)
-    """Headers sent with every request."""
-    env_http_headers: dict[HeaderName, VariableName] = Field(default_factory=dict)
-    """Headers whose values are taken from the environment variables named here."""
-    bearer_token_env_var: VariableName | None = None
-    """The environment variable with the token for ``Authorization: Bearer``."""
-
-    transport: Literal["auto", "stdio", "http", "sse"] = "auto"
-    """The wire; auto: stdio for a command, for a URL Streamable HTTP and then the older SSE."""
-    protocol: Literal["auto", "legacy", "modern"] = "auto"
-    """The protocol's era: with the initialize handshake (legacy), without (modern), or found out."""
-    minimum_version: Revision | None = None
-    """The oldest protocol revision accepted; an older offer ends the connection."""
-    required_capabilities: Distinct[Filled] = ()
-    """What the server must offer (such as ``tools``), or the connection ends."""
-    start: Literal["eager", "lazy", "manual"] = "eager"
-    """Connect when mcphost starts, at first use, or only when told to."""
-    startup_timeout_sec: Seconds = 30.0
-    """Seconds to be ready after the start."""
-    tool_timeout_sec: Seconds = 60.0
-    """Seconds a request may go without answer; each sign of progress starts them anew."""
-    tool_timeout_max_sec: Seconds = 600.0
-    """Seconds a request may take in all, progress or not."""
-    ping_interval_sec: Annotated[float, Field(ge=0, le=86_400)] = 0.0
-    """Seconds between pings of an idle connection; 0 is never."""
-
-    enabled: bool = True
-    """Whether the entry counts at all."""
-    enabled_tools: Several[Filled] = ("*",)
-    """The tools that are offered to models and on screen, as patterns (``*``, ``?``, ``[abc]``)."""
-    disabled_tools: Several[Filled] = ()
-    """The tools that are not, as patterns; stronger than ``enabled_tools``."""
-    trust_hints: bool = False
-    """Whether what the server claims about its tools (read-only, destructive) may spare a question."""
-    roots: Several[Annotated[RootConfig, BeforeValidator(_root)]] = ()
-    """The folders the server may know of."""
-    log_level: LogLevel | None = None
-    """The least severe log message the server should send; absent: the server decides."""
-
-    capabilities: CapabilitiesConfig = CapabilitiesConfig.model_construct()
-    """What the server is offered."""
-    sampling: SamplingConfig = SamplingConfig.model_construct()
-    """What it may spend."""
-    oauth: OAuthConfig = OAuthConfig.model_construct()
-    """How to sign in."""
-    tools: dict[Filled, ToolConfig] = Field(default_factory=dict)
-    """Single tools, by their exact name."""
-    limits: Limits = Limits.model_construct()
-    """Only what differs from ``[limits]``; read through ``Config.limits_for``."""
-
-    def offers(self, tool: str) -> bool:
-        """Say whether the user wants this tool to be seen at all."""
-        return _any_matches(self.enabled_tools, tool) and not _any_matches(self.disabled_tools, tool)
-
-    @property
-    def signs_in(self) -> bool:
-        """Say whether mcphost signs its requests: not where the entry brings an Authorization header of its own."""
-        headers = {name.lower() for name in (*self.http_headers, *self.env_http_headers)}
-        own = self.bearer_token_env_var is not None or "authorization" in headers
-        return self.url is not None and self.oauth.enabled and not own
-
-    @model_validator(mode="after")
-    def _one_wire(self) -> Self:
-        if (self.command is None) == (self.url is None):
-            _either(self.url is not None)
-        kind, foreign = ("url", _PROGRAM_KEYS) if self.command is None else ("command", _ADDRESS_KEYS)
-        for key in foreign:
-            if key in self.model_fields_set:
-                raise misplaced(key, f"{key} has no meaning for a server with a {kind}; remove one of them")
-        if self.transport not in (("auto", "http", "sse") if kind == "url" else ("auto", "stdio")):
-            raise misplaced("transport", f'transport = "{self.transport}" does not go with a {kind}')
-        return self
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.tool_timeout_sec > self.tool_timeout_max_sec:
-            raise misplaced(
-                "tool_timeout_sec", "tool_timeout_sec is above tool_timeout_max_sec; raise that one as well"
-            )
-        bearer = ["authorization"] if self.bearer_token_env_var else []
-        headers = [name.lower() for name in (*self.http_headers, *self.env_http_headers)] + bearer
-        if double := first_double(headers):
-            raise misplaced("http_headers", f"the header {double} is set twice; keep one")
-        return self
-
-
-class GivenServer(ServerConfig):
-    """A server that no file names: what a command line says to run or to call."""
-
-
-def _either(both: bool) -> None:
-    if both:
-        raise misplaced("url", "has both command and url; keep the one that this server is")
-    raise misplaced("command", 'needs command = "…" (a program) or url = "https://…" (an address)')
+from mcphost.config.policy import Policy
+from mcphost.config.servers import ServerConfig
 
 
 class ModelConfig(Table):
@@ -297,30 +55,6 @@ class ModelConfig(Table):
         if self.model is None and self.provider != "manual":
             raise misplaced("provider", f'needs model = "…", the name {self.provider} knows it by')
         return self
-
-
-def _pattern(text: str) -> str:
-    server, colon, tool = text.partition(":")
-    if not (server and colon and tool):
-        raise ValueError('is not a rule; write "server:tool", with * for any')
-    return text
-
-
-class Policy(Table):
-    """``[policy]``: what needs a question. Rules are ``server:tool`` with ``*``, ``?`` and ``[abc]`` on each side."""
-
-    default: Verdict = "ask"
-    """What holds where no rule fits."""
-    allow: Several[Annotated[str, AfterValidator(_pattern)]] = ()
-    """Calls that run at once."""
-    ask: Several[Annotated[str, AfterValidator(_pattern)]] = ()
-    """Calls that are always asked about."""
-    deny: Several[Annotated[str, AfterValidator(_pattern)]] = ()
-    """Calls that are refused."""
-    sampling: Verdict = "ask"
-    """What holds for servers that ask for a language model's answer; deny is stronger than what a server's own says."""
-    audit: Literal["on", "required", "off"] = "on"
-    """Whether calls are recorded; ``required``: what cannot be recorded does not run."""
 
 
 class UI(Table):
@@ -362,13 +96,3 @@ class Config(Table):
         if server is None or not server.limits.model_fields_set:  # nearly always, and making a dump takes its time
             return self.limits
         return self.limits.model_copy(update=server.limits.model_dump(exclude_unset=True))
-
-
-def rule_matches(rule: str, server: str, tool: str) -> bool:
-    """Say whether a ``server:tool`` rule of ``[policy]`` fits; case counts, a tool's name may hold colons."""
-    server_pattern, _, tool_pattern = rule.partition(":")
-    return fnmatchcase(server, server_pattern) and fnmatchcase(tool, tool_pattern)
-
-
-def _any_matches(patterns: tuple[str, ...], tool: str) -> bool:
-    return any(fnmatchcase(tool, pattern) for pattern in patterns)

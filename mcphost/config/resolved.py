@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from mcphost.config.fields import reason_against_document, reason_against_url
-from mcphost.config.models import Config, ModelConfig, OAuthConfig, ServerConfig
+from mcphost.config.models import Config, ModelConfig
+from mcphost.config.oauth import OAuthConfig
+from mcphost.config.servers import ServerConfig
 from mcphost.config.values import Values, looks_secret
 from mcphost.errors import ConfigError, UnknownName
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcphost.client.client import Client
 from mcphost.config import Config, ServerConfig
-from mcphost.config.models import Policy
+from mcphost.config.policy import Policy
 from mcphost.host.connection import ServerState
 from mcphost.host.fittings import Fittings
 from mcphost.host.host import Host

@@ -1,0 +1,45 @@
+"""``[policy]``: what needs a question, and when one of its rules fits.
+
+Refuses to know who asks it, and what is asked.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from mcphost.config.fields import Several, Table
+
+Verdict = Literal["allow", "ask", "deny"]
+
+
+def _pattern(text: str) -> str:
+    server, colon, tool = text.partition(":")
+    if not (server and colon and tool):
+        raise ValueError('is not a rule; write "server:tool", with * for any')
+    return text
+
+
+class Policy(Table):
+    """``[policy]``: what needs a question. Rules are ``server:tool`` with ``*``, ``?`` and ``[abc]`` on each side."""
+
+    default: Verdict = "ask"
+    """What holds where no rule fits."""
+    allow: Several[Annotated[str, AfterValidator(_pattern)]] = ()
+    """Calls that run at once."""
+    ask: Several[Annotated[str, AfterValidator(_pattern)]] = ()
+    """Calls that are always asked about."""
+    deny: Several[Annotated[str, AfterValidator(_pattern)]] = ()
+    """Calls that are refused."""
+    sampling: Verdict = "ask"
+    """What holds for servers that ask for a language model's answer; deny is stronger than what a server's own says."""
+    audit: Literal["on", "required", "off"] = "on"
+    """Whether calls are recorded; ``required``: what cannot be recorded does not run."""
+
+
+def rule_matches(rule: str, server: str, tool: str) -> bool:
+    """Say whether a ``server:tool`` rule of ``[policy]`` fits; case counts, a tool's name may hold colons."""
+    server_pattern, _, tool_pattern = rule.partition(":")
+    return fnmatchcase(server, server_pattern) and fnmatchcase(tool, tool_pattern)

@@ -1,0 +1,187 @@
+"""``[servers.NAME]``: one server, how it is reached, what it is offered and what holds for its tools.
+
+Knows which settings go with a program and which with an address. Refuses to know how a connection is made.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from mcphost.config.fields import (
+    Distinct,
+    Filled,
+    HeaderName,
+    HeaderValue,
+    LogLevel,
+    Pattern,
+    Revision,
+    Seconds,
+    Several,
+    Table,
+    Text,
+    Url,
+    VariableName,
+    first_double,
+    misplaced,
+)
+from mcphost.config.limits import Limits
+from mcphost.config.oauth import OAuthConfig
+from mcphost.config.policy import Verdict
+from mcphost.config.sampling import SamplingConfig
+
+_PROGRAM_KEYS = ("args", "env", "env_vars", "cwd")
+_ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oauth")
+
+
+class ToolConfig(Table):
+    """``[servers.NAME.tools.TOOL]``: what holds for one tool."""
+
+    approval: Verdict | None = None
+    """Whether a call runs at once, is asked about or refused; absent: ``[policy]`` decides."""
+    allow_when: dict[Filled, Pattern] = Field(default_factory=dict)
+    """Arguments and the patterns that their texts must match for a call to run at once, whatever ``approval`` asks."""
+    timeout_sec: Seconds | None = None
+    """Seconds without answer or progress before a call is given up; absent: the server's ``tool_timeout_sec``."""
+
+
+class RootConfig(Table):
+    """A folder the server may know of; a plain string in ``roots`` stands for ``{ path = … }``."""
+
+    path: Filled
+    """The folder; ``~`` and paths relative to the configuration file are understood."""
+    name: Text | None = None
+    """What the server is told it is called."""
+
+
+class CapabilitiesConfig(Table):
+    """What this server is offered; what is off is neither declared nor answered."""
+
+    roots: bool = True
+    """Whether it may ask for the folders in ``roots``."""
+    sampling: bool = True
+    """Whether it may ask for a language model's answer; takes a configured model as well."""
+    elicitation: Distinct[Literal["form", "url"]] = ("form", "url")
+    """In which ways it may ask the user something; an empty list is none."""
+
+
+def _root(value: object) -> object:
+    return {"path": value} if isinstance(value, str) else value
+
+
+class ServerConfig(Table):
+    """``[servers.NAME]``: a program to start (``command``) or an address to call (``url``)."""
+
+    command: Filled | None = None
+    """The program, found on PATH or by its path; never a shell line."""
+    args: Several[Text] = ()
+    """Its arguments, one string each."""
+    env: dict[VariableName, Text] = Field(default_factory=dict)
+    """Variables added to its small environment."""
+    env_vars: Several[VariableName] = ()
+    """Names of variables passed on from mcphost's own environment, where they are set."""
+    cwd: Filled | None = None
+    """The folder it starts in, relative to the configuration file; absent: where mcphost was started."""
+
+    url: Url | None = None
+    """The server's address, https or http."""
+    http_headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict)
+    """Headers sent with every request."""
+    env_http_headers: dict[HeaderName, VariableName] = Field(default_factory=dict)
+    """Headers whose values are taken from the environment variables named here."""
+    bearer_token_env_var: VariableName | None = None
+    """The environment variable with the token for ``Authorization: Bearer``."""
+
+    transport: Literal["auto", "stdio", "http", "sse"] = "auto"
+    """The wire; auto: stdio for a command, for a URL Streamable HTTP and then the older SSE."""
+    protocol: Literal["auto", "legacy", "modern"] = "auto"
+    """The protocol's era: with the initialize handshake (legacy), without (modern), or found out."""
+    minimum_version: Revision | None = None
+    """The oldest protocol revision accepted; an older offer ends the connection."""
+    required_capabilities: Distinct[Filled] = ()
+    """What the server must offer (such as ``tools``), or the connection ends."""
+    start: Literal["eager", "lazy", "manual"] = "eager"
+    """Connect when mcphost starts, at first use, or only when told to."""
+    startup_timeout_sec: Seconds = 30.0
+    """Seconds to be ready after the start."""
+    tool_timeout_sec: Seconds = 60.0
+    """Seconds a request may go without answer; each sign of progress starts them anew."""
+    tool_timeout_max_sec: Seconds = 600.0
+    """Seconds a request may take in all, progress or not."""
+    ping_interval_sec: Annotated[float, Field(ge=0, le=86_400)] = 0.0
+    """Seconds between pings of an idle connection; 0 is never."""
+
+    enabled: bool = True
+    """Whether the entry counts at all."""
+    enabled_tools: Several[Filled] = ("*",)
+    """The tools that are offered to models and on screen, as patterns (``*``, ``?``, ``[abc]``)."""
+    disabled_tools: Several[Filled] = ()
+    """The tools that are not, as patterns; stronger than ``enabled_tools``."""
+    trust_hints: bool = False
+    """Whether what the server claims about its tools (read-only, destructive) may spare a question."""
+    roots: Several[Annotated[RootConfig, BeforeValidator(_root)]] = ()
+    """The folders the server may know of."""
+    log_level: LogLevel | None = None
+    """The least severe log message the server should send; absent: the server decides."""
+
+    capabilities: CapabilitiesConfig = CapabilitiesConfig.model_construct()
+    """What the server is offered."""
+    sampling: SamplingConfig = SamplingConfig.model_construct()
+    """What it may spend."""
+    oauth: OAuthConfig = OAuthConfig.model_construct()
+    """How to sign in."""
+    tools: dict[Filled, ToolConfig] = Field(default_factory=dict)
+    """Single tools, by their exact name."""
+    limits: Limits = Limits.model_construct()
+    """Only what differs from ``[limits]``; read through ``Config.limits_for``."""
+
+    def offers(self, tool: str) -> bool:
+        """Say whether the user wants this tool to be seen at all."""
+        return _any_matches(self.enabled_tools, tool) and not _any_matches(self.disabled_tools, tool)
+
+    @property
+    def signs_in(self) -> bool:
+        """Say whether mcphost signs its requests: not where the entry brings an Authorization header of its own."""
+        headers = {name.lower() for name in (*self.http_headers, *self.env_http_headers)}
+        own = self.bearer_token_env_var is not None or "authorization" in headers
+        return self.url is not None and self.oauth.enabled and not own
+
+    @model_validator(mode="after")
+    def _one_wire(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            _either(self.url is not None)
+        kind, foreign = ("url", _PROGRAM_KEYS) if self.command is None else ("command", _ADDRESS_KEYS)
+        for key in foreign:
+            if key in self.model_fields_set:
+                raise misplaced(key, f"{key} has no meaning for a server with a {kind}; remove one of them")
+        if self.transport not in (("auto", "http", "sse") if kind == "url" else ("auto", "stdio")):
+            raise misplaced("transport", f'transport = "{self.transport}" does not go with a {kind}')
+        return self
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.tool_timeout_sec > self.tool_timeout_max_sec:
+            raise misplaced(
+                "tool_timeout_sec", "tool_timeout_sec is above tool_timeout_max_sec; raise that one as well"
+            )
+        bearer = ["authorization"] if self.bearer_token_env_var else []
+        headers = [name.lower() for name in (*self.http_headers, *self.env_http_headers)] + bearer
+        if double := first_double(headers):
+            raise misplaced("http_headers", f"the header {double} is set twice; keep one")
+        return self
+
+
+class GivenServer(ServerConfig):
+    """A server that no file names: what a command line says to run or to call."""
+
+
+def _either(both: bool) -> None:
+    if both:
+        raise misplaced("url", "has both command and url; keep the one that this server is")
+    raise misplaced("command", 'needs command = "…" (a program) or url = "https://…" (an address)')
+
+
+def _any_matches(patterns: tuple[str, ...], tool: str) -> bool:
+    return any(fnmatchcase(tool, pattern) for pattern in patterns)
