@@ -10,13 +10,14 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from mcphost.config import Config, rule_matches
-from mcphost.errors import ConfigError, McphostError
+from mcphost.errors import ConfigError, InvalidArguments, McphostError
+from mcphost.headless.arguments import read_given, typed
 from mcphost.headless.consent import NO_CUT, confirmed, question_lines, typed_line
 from mcphost.headless.failing import Broken, failure
 from mcphost.headless.output import Exit, Outcome, is_terminal, json_text, remark, table
@@ -144,12 +145,35 @@ class ChatApprover:
 
 async def _asked(question: ToolCallQuestion) -> Answer:
     _end_line()
-    say(*question_lines(question))
-    what = f"{show_line(question.tool.name)} on {question.server}"
-    line = await typed_line(f"Let {show_line(question.origin)} run {what}? [y/N, or why not] ")
+    asked = question
+    while True:
+        say(*question_lines(asked))
+        what = f"{show_line(question.tool.name)} on {question.server}"
+        line = await typed_line(
+            f"Let {show_line(question.origin)} run {what}? [y/N, name=value changes it, or why not] "
+        )
+        changed = _changed(asked, line)
+        if changed is None:
+            break
+        asked = changed
     if line.lower() in ("y", "yes"):
-        return Answer(allow=True)
+        return Answer(allow=True, arguments=None if asked is question else asked.arguments)
     return Answer(allow=False, reason="" if line.lower() in ("", "n", "no") else line)
+
+
+def _changed(question: ToolCallQuestion, line: str) -> ToolCallQuestion | None:
+    """The question after ``name=value`` or ``name:=JSON`` of an argument that there is; None: nothing of the kind."""
+    name = line.partition("=")[0].removesuffix(":")
+    properties = question.tool.input_schema.get("properties")
+    if "=" not in line or not (name in question.arguments or (isinstance(properties, Mapping) and name in properties)):
+        return None
+    try:
+        given = typed(read_given([line], None), question.tool.input_schema)
+    except InvalidArguments as error:
+        say(f"  Not changed: {show_line(str(error), 1000)}")
+        return question
+    arguments = {**question.arguments, **given}
+    return replace(question, arguments=arguments, borrowed=question.borrowed.after(arguments))
 
 
 async def _reviewed(question: ResultQuestion) -> Answer:

@@ -98,6 +98,27 @@ def test_a_person_at_the_terminal_is_asked_and_may_say_why_not(
     assert (told["role"], sent in told["content"]) == ("tool", True)
 
 
+def asked_anew(terminal: Terminal, words: str) -> None:
+    """Wait for these words and the question below them."""
+    terminal.wait_until(lambda text: "or why not]" in text.partition(words)[2], f"{words}, and the question")
+
+
+def test_a_person_at_the_terminal_may_change_the_arguments_first(tmp_path: Path) -> None:
+    with model(tmp_path, ECHO, OK) as (words, web):
+        with Terminal([sys.executable, "-m", "mcphost", *words, "say it"], columns=150) as terminal:
+            terminal.wait_for('"text": "loud"', "name=value changes it")
+            terminal.press("text:=lou\r")
+            asked_anew(terminal, "is not JSON")
+            terminal.press("text=quiet\r")
+            asked_anew(terminal, '"text": "quiet"')
+            terminal.press("y\r")
+            terminal.wait_for("so be it")
+            assert terminal.wait_exit() == 0
+        told = web.visits[-1].message["messages"][-1]["content"]
+    assert 'The user changed the arguments to {"text": "quiet"}' in told
+    assert "quiet" in told.partition(")")[2]
+
+
 @pytest.mark.parametrize(("typed", "code", "asked"), [("n", 4, 0), ("y", 0, 1)])
 def test_a_prompts_text_is_shown_before_it_is_sent(tmp_path: Path, typed: str, code: int, asked: int) -> None:
     """P11"""
