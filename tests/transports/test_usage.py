@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +38,9 @@ def greedy() -> Iterator[int]:
     assert [child.stdout.readline() for _ in range(2)] == [b"up\n"] * 2
     yield child.pid
     child.communicate()
-    assert usage_of(child.pid) is None
+    end = time.monotonic() + 5
+    while usage_of(child.pid) is not None:  # the one it started leaves a moment later
+        assert time.monotonic() < end
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
