@@ -43,7 +43,7 @@ no language model is configured; add one to your configuration, such as
     [models.claude]
     provider = "anthropic"
     model = "claude-sonnet-4-5"
-and api_key = "${ANTHROPIC_API_KEY}"; or provider = "openai" with base_url for a model of your own"""
+and api_key = "${ANTHROPIC_API_KEY}"; or provider = "ollama", or "openai" with base_url, for a model of your own"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,8 @@ NO_MODEL: Final = """\
 No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration:
 
   [models.big]
-  provider = "anthropic"            # or "openai", and whatever speaks like it: base_url = "http://localhost:11434/v1"
-  model = "claude-sonnet-5"
+  provider = "anthropic"            # or "openai", with base_url for whatever speaks like it; or "ollama", without a key
+  model = "claude-sonnet-4-5"
   api_key = "${keyring:anthropic}"
 
 ctrl+l reads the file again. Until then everything works by hand: t runs tools, p gets prompts, e reads resources."""
