@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from rich.text import Text
 from textual import on
@@ -20,16 +20,11 @@ from textual.events import Event as TextualEvent
 from textual.events import Key, MouseDown, Paste
 from textual.screen import Screen
 
-from mcphost.errors import McphostError
-from mcphost.host.calls import Call
-from mcphost.host.catalog import OfferedTool
-from mcphost.host.connection import Connection, ServerState
 from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.protocol.display import show
-from mcphost.protocol.types import LogLevel
-from mcphost.tui import gauging, pinging, reloading, tracing
+from mcphost.tui import reloading
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chatting import ChatWishes
 from mcphost.tui.driver import Driver
@@ -38,6 +33,7 @@ from mcphost.tui.inquiring import InquiryWishes
 from mcphost.tui.keys import KeyOrder
 from mcphost.tui.lending import LendingWishes
 from mcphost.tui.offering import Offering, OfferWishes
+from mcphost.tui.operating import ServerWishes
 from mcphost.tui.questions import Questions
 from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.screens.inbox import InboxScreen
@@ -45,16 +41,9 @@ from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.showing import Showing
 from mcphost.tui.signing import SignInWishes
 from mcphost.tui.tasking import TaskWishes
+from mcphost.tui.tracing import TrafficWishes
 from mcphost.tui.viewing import MediaWishes
-from mcphost.tui.widgets.call_list import CallList
-from mcphost.tui.widgets.logs import LogsPane
-from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
-from mcphost.tui.widgets.tools import ToolsPane
-
-if TYPE_CHECKING:
-    from mcphost.tui.widgets.result import ResultView
-    from mcphost.tui.widgets.traffic import TrafficPane
 
 GUARD: Final = 0.3
 """Seconds after a dialog appears in which keys do nothing; nor do those that follow each other without that pause."""
@@ -63,7 +52,17 @@ DEMO: Final = "This is the built-in demo server: everything here can be tried wi
 
 
 class McphostApp(
-    Sturdy, OfferWishes, MediaWishes, TaskWishes, SignInWishes, InquiryWishes, ChatWishes, LendingWishes, App[None]
+    Sturdy,
+    OfferWishes,
+    MediaWishes,
+    TaskWishes,
+    SignInWishes,
+    InquiryWishes,
+    ChatWishes,
+    LendingWishes,
+    ServerWishes,
+    TrafficWishes,
+    App[None],
 ):
     """mcphost on a terminal."""
 
@@ -95,7 +94,7 @@ class McphostApp(
         self._reread = reread
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
         self.main = MainScreen(host.logs, host.traffic, host.config.ui.log_panel, welcome)
-        """Whatever is above it."""
+        """There from the start, whatever is above it."""
         self.showing = Showing(host, self.main, self.questions, self.account)
         self.offering = Offering(self, host, self.main)
         self._gatherer: EventGatherer | None = None
@@ -159,20 +158,11 @@ class McphostApp(
         self.showing.offers()
         self.show_chat()
 
-    # What the user wants of the traffic. By name: importing the pane would delay the first picture.
-
-    async def on_traffic_pane_call_wanted(self, event: TrafficPane.CallWanted) -> None:
-        """Go to a frame's call."""
-        await self._open_call(event.number)
-
-    def on_traffic_pane_resend_wanted(self, event: TrafficPane.ResendWanted) -> None:
-        """Send a request again."""
-        tracing.resend(self, self.host, event.frame)
-
-    def on_traffic_pane_pin_wanted(self, event: TrafficPane.PinWanted) -> None:
-        """Pin a frame, or no longer."""
-        tracing.pin(self, event.pane.book, event.frame)
-        event.pane.frame_changed()
+    @on(ServersPane.Highlighted)
+    def _server_highlighted(self, event: ServersPane.Highlighted) -> None:
+        event.stop()
+        self.showing.chosen()
+        self.learn_standing(event.server)
 
     # Questions.
 
@@ -194,113 +184,6 @@ class McphostApp(
     def action_inbox(self) -> None:
         """Show what waits."""
         self.questions.show_inbox()
-
-    # What the user wants of tools and calls.
-
-    @on(ToolsPane.RunWanted)
-    async def _run(self, event: ToolsPane.RunWanted) -> None:
-        call = self.host.call_tool(event.offered.server, event.offered.tool.name, event.arguments)
-        await self.main.tools.show_call(call)
-
-    @on(CallList.Chosen)
-    async def _show_call(self, event: CallList.Chosen) -> None:
-        await self._open_call(event.number)
-
-    @on(LogsPane.CallWanted)
-    async def _call_of_log(self, event: LogsPane.CallWanted) -> None:
-        await self._open_call(event.number)
-
-    async def _open_call(self, number: int) -> None:
-        call = self.host.calls.get(number)
-        if call is None:
-            self.notify(f"Call {number} is no longer kept.", severity="warning")
-            return
-        self.main.action_go("tools")
-        await self.main.tools.show_call(call)
-
-    @on(CallList.AgainWanted)
-    async def _again(self, event: CallList.AgainWanted) -> None:
-        call = self.host.calls.get(event.number)
-        offered = self._offered(call) if call is not None else None
-        if call is None or offered is None:
-            self.notify("No server offers this tool now.", severity="warning")
-            return
-        self.main.action_go("tools")
-        await self.main.tools.open_tool(offered, call.arguments)
-
-    def on_call_list_cancel_wanted(self, event: CallList.CancelWanted) -> None:
-        """Stop a call from the list."""
-        self._cancel(event.number)
-
-    def on_result_view_cancel_wanted(self, event: ResultView.CancelWanted) -> None:
-        """Stop the call that is shown."""
-        self._cancel(event.number)
-
-    def _cancel(self, number: int) -> None:
-        call = self.host.calls.get(number)
-        if call is not None:
-            call.cancel()
-            self.showing.top_line()
-
-    def _offered(self, call: Call) -> OfferedTool | None:
-        tools = self.host.catalog.tools(call.request.server)
-        return next((each for each in tools if each.tool.name == call.request.tool), None)
-
-    # What the user wants of servers and logs.
-
-    @on(ServersPane.Highlighted)
-    def _server_highlighted(self, event: ServersPane.Highlighted) -> None:
-        event.stop()
-        self.showing.chosen()
-        self.learn_standing(event.server)
-
-    @on(ServersPane.ToggleWanted)
-    def _toggle(self, event: ServersPane.ToggleWanted) -> None:
-        server = self.host.server(event.server)
-        off = server.state in (ServerState.STOPPED, ServerState.DISABLED, ServerState.FAILED)
-        server.start() if off else server.stop()
-
-    @on(ServersPane.RestartWanted)
-    def _restart(self, event: ServersPane.RestartWanted) -> None:
-        self.host.server(event.server).restart()
-
-    @on(ServersPane.LevelWanted)
-    def _level(self, event: ServersPane.LevelWanted) -> None:
-        self._choose_level(self.host.server(event.server))
-
-    @on(ServerCard.PingWanted)
-    def _ping(self, event: ServerCard.PingWanted) -> None:
-        self.run_worker(pinging.ping(self, self.host.server(event.server)), exit_on_error=False)
-
-    @on(ServerCard.UsageWanted)
-    def _usage(self, event: ServerCard.UsageWanted) -> None:
-        looking = gauging.look(self.host, self.showing, event.server)
-        self.run_worker(looking, group="usage", exclusive=True, exit_on_error=False)
-
-    @on(LogsPane.LevelWanted)
-    def _level_from_logs(self, event: LogsPane.LevelWanted) -> None:
-        server = event.server or self.main.servers.chosen
-        if server is None:
-            self.notify("Choose one server on the left first: each server has a level of its own.")
-        else:
-            self._choose_level(self.host.server(server))
-
-    def _choose_level(self, server: Connection) -> None:
-        from mcphost.tui.screens.level import LevelScreen
-
-        def take(level: LogLevel | None) -> None:
-            if level is not None:
-                self.run_worker(self._set_level(server, level), exit_on_error=False)
-
-        self.push_screen(LevelScreen(server.name, server.level), take)
-
-    async def _set_level(self, server: Connection, level: LogLevel) -> None:
-        try:
-            await server.set_level(level)
-        except McphostError as error:
-            self.notify(show(f"The level stays: {error}"), severity="error", markup=False)
-        else:
-            self.notify(f"{server.name} now sends {level.wire} and above.", markup=False)
 
     # Help, grants, palette.
 

@@ -10,15 +10,14 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 
 from mcphost.errors import McphostError, NotDone
 from mcphost.host.events import Event, Logged, TrafficAdded
-from mcphost.host.host import Host
 from mcphost.protocol.display import show
+from mcphost.tui.calling import CallWishes
 from mcphost.tui.questions import Questions
 from mcphost.tui.screens.dialog import Dialog
-from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.widgets.wishes import SaveWanted
 
 if TYPE_CHECKING:  # conversations would delay the first picture
@@ -29,26 +28,16 @@ if TYPE_CHECKING:  # conversations would delay the first picture
     from mcphost.tui.widgets.chat_input import ChatInput
     from mcphost.tui.widgets.chat_items import Item
 
-    _App = App[Any]
-else:
-    _App = object
-
 _NOTHING_NEW: Final = (Logged, TrafficAdded)
 
 
-class ChatWishes(_App):
+class ChatWishes(CallWishes):
     """The app's ear for these wishes."""
 
-    host: Host
-    main: MainScreen
     questions: Questions
     _shown: Chat | None = None
     _resends: tuple[Chat, int] | None = None
     """The message that is being changed: its conversation, and how many turns stand before it."""
-
-    async def _open_call(self, number: int) -> None:
-        """Show a call with its whole result."""
-        raise NotImplementedError
 
     # What is shown.
 
@@ -184,7 +173,7 @@ class ChatWishes(_App):
         from mcphost.tui.widgets.chat_card import UseItem
 
         if isinstance(item, UseItem) and item.use.number is not None and item.use.number in self.host.calls:
-            self.run_worker(self._open_call(item.use.number), exit_on_error=False)
+            self.run_worker(self.open_call(item.use.number), exit_on_error=False)
         elif item is not None:
             self.push_screen(ReaderScreen("Conversation", item.source))
 

@@ -60,7 +60,7 @@ class Showing:
         server = self._main.servers.chosen
         self._main.tools.show_tools(self._host.catalog.tools(server), server)
         self.offers()
-        self._card(server)
+        self.card()
 
     def offers(self) -> None:
         """What the chosen server offers besides tools, and what of it is watched."""
@@ -83,18 +83,12 @@ class Showing:
         self._main.top_line.show_state(servers, waiting, running, self._signing_in())
         self._keep_time(bool(running) or has_countdown(servers))
 
-    def account(self) -> None:
-        """Who is signed in at the chosen server."""
-        self._card(self._main.servers.chosen)
-
-    def usage(self) -> None:
-        """What the chosen server's program takes of the machine."""
-        self._card(self._main.servers.chosen)
-
     def _signing_in(self) -> list[str]:
         return [each.server for each in self._host.sign_ins.values() if not each.state.ended]
 
-    def _card(self, server: str | None) -> None:
+    def card(self) -> None:
+        """What is known of the chosen server: who is signed in, and what its program takes of the machine."""
+        server = self._main.servers.chosen
         connection = self._host.servers.get(server or "")
         dropped = self._host.logs.dropped(server) if server else 0
         asks = asks_of(self._host, server or "")
@@ -122,4 +116,4 @@ class Showing:
         self.top_line()
         if has_countdown(list(self._host.servers.values())):
             self._main.servers.show_servers(list(self._host.servers.values()), self._host.now(), self._signing_in())
-            self._card(self._main.servers.chosen)
+            self.card()

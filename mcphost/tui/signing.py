@@ -189,7 +189,7 @@ class SignInWishes(_App):
             self.standings[server] = await self.host.standing(server)
         except McphostError:  # nobody can be signed in there; why is said when somebody tries
             self.standings.pop(server, None)
-        self.showing.account()
+        self.showing.card()
 
     def _ask(self, title: str, facts: list[Fact], yes: str, do: Callable[[], Awaitable[str]]) -> None:
         from mcphost.tui.screens.ask import AskScreen
