@@ -41,6 +41,7 @@ class Door(Echo):
         self.closed_to: set[str] = set()
         """Methods that need a token, where not all do."""
         self.refused: list[str] = []
+        self.let_in: list[str] = []
 
     def __call__(self, talk: Talk) -> None:
         sent, message = talk.headers.get("authorization", ""), talk.visit.message or {}
@@ -53,6 +54,7 @@ class Door(Echo):
             self.refused.append(what)
             talk.whole(403, www_authenticate=f'Bearer error="insufficient_scope", scope="{scope}"')
         else:
+            self.let_in.append(what)
             super().__call__(talk)
 
     def plain(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -369,7 +371,7 @@ async def test_a_list_that_needs_a_sign_in_ends_no_call_and_is_read_after_it(unt
     door, keeper = Door(), Keeper("good")
     async with hosted(door, keeper, policy=ALLOW) as running:
         server, call = running.server("web"), running.call_tool("web", "sleep", {})
-        await until(lambda: call.sent_at)
+        await until(lambda: "sleep" in door.let_in)
         door.open_to = {"Bearer good"}
         server.offers.tools.mark_stale()
         await until(lambda: "wants a sign-in" in (server.notice or ""))
