@@ -43,3 +43,15 @@ async def test_somebody_asks_brings_a_prompt_in_allows_refuses_and_looks_at_what
         assert stage.chat.turns[1].message.prompts[0].arguments == {"watch": "first"}
         await stage.press("escape", "home", "j", "j", "f4")
         await stage.shows("tools/call")
+
+
+async def test_in_a_small_terminal_everything_about_a_call_and_every_answer_to_it_are_in_view() -> None:
+    async with chatting(uses(use("demo__sound_foghorn", blasts=2)), text("So be it.")) as stage:
+        await stage.say("warn them")
+        await stage.asked()
+        await stage.shows(
+            "blasts        2", "sent to", "rule", "▸y once · u until exit · a always · e edit · n no · t no, and why"
+        )
+        await stage.press("enter")
+        await stage.rest()
+        await stage.shows("● demo › sound_foghorn · done", "So be it.")

@@ -6,7 +6,7 @@ It shows and asks; the answer is the approver's to deliver.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -28,6 +28,9 @@ from mcphost.tui.widgets.answers import Way, Ways
 from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.to_the_end import ToTheEnd
+
+TALL: Final = 30
+"""Rows of the screen from which each way to answer has one, where a conversation stands above."""
 
 
 class ToolCallScreen(Asking):
@@ -53,6 +56,7 @@ class ToolCallScreen(Asking):
         Binding("t", "tell", "no, and say why", id="call.tell", tooltip="Refuse, and tell the model why"),
         Binding("v", "arguments", "arguments", id="call.arguments", tooltip="All arguments, as they would be sent"),
         Binding("d", "definition", "definition", id="call.definition", tooltip="The tool as its server defines it"),
+        Binding("enter", "easy", "choose", id="call.easy", show=False),
         Binding("space,pagedown", "page(1)", "scroll", id="call.down", show=False),
         Binding("pageup", "page(-1)", "scroll back", id="call.up", show=False),
     ]
@@ -60,6 +64,9 @@ class ToolCallScreen(Asking):
     DEFAULT_CSS = """
     ToolCallScreen {
         .hint { color: $text-warning; height: auto; }
+        .short { display: none; height: auto; border-top: solid $panel-lighten-2; color: $foreground-muted; }
+        &.-short .short { display: block; }
+        &.-short Ways { display: none; }
     }
     """
 
@@ -67,7 +74,8 @@ class ToolCallScreen(Asking):
         super().__init__(waiting, classes="-careful" if question.careful else None)
         self.question = question
         self.arguments: Mapping[str, Any] = question.arguments
-        self.what, self.answers, self._hint = ToTheEnd(), Ways(), Static(classes="hint", markup=False)
+        self.what, self.answers = ToTheEnd(), Ways()
+        self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
         self._past = past
         self._read_in_full = False
 
@@ -88,6 +96,7 @@ class ToolCallScreen(Asking):
             with self.what:
                 yield from self._rows()
             yield self._hint
+            yield self._short
             yield self.answers
 
     @property
@@ -104,7 +113,7 @@ class ToolCallScreen(Asking):
     def on_mount(self) -> None:
         """Put the cursor on the answer that does no harm where care is due."""
         self._hint.display = False
-        self.answers.offer(self._ways(), at="n" if self.question.careful else "y")
+        self._offer()
         self.answers.focus()
         self.call_after_refresh(self._tell_hint)
 
@@ -139,6 +148,10 @@ class ToolCallScreen(Asking):
         else:
             always = self._offered("always")
             self.app.push_screen(ArgumentRuleScreen(self.question, self.arguments, self._past, always=always), take)
+
+    async def action_easy(self) -> None:
+        """What the cursor stands on, where there is one line for all ways to answer."""
+        await self.run_action(next(way.action for way in self._ways() if way.key == self._easy))
 
     def action_decline(self) -> None:
         """Refuse."""
@@ -190,25 +203,42 @@ class ToolCallScreen(Asking):
         await self.what.remove_children()
         await self.what.mount_all(self._rows())
         self.what.rewind()
-        self.answers.offer(self._ways())
+        self._offer()
         self._leave_room()
         self.refresh_bindings()
         self.call_after_refresh(self._tell_hint)
 
     def _rows(self) -> Iterator[Widget]:
         question = self.question
-        yield from tool_rows(question)
-        yield from standing_rows(question.standing)
+        if question.tool.label != question.tool.name:
+            yield row("tool", show_line(question.tool.name))
         borrowed = question.borrowed.after(self.arguments) if self.edited else question.borrowed
         yield from argument_rows(self.arguments, edited=self.edited, borrowed=borrowed)
+        yield from tool_rows(question)
+        yield from standing_rows(question.standing)
         yield row("sent to", show(question.sent_to, limit=2000))
         yield row("rule", show_line(question.rule, 200))
         if question.note:
             yield row("note", show(question.note), "$text-warning")
 
+    def _offer(self) -> None:
+        """The ways to answer, the cursor on the one that enter chooses."""
+        self.answers.offer(self._ways(), at=self._easy)
+        self._short.update(Content(" · ").join(map(self._in_short, self._ways())))
+
+    @property
+    def _easy(self) -> str:
+        return "n" if self.question.careful else "y"
+
+    def _in_short(self, way: Way) -> Content:
+        mark = "▸" if way.key == self._easy else ""
+        return Content.assemble((mark + way.key, "bold $text-accent"), f" {way.short}")
+
     def _leave_room(self) -> None:
         """Nothing that is asked about can push the answers off the screen."""
-        taken = len(list(self._ways())) + 1 + 3  # the line above them, the frame and the hint
+        self.set_class(self.has_class("-docked") and self.app.size.height < TALL, "-short")
+        ways = 2 if self.has_class("-short") else len(list(self._ways()))
+        taken = ways + 1 + 3  # the line above them, the frame and the hint
         self.what.styles.max_height = max(2, int(self.app.size.height * self.share - taken))
 
     @property
@@ -238,13 +268,13 @@ class ToolCallScreen(Asking):
         always = "run it, and always from now on (approvals.toml; lapses if it changes)"
         if not self._offered("always"):
             always = "not offered: the tool claims to be destructive"
-        yield Way("y", "run it once", "allow('once')")
-        yield Way("u", "run it, and until mcphost exits without asking", "allow('session')")
-        yield Way("a", always, "allow('always')")
+        yield Way("y", "run it once", "allow('once')", "once")
+        yield Way("u", "run it, and until mcphost exits without asking", "allow('session')", "until exit")
+        yield Way("a", always, "allow('always')", "always" if self._offered("always") else "not offered")
         if self.check_action("rule", ()):
-            yield Way("w", "run it, and later ones like it: choose by arguments", "rule")
-        yield Way("e", "edit the arguments first", "edit")
-        yield Way("n", "do not run it", "decline")
+            yield Way("w", "run it, and later ones like it: choose by arguments", "rule", "by arguments")
+        yield Way("e", "edit the arguments first", "edit", "edit")
+        yield Way("n", "do not run it", "decline", "no")
         if self.by_model:
-            yield Way("t", "do not run it, and tell the model why", "tell")
-        yield Way("p", "leave it in the inbox (f2)", "park")
+            yield Way("t", "do not run it, and tell the model why", "tell", "no, and why")
+        yield Way("p", "leave it in the inbox (f2)", "park", "later")

@@ -21,8 +21,6 @@ from mcphost.tui.screens.call_rows import row
 def tool_rows(question: ToolCallQuestion) -> Iterator[Widget]:
     """What its server says of it."""
     tool = question.tool
-    if tool.label != tool.name:
-        yield row("tool", show_line(tool.name))
     yield row("claims", claims_text(tool))
     if tool.description:
         whole = question.standing.kind is not Kind.UNCHANGED

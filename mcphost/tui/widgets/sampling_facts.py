@@ -92,7 +92,9 @@ def setup_facts(config: Path | None) -> Iterator[Fact]:
         "no model", f"is configured, so you write the answer: that works at once. To have one answer, add to {where}:"
     )
     yield Fact("", Content.styled(EXAMPLE, "$text-accent"), wide=True, mark="  ")
-    yield fact("", 'or provider = "ollama", or "openai" with base_url, for one on this machine; ctrl+l reads the file again')
+    yield fact(
+        "", 'or provider = "ollama", or "openai" with base_url, for one on this machine; ctrl+l reads the file again'
+    )
 
 
 def answered_by(sampling: Sampling) -> str:
