@@ -14,6 +14,7 @@ from mcphost.tui.log_filter import FilterError, parse_filter
 from mcphost.tui.widgets.log_detail import LogDetail, text_view
 from mcphost.tui.widgets.logs import LogsPane
 from mcphost.tui.widgets.rows import RowList
+from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
 
 RECORDS = (
     LogRecord(1, 0.0, "db", Source.SERVER, LogLevel.WARNING, "slow Query: 12 ms", "db.pool", 12),
@@ -127,10 +128,10 @@ class Logs(App[None]):
     def on_logs_pane_level_wanted(self, event: LogsPane.LevelWanted) -> None:
         self.wishes.append(event)
 
-    def on_logs_pane_copy_wanted(self, event: LogsPane.CopyWanted) -> None:
+    def on_copy_wanted(self, event: CopyWanted) -> None:
         self.wishes.append(event)
 
-    def on_logs_pane_save_wanted(self, event: LogsPane.SaveWanted) -> None:
+    def on_save_wanted(self, event: SaveWanted) -> None:
         self.wishes.append(event)
 
     def log_lines(self, count: int, text: str = "line", server: str = "db", **more: Any) -> None:
@@ -298,13 +299,13 @@ async def test_keys_post_what_the_user_wants() -> None:
         level, call, server_level, copied, saved = app.wishes
         assert (level, call) == (LogsPane.LevelWanted(None), LogsPane.CallWanted(12))
         assert server_level == LogsPane.LevelWanted("db")
-        assert isinstance(copied, LogsPane.CopyWanted)
+        assert isinstance(copied, CopyWanted)
         assert copied.text.partition(" ")[2] == "db server info call:12 pool: one\n    two ␛[0m"
-        assert isinstance(saved, LogsPane.SaveWanted)
-        assert saved.text.startswith(copied.text)
-        assert saved.text.endswith(" mcphost mcphost info three\n")
-        assert saved.suggested_name.startswith("mcphost-1970")
-        assert saved.suggested_name.endswith("4640.log")
+        assert isinstance(saved, SaveWanted)
+        assert saved.content.startswith(copied.text.encode())
+        assert saved.content.endswith(b" mcphost mcphost info three\n")
+        assert saved.name.startswith("mcphost-1970")
+        assert saved.name.endswith("4640.log")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from mcphost.tui.widgets import traffic_feed
 from mcphost.tui.widgets.filter_line import FilterLine
 from mcphost.tui.widgets.traffic import TrafficPane
 from mcphost.tui.widgets.traffic_feed import TrafficFeed
+from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
 from tests.tui.story import NARROW, WIDE, echo, on_stage
 
 SECRET = "hunter2-hunter2"
@@ -56,10 +57,10 @@ class Passing(App[None]):
         self.book.pin(event.frame)
         event.pane.frame_changed()
 
-    def on_traffic_pane_copy_wanted(self, event: TrafficPane.CopyWanted) -> None:
+    def on_copy_wanted(self, event: CopyWanted) -> None:
         self.wishes.append(event)
 
-    def on_traffic_pane_save_wanted(self, event: TrafficPane.SaveWanted) -> None:
+    def on_save_wanted(self, event: SaveWanted) -> None:
         self.wishes.append(event)
 
     def call(self, number: int, seconds: float = 0.01, text: str = "done", server: str = "db", **more: Any) -> None:
@@ -281,11 +282,11 @@ async def test_keys_post_what_the_user_wants_and_nothing_that_cannot_be() -> Non
         await pilot.press("R", "y", "up", "R", "c", "w")
         await until(pilot, lambda _: len(app.wishes) == 4)
         copied, again, call, saved = app.wishes
-        assert isinstance(copied, TrafficPane.CopyWanted)
+        assert isinstance(copied, CopyWanted)
         assert json.loads(copied.text)["result"]["content"][0]["text"] == "•••"
         assert again == TrafficPane.ResendWanted(app.book.frame(1))  # type: ignore[arg-type]
         assert call == TrafficPane.CallWanted(1)
-        assert isinstance(saved, TrafficPane.SaveWanted)
+        assert isinstance(saved, SaveWanted)
         assert [json.loads(line)["direction"] for line in saved.content.splitlines()] == ["out", "in"]
         assert SECRET.encode() not in saved.content
 

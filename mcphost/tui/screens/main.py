@@ -5,7 +5,6 @@ It arranges the panes and brings what they ask for to the app; it holds no state
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +18,12 @@ from textual.content import Content
 from textual.events import Resize
 from textual.geometry import Size
 from textual.message import Message
-from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane
 
 from mcphost.host.logs import LogBook
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.tui.faults import Sturdy
+from mcphost.tui.screens.late_panes import LatePanes
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.key_line import KeyLine
 from mcphost.tui.widgets.logs import LogsPane
@@ -37,11 +35,7 @@ from mcphost.tui.widgets.top_line import TopLine
 from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
 
 if TYPE_CHECKING:
-    from mcphost.tui.widgets.chat import ChatPane
     from mcphost.tui.widgets.offer_pane import OfferPane
-    from mcphost.tui.widgets.prompts import PromptsPane
-    from mcphost.tui.widgets.resources import ResourcesPane
-    from mcphost.tui.widgets.traffic import TrafficPane
 
 SIDE_BY_SIDE = 130
 """Columns from which list, form and result stand side by side."""
@@ -53,7 +47,7 @@ ROOM_FOR_LOGS = 34
 """Rows from which the log drawer is open at the start."""
 
 
-class MainScreen(Sturdy, Screen[None]):
+class MainScreen(Sturdy, LatePanes):
     """The one screen that is always there."""
 
     HELP = (
@@ -105,26 +99,15 @@ class MainScreen(Sturdy, Screen[None]):
     class ChatOpened(Message):
         """The conversation is in front now."""
 
-    class PaneMade(Message):
-        """A pane was made, and nothing is shown in it yet."""
-
     def __init__(self, logs: LogBook, traffic: TrafficBook, log_panel: str, welcome: str) -> None:
-        super().__init__()
-        self._log_panel, self._traffic_book = log_panel, traffic
+        super().__init__(traffic)
+        self._log_panel = log_panel
         self.top_line = TopLine()
         self.servers = ServersPane()
         self.tools = ToolsPane(welcome)
-        self.resources: ResourcesPane | None = None
-        """None until it is made, see `resources_pane`."""
-        self.prompts: PromptsPane | None = None
-        self._making = asyncio.Lock()
-        self.chat: ChatPane | None = None
-        """None until it is made, see `chat_pane`."""
         self.calls = CallList()
         self.card = ServerCard()
         self.logs = LogsPane(logs)
-        self.traffic: TrafficPane | None = None
-        """None until it is made, see `traffic_pane`."""
         self._keys = KeyLine()
         self._tasks_there = False
 
@@ -165,59 +148,6 @@ class MainScreen(Sturdy, Screen[None]):
         if not self.logs.is_attached:
             await self.mount(self.logs, before=self._keys)
 
-    async def _put(self, tab: str, widget: Widget) -> None:
-        """In its tab, unless the screen is being taken down: its tabs go before it does."""
-        for pane in self.query(f"#{tab}").results(TabPane):
-            if pane.is_attached:
-                await pane.mount(widget)
-
-    async def resources_pane(self) -> ResourcesPane:
-        """The resources, made on first use."""
-        async with self._making:
-            if self.resources is None:
-                from mcphost.tui.widgets.resources import ResourcesPane
-
-                pane = ResourcesPane(single=self._single)
-                await self._put("resources", pane)
-                self.resources = pane
-                self.post_message(self.PaneMade())
-        return self.resources
-
-    async def prompts_pane(self) -> PromptsPane:
-        """The prompts, made on first use."""
-        async with self._making:
-            if self.prompts is None:
-                from mcphost.tui.widgets.prompts import PromptsPane
-
-                pane = PromptsPane(single=self._single)
-                await self._put("prompts", pane)
-                self.prompts = pane
-                self.post_message(self.PaneMade())
-        return self.prompts
-
-    async def chat_pane(self) -> ChatPane:
-        """The conversation with a model, made on first use."""
-        async with self._making:
-            if self.chat is None:
-                from mcphost.tui.widgets.chat import ChatPane
-
-                pane = ChatPane()
-                await self._put("chat", pane)
-                self.chat = pane
-                self.post_message(self.PaneMade())
-        return self.chat
-
-    async def traffic_pane(self) -> TrafficPane:
-        """The traffic, made on first use."""
-        async with self._making:
-            if self.traffic is None:
-                from mcphost.tui.widgets.traffic import TrafficPane
-
-                pane = TrafficPane(self._traffic_book)
-                await self._put("traffic", pane)
-                self.traffic = pane
-        return self.traffic
-
     def on_screen_resume(self) -> None:
         """See `InFront`."""
         self.post_message(self.InFront())
@@ -228,10 +158,10 @@ class MainScreen(Sturdy, Screen[None]):
 
     def _arrange(self, size: Size) -> None:
         self.set_class(size.width < 100, "-narrow")
-        self._single = size.width < SIDE_BY_SIDE or size.height < 24
+        self.single = size.width < SIDE_BY_SIDE or size.height < 24
         for pane in (self.tools, self.resources, self.prompts):
             if pane is not None:
-                pane.set_single(self._single)
+                pane.set_single(self.single)
 
     @property
     def logs_open(self) -> bool:
@@ -327,11 +257,7 @@ class MainScreen(Sturdy, Screen[None]):
             self.set_class(False, "-no-logs")
             self.logs.focus_rows()
 
-    # What the panes ask for that needs no host. Handlers by name where an import would delay the first picture.
-
-    def on_logs_pane_copy_wanted(self, event: LogsPane.CopyWanted) -> None:
-        """Copy log lines."""
-        self._copy(event.text)
+    # What the panes ask for that needs no host.
 
     @on(OfferList.DefinitionWanted)
     def _show_definition(self, event: OfferList.DefinitionWanted) -> None:
@@ -341,37 +267,19 @@ class MainScreen(Sturdy, Screen[None]):
         self.app.push_screen(ReaderScreen(f"{event.server} › definition", json_text(event.definition), is_json=True))
 
     @on(CopyWanted)
-    def _copy_wanted(self, event: CopyWanted) -> None:
-        self._copy(event.text)
+    def _copy(self, event: CopyWanted) -> None:
+        self.app.copy_to_clipboard(event.text)
+        self.notify(f"Copied {len(event.text):,} characters.")
 
     @on(SaveWanted)
-    def _save_wanted(self, event: SaveWanted) -> None:
-        self._save(event.name, event.content)
-
-    def on_traffic_pane_copy_wanted(self, event: TrafficPane.CopyWanted) -> None:
-        """Copy a frame."""
-        self._copy(event.text)
-
-    def on_traffic_pane_save_wanted(self, event: TrafficPane.SaveWanted) -> None:
-        """Save the frames shown."""
-        self._save(event.suggested_name, event.content)
-
-    def on_logs_pane_save_wanted(self, event: LogsPane.SaveWanted) -> None:
-        """Save log lines."""
-        self._save(event.suggested_name, event.text.encode("utf-8", "replace"))
-
-    def _copy(self, text: str) -> None:
-        self.app.copy_to_clipboard(text)
-        self.notify(f"Copied {len(text):,} characters.")
-
-    def _save(self, name: str, content: bytes) -> None:
+    def _save(self, event: SaveWanted) -> None:
         from mcphost.tui.screens.save import SaveScreen
 
         def saved(path: Path | None) -> None:
             if path is not None:
                 self.notify(f"Saved {path}", markup=False)
 
-        self.app.push_screen(SaveScreen(name, content, Path.cwd()), saved)
+        self.app.push_screen(SaveScreen(event.name, event.content, Path.cwd()), saved)
 
     @on(ServersPane.CardWanted)
     def _card_wanted(self, event: ServersPane.CardWanted) -> None:

@@ -25,6 +25,7 @@ from mcphost.tui.log_filter import EXAMPLES, OWN_NAME, FilterError, LogFilter, p
 from mcphost.tui.widgets.log_detail import LogDetail, Wish
 from mcphost.tui.widgets.log_rows import log_line, log_row
 from mcphost.tui.widgets.rows import RowList
+from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
 
 LINES: Final = 20_000
 CHARACTERS: Final = 20 << 20
@@ -90,19 +91,6 @@ class LogsPane(Vertical):
         """Choose what this server logs; None when no server's line is under the cursor."""
 
         server: str | None
-
-    @dataclass
-    class CopyWanted(Message):
-        """Put this on the clipboard; control characters are marked already."""
-
-        text: str
-
-    @dataclass
-    class SaveWanted(Message):
-        """Write this to a file, by the suggested name or another."""
-
-        text: str
-        suggested_name: str
 
     def __init__(self, book: LogBook, *, limit: int = LINES, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -298,7 +286,7 @@ class LogsPane(Vertical):
 
     def _fulfil(self, wish: Wish | None, record: LogRecord) -> None:
         if wish == "copy":
-            self.post_message(self.CopyWanted(log_line(record)))
+            self.post_message(CopyWanted(log_line(record)))
         elif wish == "call" and record.call is not None:
             self.post_message(self.CallWanted(record.call))
 
@@ -327,7 +315,8 @@ class LogsPane(Vertical):
         records = self._rows.items
         if records:
             name = f"mcphost-{datetime.fromtimestamp(records[-1].time):%Y%m%d-%H%M%S}.log"
-            self.post_message(self.SaveWanted("".join(f"{log_line(record)}\n" for record in records), name))
+            text = "".join(f"{log_line(record)}\n" for record in records)
+            self.post_message(SaveWanted(name, text.encode("utf-8", "replace")))
 
     def action_clear(self) -> None:
         """Begin with an empty view; the lines are still in the book."""

@@ -23,6 +23,7 @@ from mcphost.host.traffic.frames import Frame, Kind
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.traffic_detail import TrafficDetail
 from mcphost.tui.widgets.traffic_list import TrafficList, key
+from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
 
 BESIDE: Final = 110
 """Cells from which list and frame stand side by side."""
@@ -81,19 +82,6 @@ class TrafficPane(Container):
 
         pane: TrafficPane
         frame: Frame
-
-    @dataclass
-    class CopyWanted(Message):
-        """Put this on the clipboard: a frame as it came, but for its secrets."""
-
-        text: str
-
-    @dataclass
-    class SaveWanted(Message):
-        """Write this to a file, by the suggested name or another."""
-
-        suggested_name: str
-        content: bytes
 
     def __init__(self, live: TrafficBook) -> None:
         super().__init__()
@@ -301,7 +289,7 @@ class TrafficPane(Container):
     def action_copy(self) -> None:
         """Copy the frame, laid out or as it came, whichever is shown."""
         if self.frame is not None:
-            self.post_message(self.CopyWanted((self.book.raw if self.detail.raw else self.book.pretty)(self.frame)))
+            self.post_message(CopyWanted((self.book.raw if self.detail.raw else self.book.pretty)(self.frame)))
 
     def action_save(self) -> None:
         """Save what is shown."""
@@ -311,4 +299,4 @@ class TrafficPane(Container):
         """Secrets are taken out of thousands of frames: that is felt, so a thread does it."""
         content = await asyncio.to_thread(self.book.export, frames)
         name = f"mcphost-traffic-{datetime.now():%Y%m%d-%H%M%S}.jsonl"
-        self.post_message(self.SaveWanted(name, content))
+        self.post_message(SaveWanted(name, content))

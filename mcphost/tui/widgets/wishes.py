@@ -1,4 +1,4 @@
-"""What the user may want of an answer, whichever pane shows it.
+"""What the user may want of an answer, a line or a frame, whichever pane shows it.
 
 Knows wishes only: a view posts them, and whoever can fulfils them.
 """
@@ -12,7 +12,7 @@ from textual.message import Message
 
 @dataclass
 class CopyWanted(Message):
-    """The user wants ``text`` on the clipboard, as it came from outside."""
+    """The user wants ``text`` on the clipboard."""
 
     text: str
 
