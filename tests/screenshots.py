@@ -15,6 +15,7 @@ from typing import Final
 from textual.pilot import Pilot
 
 from mcphost.config import Config
+from mcphost.host.asked.answering import SCREEN
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.tui.app import McphostApp
@@ -96,6 +97,35 @@ async def card_story(pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
+async def traffic_story(pilot: Pilot[None]) -> None:
+    """What went over the wire."""
+    await open_tool(pilot, "ships_in_sight")
+    await run(pilot)
+    await pilot.press("f4", "escape")
+    await pilot.pause()
+
+
+async def asking_story(pilot: Pilot[None]) -> None:
+    """A form that the server asks to be filled in."""
+    await open_tool(pilot, "sign_guest_book")
+    await asked_back(pilot)
+
+
+async def model_story(pilot: Pilot[None]) -> None:
+    """A server that asks for a model, which is the user."""
+    await open_tool(pilot, "write_verse")
+    await asked_back(pilot)
+
+
+async def asked_back(pilot: Pilot[None]) -> None:
+    """Run what the form holds, as far as the dialog of what the server wants for it."""
+    await ask(pilot)
+    dialog = pilot.app.screen
+    await pilot.press("space", "space", "y")
+    await until(pilot, lambda app: isinstance(app.screen, Dialog) and app.screen is not dialog)
+    await pilot.pause(0.1)
+
+
 async def help_story(pilot: Pilot[None]) -> None:
     """The keys."""
     await pilot.press("question_mark")
@@ -108,6 +138,9 @@ SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
     "form": (form_story, WIDE),
     "logs": (logs_story, WIDE),
     "card": (card_story, WIDE),
+    "traffic": (traffic_story, WIDE),
+    "asked-form": (asking_story, WIDE),
+    "asked-model": (model_story, WIDE),
     "help": (help_story, WIDE),
     "small-list": (list_story, SMALL),
     "small-form": (form_story, SMALL),
@@ -128,11 +161,29 @@ async def shoot_sign_in(name: str, size: tuple[int, int], folder: Path) -> None:
             (folder / f"{name}.svg").write_text(local_fonts(stage.app.export_screenshot(title="mcphost")))
 
 
+async def shoot_chat(name: str, size: tuple[int, int], folder: Path) -> None:
+    """Play a conversation as far as the question about its second call."""
+    from tests.host.scripted_model import text, use, uses  # late: what they stand on imports this module
+    from tests.tui.chats import chatting
+
+    ships = uses(use("demo__ships_in_sight", "u1"), say="I look through the telescope.")
+    horn = uses(use("demo__sound_foghorn", "u2", blasts=2), say="Two are close, and **fog** comes up: I warn them.")
+    with tempfile.TemporaryDirectory() as state, contextlib.chdir(state):
+        servers = {"demo": portable_demo().servers["demo"].model_dump(exclude_unset=True)}
+        async with chatting(ships, horn, text("done"), servers=servers, size=size) as stage:
+            await stage.say("Who is out there, and is anybody in danger?")
+            await stage.asked()
+            await stage.press("space", "space", "y")
+            await stage.shows("Run Sound")
+            await stage.pilot.pause(0.2)
+            (folder / f"{name}.svg").write_text(local_fonts(stage.app.export_screenshot(title="mcphost")))
+
+
 async def shoot(name: str, story: Story, size: tuple[int, int], folder: Path) -> None:
     """Play one story on a fresh app and write what the screen shows at its end."""
     config, approver = portable_demo(), ScreenApprover()
     with tempfile.TemporaryDirectory() as state:
-        parts = fittings(approver, values_for(config, os.environ), state=Path(state))
+        parts = fittings(approver, values_for(config, os.environ), state=Path(state), answers=SCREEN)
         async with Host(config, parts) as host:
             app = McphostApp(host, approver, StartInfo(None, True, (), Path(state), ""))
             app.guard_seconds = 0.0
@@ -163,6 +214,9 @@ async def main() -> None:
         print(f"screenshots/{name}.svg")
     for name, size in {"sign-in": WIDE, "small-sign-in": SMALL}.items():
         await shoot_sign_in(name, size, FOLDER)
+        print(f"screenshots/{name}.svg")
+    for name, size in {"chat": WIDE, "small-chat": SMALL}.items():
+        await shoot_chat(name, size, FOLDER)
         print(f"screenshots/{name}.svg")
 
 
