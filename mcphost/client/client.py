@@ -1,4 +1,4 @@
-"""One server, spoken to: the handshake, requests with their limits, progress and cancelling, and the typed verbs.
+"""One server, spoken to: the handshake, requests, what it says unasked, and the typed verbs.
 
 Knows the era's rules by asking it. Refuses to know how bytes travel, when to reconnect, who consents, and what a
 person is shown.
@@ -13,17 +13,18 @@ import secrets
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcphost.client.completion import Completions
 from mcphost.client.deadlines import Deadline, Deadlines
+from mcphost.client.exchange import Exchange
 from mcphost.client.handshake import Declare, Identity, shake_hands
 from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered, OnlyDeclared
 from mcphost.client.listener import Listener
 from mcphost.client.listing import Listing, ListLimits, read_list
 from mcphost.client.notices import Notices
 from mcphost.client.prompts import Prompts
-from mcphost.client.requester import Item, Patience, ProgressCallback, Session, result_of
+from mcphost.client.requester import Item, Patience, ProgressCallback, Session
 from mcphost.client.resources import Resources
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
@@ -37,17 +38,11 @@ from mcphost.errors import (
 )
 from mcphost.protocol.era import LegacyEra
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response
-from mcphost.protocol.revisions import LEGACY, MAY_ASK, Revision
+from mcphost.protocol.revisions import LEGACY, Revision
 from mcphost.protocol.types import CallToolResult, InitializeResult, LogLevel, Progress, Tool, build_readers
 from mcphost.transports.base import Transport
 
-if TYPE_CHECKING:
-    from mcphost.protocol.types import Completion, CompletionRef
-
 __all__ = ["Client", "Identity", "Patience", "ProgressCallback", "Session"]
-
-CANCEL_SECONDS: Final = 1.0
-"""How long closing waits for cancel notices that are still being written."""
 
 LISTENINGS: Final = 3
 """How often the stream for what a server says unasked is asked for in one session, where the server is there."""
@@ -88,7 +83,6 @@ class Client:
         # Ids nobody can guess: an answer sent before its question must not find one.
         self._ids = count(secrets.randbelow(1 << 20) * 1000 + 1)
         self._deadlines = Deadlines()
-        self._background: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Task[None] | None = None
         self._era: LegacyEra | None = None
         self.session: Session | None = None
@@ -97,6 +91,7 @@ class Client:
         self.completions = Completions(self)
         self.tasks = Tasks(self)
         self._notices = Notices(listener, self._inputs, self.tasks, self._note)
+        self._exchange = Exchange(transport, self._deadlines, self._notices.waiting, self.closed, self._note)
 
     @property
     def opened(self) -> Session:
@@ -140,7 +135,7 @@ class Client:
         if self._era is None:
             raise ServerNotReady("the session is not open")
         request = self._era.stamp(next(self._ids), method, params, progress=on_progress is not None)
-        return await self._exchange(request, self._era, patience or self._patience, on_progress)
+        return await self._exchange.send(request, self._era, patience or self._patience, on_progress)
 
     async def ping(self, seconds: float = 10.0) -> None:
         """Ask for a sign of life; an error is one too. Raises RequestTimeout or ConnectionLost."""
@@ -169,12 +164,6 @@ class Client:
         result = await self.request("tools/call", params, patience=patience, on_progress=report)
         return CallToolResult.read(result)
 
-    async def complete(
-        self, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str] | None = None
-    ) -> Completion:
-        """See `mcphost.client.completion.Completions.complete`."""
-        return await self.completions.complete(ref, argument, value, context)
-
     async def set_log_level(self, level: LogLevel) -> None:
         """Ask the server for messages of ``level`` and above. Raises as `request` does."""
         await self.request("logging/setLevel", {"level": level.wire})
@@ -192,8 +181,7 @@ class Client:
             self._listening.cancel()
             await asyncio.wait((self._listening,))
         await self._inputs.aclose()
-        if self._background:
-            await asyncio.wait(self._background, timeout=CANCEL_SECONDS)
+        await self._exchange.drain()
         await self._transport.aclose()
         self._deadlines.close()
 
@@ -222,9 +210,7 @@ class Client:
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Let ``work``, which may not raise, go on by itself; closing waits for it a moment."""
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        self._exchange.in_background(work)
 
     # What the transport hands on (`mcphost.transports.base.Inbound`).
 
@@ -302,41 +288,6 @@ class Client:
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> Response:
         return await self._transport.request(Request(next(self._ids), method, params), {})
-
-    async def _exchange(
-        self, request: Request, era: LegacyEra, patience: Patience, report: ProgressCallback | None
-    ) -> Mapping[str, Any]:
-        limit = Deadline(self._deadlines, patience.idle, patience.hard, holds=request.method in MAY_ASK)
-        try:
-            with limit:
-                if report is not None:
-                    self._notices.waiting[request.id] = limit, report
-                response = await self._transport.request(request, {})
-        except (ConnectionLost, SessionExpired) as gone:
-            self.closed(gone)  # a transport without a standing connection learns of its end by a request
-            raise
-        except TimeoutError:
-            self._tell_cancelled(request, era, "timed out")
-            seconds = patience.hard if limit.hard else patience.idle
-            raise RequestTimeout(request.method, seconds, hard=limit.hard) from None
-        except asyncio.CancelledError:
-            self._tell_cancelled(request, era, "cancelled by the user")
-            raise
-        finally:
-            self._notices.waiting.pop(request.id, None)
-        return result_of(response, request.method)
-
-    def _tell_cancelled(self, request: Request, era: LegacyEra, reason: str) -> None:
-        notice = era.spell_cancel(request, reason)
-        if notice is not None:
-            self._note(f"told the server to stop {request.method} (id {request.id}): {reason}")
-            self.in_background(self._send_quietly(notice))
-
-    async def _send_quietly(self, notice: Notification) -> None:
-        try:
-            await self._transport.send(notice)
-        except McphostError:
-            return  # nobody is left to be told
 
     def _note(self, text: str) -> None:
         self._listener.noted(text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ...")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from mcphost.client.deadlines import Deadline
+from mcphost.client.exchange import Waiting
 from mcphost.client.inputs import InputQueue
 from mcphost.client.listener import Listener
 from mcphost.client.requester import ProgressCallback
@@ -26,8 +26,7 @@ class Notices:
         self._listener, self._inputs, self._tasks, self._note = listener, inputs, tasks, note
         self.offered: Container[str] = ()
         """The server's capabilities, once they are known."""
-        self.waiting: dict[RequestId, tuple[Deadline, ProgressCallback]] = {}
-        """The requests under way that want to hear of progress: it is a sign of life."""
+        self.waiting: Waiting = {}
         self.hearing: dict[RequestId, ProgressCallback] = {}
         """Tokens that outlive their request."""
 

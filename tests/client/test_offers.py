@@ -173,8 +173,8 @@ async def test_a_completion_says_whose_argument_it_is_and_what_else_is_known(
 ) -> None:
     line = await open_line({"completion/complete": SUGGESTED})
     known = {"language": "py", "framework": "fl"}
-    found = await line.client.complete(PromptRef("p"), "language", "py", known)
-    await line.client.complete(TemplateRef("x:{a}"), "a", "")
+    found = await line.client.completions.complete(PromptRef("p"), "language", "py", known)
+    await line.client.completions.complete(TemplateRef("x:{a}"), "a", "")
     assert found == Completion(("python",), 1, has_more=False)
     first: dict[str, Any] = {
         "ref": {"type": "ref/prompt", "name": "p"},
@@ -195,7 +195,7 @@ async def test_completion_is_asked_for_where_it_is_offered_and_tried_once_where_
     assert line.client.completions.offered is old
     for error in (ServerError if old else CapabilityMissing, CapabilityMissing, CapabilityMissing):
         with pytest.raises(error):
-            await line.client.complete(PromptRef("p"), "a", "")
+            await line.client.completions.complete(PromptRef("p"), "a", "")
     assert len(line.server.requests("completion/complete")) == (1 if old else 0)
     assert not line.client.completions.offered
 
@@ -205,7 +205,7 @@ async def test_completion_is_asked_for_where_it_is_offered_and_tried_once_where_
 async def test_a_completion_that_fails_once_is_asked_for_again(open_line: Open) -> None:
     line = await open_line({"completion/complete": [ErrorObject(-32603, "busy"), SUGGESTED]})
     with pytest.raises(ServerError):
-        await line.client.complete(PromptRef("p"), "a", "")
+        await line.client.completions.complete(PromptRef("p"), "a", "")
     assert line.client.completions.offered
-    assert (await line.client.complete(PromptRef("p"), "a", "")).values == ("python",)
+    assert (await line.client.completions.complete(PromptRef("p"), "a", "")).values == ("python",)
     assert all(isinstance(request, Request) for request in line.server.requests("completion/complete"))
