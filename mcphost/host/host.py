@@ -8,9 +8,8 @@ whatever way, stops every server.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -24,48 +23,27 @@ from mcphost.host.asked.answering import Answering
 from mcphost.host.asking import Asking
 from mcphost.host.audit import AuditLog
 from mcphost.host.calls import Call, CallRequest
-from mcphost.host.catalog import Catalog, Kind
+from mcphost.host.catalog import Catalog
 from mcphost.host.chatting import Chatting
 from mcphost.host.completing import Completing
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
 from mcphost.host.desk import CallDesk
-from mcphost.host.events import (
-    Alarmed,
-    Event,
-    EventBus,
-    GrantsChanged,
-    Logged,
-    PromptsChanged,
-    ResourcesChanged,
-    ResourceUpdated,
-    ServerChanged,
-    ServersChanged,
-    ToolsChanged,
-    TrafficAdded,
-)
+from mcphost.host.events import Alarmed, EventBus, GrantsChanged, Logged, ServersChanged, TrafficAdded
 from mcphost.host.fittings import Fittings
 from mcphost.host.gauges import Gauges
-from mcphost.host.logs import LogBook, LogBudget, Source
+from mcphost.host.hearing import Hearing
+from mcphost.host.logs import LogBook, LogBudget
 from mcphost.host.memory import Memory
 from mcphost.host.reading import ReadingDesk
 from mcphost.host.signing_in import SignInDesk
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 from mcphost.host.traffic.frames import Frame
-from mcphost.protocol.types import LogLevel
-from mcphost.transports.base import Transport
 
 if TYPE_CHECKING:  # what is imported where it is needed
     from mcphost.auth.base import SignInPort
     from mcphost.host.traffic.file import TrafficFile
     from mcphost.host.traffic.resending import Resending
-
-_LISTED: Final[Mapping[Kind, Callable[[str], Event]]] = {
-    Kind.TOOLS: ToolsChanged,
-    Kind.RESOURCES: ResourcesChanged,
-    Kind.TEMPLATES: ResourcesChanged,
-    Kind.PROMPTS: PromptsChanged,
-}
 
 _SIGN_IN_FIELDS: Final = frozenset(
     {"url", "oauth", "http_headers", "env_http_headers", "bearer_token_env_var", "enabled"}
@@ -73,7 +51,7 @@ _SIGN_IN_FIELDS: Final = frozenset(
 """Settings in which a sign-in that runs must not change under a person's eyes."""
 
 
-class Host(Asking, Answering, Chatting, Accounts):
+class Host(Hearing, Asking, Answering, Chatting, Accounts):
     """All configured servers and everything done with them. Use as ``async with``; entering may raise ConfigError."""
 
     def __init__(self, config: Config, fittings: Fittings) -> None:
@@ -86,7 +64,7 @@ class Host(Asking, Answering, Chatting, Accounts):
         self.traffic.nudge = lambda: self.bus.publish(TrafficAdded())
         self._traffic_file: TrafficFile | None = None
         self.catalog = Catalog(config.servers)
-        self.gauges = Gauges(fittings.measure, lambda: self.config, self._warn_of)
+        self.gauges = Gauges(fittings.measure, lambda: self.config, self._warn)
         self.servers: dict[str, Connection] = {}
         self._audit = AuditLog(fittings.audit_path, fittings.mask)
         self._memory = Memory(fittings.store, self._alarm)
@@ -243,58 +221,7 @@ class Host(Asking, Answering, Chatting, Accounts):
         resending.begin(self._tasks, self._reading.request(server, request.method, request.params, origin))
         return resending
 
-    # What a connection is given (`mcphost.host.surroundings.Surroundings`).
-
-    async def open_transport(self, name: str) -> Transport:
-        """The transport of a server. Raises ConfigError."""
-        return await self._fittings.open_transport(self.config, name)
-
-    def current_config(self) -> Config:
-        """The configuration as it is now."""
-        return self.config
-
-    def now(self) -> float:
-        """Seconds of a monotonic clock."""
-        return time.monotonic()
-
-    def random(self) -> float:
-        """Between 0 and 1."""
-        return random.random()
-
-    def mask(self, text: str) -> str:
-        """The text without secrets."""
-        return self._fittings.mask(text)
-
-    def busy(self, server: str) -> bool:
-        """Is a call running on it?"""
-        return self._desk.newest_on(server) is not None
-
-    def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
-        """Keep a line, with the call that was running then."""
-        self.logs.add(server, source, level, text, logger=logger, call=self._desk.newest_on(server))
-
-    def _warn_of(self, server: str, text: str) -> None:
-        self.log(server, Source.MCPHOST, LogLevel.WARNING, text)
-
-    def state_changed(self, server: str) -> None:
-        """Tell the fronts; what was asked about a server that is gone need not be answered."""
-        connection = self.servers.get(server)
-        if connection is None or not connection.ready:
-            self._desk.withdraw(server)
-            self._desks.elicitation.gone(server)
-        self.bus.publish(ServerChanged(server))
-
-    def listed(self, server: str, kind: Kind, items: Sequence[Any]) -> None:
-        """Keep what a server offers and tell the fronts."""
-        if server in self.servers:
-            self.catalog.keep_kind(server, kind, items)
-        else:
-            self.catalog.forget(server)
-        self.bus.publish(_LISTED[kind](server))
-
-    def resource_updated(self, server: str, uri: str) -> None:
-        """Tell the fronts."""
-        self.bus.publish(ResourceUpdated(server, uri))
+    # How it is done.
 
     def _add(self, name: str) -> None:
         assert self._tasks is not None

@@ -1,0 +1,98 @@
+"""What connections ask of the host that runs them, and tell it, as methods of the host: see `Surroundings`.
+
+Knows who keeps what a server says, and which fact it is to the fronts. Refuses to know how a connection lives.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from mcphost.config import Config
+from mcphost.host.asked.answering import Desks
+from mcphost.host.catalog import Catalog, Kind
+from mcphost.host.connection import Connection
+from mcphost.host.desk import CallDesk
+from mcphost.host.events import (
+    Event,
+    EventBus,
+    PromptsChanged,
+    ResourcesChanged,
+    ResourceUpdated,
+    ServerChanged,
+    ToolsChanged,
+)
+from mcphost.host.fittings import Fittings
+from mcphost.host.logs import LogBook, Source
+from mcphost.protocol.types import LogLevel
+from mcphost.transports.base import Transport
+
+_LISTED: Final[Mapping[Kind, Callable[[str], Event]]] = {
+    Kind.TOOLS: ToolsChanged,
+    Kind.RESOURCES: ResourcesChanged,
+    Kind.TEMPLATES: ResourcesChanged,
+    Kind.PROMPTS: PromptsChanged,
+}
+
+
+class Hearing:
+    """With `mcphost.host.asked.answering.Answering` all of `mcphost.host.surroundings.Surroundings`."""
+
+    config: Config
+    servers: dict[str, Connection]
+    bus: EventBus
+    logs: LogBook
+    catalog: Catalog
+    _fittings: Fittings
+    _desk: CallDesk
+    _desks: Desks
+
+    async def open_transport(self, name: str) -> Transport:
+        """The transport of a server. Raises ConfigError."""
+        return await self._fittings.open_transport(self.config, name)
+
+    def current_config(self) -> Config:
+        """The configuration as it is now."""
+        return self.config
+
+    def now(self) -> float:
+        """Seconds of a monotonic clock."""
+        return time.monotonic()
+
+    def random(self) -> float:
+        """Between 0 and 1."""
+        return random.random()
+
+    def mask(self, text: str) -> str:
+        """The text without secrets."""
+        return self._fittings.mask(text)
+
+    def busy(self, server: str) -> bool:
+        """Is a call running on it?"""
+        return self._desk.newest_on(server) is not None
+
+    def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
+        """Keep a line, with the call that was running then."""
+        self.logs.add(server, source, level, text, logger=logger, call=self._desk.newest_on(server))
+
+    def state_changed(self, server: str) -> None:
+        """Tell the fronts; what was asked about a server that is gone need not be answered."""
+        connection = self.servers.get(server)
+        if connection is None or not connection.ready:
+            self._desk.withdraw(server)
+            self._desks.elicitation.gone(server)
+        self.bus.publish(ServerChanged(server))
+
+    def listed(self, server: str, kind: Kind, items: Sequence[Any]) -> None:
+        """Keep what a server offers and tell the fronts."""
+        if server in self.servers:
+            self.catalog.keep_kind(server, kind, items)
+        else:
+            self.catalog.forget(server)
+        self.bus.publish(_LISTED[kind](server))
+
+    def resource_updated(self, server: str, uri: str) -> None:
+        """Tell the fronts."""
+        self.bus.publish(ResourceUpdated(server, uri))
