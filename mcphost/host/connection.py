@@ -16,11 +16,11 @@ from typing import Any
 
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.listing import Rejected
-from mcphost.errors import AuthorizationRequired, ConnectionLost, McphostError, ServerNotReady
+from mcphost.errors import AuthorizationRequired, McphostError, ServerNotReady
 from mcphost.host.advice import next_step
 from mcphost.host.backoff import Backoff
 from mcphost.host.catalog import Kind
-from mcphost.host.falls import after_failure
+from mcphost.host.falls import Loss, after_failure
 from mcphost.host.faults import fault
 from mcphost.host.listening import Ears, Irregularities, Listening
 from mcphost.host.logs import Source
@@ -46,12 +46,12 @@ class Connection:
         """The server's entry as it is now."""
         self._around = around
         self._identity = identity
+        self._log = partial(around.log, name)
         self._backoff = Backoff(around.random)
         self._wanted = self.config.enabled and self.config.start == "eager"
         self._poke = asyncio.Event()
         self._change = asyncio.Event()
-        self._gone = asyncio.Event()
-        self._loss: Exception | None = None
+        self._loss = Loss()
         self._said = ""
         self._client: Client | None = None
         listed = partial(around.listed, name)
@@ -214,8 +214,7 @@ class Connection:
     async def _one_life(self) -> None:
         """Connect, stay connected, and disconnect when told to or when it fails; the state says how it goes on."""
         self.started_at, self.ready_at = self._around.now(), None
-        self._loss = None
-        self._gone.clear()
+        self._loss = Loss()
         self._enter(ServerState.STARTING)
         transport: Transport | None = None
         failure: McphostError | None = None
@@ -236,23 +235,19 @@ class Connection:
             await self._end_life(transport, failure)
 
     async def _live(self, client: Client, transport: Transport) -> None:
-        await first_of(self._poke.wait(), self._get_ready(client), self._until_lost())
+        await first_of(self._poke.wait(), self._get_ready(client), self._loss.wait())
         if self._poke.is_set():
             return
         self.ready_at = self._around.now()
         self._look_at(transport)
         self._enter(ServerState.READY)
-        await first_of(self._poke.wait(), self._until_lost(), *self._chores(client))
+        await first_of(self._poke.wait(), self._loss.wait(), *self._chores(client))
 
     def _chores(self, client: Client) -> list[Coroutine[Any, Any, None]]:
         chores = [*self.offers.chores(client, lambda: self.config), self.watches.keep_current(client)]
         if self.config.ping_interval_sec > 0:
             chores.append(self.pulse.watch(client, self.config.ping_interval_sec))
         return chores
-
-    async def _until_lost(self) -> None:
-        await self._gone.wait()
-        raise self._loss if isinstance(self._loss, McphostError) else ConnectionLost(str(self._loss))
 
     async def _get_ready(self, client: Client) -> None:
         """Shake hands, and what is useful before the first request; only the first must succeed."""
@@ -316,18 +311,14 @@ class Connection:
                 self._lost(refusal)
 
     def _lost(self, reason: Exception) -> None:
-        self._loss = reason
-        self._gone.set()
+        self._loss.came(reason)
         if not self.ready:  # those whose calls just failed must not find it ready
             return
         if isinstance(reason, AuthorizationRequired) and self.config.signs_in:
-            self._wait_for_sign_in(reason)
+            self.refusal = reason
+            self._enter(ServerState.NEEDS_SIGN_IN, str(reason), next_step(reason, self.name, self.config))
         else:
             self._enter(ServerState.RECONNECTING, str(reason))
-
-    def _wait_for_sign_in(self, refusal: AuthorizationRequired) -> None:
-        self.refusal = refusal
-        self._enter(ServerState.NEEDS_SIGN_IN, str(refusal), next_step(refusal, self.name, self.config))
 
     def _enter(self, state: ServerState, reason: str = "", advice: str = "") -> None:
         self.state, self.reason, self.advice = state, self._around.mask(reason), advice
@@ -344,11 +335,8 @@ class Connection:
             self._note(level, text)
         self._said = text
 
-    def _log(self, source: Source, level: LogLevel, text: str, logger: str) -> None:
-        self._around.log(self.name, source, level, text, logger)
-
     def _note(self, level: LogLevel, text: str) -> None:
-        self._log(Source.MCPHOST, level, text, "")
+        self._log(Source.MCPHOST, level, text)
 
     def _changed(self) -> None:
         self._change.set()

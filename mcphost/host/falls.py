@@ -1,11 +1,13 @@
-"""What follows from a failure: whether and when a server is tried again, and the words for it.
+"""A connection's end, and what follows from it: whether and when a server is tried again, and the words for it.
 
 Knows which failures pass and which last. Refuses to know connections: it is told how long one stood.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from typing import NoReturn
 
 from mcphost.config import ServerConfig
 from mcphost.errors import (
@@ -30,6 +32,25 @@ class Ahead:
     advice: str
     wait: float | None = None
     """Seconds to the next try; None: there is none by itself."""
+
+
+class Loss:
+    """Why a connection ended by itself, for whoever waits for that."""
+
+    def __init__(self) -> None:
+        self._failure: McphostError | None = None
+        self._there = asyncio.Event()
+
+    def came(self, reason: Exception) -> None:
+        """It has ended."""
+        self._failure = reason if isinstance(reason, McphostError) else ConnectionLost(str(reason))
+        self._there.set()
+
+    async def wait(self) -> NoReturn:
+        """Raises the reason once there is one; ConnectionLost where it is no failure of ours."""
+        await self._there.wait()
+        assert self._failure is not None
+        raise self._failure
 
 
 def after_failure(
