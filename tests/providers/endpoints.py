@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mcphost.protocol.sampling import SamplingMessage, ToolChoice, text_block
 from mcphost.protocol.types import Tool
 from mcphost.providers.anthropic import AnthropicProvider, AnthropicReading
@@ -88,6 +90,11 @@ def anthropic_stream(steps: Steps) -> list[bytes]:
         told.append({"type": "content_block_stop", "index": index})
     told.append({"type": "message_stop"})
     return [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in told]
+
+
+def chunk(**delta: Any) -> dict[str, Any]:
+    """A piece of an answer as OpenAI and those compatible with it write it."""
+    return {"choices": [{"delta": delta, "finish_reason": None}]}
 
 
 def openai_stream(steps: Steps) -> list[bytes]:
@@ -181,6 +188,9 @@ VENDORS: Mapping[str, Vendor] = {
 
 TYPED = [vendor for vendor in VENDORS if vendor != "ollama"]
 """Those whose errors have types, and not only a text."""
+
+
+each_vendor = pytest.mark.parametrize("vendor", VENDORS)
 
 
 def read(vendor: str, *chunks: bytes, request: Any = ASKED) -> list[Event]:

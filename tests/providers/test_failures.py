@@ -31,13 +31,12 @@ from tests.providers.endpoints import (
     QUICK,
     TYPED,
     VENDORS,
+    each_vendor,
     meeting,
     refuses,
     streams,
 )
 from tests.transports.web_line import Talk, Web
-
-each_vendor = pytest.mark.parametrize("vendor", VENDORS)
 
 
 @each_vendor

@@ -13,13 +13,12 @@ from mcphost.protocol.sampling import SamplingMessage, ToolChoice, ToolResult, t
 from mcphost.protocol.types import Tool
 from mcphost.providers.base import Gathered, ModelRequest, gather
 from mcphost.providers.patience import Patience
-from tests.providers.endpoints import KEY, VENDORS
+from tests.providers.endpoints import KEY, VENDORS, each_vendor
 from tests.whole import model_endpoints
 from tests.whole.model_endpoints import script, verdict
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
-each_vendor = pytest.mark.parametrize("vendor", VENDORS)
 PATHS = {"anthropic": "/anthropic", "openai": "/v1"}
 """Where llmock speaks like whom."""
 

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from mcphost.providers.base import Price, Usage
-from tests.providers.endpoints import HELLO, VENDORS, event, gathered, read
-
-each_vendor = pytest.mark.parametrize("vendor", VENDORS)
+from tests.providers.endpoints import HELLO, VENDORS, each_vendor, event, gathered, read
 
 
 @each_vendor
