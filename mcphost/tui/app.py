@@ -46,7 +46,7 @@ from mcphost.tui.viewing import MediaWishes
 from mcphost.tui.widgets.servers import ServersPane
 
 GUARD: Final = 0.3
-"""Seconds after a dialog appears in which keys do nothing; nor do those that follow each other without that pause."""
+"""Seconds after a dialog appears in which keys do nothing; nor do letters that follow each other without that pause."""
 
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 

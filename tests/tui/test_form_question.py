@@ -301,8 +301,8 @@ async def test_a_word_that_was_begun_elsewhere_is_dropped_whole() -> None:
         call = ask(stage, form(NAME))
         dialog = await at(stage, FormQuestionScreen)
         drawn = Message().time - dialog.shown_for()
-        for after in (0.1, 0.25, 0.4):
-            key = Key("z", "z")
+        for after, name, letter in ((0.1, "z", "z"), (0.25, "z", "z"), (0.4, "z", "z"), (0.55, "space", " ")):
+            key = Key(name, letter)
             key.time = drawn + after
             stage.app.post_message(key)
         await stage.until(lambda _: dialog.shown_for() < Message().time - drawn - 0.35)

@@ -94,12 +94,13 @@ class Dialog(Sturdy, ModalScreen[Result]):
         return (until or Message()).time - self._shown_at
 
     def too_early(self, event: Event, guard: float) -> bool:
-        """Was it meant for what was there before? So is a key that follows such a one within ``guard`` seconds.
+        """Was it meant for what was there before? So is what follows such a letter within ``guard`` seconds.
 
-        Half of what was typed for a chat must not get into a server's form.
+        Half of what was typed for a chat must not get into a server's form. Keys that move are heard soon all the same.
         """
         early = self.shown_for(event) < guard
-        if early and isinstance(event, Key) and self._shown_at < event.time:
+        letter = isinstance(event, Key) and event.is_printable and event.character != " "
+        if early and letter and self._shown_at < event.time:
             self._shown_at = event.time
         return early
 
