@@ -185,10 +185,6 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
             self._scroll(max(0, top - count))
         self.refresh()
 
-    def refresh_item(self, index: int) -> None:
-        """Draw one row again, because what it shows has changed."""
-        self.refresh_line(index)
-
     # Keys and mouse
 
     def action_up(self) -> None:
