@@ -41,22 +41,6 @@ class ErrorCode(IntEnum):
     URL_ELICITATION_REQUIRED = -32042
 
 
-_LABELS: Final[Mapping[int, str]] = {
-    ErrorCode.PARSE_ERROR: "parse error",
-    ErrorCode.INVALID_REQUEST: "invalid request",
-    ErrorCode.METHOD_NOT_FOUND: "method not found",
-    ErrorCode.INVALID_PARAMS: "invalid params",
-    ErrorCode.INTERNAL_ERROR: "internal error",
-    ErrorCode.RESOURCE_NOT_FOUND: "resource not found",
-    ErrorCode.URL_ELICITATION_REQUIRED: "a page must be visited first",
-}
-
-
-def error_label(code: int) -> str:
-    """What an error code means by the specification; ``server-defined error`` where it means nothing general."""
-    return _LABELS.get(code, "server-defined error")
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """A call that is owed exactly one `Response` with the same id."""

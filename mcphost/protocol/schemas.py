@@ -12,8 +12,7 @@ reference leaves the schema, composition is bounded.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
-from copy import deepcopy
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -29,7 +28,6 @@ from mcphost.protocol.schema_walk import (
     REFERENCES,
     Unresolvable,
     depth,
-    follow,
     leads_back,
     nodes,
     pattern_weight,
@@ -155,37 +153,6 @@ def is_cheap(schema: Any, instance: Any) -> bool:
     except SchemaRefused:
         return False
     return within(CHEAP_UNITS, schema, instance)
-
-
-def fill_defaults(schema: Any) -> dict[str, Any]:
-    """Return an object with the ``default`` of each property, and of properties of required objects inside."""
-    return _defaults(schema, schema, MAX_DEPTH)
-
-
-def _defaults(root: Any, schema: Any, levels: int) -> dict[str, Any]:
-    filled: dict[str, Any] = {}
-    for name, part in _properties(root, schema):
-        if "default" in part:
-            filled[name] = deepcopy(part["default"])
-        elif levels and name in _required(schema) and (inner := _defaults(root, part, levels - 1)):
-            filled[name] = inner
-    return filled
-
-
-def _properties(root: Any, schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    for name, part in properties.items() if isinstance(properties, dict) else ():
-        try:
-            part = follow(root, part)
-        except Unresolvable:
-            continue
-        if isinstance(part, dict):
-            yield name, part
-
-
-def _required(schema: dict[str, Any]) -> list[Any]:
-    names = schema.get("required")
-    return names if isinstance(names, list) else []
 
 
 def _canonical(schema: Any) -> str:

@@ -153,12 +153,6 @@ class Tool(Wire):
         return refers_outside(self.input_schema) or refers_outside(self.output_schema)
 
     @property
-    def may_destroy(self) -> bool:
-        """Not claimed harmless: absent hints mean it writes, and destroys."""
-        hints = self.annotations or ToolAnnotations()
-        return hints.read_only_hint is not True and hints.destructive_hint is not False
-
-    @property
     def open_world(self) -> bool:
         """Not claimed to keep to itself: what it answers may have been written by anybody."""
         return (self.annotations or ToolAnnotations()).open_world_hint is not False

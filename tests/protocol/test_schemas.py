@@ -19,14 +19,12 @@ from mcphost.protocol.schemas import (
     RefersOutside,
     SchemaRefused,
     check_schema,
-    fill_defaults,
     is_cheap,
     problems,
     refers_outside,
 )
 
 ITEMS = {"items": {"properties": {"name": {"type": "string"}}}}
-NESTED = {"$defs": {"a": {"type": "object", "default": {"x": 1}}}, "properties": {"a": {"$ref": "#/$defs/a"}}}
 
 
 def inside(levels: int, schema: Any, keyword: str = "not") -> Any:
@@ -288,28 +286,6 @@ def test_what_is_called_cheap_is_done_in_time(schema: Any, instance: Any) -> Non
         with suppress(SchemaRefused):
             problems(schema, instance)
         assert time.perf_counter() - started < 2
-
-
-@pytest.mark.requirement("ELIC-14")
-@pytest.mark.parametrize(
-    ("schema", "filled"),
-    [
-        ({"properties": {"a": {"default": 1}, "b": {"default": None}, "c": {}}}, {"a": 1, "b": None}),
-        ({"required": ["o"], "properties": {"o": {"properties": {"x": {"default": 2}}}}}, {"o": {"x": 2}}),
-        ({"properties": {"o": {"properties": {"x": {"default": 2}}}}}, {}),
-        (NESTED, {"a": {"x": 1}}),
-        ({"required": ["me"], "properties": {"me": {"$ref": "#"}, "loop": {"$ref": "#/properties/loop"}}}, {}),
-        (True, {}),
-        ({"properties": 3}, {}),
-    ],
-)
-def test_defaults_fill_an_object(schema: Any, filled: dict[str, Any]) -> None:
-    assert fill_defaults(schema) == filled
-
-
-def test_defaults_are_copies() -> None:
-    fill_defaults(NESTED)["a"]["x"] = 2
-    assert fill_defaults(NESTED) == {"a": {"x": 1}}
 
 
 def test_importing_the_module_leaves_the_validation_library_alone() -> None:

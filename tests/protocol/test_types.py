@@ -78,22 +78,20 @@ def test_a_tool_is_shown_by_its_title(more: dict[str, Any], label: str) -> None:
 
 @pytest.mark.requirement("TOOLS-19")
 @pytest.mark.parametrize(
-    ("hints", "may_destroy", "claims"),
+    ("hints", "claims"),
     [
-        (None, True, ()),
-        ({}, True, ()),
-        ({"readOnlyHint": True}, False, ("read-only",)),
-        ({"readOnlyHint": False}, True, ("writes",)),
-        ({"destructiveHint": False}, False, ("not destructive",)),
-        ({"readOnlyHint": True, "destructiveHint": True}, False, ("read-only",)),
-        ({"idempotentHint": True, "openWorldHint": False}, True, ("idempotent", "closed-world")),
+        (None, ()),
+        ({}, ()),
+        ({"readOnlyHint": True}, ("read-only",)),
+        ({"readOnlyHint": False}, ("writes",)),
+        ({"destructiveHint": False}, ("not destructive",)),
+        ({"readOnlyHint": True, "destructiveHint": True}, ("read-only",)),
+        ({"idempotentHint": True, "openWorldHint": False}, ("idempotent", "closed-world")),
     ],
 )
-def test_a_tool_without_hints_may_destroy(
-    hints: dict[str, Any] | None, may_destroy: bool, claims: tuple[str, ...]
-) -> None:
+def test_what_a_tool_claims_is_told_and_nothing_else(hints: dict[str, Any] | None, claims: tuple[str, ...]) -> None:
     tool = Tool.read(BARE if hints is None else BARE | {"annotations": hints})
-    assert (tool.may_destroy, tool.claims) == (may_destroy, claims)
+    assert tool.claims == claims
 
 
 RESOURCE = {"uri": "file:///a", "text": "inside"}

@@ -46,7 +46,7 @@ async def test_what_the_server_says_of_itself_and_of_its_tools_is_kept(met: Reco
     assert session.server.server_info.title == "Everything Reference Server"
     assert (session.server.instructions or "").startswith("# Everything Server")
     echo = met.catalog.tool("e", "echo")
-    assert (echo.label, echo.may_destroy) == ("Echo Tool", False)
+    assert (echo.label, "read-only" in echo.claims) == ("Echo Tool", True)
     assert echo.claims == ("read-only", "idempotent", "closed-world")
 
 

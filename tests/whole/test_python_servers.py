@@ -48,7 +48,6 @@ async def test_what_a_server_says_of_itself_and_of_what_it_offers_is_kept(met: R
     assert session.server.instructions == "Ask for the weather first."
     weather = met.catalog.tool("e", "weather")
     assert (weather.label, weather.claims) == ("The weather", ("read-only", "closed-world"))
-    assert not weather.may_destroy
     today = met.catalog.resource("e", "memo://today")
     assert today is not None
     assert today.annotations is not None

@@ -197,10 +197,6 @@ class TrafficBook:
         self.pair()
         return None if frame.partner is None else self._find(frame.partner)
 
-    def of_call(self, call: int) -> list[Frame]:
-        """The frames of one of the host's calls, oldest first."""
-        return [frame for frame in self.since(0) if frame.call == call]
-
     def evicted(self, server: str) -> int:
         """How many frames of this server made way for newer ones."""
         return self._share(server).evicted

@@ -91,7 +91,7 @@ _CODES: Final = {
     -32002: ("resource not found", "What the arguments point to is not there: correct them and run it again."),
     -32042: ("a page must be visited first", "The address of the page is in what the server said."),
 }
-"""What a code means, as `mcphost.protocol.jsonrpc` has it, and what to do; every other number is the server's own."""
+"""What a code of `mcphost.protocol.jsonrpc.ErrorCode` means, and what to do; every other number is the server's own."""
 _OWN_CODE: Final = (
     "server-defined error",
     "The number is this server's own: what it said, its documentation and its log explain it.",

@@ -127,11 +127,6 @@ class SchemaForm(Vertical):
                 fields.scroll_home(animate=False)
 
     @property
-    def has_fields(self) -> bool:
-        """Is there anything to fill in?"""
-        return bool(self._rows) or self._form.raw_only is not None
-
-    @property
     def raw_shown(self) -> bool:
         """Is it JSON that one edits now?"""
         return self.has_class("-raw")
