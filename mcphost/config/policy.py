@@ -8,7 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from mcphost.config.fields import Several, Table
 
@@ -35,6 +35,8 @@ class Policy(Table):
     """Calls that are refused."""
     sampling: Verdict = "ask"
     """What holds for servers that ask for a language model's answer; deny is stronger than what a server's own says."""
+    remember_days: Annotated[int, Field(ge=0, le=36_500)] = 90
+    """After so many days a call that was allowed for good on screen is asked about again; 0: never."""
     audit: Literal["on", "required", "off"] = "on"
     """Whether calls are recorded; ``required``: what cannot be recorded does not run."""
 

@@ -29,12 +29,16 @@ class Lifetime(Enum):
     SESSION = "session"
     """Until mcphost exits."""
     ALWAYS = "always"
-    """Until it is revoked, or the tool changes."""
+    """Until it is revoked, the tool changes, or `mcphost.config.Policy.remember_days` went by."""
 
     @property
     def words(self) -> str:
         """How long that is."""
         return "until mcphost exits" if self is Lifetime.SESSION else self.value
+
+    def lapsed(self, since: datetime, oldest: datetime | None) -> bool:
+        """Is that too long ago, by when the ``oldest`` answer that holds may have been given? None: it never is."""
+        return self is Lifetime.ALWAYS and oldest is not None and since.astimezone() < oldest
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ class Sighting:
     def allowed(self, lifetime: Lifetime, now: datetime, when: Mapping[str, str]) -> Sighting:
         """After another yes to the same tool; a longer-lived earlier one outlives a yes to one call."""
         known = next((rule.lifetime for rule in self.rules if rule.when == when), None) if when else self.lifetime
-        if lifetime in (Lifetime.ONCE, known):
+        if lifetime is Lifetime.ONCE or lifetime is known is Lifetime.SESSION:
             return self
         if not when:
             return replace(self, lifetime=lifetime, since=now)
@@ -143,6 +147,15 @@ class Standing:
     """Is its server run by something else than then?"""
 
     rules: Sequence[Rule] = ()
+    lapsed: bool = False
+    """Was it allowed for good, too long ago?"""
+
+    def not_before(self, oldest: datetime | None) -> Standing:
+        """Without the answers that are older than that. See `Lifetime.lapsed`."""
+        gone = self.since is not None and self.lifetime.lapsed(self.since, oldest)
+        rules = tuple(rule for rule in self.rules if not rule.lifetime.lapsed(rule.since, oldest))
+        lifetime = Lifetime.ONCE if gone else self.lifetime
+        return replace(self, lifetime=lifetime, rules=rules, lapsed=gone or len(rules) < len(self.rules))
 
     def remembered(self, arguments: Mapping[str, Any]) -> str | None:
         """The answer by which it may run with these without asking, in words; None when it may not."""
@@ -212,9 +225,10 @@ class Approvals:
             del self._sightings[key]
         return len(tools)
 
-    def grants(self) -> list[Grant]:
-        """What runs without asking because the user said so."""
-        return [grant for each in self._sightings.values() for grant in each.grants]
+    def grants(self, oldest: datetime | None = None) -> list[Grant]:
+        """What runs without asking because the user said so, not before ``oldest`` where it was said for good."""
+        given = (grant for each in self._sightings.values() for grant in each.grants)
+        return [grant for grant in given if not grant.lifetime.lapsed(grant.since, oldest)]
 
     def lasting(self) -> Iterator[Sighting]:
         """What is worth keeping beyond this run."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from mcphost.config import Config
 from mcphost.errors import Declined
-from mcphost.host.approvals import ANY, Approvals, Kind, Lifetime, Standing
+from mcphost.host.approvals import ANY, Approvals, Grant, Kind, Lifetime, Standing
 from mcphost.host.argument_rules import problem
 from mcphost.host.audit import AuditLog
 from mcphost.host.borrowing import NOTHING, Borrowing
@@ -73,7 +73,7 @@ class ConsentBroker:
 
         An answer may carry other arguments: the caller checks them as it checked the first.
         """
-        standing = self.approvals.standing(proposal.server, proposal.sent_to, proposal.tool)
+        standing = self._standing(proposal.server, proposal.sent_to, proposal.tool)
         decision = self._decide(proposal, standing)
         answer = await self._answer(proposal, standing, decision)
         await self._write_down(proposal, answer, decision.rule)
@@ -90,12 +90,16 @@ class ConsentBroker:
         self, server: str, sent_to: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
     ) -> Verdict:
         """What would be decided about a call as things stand; nothing is asked, remembered or written down."""
-        standing = self.approvals.standing(server, sent_to, tool)
+        standing = self._standing(server, sent_to, tool)
         return self._decide(Proposal(0, server, tool, arguments, "", sent_to, outside=outside), standing).verdict
 
     async def past(self, question: ToolCallQuestion, calls: Iterable[Call]) -> Past:
         """The calls of the tool that is asked about: of ``calls``, those of this run, and of the audit log."""
         return await past_of(question, calls, self._log, self._began)
+
+    def grants(self) -> list[Grant]:
+        """What runs without asking because the user said so, not too long ago."""
+        return self.approvals.grants(self._oldest)
 
     def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
         """Take back what was allowed: whatever the arguments are, or by the rule with these patterns."""
@@ -120,6 +124,15 @@ class ConsentBroker:
             "seconds": round(call.elapsed, 3),
         }
         self.witness.note(record)
+
+    @property
+    def _oldest(self) -> datetime | None:
+        """When what was allowed for good must have been allowed to hold still; None: whenever."""
+        days = self._config().policy.remember_days
+        return datetime.now().astimezone() - timedelta(days=days) if days else None
+
+    def _standing(self, server: str, sent_to: str, tool: Tool) -> Standing:
+        return self.approvals.standing(server, sent_to, tool).not_before(self._oldest)
 
     def _decide(self, proposal: Proposal, standing: Standing) -> Decision:
         if proposal.tool.refusal:  # nobody can say what they agree to: it stands elsewhere, and may be another tomorrow

@@ -197,7 +197,7 @@ class McphostApp(
         """Show what is allowed without asking."""
         from mcphost.tui.screens.grants import GrantsScreen
 
-        self.push_screen(GrantsScreen(self.host.consent.approvals.grants, self.host.consent.revoke))
+        self.push_screen(GrantsScreen(self.host.consent.grants, self.host.consent.revoke))
 
     def action_reload(self) -> None:
         """Read the configuration file again."""

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,19 @@ def test_a_rule_allows_the_calls_that_it_fits_and_names_itself() -> None:
     assert [standing.remembered(each) for each in ({}, {"sql": "DROP"}, {"sql": 7})] == [None] * 3
     for server, command, other in (("s", RUN, tool(title="x")), ("s", "npx evil", tool()), ("t", RUN, tool())):
         assert approvals.standing(server, command, other).remembered({"sql": "SELECT 1"}) is None
+
+
+def test_what_was_allowed_for_good_lapses_and_can_be_allowed_anew() -> None:
+    """P10: an answer from too long ago is none."""
+    approvals, day = ruled((Lifetime.ALWAYS, {}), (Lifetime.ALWAYS, SQL), (Lifetime.SESSION, LOG)), timedelta(days=1)
+    standing, log = approvals.standing("s", RUN, tool()), dict.fromkeys(LOG, "EXPLAIN") | {"db\n": "l\u200bog"}
+    assert standing.not_before(None) == standing.not_before(NOW - day) == standing
+    late = standing.not_before(NOW + day)
+    assert (late.kind, late.lapsed, late.remembered({"sql": "SELECT 1"})) == (Kind.UNCHANGED, True, None)
+    assert late.remembered(log) is not None
+    assert [grant.lifetime for grant in approvals.grants(NOW + day)] == [Lifetime.SESSION]
+    assert approvals.allow("s", RUN, tool(), Lifetime.ALWAYS, NOW + 2 * day)
+    assert approvals.standing("s", RUN, tool()).not_before(NOW + day).remembered({}) is not None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,28 @@ async def test_a_yes_holds_as_long_as_it_was_given_for_and_can_be_taken_back(
         await running.run("b", "echo", SAY)
     assert [q.server for q in running.approver.questions[questions:]] == ["a", "b"]
     assert GrantsChanged() in running.events
+
+
+def made_older(folder: Path, age: timedelta) -> None:
+    """Have everything that was allowed there allowed so long ago."""
+    (path,) = folder.rglob("approvals.toml")
+    ago = datetime.now(UTC) - age
+    path.write_text(re.sub(r"(?m)^since = .*$", f"since = {ago.isoformat()}", path.read_text()))
+
+
+@pytest.mark.parametrize(("days", "asked"), [(90, 1), (0, 0), (200, 0)])
+async def test_what_was_allowed_for_good_is_asked_about_again_after_its_days(
+    host: HostOf, tmp_path: Path, days: int, asked: int
+) -> None:
+    """P10"""
+    store = FileStore(tmp_path)
+    async with host(a=echo(), answers=(ALWAYS,), fittings={"store": store}) as running:
+        await running.run("a", "echo", SAY)
+    made_older(tmp_path, timedelta(days=100))
+    async with host(a=echo(), policy={"remember_days": days}, fittings={"store": store}) as running:
+        await running.run("a", "echo", SAY)
+        assert len(running.approver.questions) == asked
+        assert len(running.consent.grants()) == 1 - asked
 
 
 @pytest.mark.parametrize("kind", ["description", "title", "schema", "annotations", "output", "meta"])

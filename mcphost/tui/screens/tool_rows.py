@@ -47,7 +47,8 @@ def standing_rows(standing: Standing) -> Iterator[Widget]:
     if standing.kind is Kind.NEW or standing.since is None:
         yield row("before", "never allowed until now")
     elif standing.kind is Kind.UNCHANGED:
-        yield row("before", f"definition unchanged since you allowed it on {standing.since:%-d %b %Y}")
+        lapsed = "; that was for good, but too long ago (policy.remember_days)" if standing.lapsed else ""
+        yield row("before", f"definition unchanged since you allowed it on {standing.since:%-d %b %Y}{lapsed}")
     else:
         yield row("before", f"CHANGED since you allowed it on {standing.since:%-d %b %Y}:", "bold $text-error")
         yield from (row("", _difference(each)) for each in standing.differences)
