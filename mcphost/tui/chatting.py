@@ -50,7 +50,7 @@ class ChatWishes(CallWishes):
         """Show a conversation, or the one that is shown as it is now."""
         pane = self.main.chat
         self._shown = chat or self._shown
-        if pane is None or not (self.main.conversing or chat is not None):
+        if pane is None or not pane.is_attached or not (self.main.conversing or chat is not None):
             return
         if self._shown is None:
             self._shown = next(reversed(list(self.host.chats.values())), None) or self.host.begin_chat()

@@ -67,9 +67,9 @@ class Showing:
         server, catalog, main = self._main.servers.chosen, self._host.catalog, self._main
         resources, templates, prompts = catalog.resources(server), catalog.templates(server), catalog.prompts(server)
         main.show_counts({"resources": len(resources) + len(templates), "prompts": len(prompts)})
-        if main.resources is not None:
+        if main.resources is not None and main.resources.is_attached:  # while one leaves, it is not
             main.resources.show_resources(resources, templates, self._watched(), server)
-        if main.prompts is not None:
+        if main.prompts is not None and main.prompts.is_attached:
             main.prompts.show_prompts(prompts, server)
 
     def _watched(self) -> dict[tuple[str, str], Watch]:

@@ -79,7 +79,8 @@ class LatePanes(Screen[None]):
 
     async def _made(self, tab: str, pane: Made) -> Made:
         await self._put(tab, pane)
-        self.post_message(self.PaneMade())
+        if pane.is_attached:
+            self.post_message(self.PaneMade())
         return pane
 
     async def _put(self, tab: str, widget: Made) -> Made:
