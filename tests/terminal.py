@@ -1,7 +1,7 @@
 """A program on a terminal of its own: keys in, the screen as a person sees it out.
 
 The pseudo-terminal is real; what it shows is kept by a terminal emulator that nobody here wrote. Nothing sleeps: every
-wait reads until a condition holds, with a bound.
+wait reads until a condition holds, with a bound that only a failure meets.
 """
 
 from __future__ import annotations
@@ -36,12 +36,22 @@ KEYS: Mapping[str, str] = {
     "f1": "\x1bOP",
     "f2": "\x1bOQ",
     "f3": "\x1bOR",
+    "f5": "\x1b[15~",
     "ctrl+q": "\x11",
     "ctrl+r": "\x12",
     "ctrl+p": "\x10",
     "ctrl+u": "\x15",
     "space": " ",
 }
+
+SECONDS = 40.0
+"""What anything may take on a busy machine."""
+
+HEARD = 3.0
+"""Seconds after which keys that showed nothing were not heard."""
+
+AFTER_ESCAPE = 0.4
+"""Seconds after which the next key is not a part of an escape."""
 
 
 class Terminal:
@@ -103,45 +113,77 @@ class Terminal:
         """Type keys by name, or text as it is."""
         for key in keys:
             os.write(self._master, KEYS.get(key, key).encode())
+            if key == "escape":
+                self.rest(AFTER_ESCAPE)
 
-    def wait_for(self, *words: str, seconds: float = 20.0) -> str:
+    def press_until(self, keys: Sequence[str], *words: str, but: str = "", again: str = "") -> str:
+        """Press keys until the words are on the screen and ``but`` is not; where that takes long they come again.
+
+        What had no focus yet, or was not yet listening, did not hear them. Keys that may not come twice come again
+        only while ``again`` is on the screen.
+        """
+        end = time.monotonic() + SECONDS
+
+        def so(text: str) -> bool:
+            return all(word in text for word in words) and not (but and but in text)
+
+        while time.monotonic() < end and again in self.text:
+            self.press(*keys)
+            with contextlib.suppress(AssertionError):
+                return self.wait_until(so, "", HEARD)
+        return self.wait_until(so, f"{words} after {keys}", SECONDS)
+
+    def wait_for(self, *words: str, seconds: float = SECONDS) -> str:
         """Read until all the words are on the screen."""
         return self.wait_until(lambda text: all(word in text for word in words), f"{words}", seconds)
 
-    def wait_gone(self, word: str, seconds: float = 20.0) -> str:
+    def wait_gone(self, word: str, seconds: float = SECONDS) -> str:
         """Read until the word is not on the screen."""
         return self.wait_until(lambda text: word not in text, f"no {word!r}", seconds)
 
-    def wait_until(self, condition: Callable[[str], bool], what: str, seconds: float = 20.0) -> str:
+    def wait_until(self, condition: Callable[[str], bool], what: str, seconds: float = SECONDS) -> str:
         """Read until the condition holds of the screen; fails with the screen as it is."""
         for _ in self._reads(seconds):
             if condition(self.text):
                 return self.text
         raise AssertionError(f"waited {seconds:g} s for {what}; the screen is\n{self.text}")
 
-    def wait_exit(self, seconds: float = 10.0) -> int:
-        """Read until the program has ended; its exit code."""
+    def wait_exit(self, seconds: float = SECONDS) -> int:
+        """Read until the program has ended, and all it has written; its exit code."""
         for _ in self._reads(seconds):
             if self.process.poll() is not None:
+                while self._take(0):
+                    pass
                 return self.process.returncode
         raise AssertionError(f"still running after {seconds:g} s; the screen is\n{self.text}")
 
-    def _reads(self, seconds: float) -> Iterator[None]:
-        until = time.monotonic() + seconds
-        while True:
-            yield
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            ready, _, _ = select.select([self._master], [], [], min(left, 0.1))
-            if ready:
-                self._take()
+    def rest(self, seconds: float) -> None:
+        """Read what comes for so long, where the program itself counts time."""
+        for _ in self._reads(seconds):
+            pass
 
-    def _take(self) -> None:
-        with contextlib.suppress(OSError):  # the other side is gone
+    def _reads(self, seconds: float) -> Iterator[None]:
+        """Whenever something came, and now and then; once more with all there is when the time is over."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            yield
+            self._take(min(left, 0.1))
+        while self._take(0):
+            pass
+        yield
+
+    def _take(self, seconds: float) -> bool:
+        """Read once, what comes within so many seconds; was there anything?"""
+        if not select.select([self._master], [], [], seconds)[0]:
+            return False
+        try:
             data = os.read(self._master, 65536)
-            self.raw += data
-            self._stream.feed(data)
+        except OSError:  # the other side is gone
+            time.sleep(min(seconds, 0.01))
+            return False
+        self.raw += data
+        self._stream.feed(data)
+        return True
 
 
 def _take_control() -> None:

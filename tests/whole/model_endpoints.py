@@ -16,10 +16,13 @@ from tests.whole.peers import free_port, listening
 
 
 @contextmanager
-def aimock(folder: Path, fixtures: Sequence[Any], *, chunk: int = 3) -> Iterator[str]:
-    """The address of an aimock that knows ``fixtures`` and nothing else, and streams ``chunk`` characters at a time."""
+def aimock(folder: Path, fixtures: Sequence[Any], *, chunk: int = 3, port: int | None = None) -> Iterator[str]:
+    """The address of an aimock that knows ``fixtures`` and nothing else, and streams ``chunk`` characters at a time.
+
+    It is killed when the block ends.
+    """
     program = installed("node-models", ("@copilotkit/aimock@1.43.0",)) / "@copilotkit/aimock/dist/cli.js"
-    file, port = folder / "fixtures.json", free_port()
+    file, port = folder / "fixtures.json", port or free_port()
     file.write_text(json.dumps({"fixtures": fixtures}))
     options = ["-p", str(port), "-f", str(file), "--strict", "--chunk-size", str(chunk), "--log-level", "silent"]
     with listening(["node", str(program), *options], port):

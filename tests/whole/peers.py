@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 from mcphost.config import Values
@@ -38,6 +39,12 @@ def everything(transport: str, port: int) -> list[str]:
     program = installed("node-servers", NPM_SERVERS) / "@modelcontextprotocol/server-everything/dist/index.js"
     word = "streamableHttp" if transport == "http" else transport
     return ["env", f"PORT={port}", "node", str(program), word]
+
+
+def filesystem(folder: Path) -> list[str]:
+    """Over stdio, for what is in this folder."""
+    program = installed("node-servers", NPM_SERVERS) / "@modelcontextprotocol/server-filesystem/dist/index.js"
+    return ["node", str(program), str(folder)]
 
 
 def fastmcp(transport: str, port: int) -> list[str]:

@@ -18,7 +18,7 @@ from mcphost.tui.faults import Sturdy
 class WordsScreen(Sturdy, ModalScreen[str | None]):
     """Dismissed with what shall be said to ``server`` (safe to show), or with None: then it is not refused."""
 
-    HELP = "Say why, if you like: the server gets these words with your no. enter refuses, esc goes back."
+    HELP = "Say why, if you like: whoever asked gets these words with your no. enter refuses, esc goes back."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="words.back", tooltip="Go back without refusing"),
