@@ -53,6 +53,9 @@ HEARD = 3.0
 AFTER_ESCAPE = 0.4
 """Seconds after which the next key is not a part of an escape."""
 
+MOST_READS = 1000
+"""That find out what there is to read."""
+
 
 class Terminal:
     """Runs ``command`` on a terminal of ``columns`` by ``rows``. Use as ``with``."""
@@ -152,8 +155,7 @@ class Terminal:
         """Read until the program has ended, and all it has written; its exit code."""
         for _ in self._reads(seconds):
             if self.process.poll() is not None:
-                while self._take(0):
-                    pass
+                self._take_all()
                 return self.process.returncode
         raise AssertionError(f"still running after {seconds:g} s; the screen is\n{self.text}")
 
@@ -168,9 +170,13 @@ class Terminal:
         while (left := until - time.monotonic()) > 0:
             yield
             self._take(min(left, 0.1))
-        while self._take(0):
-            pass
+        self._take_all()
         yield
+
+    def _take_all(self) -> None:
+        for _ in range(MOST_READS):  # somebody may write without end
+            if not self._take(0):
+                return
 
     def _take(self, seconds: float) -> bool:
         """Read once, what comes within so many seconds; was there anything?"""

@@ -84,7 +84,7 @@ def say(terminal: Terminal, text: str) -> None:
 
 
 def answer(terminal: Terminal, question: str, key: str) -> None:
-    """Wait for the question with these words, and press a key until it is no longer on screen: at first none is heard."""
+    """Wait for the question with these words, and press a key until it is gone: at first none is heard."""
     terminal.wait_for(question, "do not run it", "asked by some-model")
     for seconds in (2.0, 2.0, 20.0):
         rest(terminal, GUARD)
