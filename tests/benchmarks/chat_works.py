@@ -1,4 +1,5 @@
-"""For information: how soon a model's words are on screen, and whether keys are heard while it writes.
+"""For information: how soon a model's words are on screen, whether keys are heard while it writes, and how soon a long
+conversation is looked through.
 
 The model is a local server that says what it is told to; time is from when its bytes were written to its socket, or the
 key to the terminal, until the frame that shows it was read.
@@ -19,6 +20,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import SimpleQueue
 
+from mcphost.host.chat.choices import Choices
+from mcphost.host.chat.records import all_records
+from mcphost.host.chat.turns import Message, Round, Turn, TurnState
 from tests.benchmarks.measure import Row, Sample, percentile
 from tests.benchmarks.process_works import MCPHOST
 from tests.benchmarks.sizes import Sizes
@@ -28,7 +32,8 @@ FIRST_TOKEN = 0.03
 KEY = 0.1
 """Seconds promised, p95."""
 
-CHAT = b"\x1b[15~"  # f5
+CHAT, CHATS = b"\x1b[15~", b"\x1b[19~"  # f5, f8
+PAGE_UP, END = b"\x1b[5~", b"\x1b[F"
 
 
 class Model:
@@ -52,9 +57,11 @@ def _measure(sizes: Sizes) -> list[Row]:
         terminal.idle(1.0)
         firsts = [_first_token(terminal, model, number) for number in range(sizes.tokens)]
         keys = _keys_while_it_writes(terminal, model, sizes)
+    pages = _pages(sizes)
     return [
         *_rows("first token to paint", firsts, FIRST_TOKEN),
         *_rows(f"key to paint, {sizes.deltas:,} deltas", keys, KEY),
+        *_rows(f"page back, {sizes.turns:,} turns", pages, KEY),
     ]
 
 
@@ -84,6 +91,44 @@ def _keys_while_it_writes(terminal: Terminal, model: Model, sizes: Sizes) -> lis
         terminal.idle(0.03)
     model.texts.put(None)
     return times
+
+
+def _pages(sizes: Sizes) -> list[float]:
+    """A kept conversation is taken up, and looked through from its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        _keep(Path(folder), sizes.turns)
+        with _app(Path(folder), 9) as terminal:
+            terminal.wait_for(lambda text: "ready" in text)
+            terminal.press(CHAT)
+            terminal.wait_for(lambda text: "Write to the model" in text)
+            terminal.press(CHATS)
+            terminal.wait_for(lambda text: "question 1 " in text)
+            terminal.press(END + b"\r")
+            terminal.wait_for(lambda text: f"question {sizes.turns} " in text)
+            terminal.idle(0.5)
+            terminal.press(b"\x1b")
+            terminal.idle(0.5)
+            return [_page_back(terminal) for _ in range(sizes.pages)]
+
+
+def _page_back(terminal: Terminal) -> float:
+    pressed = terminal.press(PAGE_UP)
+    taken = terminal.wait_for(lambda text: re.search(r"question \d", text), 5) - pressed
+    terminal.idle(0.05)
+    return taken
+
+
+def _keep(home: Path, turns: int) -> None:
+    """What a run before this one wrote down."""
+    chats = home / "state" / "mcphost" / "chats"
+    chats.mkdir(parents=True)
+    answer = "**Some** words, `code` and a list:\n\n" + "\n".join(f"- item {number}" for number in range(8))
+    said = [Turn(number, Message(f"question {number} of many"), [Round("big")]) for number in range(1, turns + 1)]
+    for turn in said:
+        turn.rounds[0].say(answer)
+        turn.rounds[0].stop_reason, turn.state = "endTurn", TurnState.DONE
+    records = all_records("20260101-000000-abcdef", None, Choices(), said)
+    (chats / "20260101-000000-abcdef.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in records))
 
 
 def _rows(work: str, times: list[float], promised: float) -> list[Row]:

@@ -30,6 +30,9 @@ class Sizes:
     """Answers of a model whose first word is waited for."""
     deltas: int = 10_000
     """Pieces of one answer, in which keys are pressed."""
+    turns: int = 1_000
+    """Of a kept conversation that is looked through."""
+    pages: int = 60
     web_calls: int = 480
     """Calls over HTTP in one run."""
     web_flights: int = 16
@@ -54,6 +57,8 @@ TINY = Sizes(
     flood_rate=500,
     tokens=2,
     deltas=50,
+    turns=30,
+    pages=2,
     web_calls=16,
     web_flights=4,
     web_logs=50,
