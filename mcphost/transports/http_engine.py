@@ -96,6 +96,8 @@ class _Body(httpx.AsyncByteStream):
             try:
                 async with asyncio.timeout(LOOK_AGAIN):
                     return await content.readany()
+            except aiohttp.ServerTimeoutError:
+                raise  # a TimeoutError too, which every further read would meet at once
             except TimeoutError:
                 connection = self._response.connection
                 if connection is not None and (connection.transport is None or connection.transport.is_closing()):

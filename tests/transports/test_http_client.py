@@ -206,6 +206,21 @@ async def test_a_notification_is_not_waited_for_without_end(silent_port: int) ->
     await transport.aclose()
 
 
+@pytest.mark.parametrize("status", [202, 500])
+async def test_a_body_that_stops_halfway_holds_up_its_message_and_nobody_else(status: int) -> None:
+    """H06: the time to read is over once and for all, and whoever reads on would never let go of the loop."""
+
+    def serve(talk: Talk) -> None:
+        talk.head(status, content_type="application/json", content_length=9)
+        talk.raw(b"{")
+        talk.linger()
+
+    async with connected(serve, revision=None, phases=SHORT) as line:
+        sending = asyncio.create_task(line.transport.send(Notification("n")))
+        assert await asyncio.wait({sending}, timeout=2) == ({sending}, set())
+        assert isinstance(sending.exception(), ConnectionLost) is (status == 500)
+
+
 # Proxies
 
 
