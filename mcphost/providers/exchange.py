@@ -41,6 +41,9 @@ REFUSAL_SECONDS: Final = 5.0
 ENDING: Final = 0.5
 """Seconds that an endpoint has to close a stream whose answer is whole."""
 
+AT_A_TIME: Final = 8
+"""Documents after which others get their turn: hundreds may come in one piece, and keys want to be heard meanwhile."""
+
 FAILURES: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError)
 
 _T = TypeVar("_T")
@@ -79,8 +82,12 @@ class Exchanges:
                 yield self._document(await self._whole(response, MOST_EVENT))
                 return
             async with aclosing(self._pieces(response)) as pieces:
+                count = 0
                 async for data in pieces:
                     yield None if data == b"[DONE]" else self._document(data)
+                    count += 1
+                    if count % AT_A_TIME == 0:
+                        await asyncio.sleep(0)
         finally:
             await response.aclose()
 
