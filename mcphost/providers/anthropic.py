@@ -65,12 +65,12 @@ class AnthropicProvider(HostedProvider[bool]):
         """Whether marks are sent: some that speak like Anthropic do not know them."""
         return True
 
-    def _remedy(self, refusal: Refusal) -> bool | None:
+    def _remedy(self, refusal: Refusal, dialect: bool) -> bool | None:
         unknown = refusal.status in (400, 422) and _KEEPS_NOTHING.search(f"{refusal.param} {refusal.message}")
         return False if unknown else None
 
-    def _body(self, request: ModelRequest, names: Spelling) -> dict[str, Any]:
-        return body(self._model, request, names, keep=self._dialect)
+    def _body(self, request: ModelRequest, names: Spelling, dialect: bool) -> dict[str, Any]:
+        return body(self._model, request, names, keep=dialect)
 
     def _reading(self, request: ModelRequest, names: Spelling) -> AnthropicReading:
         return AnthropicReading(self._endpoint, request, names, self._model)

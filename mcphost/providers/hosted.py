@@ -74,21 +74,25 @@ class HostedProvider(ABC, Generic[Dialect]):
         await self._exchanges.aclose()
 
     async def _attempt(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
-        """Ask, and again in each other way that a refusal hints at; the one that is taken is kept."""
-        names, tried = tool_names(request), {self._dialect}
+        """Ask, and again in each other way that a refusal hints at; the one that is taken is kept.
+
+        What a refusal hints at follows from how this request was asked, whatever others learned meanwhile.
+        """
+        names, dialect = tool_names(request), self._dialect
+        tried = {dialect}
         while True:
-            asking = events_of(self._exchanges, self._body(request, names), self._reading(request, names))
+            asking = events_of(self._exchanges, self._body(request, names, dialect), self._reading(request, names))
             try:
                 async with aclosing(asking) as events:
                     async for event in events:
                         yield event
                 return
             except RefusedAnswer as refused:
-                other = self._remedy(refused.refusal)
+                other = self._remedy(refused.refusal, dialect)
                 if other is None or other in tried:
                     raise self._told(refused) from None
                 tried.add(other)
-                self._dialect = other
+                self._dialect = dialect = other
 
     @abstractmethod
     def _headers(self, key: str) -> Mapping[str, str]:
@@ -99,15 +103,15 @@ class HostedProvider(ABC, Generic[Dialect]):
         """How a server is asked of which nothing is known yet."""
 
     @abstractmethod
-    def _body(self, request: ModelRequest, names: Spelling) -> dict[str, Any]:
-        """The request as the API takes it."""
+    def _body(self, request: ModelRequest, names: Spelling, dialect: Dialect) -> dict[str, Any]:
+        """The request as the API takes it, in this dialect."""
 
     @abstractmethod
     def _reading(self, request: ModelRequest, names: Spelling) -> Reading:
         """What reads the answer to it."""
 
-    def _remedy(self, refusal: Refusal) -> Dialect | None:
-        """The dialect to ask in instead, where a refusal hints at one."""
+    def _remedy(self, refusal: Refusal, dialect: Dialect) -> Dialect | None:
+        """The dialect to ask in instead of the one that was refused, where the refusal hints at one."""
         return None
 
     def _told(self, refused: RefusedAnswer) -> ModelError:

@@ -52,7 +52,7 @@ class OllamaProvider(HostedProvider[None]):
     def _first_dialect(self, *, at_home: bool) -> None:
         return None
 
-    def _body(self, request: ModelRequest, names: Spelling) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, names: Spelling, dialect: None) -> dict[str, Any]:
         return body(self._model, request, names, self.capabilities)
 
     def _reading(self, request: ModelRequest, names: Spelling) -> OllamaReading:

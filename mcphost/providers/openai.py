@@ -83,14 +83,14 @@ class OpenAIProvider(HostedProvider[Dialect]):
     def _first_dialect(self, *, at_home: bool) -> Dialect:
         return Dialect("max_completion_tokens" if at_home else "max_tokens")
 
-    def _body(self, request: ModelRequest, names: Spelling) -> dict[str, Any]:
-        return body(self._model, request, names, self._dialect, self.capabilities)
+    def _body(self, request: ModelRequest, names: Spelling, dialect: Dialect) -> dict[str, Any]:
+        return body(self._model, request, names, dialect, self.capabilities)
 
     def _reading(self, request: ModelRequest, names: Spelling) -> OpenAIReading:
         return OpenAIReading(self._endpoint, request, names, self._model)
 
-    def _remedy(self, refusal: Refusal) -> Dialect | None:
-        return self._dialect.remedied(refusal)
+    def _remedy(self, refusal: Refusal, dialect: Dialect) -> Dialect | None:
+        return dialect.remedied(refusal)
 
 
 def body(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +16,7 @@ from mcphost.providers import anthropic, ollama, openai
 from mcphost.providers.base import Capabilities, ModelRequest
 from mcphost.providers.spelling import Spelling, tool_names
 from tests.providers.endpoints import ASKED, HELLO, VENDORS, meeting, refuses, streams
+from tests.transports.web_line import Talk
 
 TEXT = {"type": "text", "text": "look"}
 IMAGE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
@@ -315,6 +319,22 @@ async def test_a_parameter_that_is_wrong_is_not_told_otherwise(param: str) -> No
         with pytest.raises(ModelRefused, match=f"it says: {param} is too large"):
             await met.ask()
     assert len(met.web.visits) == 1
+
+
+async def test_requests_at_the_same_time_find_the_same_remedy() -> None:
+    """Two are refused before either is told otherwise: what one learned is no reason to give the other up."""
+    both, taken = threading.Barrier(2), streams(*VENDORS["openai"].stream(HELLO))
+
+    def answer(talk: Talk) -> None:
+        if "max_tokens" in json.loads(talk.visit.body):
+            both.wait(5)
+            complaint("max_tokens", UNSUPPORTED + " Use 'max_completion_tokens' instead.")(talk)
+        else:
+            taken(talk)
+
+    async with meeting("openai", answer) as met:
+        await asyncio.gather(met.ask(), met.ask())
+    assert len(met.bodies) == 4
 
 
 async def test_remedies_end() -> None:
