@@ -114,6 +114,8 @@ def _pattern(text: str) -> str:
 def _header_value(text: str) -> str:
     if _CONTROLS.search(text.replace("\t", " ")):
         raise ValueError("holds a line break or another control character")
+    if not all(piece.isascii() for piece in parse(text) if isinstance(piece, str)):
+        raise ValueError("holds a character beyond ASCII, which no header carries")
     return text
 
 

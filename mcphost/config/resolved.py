@@ -211,6 +211,10 @@ class _Resolution:
             raise ConfigError(
                 f"{self._where}: the value of {key} has a line break, control character or space around it"
             )
+        if value is not None and not value.isascii():
+            raise ConfigError(
+                f"{self._where}: the value of {key} has a character beyond ASCII, which no header carries"
+            )
         return value
 
     def _url(self, text: str | None, key: str) -> str | None:

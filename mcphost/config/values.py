@@ -98,7 +98,9 @@ class Values:
         forms = {secret, secret.strip(), *(words[1:] if len(words) == 2 else ())}
         # A key file of many lines reaches a log line by line.
         forms |= {line.strip() for line in secret.splitlines() if len(line) >= MIN_SECRET_LINE}
-        forms |= {json.dumps(form)[1:-1] for form in forms} | {quote(form, safe="") for form in forms}
+        # A variable may hold bytes that are no UTF-8.
+        urls = {quote(form, safe="", errors="surrogateescape") for form in forms}
+        forms |= {json.dumps(form)[1:-1] for form in forms} | urls
         with self._lock:
             self._secrets |= {form for form in forms if len(form) >= MIN_SECRET}
             longest_first = sorted(self._secrets, key=lambda form: (-len(form), form))

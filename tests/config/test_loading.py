@@ -67,6 +67,7 @@ MISTAKES = [
     ('[servers.a]\nurl = "https://h:x/"', 2, "is not a URL"),
     ('[servers.a]\nurl = "https://h"\nhttp_headers = { "A\\nB" = "1" }', 3, "not the name of an HTTP header"),
     ('[servers.a]\nurl = "https://h"\nhttp_headers = { A = "1\\r\\nX: s3cret" }', 3, "line break"),
+    ('[servers.a]\nurl = "https://h"\nhttp_headers = { A = "é${V}" }', 3, "a character beyond ASCII"),
     ('[servers.a]\nurl = "https://h"\nhttp_headers.A = "1"\nenv_http_headers.a = "V"', 3, "the header a is set twice"),
     ('[servers.a]\nurl = "https://h"\noauth.registration = "static"', 3, "needs a client_id"),
     ('[servers.a]\nurl = "https://h"\noauth.registration = "cimd"', 3, "needs a client_metadata_url"),

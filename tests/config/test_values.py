@@ -13,6 +13,7 @@ from mcphost.config.resolved import ResolvedOAuth, ResolvedServer, resolve_model
 from mcphost.errors import ConfigError, UnknownName, UnresolvedReference
 
 ENV = {"SET": "value", "EMPTY": "", "API_TOKEN": "tok-12345678", "CRLF": "a\r\nX: b", "HOST": "h.example"}
+ENV["LATIN"] = "caf\udce9"  # a byte that is no UTF-8, as os.environ has it
 KEYS = {"db": "key-abcdefgh", "void": ""}
 
 
@@ -93,6 +94,7 @@ def test_references_are_listed_with_their_origin() -> None:
         ("${keyring:db}", "servers.a.args[0]", MASK),
         ("${file:secret.txt}", "servers.a.args[0]", MASK),
         ("short", "servers.a.env.TOKEN", "short"),
+        ("${LATIN}-long", "servers.a.env.DB_PASSWORD", MASK),
     ],
 )
 def test_a_resolved_secret_is_masked(values: Values, text: str, field: str, shown: str) -> None:
@@ -173,6 +175,8 @@ oauth = { client_id = "${SET}", client_secret = "${keyring:db}", scopes = ["${SE
         (ServerConfig(url="${SET}"), "servers.a.url: must start with https://"),
         (ServerConfig(url="https://${CRLF}/"), "servers.a.url: holds a space or a control"),
         (ServerConfig(url="https://h", http_headers={"X": "${CRLF}"}), "header X has a line break"),
+        (ServerConfig(url="https://h", http_headers={"X": "${LATIN}"}), "header X has a character beyond ASCII"),
+        (ServerConfig(url="https://h", bearer_token_env_var="LATIN"), "Authorization has a character beyond ASCII"),
         (
             ServerConfig(url="https://h", env_http_headers={"X": "UNSET"}),
             "servers.a.env_http_headers.X: UNSET is not set",
