@@ -43,6 +43,14 @@ class Carrying:
 
     async def carry_out(self, chat: Chat, turn: Turn, answer: Round, model: Model) -> None:
         """All tools of this answer; each use has a result at the end, also when this is cancelled."""
+        try:
+            await self._carry_out(chat, turn, answer, model)
+        finally:  # what is there the model gets, whatever became of the rest
+            for use in answer.uses:
+                if use.outside:
+                    chat.read_outside(f"what {use.server}:{use.tool} answered")
+
+    async def _carry_out(self, chat: Chat, turn: Turn, answer: Round, model: Model) -> None:
         box = chat.toolbox
         try:
             wanted = [use for use in answer.uses if self._settled(chat, turn, use, box) is None]
@@ -50,12 +58,10 @@ class Carrying:
         finally:
             for use in answer.uses:
                 self._close(use, box, model)
+            held = [_held_back(use) for use in answer.uses if _waits(chat, use)]
             self._parts.keep(chat.id, results_record(turn, answer))
-        if any(_held(chat, use) for use in answer.uses):
-            await self._review(chat, turn, answer, model)
-        for use in answer.uses:
-            if use.outside:
-                chat.read_outside(f"what {use.server}:{use.tool} answered")
+        if held:
+            await self._review(chat, turn, answer, held, model)
 
     async def _read(self, chat: Chat) -> Readings:
         """All that the model knew when it wanted these tools."""
@@ -139,37 +145,46 @@ class Carrying:
 
     # Results that wait for the user.
 
-    async def _review(self, chat: Chat, turn: Turn, answer: Round, model: Model) -> None:
+    async def _review(self, chat: Chat, turn: Turn, answer: Round, held: list[_Held], model: Model) -> None:
         """Ask about each result; what is not answered when this is cancelled stays with the user."""
         turn.state = TurnState.REVIEWING
         chat.changed()
-        held = [use for use in answer.uses if _held(chat, use)]
-        kept = [use.result for use in held]
-        for use in held:
-            use.result = failure(use.id, "The user has not passed on what it answered.")
         try:
-            for use, result in zip(held, kept, strict=True):
-                assert result is not None
-                await self._ask(use, result, model)
+            for use, result, outside in held:
+                use.outside = await self._passed_on(use, result, model) and outside
         finally:
             self._parts.keep(chat.id, results_record(turn, answer))
 
-    async def _ask(self, use: Use, result: ToolResult, model: Model) -> None:
+    async def _passed_on(self, use: Use, result: ToolResult, model: Model) -> bool:
+        """Does the model get it, in these words or the user's?"""
         reply = await self._parts.ask(_question(use, result, model))
         if not reply.allow:
             why = f", who says: {reply.reason}" if reply.reason else ""
             use.result = failure(use.id, f"What it answered was kept back by the user{why}.")
-            use.notes, use.outside = (*use.notes, "kept back by you"), False
+            use.notes = (*use.notes, "kept back by you")
         elif isinstance(reply.content, str):
             use.result = ToolResult.of(use.id, [{"type": "text", "text": reply.content}])
             use.notes = (*use.notes, "in your words")
         else:
             use.result = result
+        return reply.allow
 
 
-def _held(chat: Chat, use: Use) -> bool:
+_Held = tuple[Use, ToolResult, bool]
+"""A use whose result waits for the user, that result, and whether others may have written it."""
+
+
+def _waits(chat: Chat, use: Use) -> bool:
     came = use.call is not None and use.call.outcome is not None
     return came and (chat.hold == "always" or (chat.hold == "outside" and use.outside))
+
+
+def _held_back(use: Use) -> _Held:
+    """Take its result away until the user passes it on; that may be never, since a turn can be stopped at any time."""
+    assert use.result is not None
+    held = use, use.result, use.outside
+    use.result, use.outside = failure(use.id, "The user has not passed on what it answered."), False
+    return held
 
 
 def _question(use: Use, result: ToolResult, model: Model) -> ResultQuestion:
