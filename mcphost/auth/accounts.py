@@ -22,7 +22,7 @@ def subject_of(*tokens: object) -> str:
     for token in tokens:
         subject = _claims(token).get("sub") if isinstance(token, str) else None
         if isinstance(subject, str) and 0 < len(subject) <= LONGEST_SUBJECT:
-            return subject
+            return subject.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair cannot be kept
     return ""
 
 

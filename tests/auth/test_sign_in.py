@@ -306,7 +306,13 @@ async def test_signing_out_revokes_and_forgets_every_token_and_client() -> None:
 
 @pytest.mark.parametrize(
     ("before", "now", "asked"),
-    [("anna", "anna", False), ("anna", "\x1bbert", True), ("", "bert", False), ("anna", "", False)],
+    [
+        ("anna", "anna", False),
+        ("anna", "\x1bbert", True),
+        ("", "bert", False),
+        ("anna", "", False),
+        ("\ud800", "\ud800", False),
+    ],
 )
 async def test_another_account_than_before_is_asked_about_and_given_back_where_it_is_not_meant(
     before: str, now: str, asked: bool
