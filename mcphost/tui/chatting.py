@@ -8,9 +8,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from textual.app import SystemCommand
+from textual.worker import Worker
 
 from mcphost.errors import McphostError, NotDone
 from mcphost.host.events import Event, Logged, TrafficAdded
@@ -28,6 +30,9 @@ if TYPE_CHECKING:  # conversations would delay the first picture
     from mcphost.tui.widgets.chat_input import ChatInput
     from mcphost.tui.widgets.chat_items import Item
 
+Work = Callable[[], Coroutine[None, None, None]]
+"""A coroutine is made only where it is awaited: a worker may be replaced before it begins."""
+
 _NOTHING_NEW: Final = (Logged, TrafficAdded)
 
 
@@ -36,8 +41,6 @@ class ChatWishes(CallWishes):
 
     questions: Questions
     _shown: Chat | None = None
-    _resends: tuple[Chat, int] | None = None
-    """The message that is being changed: its conversation, and how many turns stand before it."""
 
     # What is shown.
 
@@ -74,7 +77,6 @@ class ChatWishes(CallWishes):
 
     def _turn_to(self, chat: Chat) -> None:
         """Show another conversation, and go there."""
-        self._resends = None
         self.show_chat(chat)
         self.main.action_go("chat")
 
@@ -83,24 +85,22 @@ class ChatWishes(CallWishes):
     def on_chat_pane_send_wanted(self, event: ChatPane.SendWanted) -> None:
         """Read what the message brings along, and send it."""
         if self._shown is not None:
-            self._work(self._send(self._shown, event.text, look=event.look), "chat-send", exclusive=True)
+            self._work(partial(self._send, self._shown, event), "chat-send", exclusive=True)
 
-    async def _send(self, chat: Chat, text: str, *, look: bool) -> None:
+    async def _send(self, chat: Chat, said: ChatPane.SendWanted) -> None:
         pane = await self.main.chat_pane()
         if chat.busy:
             raise NotDone("The model is still at work on your last message: esc stops it.")
-        composed = await self.host.compose(text)
+        composed = await self.host.compose(said.text)
         parts = composed.text, composed.attachments, composed.prompts
-        if (look or composed.prompts) and not await self._seen(chat.preview(*parts)):
+        if (said.look or composed.prompts) and not await self._seen(chat.preview(*parts)):
             return
-        if self._resends is not None and self._resends[0] is chat:
-            chat = self.host.branch_chat(*self._resends)
-        chat.send(*parts)
-        self._resends = None
+        speaks = self.host.branch_chat(chat, said.instead_of - 1) if said.instead_of else chat
+        speaks.send(*parts)
         self.questions.rested()
-        pane.input.sent(text)
+        pane.sent(chat, said.text)
         pane.transcript.action_last()
-        self.show_chat(chat)
+        self.show_chat(speaks)
 
     async def _seen(self, preview: Preview) -> bool:
         """Show what would be sent; shall it be?"""
@@ -111,7 +111,7 @@ class ChatWishes(CallWishes):
 
     def on_chat_input_typed(self, event: ChatInput.Typed) -> None:
         """Suggest what could be meant."""
-        self.run_worker(self._suggest(event.text, event.cursor), group="chat-suggest", exclusive=True)
+        self._begin(partial(self._suggest, event.text, event.cursor), "chat-suggest", exclusive=True)
 
     async def _suggest(self, text: str, cursor: int) -> None:
         from mcphost.tui.suggesting import suggestions
@@ -132,14 +132,12 @@ class ChatWishes(CallWishes):
             "GO_ON": lambda: self._try(chat.go_on),
             "MODEL": self.choose_model,
             "TOOLS": self.choose_tools,
-            "CHATS": lambda: self._work(self._choose_chat(), "chat-list"),
-            "NEW": lambda: self._turn_to(self.host.begin_chat(model=chat.entry)),
+            "CHATS": self._list_chats,
             "EDIT": lambda: self._edit(chat, turn),
             "BRANCH": lambda: self._try(lambda: self._turn_to(self.host.branch_chat(chat, turn))),
             "EXPORT": lambda: self._export(chat),
             "CODE": self._choose_code,
             "OPEN": lambda: self._open_part(event.item),
-            "DROP": self._drop_edit,
             "HOLD": lambda: self._review(chat),
         }
         acts[event.wish.name]()
@@ -154,15 +152,8 @@ class ChatWishes(CallWishes):
         pane = self.main.chat
         if pane is None or not 0 < turn <= len(chat.turns):
             return
-        self._resends = chat, turn - 1
-        pane.input.write(_typed(chat.turns[turn - 1].message))
-        pane.edits(turn)
+        pane.edit(turn, _typed(chat.turns[turn - 1].message))
         pane.focus_input()
-
-    def _drop_edit(self) -> None:
-        self._resends = None
-        if self.main.chat is not None:
-            self.main.chat.input.write("")
 
     def _export(self, chat: Chat) -> None:
         name = f"chat-{datetime.now():%Y%m%d-%H%M%S}.md"
@@ -224,9 +215,10 @@ class ChatWishes(CallWishes):
             if chosen == "":
                 self._turn_to(self.host.begin_chat())
             elif chosen is not None:
-                self._work(self._resume(chosen), "chat-resume")
+                self._work(partial(self._resume, chosen), "chat-resume")
 
-        self.push_screen(ChatsScreen(list(self.host.chats.values()), saved), turn_to)
+        drafts = {} if self.main.chat is None else self.main.chat.drafts
+        self.push_screen(ChatsScreen(list(self.host.chats.values()), saved, drafts), turn_to)
 
     async def _resume(self, chat_id: str) -> None:
         opened = next((each for each in self.host.chats.values() if each.id == chat_id), None)
@@ -240,12 +232,15 @@ class ChatWishes(CallWishes):
         except McphostError as error:
             self._complain(error)
 
-    def _work(self, work: Coroutine[Any, Any, None], group: str, *, exclusive: bool = False) -> None:
-        self.run_worker(self._tried(work), group=group, exclusive=exclusive, exit_on_error=False)
+    def _work(self, work: Work, group: str, *, exclusive: bool = False) -> None:
+        self._begin(partial(self._tried, work), group, exclusive=exclusive)
 
-    async def _tried(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, work: Work, group: str, *, exclusive: bool) -> None:
+        _: Worker[None] = self.run_worker(work, group=group, exclusive=exclusive, exit_on_error=False)
+
+    async def _tried(self, work: Work) -> None:
         try:
-            await work
+            await work()
         except McphostError as error:
             self._complain(error)
 
@@ -262,7 +257,7 @@ class ChatWishes(CallWishes):
         yield SystemCommand("Conversations", "Those of this run and before", self._list_chats)
 
     def _list_chats(self) -> None:
-        self._work(self._choose_chat(), "chat-list")
+        self._work(self._choose_chat, "chat-list")
 
 
 def _typed(message: Said) -> str:

@@ -232,6 +232,60 @@ async def test_an_earlier_message_is_changed_and_sent_anew_and_branched_and_the_
         await stage.shows("+ a new conversation", "● one", "2 messages")
 
 
+async def test_a_draft_waits_in_its_conversation_and_is_found_again() -> None:
+    async with chatting(text("fine"), text("then so"), servers={}) as stage:
+        await stage.say("one")
+        await stage.rest()
+        await stage.write("half a tho")
+        await stage.press("f8", "n")
+        await stage.until(lambda _: stage.chat.number == 2)
+        assert stage.pane.input.text == ""
+        await stage.press("up")
+        assert stage.pane.input.text == "one"
+        await stage.press("down")
+        await stage.write("another")
+        await stage.press("f8")
+        await stage.at(ChatsScreen)
+        await stage.shows("● another", "a draft", "● one", "1 message, a draft")
+        await stage.press("down", "down", "enter")
+        await stage.until(lambda _: stage.chat.number == 1)
+        assert stage.pane.input.text == "half a tho"
+        await stage.press("f8")
+        await stage.at(ChatsScreen)
+        await stage.press("down", "enter")
+        await stage.until(lambda _: stage.chat.number == 2)
+        assert stage.pane.input.text == "another"
+
+
+async def test_what_was_being_written_comes_back_when_a_message_was_changed_or_that_was_left() -> None:
+    async with chatting(text("fine"), text("then so"), servers={}) as stage:
+        await stage.say("one")
+        await stage.rest()
+        await stage.write("half")
+        await stage.press("escape", "E")
+        await stage.write(" more")
+        await stage.press("f8", "n")
+        await stage.until(lambda _: stage.chat.number == 2)
+        await stage.press("f8")
+        await stage.at(ChatsScreen)
+        await stage.press("down", "enter")
+        await stage.shows("message 1, changed", "one more")
+        await stage.press("escape")
+        await stage.until(lambda _: stage.pane.input.text == "half")
+        await stage.press("escape", "E", "enter")
+        await stage.until(lambda _: stage.chat.number == 3)
+        assert (stage.pane.input.text, stage.pane.drafts) == ("", {1: "half"})
+        assert stage.chat.branch_of is not None
+
+
+@pytest.mark.parametrize(("columns", "beside"), [(120, False), (136, False), (140, True)])
+async def test_the_tally_stands_beside_only_where_the_conversation_keeps_72_columns(columns: int, beside: bool) -> None:
+    async with chatting(servers={}, size=(columns, 36)) as stage:
+        assert stage.pane.side.display is beside
+        assert stage.pane.line.display is not beside
+        assert stage.pane.transcript.parent.size.width >= 72  # type: ignore[union-attr]
+
+
 async def test_a_conversation_of_before_is_opened_searched_and_saved(tmp_path: Path) -> None:
     async with chatting(text("the *needle* is here"), servers={}, state=tmp_path) as stage:
         await stage.say("where is it")

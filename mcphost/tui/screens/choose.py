@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -49,22 +49,39 @@ class ChooseScreen(PickScreen[Choice, str]):
 class ChatsScreen(ChooseScreen):
     """Conversations of this run, then those kept from before; dismissed with an id, empty for a new one."""
 
-    HELP = "enter opens a conversation, the first row begins one. ● is open in this run, ◐ at work, ◌ kept from before."
+    HELP = (
+        "enter opens a conversation, n begins one, as the first row does.\n"
+        "● is open in this run, ◐ at work, ◌ kept from before. What you began to write in one waits for you there."
+    )
 
-    def __init__(self, open_ones: Sequence[Chat], saved: Sequence[Saved]) -> None:
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "new", "new", id="choose.new", tooltip="Begin a new conversation")
+    ]
+
+    def __init__(self, open_ones: Sequence[Chat], saved: Sequence[Saved], drafts: Mapping[int, str]) -> None:
         here = {chat.id for chat in open_ones}
         choices = [
-            Choice("", "+", "a new conversation", style="bold"),
-            *(_opened(chat) for chat in reversed(open_ones) if chat.turns),
+            Choice("", "+", "a new conversation", "n", style="bold"),
+            *(
+                _opened(chat, drafts.get(chat.number, ""))
+                for chat in reversed(open_ones)
+                if chat.turns or chat.number in drafts
+            ),
             *(_saved(each) for each in saved if each.id not in here),
         ]
-        super().__init__("Conversations", "open", choices)
+        super().__init__("Conversations", "open · n new", choices)
+
+    def action_new(self) -> None:
+        """Begin one."""
+        self.dismiss("")
 
 
-def _opened(chat: Chat) -> Choice:
+def _opened(chat: Chat, draft: str) -> Choice:
     turns = f"{len(chat.turns)} message{'' if len(chat.turns) == 1 else 's'}"
     branch = ", a branch" if chat.branch_of else ""
-    return Choice(chat.id, "◐" if chat.busy else "●", show_line(chat.title, 200) or chat.id, turns + branch)
+    about = f"{turns}{branch}{', a draft' if draft else ''}" if chat.turns else "a draft"
+    title = show_line(chat.title, 200) or show_line(draft, 200) or chat.id
+    return Choice(chat.id, "◐" if chat.busy else "●", title, about)
 
 
 def _saved(each: Saved) -> Choice:

@@ -32,8 +32,8 @@ from mcphost.tui.widgets.chat_transcript import Transcript
 from mcphost.tui.widgets.search import Searchable, SearchArea
 from mcphost.tui.widgets.wishes import CopyWanted
 
-BESIDE: Final = 92
-"""Columns of the pane from which the tally stands beside the conversation."""
+BESIDE: Final = 110
+"""Columns of the pane from which the tally stands beside the conversation, which keeps 72 of them."""
 
 WELCOME: Final = """\
 Write to the model below, and press enter. It may use the tools of your servers: you are asked before each call, may \
@@ -66,14 +66,23 @@ class Wish(Enum):
     MODEL = auto()
     TOOLS = auto()
     CHATS = auto()
-    NEW = auto()
     EDIT = auto()
     BRANCH = auto()
     EXPORT = auto()
     CODE = auto()
     OPEN = auto()
-    DROP = auto()
     HOLD = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is being written in a conversation."""
+
+    text: str = ""
+    instead_of: int = 0
+    """The turn whose message it takes the place of; 0: none."""
+    before: str = ""
+    """What was being written before that message was taken up."""
 
 
 class ChatPane(SearchArea):
@@ -131,9 +140,10 @@ class ChatPane(SearchArea):
 
     @dataclass
     class SendWanted(Message):
-        """Say this; ``look``: after a look at what it brings along."""
+        """Say this; ``look``: after a look at what it brings along. ``instead_of`` is as in `Draft`."""
 
         text: str
+        instead_of: int
         look: bool = False
 
     def __init__(self) -> None:
@@ -144,7 +154,9 @@ class ChatPane(SearchArea):
         """What is shown."""
         self._welcome = Static(markup=False, id="empty")
         self._ticking: Timer | None = None
-        self._editing = 0
+        self._instead_of, self._before = 0, ""
+        self._put_by: dict[int, Draft] = {}
+        """Of the conversations that are not shown, by their numbers."""
 
     def compose(self) -> ComposeResult:
         """The conversation above, the input below, the tally beside."""
@@ -162,7 +174,7 @@ class ChatPane(SearchArea):
     def show_chat(self, chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> None:
         """Show this conversation as it is now."""
         if chat is not self.chat:
-            self.chat, self._editing = chat, 0
+            self._take_up(chat)
             self.forget_search()
             self.transcript.forget()
         tally = tally_of(chat, settings, servers)
@@ -191,16 +203,49 @@ class ChatPane(SearchArea):
         else:
             self.input.focus()
 
-    def edits(self, turn: int) -> None:
-        """What is written takes the place of the message of this turn; 0: of none."""
-        self._editing = turn
-        self._say_title()
-
     def _say_title(self) -> None:
-        if self._editing:
-            self.input.border_title = f"message {self._editing}, changed: sent in a branch · esc leaves it"
+        if self._instead_of:
+            self.input.border_title = f"message {self._instead_of}, changed: sent in a branch · esc leaves it"
         elif self.chat is not None:
             self.input.border_title = Content(_heading(self.chat))
+
+    # What is being written.
+
+    @property
+    def drafts(self) -> dict[int, str]:
+        """What is written and not sent, by the numbers of the conversations."""
+        shown = {self.chat.number: self.input.text} if self.chat is not None else {}
+        texts = {number: draft.text for number, draft in self._put_by.items()} | shown
+        return {number: text for number, text in texts.items() if text.strip()}
+
+    def edit(self, turn: int, text: str) -> None:
+        """Change the message of this turn; what was being written comes back after it."""
+        if not self._instead_of:
+            self._before = self.input.text
+        self._write(Draft(text, turn, self._before))
+        self._say_title()
+
+    def sent(self, chat: Chat, text: str) -> None:
+        """Forget what went out, which was written in this conversation."""
+        self.input.sent(text)
+        if chat is not self.chat:
+            draft = self._put_by.get(chat.number, Draft())
+            if draft.text == text:
+                self._put_by[chat.number] = Draft(draft.before)
+        elif self._instead_of and not self.input.text:
+            self._write(Draft(self._before))
+
+    def _take_up(self, chat: Chat) -> None:
+        if self.chat is not None:
+            self._put_by[self.chat.number] = Draft(self.input.text, self._instead_of, self._before)
+        self.chat = chat
+        self._write(self._put_by.pop(chat.number, Draft()))
+
+    def _write(self, draft: Draft) -> None:
+        self._instead_of, self._before = draft.instead_of, draft.before
+        self.input.write(draft.text)
+
+    # What else is to be seen.
 
     def make_room(self, rows: int) -> None:
         """So many rows at the bottom are covered."""
@@ -250,9 +295,9 @@ class ChatPane(SearchArea):
             return
         if self.input.close_suggestions():
             return
-        if self._editing:
-            self.edits(0)
-            self.post_message(self.Wanted(Wish.DROP, None))
+        if self._instead_of:
+            self._write(Draft(self._before))
+            self._say_title()
         elif self.chat is not None and self.chat.busy:
             self.post_message(self.Wanted(Wish.STOP, None))
         elif self.input.area.has_focus and self.transcript.display:
@@ -264,7 +309,7 @@ class ChatPane(SearchArea):
         """See what would be sent."""
         self.input.close_suggestions()
         if self.input.text.strip():
-            self.post_message(self.SendWanted(self.input.text, look=True))
+            self.post_message(self.SendWanted(self.input.text, self._instead_of, look=True))
 
     def action_write(self) -> None:
         """To the input."""
@@ -279,7 +324,7 @@ class ChatPane(SearchArea):
     @on(ChatInput.Entered)
     def _entered(self, event: ChatInput.Entered) -> None:
         event.stop()
-        self.post_message(self.SendWanted(event.text))
+        self.post_message(self.SendWanted(event.text, self._instead_of))
 
     @on(Transcript.Moved)
     def _moved(self, event: Transcript.Moved) -> None:

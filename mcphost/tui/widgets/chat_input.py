@@ -208,6 +208,7 @@ class ChatInput(Vertical):
 
     def write(self, text: str) -> None:
         """Put this there, the cursor at its end."""
+        self._at = None
         self.area.text = show(text, joiners=True)
         self.area.move_cursor(self.area.document.end)
 
@@ -285,13 +286,11 @@ class ChatInput(Vertical):
             return
         if self._at is None:
             self._draft, self._at = self.text, len(self._sent)
-        self._at = max(0, self._at + step)
-        if self._at >= len(self._sent):
-            self._at, text = None, self._draft
-        else:
-            text = self._sent[self._at]
+        at = max(0, self._at + step)
+        text = self._sent[at] if at < len(self._sent) else self._draft
         self._closed_for = show(text, joiners=True)
         self.write(text)
+        self._at = at if at < len(self._sent) else None
 
     def _take(self, chosen: Suggestion) -> None:
         text = self.text

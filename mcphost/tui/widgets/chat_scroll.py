@@ -42,6 +42,7 @@ class PartsView(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     PartsView {
         height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1;
+        scrollbar-background: $background;
         & > .chat--heading { color: $text-primary; text-style: bold; }
         & > .chat--strong { text-style: bold; }
         & > .chat--em { text-style: italic; }
