@@ -75,6 +75,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         .patterns { height: auto; max-height: 45%; scrollbar-size-vertical: 1; }
         .sum { height: auto; border-top: solid $panel-lighten-2; }
         .hint { height: auto; color: $text-warning; }
+        &.-wide > .dialog { max-width: 100%; }
     }
     """
 
@@ -96,6 +97,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         """The patterns, what they would have allowed, the answers."""
+        self.set_class(self.app.screen_stack[-2].has_class("-docked"), "-wide")
         with Vertical(classes="dialog") as dialog:
             label = show_line(self._question.tool.label, 50)
             dialog.border_title = Content.assemble(
