@@ -194,11 +194,6 @@ class Connection:
         await self.settled()
         return self.client
 
-    async def current_tools(self) -> None:
-        """List the tools again if the server said that they changed. Raises ServerNotReady."""
-        if self.offers.tools.is_stale:
-            await self.relist()
-
     async def current(self, kind: Kind) -> None:
         """Wait until what is kept of this kind is what the server said last. Raises ServerNotReady."""
         await self.offers.of(kind).current(self.client, self.config)

@@ -30,7 +30,7 @@ from mcphost.errors import (
 )
 from mcphost.host.admission import Admission, Attempt
 from mcphost.host.calls import Call, CallRequest
-from mcphost.host.catalog import Catalog
+from mcphost.host.catalog import Catalog, Kind
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker, Proposal
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
@@ -235,7 +235,7 @@ class CallDesk:
     async def _reached(self, connection: Connection) -> None:
         """Wait until it is up. Raises ServerNotReady, AuthorizationRequired where it waits for a sign-in."""
         await connection.reach()  # raises where there is no server, before anybody is asked
-        await connection.current_tools()
+        await connection.current(Kind.TOOLS)
 
     async def _settle(self, call: Call, connection: Connection, why: str) -> tuple[Tool, Mapping[str, Any]]:
         """The tool and the arguments that were allowed; ``why`` it is asked again, if it is.
@@ -260,7 +260,7 @@ class CallDesk:
         call.allowed = True
         if answer.arguments is not None:
             await _check_arguments(tool, answer.arguments)
-        await connection.current_tools()
+        await connection.current(Kind.TOOLS)
         _ = connection.client  # the server may be gone by now
         self._still_as_shown(proposal, connection)
         return tool, call.arguments if answer.arguments is None else answer.arguments

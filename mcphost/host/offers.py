@@ -86,11 +86,6 @@ class OfferList(Generic[Item]):
         self.refusal: AuthorizationRequired | None = None
         """Why the last listing failed, where that was for want of a sign-in or of rights."""
 
-    @property
-    def is_stale(self) -> bool:
-        """Is it not listed yet, or did the server say that it changed?"""
-        return self._stale.is_set()
-
     def mark_stale(self) -> None:
         """What was listed is out of date."""
         self._stale.set()
@@ -110,9 +105,9 @@ class OfferList(Generic[Item]):
             await self._read_noting(client, config)
 
     async def current(self, client: Client, config: ServerConfig) -> None:
-        """List if it is stale; where a listing is under way, wait for it."""
+        """List if it was not yet, or the server said that it changed; where a listing is under way, wait for it."""
         async with self._reading:
-            if self.is_stale:
+            if self._stale.is_set():
                 await self._read_noting(client, config)
 
     def failed(self, reason: str, life: int | None = None) -> None:
@@ -137,6 +132,10 @@ class OfferList(Generic[Item]):
             self._stale.clear()
             self.refusal = None
             await self._read(client, config, life)
+        except asyncio.CancelledError:  # whoever gave it up has not made the old list the current one
+            if life == self._lives:
+                self._stale.set()
+            raise
         except McphostError as error:
             self.failed(str(error), life)
             if isinstance(error, AuthorizationRequired) and life == self._lives:
