@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.tui.app import GUARD as KEY_GUARD
 from tests.terminal import Terminal, mcphost
+
+GUARD = KEY_GUARD + 0.15
+"""Seconds after which a dialog listens that was painted; where it does not yet, its key comes again."""
+
+QUESTION = "do not run it"
 
 CALLS = [
     ("everything", "echo", ["message=hi there"], "hi there"),
@@ -44,21 +50,25 @@ def test_a_tool_of_each_foreign_server_is_called_without_a_screen(
     assert words in run(five_servers, "call", server, tool, *filled, "--yes")
 
 
+def find(terminal: Terminal, words: str) -> None:
+    """Filter the tools down to one; the list may hear keys later than it is seen."""
+    terminal.press_until(["t", "/", "ctrl+u", *words], "1 of ", words)
+
+
 def open_tool(terminal: Terminal, words: str) -> None:
-    terminal.press("t", "/", *words)
-    terminal.wait_for("1 of ")
+    find(terminal, words)
     terminal.press("enter", "enter")
 
 
 @pytest.mark.requirement("TOOLS-13", "TOOLS-14", "TOOLS-29")
 def test_the_everything_server_is_called_on_screen_behind_a_dialog(five_servers: Path) -> None:
     with mcphost("--config", str(five_servers), columns=140, rows=44) as terminal:
-        terminal.wait_for("5 ready", seconds=40)
+        terminal.wait_for("5 ready")
         open_tool(terminal, "everything echo")
         terminal.wait_for("message")
         terminal.press("hello you", "ctrl+r")
         terminal.wait_for("Run", "never allowed until now", "hello you")
-        press_when_heard(terminal, "y", "Echo: hello you")
+        agree(terminal, "Echo: hello you")
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
 
@@ -73,16 +83,15 @@ def test_a_tool_of_each_foreign_server_is_called_on_screen(five_servers: Path) -
         ("git git_status", [files, "ctrl+r"], "On branch"),
     ]
     with mcphost("--config", str(five_servers), columns=140, rows=44) as terminal:
-        terminal.wait_for("5 ready", seconds=40)
+        terminal.wait_for("5 ready")
         for words, filling, answer in calls:
-            terminal.press("t", "/", "ctrl+u", *words)
-            terminal.wait_for("1 of 50", words)
+            find(terminal, words)
             terminal.press("enter", "enter")
             if filling:
                 terminal.wait_for("ctrl+r run")
                 terminal.press(*filling)
             terminal.wait_for("never allowed until now")
-            press_when_heard(terminal, "y", answer)
+            agree(terminal, answer)
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
 
@@ -90,13 +99,13 @@ def test_a_tool_of_each_foreign_server_is_called_on_screen(five_servers: Path) -
 @pytest.mark.requirement("CANC-07", "PROG-05")
 def test_a_long_operation_moves_its_bar_and_escape_cancels_it(five_servers: Path) -> None:
     with mcphost("--config", str(five_servers), columns=140, rows=44) as terminal:
-        terminal.wait_for("5 ready", seconds=40)
+        terminal.wait_for("5 ready")
         open_tool(terminal, "everything trigger-long-running")
         terminal.wait_for("duration")
         terminal.press("ctrl+r")
         terminal.wait_for("never allowed until now")
-        press_when_heard(terminal, "y", "◐ running")
-        terminal.wait_for("2 of 5", seconds=20)
+        agree(terminal, "◐ running")
+        terminal.wait_for("2 of 5")
         terminal.press("escape")
         terminal.wait_for("cancelled")
         terminal.press("ctrl+q")
@@ -106,25 +115,20 @@ def test_a_long_operation_moves_its_bar_and_escape_cancels_it(five_servers: Path
 @pytest.mark.requirement("HOST-05", "LIFE-27", "TRANS-STDIO-10")
 def test_a_killed_server_comes_back_and_disturbs_no_other(five_servers: Path) -> None:
     with mcphost("--config", str(five_servers), columns=140, rows=44) as terminal:
-        terminal.wait_for("5 ready", seconds=40)
+        terminal.wait_for("5 ready")
         os.kill(child_of(terminal.process.pid, "mcp-server-time"), signal.SIGKILL)
         terminal.wait_for("SIGKILL")
-        terminal.wait_for("5 ready", seconds=40)
+        terminal.wait_for("5 ready")
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
     assert not children(terminal.process.pid)
 
 
-def press_when_heard(terminal: Terminal, key: str, words: str) -> None:
-    """A dialog ignores keys at first, so press until one is heard; what has answered it ignores the rest."""
-    for _ in range(20):
-        terminal.press(key)
-        try:
-            terminal.wait_for(words, seconds=0.4)
-        except AssertionError:
-            continue
-        return
-    raise AssertionError(f"{key} was not heard; the screen is\n{terminal.text}")
+def agree(terminal: Terminal, *words: str) -> None:
+    """Allow the call that is asked about; the words come then. A dialog ignores keys at first."""
+    terminal.wait_for(QUESTION)
+    terminal.rest(GUARD)
+    terminal.press_until(["y"], *words, but=QUESTION, again=QUESTION)
 
 
 def children(parent: int) -> dict[int, str]:

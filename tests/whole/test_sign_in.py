@@ -17,12 +17,14 @@ from tests.terminal import Terminal
 from tests.transports.web_line import Talk, Web
 from tests.whole.browsing import visit
 from tests.whole.signing import BACK, DOCUMENT, SECONDS, Desk, Done, Town, desk, town
-from tests.whole.test_real_servers import press_when_heard
+from tests.whole.test_real_servers import GUARD, find
+from tests.whole.test_real_servers import agree as allow
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
 
 READ = ("call", "notes", "read_note", "--yes")
+WAITING = "waiting for you to agree"
 WRITE = ("call", "notes", "write_note", "text=tea", "--yes")
 
 
@@ -203,19 +205,19 @@ def test_on_a_screen_calls_go_on_after_each_sign_in_that_they_take(city: Town, h
         agree(terminal)
         terminal.wait_for("1 ready")
         call(terminal, "read_note")
-        press_when_heard(terminal, "y", "alice: ")
+        allow(terminal, "alice: ")
 
         call(terminal, "write_note", "bread")
-        press_when_heard(terminal, "y", "waiting for you to agree")
+        allow(terminal, WAITING)
         terminal.wait_for("mcp:read", "mcp:write")
         agree(terminal)
         terminal.wait_for("for want of rights")
-        press_when_heard(terminal, "y", "wrote bread")
+        allow(terminal, "wrote bread")
 
         outlive_the_token()
         with city.authorization.hearing() as heard:
             call(terminal, "read_note")
-            press_when_heard(terminal, "y", "alice: bread")
+            allow(terminal, "alice: bread")
         assert (heard("/auth"), [each.status for each in heard("/token")]) == ([], [200])
 
         city.authorization.end()
@@ -223,10 +225,10 @@ def test_on_a_screen_calls_go_on_after_each_sign_in_that_they_take(city: Town, h
         outlive_the_token()
         with city.authorization.hearing() as heard:
             call(terminal, "read_note")
-            press_when_heard(terminal, "y", "waiting for you to agree")
+            allow(terminal, WAITING)
             agree(terminal)
             terminal.wait_for("for want of a sign-in")
-            press_when_heard(terminal, "y", "alice: bread")
+            allow(terminal, "alice: bread")
         assert len(heard("/reg")) == 1
         for page in ("f3", "f4"):
             terminal.press(page)
@@ -237,16 +239,16 @@ def test_on_a_screen_calls_go_on_after_each_sign_in_that_they_take(city: Town, h
 
 def agree(terminal: Terminal) -> None:
     """Agree to a sign-in, let the desktop's browser do the rest, and leave it behind."""
-    terminal.wait_for("waiting for you to agree")
-    press_when_heard(terminal, "y", "● signed in")
-    press_when_heard(terminal, "escape", "╭─ Servers")
+    terminal.wait_for(WAITING)
+    terminal.rest(GUARD)
+    terminal.press_until(["y"], "● signed in", again=WAITING)
+    terminal.press_until(["escape"], "╭─ Servers", again="● signed in")
 
 
 def call(terminal: Terminal, tool: str, *filling: str) -> None:
     """Call a tool, up to the question whether to."""
-    terminal.press("t", "/", "ctrl+u", *tool)
-    terminal.wait_for("1 of 2", tool)
+    find(terminal, tool)
     terminal.press("enter", "enter")
     terminal.wait_for(f"notes › {tool}", "ctrl+r run")
-    terminal.press(*filling, "ctrl+r")
-    terminal.wait_for(f"Run {tool} on notes?")
+    terminal.press(*filling)
+    terminal.press_until(["ctrl+r"], f"Run {tool} on notes?")

@@ -6,22 +6,17 @@ every text is hostile; the output of both is parsed, and the second holds no kin
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from mcphost.tui.app import GUARD as KEY_GUARD
 from tests.terminal import Terminal, mcphost
 from tests.whole.sequences import coloured, kinds
-from tests.whole.test_real_servers import child_of
+from tests.whole.test_real_servers import GUARD, QUESTION, agree, child_of, find
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
-
-GUARD = KEY_GUARD + 0.15
-"""Seconds after which a dialog surely listens."""
 
 MARKS = {
     "csi": ["␛[2J␛[H␛[8mhidden"],
@@ -51,51 +46,44 @@ def start(folder: Path, *arguments: str, **env: str) -> Terminal:
 def walk(terminal: Terminal, tool: str, typed: str) -> list[str]:
     """The screens passed on the way: list, definition, form, dialog, result, its JSON, logs, card and help."""
     screens = [terminal.wait_for("1 ready", "Tools · all servers")]
-    terminal.press("/", *tool)
-    terminal.wait_for("1 of ")
-    slowly(terminal, "enter", "d")
-    screens.append(terminal.wait_for("definition", '"inputSchema"'))
+    find(terminal, tool)
+    terminal.press("enter")
+    screens.append(terminal.press_until(["d"], "definition", '"inputSchema"', again="Tools · all servers"))
     terminal.press("q")
     terminal.wait_gone('"inputSchema"')
-    terminal.press("enter")
-    screens.append(terminal.wait_for("ctrl+r run"))
-    terminal.press(typed, "ctrl+r")
-    terminal.wait_for("do not run it")
-    rest(terminal, GUARD)
+    screens.append(terminal.press_until(["enter"], "ctrl+r run"))
+    terminal.press(typed)
+    terminal.press_until(["ctrl+r"], QUESTION)
+    screens.append(asked(terminal))
     while "more below" in terminal.text:
-        screens.append(terminal.text)
         terminal.press("space")
-        rest(terminal, 0.1)
-    screens.append(terminal.text)
-    terminal.press("y")
-    screens.append(terminal.wait_for("Result · one", "● done"))
-    rest(terminal, 0.3)
-    terminal.press("3")
-    screens.append(terminal.wait_for('"content"'))
-    slowly(terminal, "f3", "enter")
-    screens.append(terminal.text)
-    slowly(terminal, "escape", "s", "down", "enter")
-    screens.append(terminal.wait_for("Server · one"))
-    terminal.press("end")
-    screens.append(terminal.wait_for("its words, not ours"))
-    terminal.press("?")
-    screens.append(terminal.wait_for("Keys"))
-    slowly(terminal, "escape", "ctrl+q")
-    assert terminal.wait_exit() == 0
+        screens.append(rest(terminal))
+    agree(terminal, "Result · one", "● done")
+    screens.append(terminal.press_until(["3"], '"content"'))
+    terminal.press("f3", "enter")
+    screens.append(rest(terminal))
+    screens.append(terminal.press_until(["escape", "s", "down", "enter"], "Server · one"))
+    screens.append(terminal.press_until(["end"], "its words, not ours"))
+    screens.append(terminal.press_until(["?"], "Keys", again="Server · one"))
+    leave(terminal)
     return screens
 
 
-def slowly(terminal: Terminal, *keys: str) -> None:
-    """Type with a pause after each key: an escape and what follows at once would be another key."""
-    for key in keys:
-        terminal.press(key)
-        rest(terminal, 0.4 if key == "escape" else 0.15)
+def asked(terminal: Terminal) -> str:
+    """Wait until the question is there, and listens to keys."""
+    terminal.wait_for(QUESTION)
+    return rest(terminal, GUARD)
 
 
-def rest(terminal: Terminal, seconds: float) -> None:
-    """Read what comes for so long: the guard of a dialog is a time, and a walker may be slower than the screen."""
-    with contextlib.suppress(AssertionError):
-        terminal.wait_until(lambda _: False, "nothing", seconds)
+def leave(terminal: Terminal) -> None:
+    terminal.press("ctrl+q")
+    assert terminal.wait_exit() == 0
+
+
+def rest(terminal: Terminal, seconds: float = 0.15) -> str:
+    """The screen after so long: what is looked at as it is, and the guard of a dialog, which is a time."""
+    terminal.rest(seconds)
+    return terminal.text
 
 
 @pytest.fixture(scope="module")
@@ -133,32 +121,24 @@ def test_a_server_has_no_terminal_to_write_to(tmp_path: Path) -> None:
     """T13"""
     with start(tmp_path, str(SERVERS / "hostile.py"), "tty") as terminal:
         terminal.wait_for("1 ready", "act")
-        slowly(terminal, "enter")
-        terminal.wait_for("do not run it")
-        rest(terminal, GUARD)
-        terminal.press("y")
-        terminal.wait_for("● done")
-        rest(terminal, 0.3)
-        terminal.press("2")
-        terminal.wait_for("isatty", "refused: ")
+        terminal.press_until(["enter"], QUESTION)
+        asked(terminal)
+        agree(terminal, "● done")
+        terminal.press_until(["2"], "isatty", "refused: ")
         assert b"hostile was here" not in terminal.raw
-        slowly(terminal, "ctrl+q")
-        assert terminal.wait_exit() == 0
+        leave(terminal)
 
 
 def test_leaving_with_an_open_question_leaves_no_process_and_sends_nothing(tmp_path: Path) -> None:
     record = tmp_path / "record"
     with start(tmp_path, str(SERVERS / "echo.py"), "--record", str(record)) as terminal:
         terminal.wait_for("1 ready")
-        terminal.press("/", *"environment")
-        terminal.wait_for("1 of ")
-        slowly(terminal, "enter", "enter")
-        terminal.press("ctrl+r")
-        terminal.wait_for("do not run it")
-        rest(terminal, GUARD)
+        find(terminal, "environment")
+        terminal.press("enter", "enter")
+        terminal.press_until(["ctrl+r"], QUESTION)
+        asked(terminal)
         server = child_of(terminal.process.pid, "echo.py")
-        terminal.press("ctrl+q")
-        assert terminal.wait_exit() == 0
+        leave(terminal)
         assert not Path(f"/proc/{server}").exists()
     assert "tools/call" not in record.read_text()
 
@@ -167,8 +147,7 @@ def test_without_colour_states_are_told_by_words_and_shapes(tmp_path: Path) -> N
     with start(tmp_path, str(SERVERS / "hostile.py"), "version-unknown", NO_COLOR="1") as terminal:
         text = terminal.wait_for("✖ 1 failed", "✖ one")
         assert "failed" in text
-        slowly(terminal, "ctrl+q")
-        assert terminal.wait_exit() == 0
+        leave(terminal)
         assert not coloured(bytes(terminal.raw))
 
 
@@ -194,6 +173,5 @@ def test_a_screen_that_fails_too_often_leaves_and_its_last_words_hold_no_value(t
         terminal.wait_for("mcphost could not show something")
         terminal.press("s", *["down", "up"] * 12)
         terminal.wait_exit()
-        rest(terminal, 0.1)
         assert b"mcphost gives up: ValueError at mcphost/tui/" in terminal.raw
         assert b"sk-planted-secret" not in terminal.raw
