@@ -53,6 +53,8 @@ class HostedProvider(ABC, Generic[Dialect]):
     ) -> None:
         """``plain_http``: the user accepts that the key travels unencrypted to a host that is not this machine."""
         self.entry, self.capabilities = entry, capabilities or self.CAPABILITIES
+        self.key_refused = False
+        """Was its key not accepted? Another may be kept under the same name by now."""
         self._model, self._plain = model, plain_http
         self._key_needed = base_url is None and self.KEY_AT_HOME
         self._dialect = self._first_dialect(at_home=base_url is None)
@@ -88,6 +90,7 @@ class HostedProvider(ABC, Generic[Dialect]):
                         yield event
                 return
             except RefusedAnswer as refused:
+                self.key_refused |= refused.refusal.status == 401
                 other = self._remedy(refused.refusal, dialect)
                 if other is None or other in tried:
                     raise self._told(refused) from None

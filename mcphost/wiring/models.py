@@ -1,4 +1,4 @@
-"""From an entry of ``[models]`` to a provider, made when it is first asked and kept for the run.
+"""From an entry of ``[models]`` to a provider, kept until the entry changes or its key is refused.
 
 Knows which providers there are. Refuses to know what a model is asked, and who asks. Nothing of them is imported
 before a model is asked.
@@ -10,7 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config import Config, ModelConfig, Values, resolve_model
 from mcphost.errors import ModelRefused
@@ -18,6 +18,7 @@ from mcphost.wiring.opening import in_time
 
 if TYPE_CHECKING:
     from mcphost.providers.base import Capabilities, Provider
+    from mcphost.providers.hosted import HostedProvider
 
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "anthropic": ("mcphost.providers.anthropic", "AnthropicProvider"),
@@ -32,7 +33,7 @@ class ConfiguredModels:
 
     def __init__(self, values: Values) -> None:
         self._values = values
-        self._made: dict[str, tuple[ModelConfig, Provider]] = {}
+        self._made: dict[str, tuple[ModelConfig, HostedProvider[Any]]] = {}
         self._making: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def able(self, model: ModelConfig) -> Capabilities:
@@ -49,10 +50,12 @@ class ConfiguredModels:
 
     async def provider(self, config: Config, name: str) -> Provider:
         """See `mcphost.host.models.ModelPort.provider`."""
-        entry = config.models[name]
+        entry = config.models.get(name)
+        if entry is None:  # the file was read again since it was chosen
+            raise ModelRefused(name, "it is no longer configured; choose another")
         async with self._making[name]:
             made = self._made.get(name)
-            if made is not None and made[0] == entry:
+            if made is not None and made[0] == entry and not made[1].key_refused:
                 return made[1]
             provider = await in_time(lambda: self._make(config, name), f"models.{name}")
             await self._forget(name)
@@ -69,7 +72,7 @@ class ConfiguredModels:
         if name in self._made:
             await self._made.pop(name)[1].aclose()
 
-    def _make(self, config: Config, name: str) -> Provider:
+    def _make(self, config: Config, name: str) -> HostedProvider[Any]:
         """Takes long, at a keychain and in imports: not on the event loop."""
         entry = config.models[name]
         if entry.provider not in _KINDS:
@@ -77,5 +80,5 @@ class ConfiguredModels:
         module, kind = _KINDS[entry.provider]
         model, make = resolve_model(config, self._values, name), getattr(import_module(module), kind)
         place = {"key": model.api_key or "", "base_url": model.base_url}
-        made: Provider = make(name, model.model or "", capabilities=self.able(entry), **place)
+        made: HostedProvider[Any] = make(name, model.model or "", capabilities=self.able(entry), **place)
         return made

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from mcphost.config import Config, Values
-from mcphost.errors import ModelRefused
-from mcphost.providers.base import Capabilities
+from mcphost.errors import ModelKeyRefused, ModelRefused
+from mcphost.providers.base import Capabilities, gather
 from mcphost.wiring.models import ConfiguredModels
 from tests.headless.conftest import ECHO, Mcphost
-from tests.providers.endpoints import HELLO, VENDORS, refuses, streams
+from tests.providers.endpoints import ASKED, HELLO, VENDORS, refuses, streams
 from tests.terminal import Terminal
 from tests.transports.web_line import Web
 
@@ -160,4 +160,22 @@ async def test_a_provider_is_made_once_for_an_entry_and_anew_for_another() -> No
     assert (port.able(settings.models["local"]).tools, port.able(other)) == (True, Capabilities())
     with pytest.raises(ModelRefused):
         await port.provider(settings, "me")
+    with pytest.raises(ModelRefused, match="model gone: it is no longer configured; choose another"):
+        await port.provider(settings, "gone")
+    await port.aclose()
+
+
+async def test_a_key_that_was_refused_is_looked_up_anew(endpoint: Web) -> None:
+    keys = {"MODEL_KEY": "sk-old"}
+    port = ConfiguredModels(Values(keys))
+    entry = {"provider": "openai", "model": "m", "base_url": endpoint.url, "api_key": "${MODEL_KEY}"}
+    settings = Config.model_validate({"models": {"local": entry}})
+    endpoint.answer = refuses(401)
+    with pytest.raises(ModelKeyRefused):
+        await gather(await port.provider(settings, "local"), ASKED)
+    keys["MODEL_KEY"], endpoint.answer = KEY, streams(*VENDORS["openai"].stream(HELLO))
+    provider = await port.provider(settings, "local")
+    assert (await gather(provider, ASKED)).result.stop_reason == "endTurn"
+    assert await port.provider(settings, "local") is provider
+    assert endpoint.visits[-1].headers["authorization"] == f"Bearer {KEY}"
     await port.aclose()
