@@ -96,7 +96,7 @@ class HttpTransport:
 
     async def send(self, message: Notification | Response) -> None:
         """Send what nobody answers. Raises as `request` does."""
-        await self._endpoint.post(encode(message), self._endpoint.tags())
+        await self._endpoint.post(encode(message), self._endpoint.tags(), seconds=self._endpoint.phases.headers)
 
     async def listen(self) -> None:
         """Take what the server says unasked, over as many connections as it takes, until it offers none.

@@ -109,9 +109,12 @@ class Endpoint:
         if request.content:
             tap.sent(request.content)
 
-    async def post(self, message: bytes, headers: Mapping[str, str]) -> None:
-        """Send what is answered elsewhere or not at all. Raises a TransportError where the server refuses it."""
-        response = await self.exchange("POST", {**POST, **headers}, message, seconds=self.phases.headers)
+    async def post(self, message: bytes, headers: Mapping[str, str], *, seconds: float | None) -> None:
+        """Send what is answered elsewhere or not at all. Raises a TransportError where the server refuses it.
+
+        ``seconds``: see `exchange`.
+        """
+        response = await self.exchange("POST", {**POST, **headers}, message, seconds=seconds)
         async with aclosing(response):
             if not response.is_success:
                 await self.refuse(response)

@@ -51,7 +51,7 @@ class Pipe:
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._pending[request.id] = answer
         try:
-            await self.write(encode(request))
+            await self.write_request(encode(request), answer)
             return await answer
         finally:
             del self._pending[request.id]
@@ -69,6 +69,10 @@ class Pipe:
 
     async def listen(self) -> None:
         """Nothing to do: everything arrives on the one channel."""
+
+    async def write_request(self, line: bytes, answer: asyncio.Future[Response]) -> None:
+        """Put a request on the wire; returns once it is there, or has its answer. Raises as `write` does."""
+        await self.write(line)
 
     async def write(self, line: bytes) -> None:
         """Put one whole message on the wire; raises ConnectionLost. For a subclass to provide."""

@@ -15,6 +15,7 @@ import httpx
 
 from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, TransportError
 from mcphost.protocol.event_stream import Event, EventParser
+from mcphost.protocol.jsonrpc import Response
 from mcphost.protocol.revisions import V2024_11_05, Revision
 from mcphost.transports import http_answers as answers
 from mcphost.transports.base import Inbound, Limits, ProcessReport
@@ -48,6 +49,7 @@ class SseTransport(Pipe):
         self._endpoint = Endpoint(url, incoming, headers=headers, auth=auth, phases=phases, tap=tap)
         self._endpoint_seconds = endpoint_seconds
         self._told: asyncio.Future[str] | None = None
+        self._posting: set[asyncio.Task[None]] = set()
         self._reader: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -75,7 +77,27 @@ class SseTransport(Pipe):
 
     async def write(self, line: bytes) -> None:
         """POST one message. Raises a TransportError where the server refuses it."""
-        await self._endpoint.post(line, self._endpoint.tags())
+        await self._endpoint.post(line, self._endpoint.tags(), seconds=self._endpoint.phases.headers)
+
+    async def write_request(self, line: bytes, answer: asyncio.Future[Response]) -> None:
+        """POST it. Some servers let the POST wait for the work it asks for: who asked says how long that may take."""
+        posting = asyncio.create_task(self._endpoint.post(line, self._endpoint.tags(), seconds=None), name="post")
+        self._posting.add(posting)
+        posting.add_done_callback(self._posted)
+        try:
+            await asyncio.wait((posting, answer), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            posting.cancel()
+            raise
+        if not answer.done():
+            posting.result()
+        elif not posting.done():  # nobody needs what it says, but one that ends well leaves its connection usable
+            asyncio.get_running_loop().call_later(self._endpoint.phases.headers, posting.cancel)
+
+    def _posted(self, posting: asyncio.Task[None]) -> None:
+        self._posting.discard(posting)
+        if not posting.cancelled():
+            posting.exception()  # seen: the answer may have come before it
 
     async def aclose(self) -> None:
         """Close the stream, which ends the session."""
@@ -139,8 +161,9 @@ class SseTransport(Pipe):
 
     async def _end(self) -> None:
         self.fail(ConnectionLost("the connection was closed by mcphost"))
+        for task in (*self._posting, *filter(None, [self._reader])):
+            task.cancel()
         if self._reader is not None:
-            self._reader.cancel()
             await asyncio.wait([self._reader])
         await self._endpoint.aclose()
 

@@ -11,6 +11,7 @@ from mcphost.protocol.jsonrpc import Notification, Request
 from mcphost.protocol.revisions import V2024_11_05, V2025_06_18, Revision
 from mcphost.transports.detection import DetectedTransport
 from mcphost.transports.http import HttpTransport
+from mcphost.transports.http_client import Phases
 from mcphost.transports.sse import SseTransport
 from tests.conftest import Until
 from tests.transports.web_line import HELLO, QUICK, SMALL, Echo, Inbox, Talk, Web, WebLine, connected, redirecting
@@ -145,6 +146,25 @@ async def test_an_event_over_the_limit_fails_the_call_it_answers() -> None:
     async with connected(serve, revision=None, kind=SseTransport) as line:
         with pytest.raises(InvalidResult, match="over the limit"):
             await line.ask("ping")
+
+
+async def test_a_post_may_wait_for_the_work_it_asks_for_and_for_ever(until: Until) -> None:
+    """As servers of Java's SDK do; the answer comes by the stream, whatever becomes of the POST."""
+    streams: list[Talk] = []
+
+    def serve(talk: Talk) -> None:
+        if talk.command == "GET":
+            streams.append(talk)
+            endpoint("/m")(talk)
+        else:
+            talk.linger(0.5)
+            streams[0].events({"jsonrpc": "2.0", "id": 1, "result": {"late": True}})
+            talk.linger()
+
+    async with connected(serve, revision=None, kind=SseTransport, phases=Phases(headers=0.3, ending=0.5)) as line:
+        assert (await line.ask("ping")).result == {"late": True}
+        await until(lambda: line.web.hung_up == ["/m"])
+        assert line.inbox.ends == []
 
 
 async def test_a_refused_message_fails_who_sent_it() -> None:
