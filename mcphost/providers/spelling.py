@@ -6,7 +6,9 @@ Knows both spellings of what is in one request. Refuses to guess: a name that wa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import count
 
 from mcphost.providers.base import ModelRequest
 
@@ -22,10 +24,13 @@ class Spelling:
     def __init__(self, names: Iterable[str]) -> None:
         distinct = dict.fromkeys(names)
         self._there = {name: name for name in distinct if _TAKEN.fullmatch(name)}
+        self._back = dict(self._there)
+        numbers = defaultdict[str, Iterator[int]](lambda: count(1))
         for name in distinct:
             if name not in self._there:
-                self._there[name] = self._free(name)
-        self._back = {spelled: name for name, spelled in self._there.items()}
+                stem = _OTHER.sub("_", name[:_STEM])
+                spelled = next(free for number in numbers[stem] if (free := f"{stem}_{number}") not in self._back)
+                self._there[name], self._back[spelled] = spelled, name
 
     def there(self, name: str) -> str:
         """How the vendor is told."""
@@ -34,12 +39,6 @@ class Spelling:
     def back(self, spelled: str) -> str:
         """What the vendor means."""
         return self._back.get(spelled, spelled)
-
-    def _free(self, name: str) -> str:
-        stem, taken, number = _OTHER.sub("_", name)[:_STEM], set(self._there.values()), 1
-        while f"{stem}_{number}" in taken:
-            number += 1
-        return f"{stem}_{number}"
 
 
 def tool_names(request: ModelRequest) -> Spelling:

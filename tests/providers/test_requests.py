@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -203,6 +204,14 @@ def test_names_that_look_alike_to_a_vendor_stay_apart() -> None:
     assert [spelling.back(each) for each in spelled] == names
     assert all(len(each) <= 64 and each.isascii() and "." not in each for each in spelled)
     assert (spelling.there("add"), spelling.back("nobody")) == ("add", "nobody")
+
+
+def test_many_names_of_one_beginning_take_little_time() -> None:
+    """M02: they come from a server, and are spelled on the event loop."""
+    names, began = [f"{'x' * 60}.{number}" for number in range(10_000)], time.process_time()
+    spelling = Spelling(names)
+    assert time.process_time() - began < 0.5
+    assert len(set(map(spelling.there, names))) == len(names)
 
 
 @pytest.mark.requirement("SAMP-10")
