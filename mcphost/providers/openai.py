@@ -102,6 +102,7 @@ def body(
 ) -> dict[str, Any]:
     """The request as the API takes it."""
     warmth = request.temperature if dialect.temperature else None
+    stops = [text for text in request.stop if text]
     return {
         "model": model,
         "messages": messages(request, names, able),
@@ -109,7 +110,7 @@ def body(
         "stream": True,
         **({"stream_options": {"include_usage": True}} if dialect.usage else {}),
         **({} if warmth is None else {"temperature": min(max(warmth, 0.0), 2.0)}),
-        **({"stop": list(request.stop[:MOST_STOPS])} if request.stop else {}),
+        **({"stop": stops[:MOST_STOPS]} if stops else {}),
         **_tools(request, names),
     }
 
@@ -171,7 +172,8 @@ class OpenAIReading:
         for place, call in enumerate(list_of(said.get("tool_calls"))):
             yield from self._call(place, object_of(call))
         self._reason = text_of(choice.get("finish_reason")) or self._reason
-        if text_of(choice.get("stop_reason")) in self._request.stop:  # vLLM says which text ended it
+        ended_by = text_of(choice.get("stop_reason"))  # vLLM says which text it was
+        if ended_by and ended_by in self._request.stop:
             self._reason = "stopSequence"
 
     def _call(self, place: int, call: Mapping[str, Any]) -> Iterator[Event]:

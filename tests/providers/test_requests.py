@@ -131,7 +131,7 @@ def test_what_a_server_asks_for_reaches_the_model_within_the_users_bound() -> No
         "maxTokens": 5000,
         "systemPrompt": "be brief",
         "temperature": 1.5,
-        "stopSequences": ["END", " ", "3", "4", "5"],
+        "stopSequences": ["", "END", " ", "3", "4", "5"],
         "metadata": {"user_id": "u", "other": 1},
     }
     request = ModelRequest.of(CreateMessageRequest.read(params), most_tokens=4096)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -112,6 +113,13 @@ def test_what_else_a_model_tells(vendor: str, document: Any, said: Event) -> Non
 
 
 FINISHED = {"stop": "endTurn", "length": "maxTokens", "tool_calls": "toolUse", "content_filter": "contentFilter"}
+
+
+@each_vendor
+def test_an_empty_stop_sequence_ends_nothing(vendor: str) -> None:
+    done = gathered(read(vendor, *VENDORS[vendor].stream(HELLO), request=replace(ASKED, stop=("",)))).done
+    assert done is not None
+    assert done.stop_reason == "endTurn"
 
 
 @pytest.mark.parametrize(
