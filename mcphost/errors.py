@@ -271,7 +271,7 @@ class NotDone(McphostError):
 
 
 class Declined(NotDone):
-    """The answer was no. ``by`` is ``policy`` or ``user``; ``rule`` says which line decided.
+    """The answer was no. ``by`` is ``policy``, ``user``, or ``mcphost`` where neither said so; ``rule``: what decided.
 
     ``reason`` is what was said along with the no.
     """

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.errors import Declined, McphostError, RequestTimeout
 from mcphost.host.borrowing import NOTHING, Borrowing
@@ -17,6 +17,10 @@ from mcphost.host.validation import Verdict
 
 if TYPE_CHECKING:
     from mcphost.protocol.types import CallToolResult, Progress, Task
+
+
+NOTHING_SENT: Final = "nothing was sent"
+"""How an error says so that would leave it open otherwise."""
 
 
 class CallState(Enum):

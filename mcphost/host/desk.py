@@ -29,7 +29,7 @@ from mcphost.errors import (
     TaskStopped,
 )
 from mcphost.host.admission import Admission, Attempt
-from mcphost.host.calls import Call, CallRequest
+from mcphost.host.calls import NOTHING_SENT, Call, CallRequest
 from mcphost.host.catalog import Catalog, Kind
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker, Proposal
@@ -273,8 +273,8 @@ class CallDesk:
         except asyncio.CancelledError:
             if is_cancelled():
                 raise
-            gone = f"{proposal.server} went away while you were asked about {proposal.tool.name}; nothing was sent"
-            raise ServerNotReady(gone) from None
+            gone = f"{proposal.server} went away while the question about {proposal.tool.name} was open"
+            raise ServerNotReady(f"{gone}; {NOTHING_SENT}") from None
         finally:
             del self._asking[proposal.call]
 
@@ -287,7 +287,7 @@ class CallDesk:
             moved = "the server's command or address"
         else:
             return
-        raise Declined(f"{moved} changed while you were asked; look again", by="policy", rule="changed")
+        raise Declined(f"{moved} changed in the meantime; {NOTHING_SENT}, look again", by="mcphost", rule="changed")
 
     def _forget_old_calls(self, ended: Call) -> None:
         """Make room for what this call left; it is itself kept in any case."""

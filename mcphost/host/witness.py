@@ -28,11 +28,11 @@ class Witness:
         if written is None or self._config().policy.audit != "required":
             return
         if self._audit.path is None:
-            raise Declined("policy.audit is 'required', and no audit log is kept here", by="policy", rule="audit")
+            raise _not_kept("policy.audit is 'required', and no audit log is kept here")
         try:
             await asyncio.shield(written)
         except OSError as error:
-            raise Declined(f"the audit log cannot be written: {error}", by="policy", rule="audit") from None
+            raise _not_kept(f"the audit log cannot be written: {error}") from None
 
     def note(self, record: Mapping[str, Any]) -> asyncio.Future[None] | None:
         """Write down what happened; None where the policy wants no records."""
@@ -49,3 +49,7 @@ class Witness:
         if failure is not None and not self._alarmed:
             self._alarm(f"the audit log cannot be written: {failure}")
         self._alarmed = failure is not None
+
+
+def _not_kept(why: str) -> Declined:
+    return Declined(why, by="policy", rule="audit", reason=why)

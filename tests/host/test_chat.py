@@ -19,9 +19,10 @@ from mcphost.host.questions import Answer, ResultQuestion
 from mcphost.protocol.types import Media
 from mcphost.providers.base import Capabilities, Done, TextDelta, Usage, lacking
 from tests.conftest import Until
-from tests.host.conftest import NO, YES, ScriptedApprover, Step, echo
+from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, echo
 from tests.host.scripted_model import ABLE, Wait, chat_host, given, says, text, use, uses
 from tests.host.test_calls import wire
+from tests.host.test_consent import change_tool, drop_tool, stop_server
 
 ALLOW = {"default": "allow"}
 PICTURE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
@@ -106,6 +107,38 @@ async def test_what_policy_denies_is_told_as_declined() -> None:
         await host.say("do it")
         ((told, is_error),) = host.model.results()
     assert (told, is_error) == ("The user's policy declined this call and says: policy.deny has 'a:echo'", True)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "why"),
+    [
+        (change_tool, "the tool's definition changed in the meantime; nothing was sent, look again"),
+        (stop_server, "a went away while the question about echo was open; nothing was sent"),
+        (drop_tool, "Nothing was sent to the tool: a has no tool 'echo'; it has: none"),
+    ],
+)
+async def test_the_model_hears_why_what_was_allowed_was_not_sent(
+    meanwhile: Callable[[RecordingHost], Awaitable[None]], why: str
+) -> None:
+    async def yes_too_late(question: Any) -> Answer:
+        await meanwhile(host)
+        return YES
+
+    script = uses(use("a__echo", text="x"))
+    async with chat_host(script, servers={"a": echo()}, answers=(yes_too_late,)) as host:
+        await host.ready()
+        await host.say("do it")
+        assert host.model.results() == [(why, True)]
+
+
+async def test_the_model_hears_that_no_record_could_be_kept() -> None:
+    script = uses(use("a__echo", text="x"))
+    async with chat_host(script, servers={"a": echo()}, policy={**ALLOW, "audit": "required"}) as host:
+        await host.ready()
+        await host.say("do it")
+        ((told, _),) = host.model.results()
+    why = "policy.audit is 'required', and no audit log is kept here"
+    assert told == f"The user's policy declined this call and says: {why}"
 
 
 @pytest.mark.parametrize(("policy", "together"), [(ALLOW, True), ({"default": "ask"}, False)])

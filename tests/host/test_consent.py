@@ -168,8 +168,8 @@ async def crash(running: RecordingHost) -> None:
 @pytest.mark.parametrize(
     ("meanwhile", "state", "words"),
     [
-        (change_tool, CallState.DECLINED, "the tool's definition changed while you were asked"),
-        (other_command, CallState.DECLINED, "the server's command or address changed while you were asked"),
+        (change_tool, CallState.DECLINED, "the tool's definition changed in the meantime; nothing was sent"),
+        (other_command, CallState.DECLINED, "the server's command or address changed in the meantime"),
         (drop_tool, CallState.ERROR, "a has no tool 'echo'"),
     ],
 )
@@ -213,7 +213,7 @@ async def test_a_question_is_withdrawn_when_its_server_goes(
         await running.end_of(beside)
     assert waiting.withdrawn
     assert (call.state, type(call.error), call.allowed) == (CallState.ERROR, ServerNotReady, False)
-    assert str(call.error) == "a went away while you were asked about echo; nothing was sent"
+    assert str(call.error) == "a went away while the question about echo was open; nothing was sent"
     assert beside.state is CallState.DONE
     assert '"text":"x"' not in (tmp_path / "wire").read_text()
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import Declined
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import NOTHING_SENT, Call, CallState
 from mcphost.protocol.display import hidden_count, show_line, size_text
 from mcphost.protocol.sampling import ToolResult
 from mcphost.protocol.types import (
@@ -92,19 +92,21 @@ def links_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))[:MOST_LINKS]
 
 
+_DECLINERS: Final = {"user": "The user", "policy": "The user's policy"}
+
+
 def declined(by: str, reason: str) -> str:
     """What a model is told of a no."""
-    who = "The user" if by == "user" else "The user's policy"
-    return f"{who} declined this call" + (f" and says: {reason}" if reason else "; nothing was sent.")
+    return f"{_DECLINERS[by]} declined this call" + (f" and says: {reason}" if reason else f"; {NOTHING_SENT}.")
 
 
 def _why(call: Call) -> str:
     error = call.error
-    if isinstance(error, Declined):
+    if isinstance(error, Declined) and error.by in _DECLINERS:
         return declined(error.by, error.reason)
     if error is not None:
-        sent = "" if call.sent_at is not None else "Nothing was sent to the tool: "
-        return f"{sent}{error}"
+        told = call.sent_at is not None or NOTHING_SENT in str(error)
+        return str(error) if told else f"Nothing was sent to the tool: {error}"
     if call.state is CallState.CANCELLED:
         return "The user stopped this call" + ("; it may have had effects." if call.sent_at is not None else ".")
     return str(call.state.value)
