@@ -24,9 +24,10 @@ from mcphost.config.resolved import (
 from mcphost.config.sampling import SamplingConfig
 from mcphost.config.servers import CapabilitiesConfig, GivenServer, RootConfig, ServerConfig, ToolConfig
 from mcphost.config.state import TrustedFolders, read_toml, state_folder, update_toml, write_toml
-from mcphost.config.values import MASK, Values, looks_secret
+from mcphost.config.values import KEYRING_SERVICE, MASK, Values, looks_secret
 
 __all__ = [
+    "KEYRING_SERVICE",
     "MASK",
     "UI",
     "CapabilitiesConfig",

@@ -20,6 +20,9 @@ from mcphost.errors import ConfigError, UnresolvedReference
 
 MASK = "•••"
 
+KEYRING_SERVICE = "mcphost"
+"""The service under which a keychain has what ``${keyring:NAME}`` names."""
+
 MIN_SECRET = 6
 """Characters of the shortest secret that is masked: shorter ones occur by chance in any text."""
 
@@ -128,7 +131,8 @@ class Values:
             return self._file(reference, field), f"is empty; write the value into {name}"
         if self._keyring is None:
             return None, "needs a keychain, and there is none here; use an environment variable or a file"
-        return self._keyring(name), f"is not in the keychain; store it there under the name {name}"
+        how = f"store it there, under the service {KEYRING_SERVICE}: keyring set {KEYRING_SERVICE} {name}"
+        return self._keyring(name), f"is not in the keychain; {how}"
 
     def _file(self, reference: Reference, field: str) -> str:
         path = self._absolute(reference.name)

@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost import __version__
-from mcphost.config import Config, ServerConfig, Values, read_toml, resolve_roots, state_folder, update_toml
+from mcphost.config import (
+    KEYRING_SERVICE,
+    Config,
+    ServerConfig,
+    Values,
+    read_toml,
+    resolve_roots,
+    state_folder,
+    update_toml,
+)
 from mcphost.errors import ConfigError
 from mcphost.host.fittings import Fittings
 from mcphost.host.opener import Open, no_browser
@@ -129,7 +138,7 @@ def _from_keychain(name: str) -> str | None:
     from mcphost.auth.keychain import KeychainUnusable, NoKeychain, given_secret  # late: few configurations need it
 
     try:
-        return given_secret("mcphost", name)
+        return given_secret(KEYRING_SERVICE, name)
     except KeychainUnusable as error:
         instead = "; use an environment variable or a file instead" if isinstance(error, NoKeychain) else ""
         raise ConfigError(f"the keychain could not be asked for {name}: {error}{instead}") from None
