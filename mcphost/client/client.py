@@ -34,7 +34,6 @@ from mcphost.errors import (
     ServerError,
     ServerNotReady,
     SessionExpired,
-    TransportError,
 )
 from mcphost.protocol.era import LegacyEra
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response
@@ -271,7 +270,7 @@ class Client:
             except SessionExpired as gone:
                 self.closed(gone)
                 return
-            except TransportError as error:
+            except McphostError as error:
                 self._note(f"the stream for what the server says unasked has ended: {error}")
                 if not isinstance(error, ConnectionLost) or not await self._is_there():
                     return

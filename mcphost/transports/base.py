@@ -98,7 +98,8 @@ class Transport(Protocol):
     async def listen(self) -> None:
         """Keep open whatever the server needs to speak unasked; returns where nothing is needed, or nothing offered.
 
-        Raises a TransportError when it was there and could not be had again: requests may still be answered.
+        Raises a TransportError when it was there and could not be had again, and InvalidResult when it cannot be read:
+        requests may still be answered.
         """
 
     async def aclose(self) -> None:

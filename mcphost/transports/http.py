@@ -104,7 +104,7 @@ class HttpTransport:
         An answer that comes here completes no request: servers must not send one here, and whoever could put something
         into this stream would answer for anybody.
         Raises a TransportError when the stream was there, or might be, and cannot be had; ConnectionLost at once where
-        nobody is reached.
+        nobody is reached; InvalidResult when it cannot be read.
         """
         nobody = Answer(None, self._heard_by())
         stream = EventStream(self._incoming, nobody.take)

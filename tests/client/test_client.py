@@ -11,6 +11,7 @@ from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
     HttpStatusError,
+    InvalidResult,
     RequestTimeout,
     ServerError,
     ServerNotReady,
@@ -388,6 +389,7 @@ LISTENINGS = [
     pytest.param([AWAY, None], {}, [], 1, id="and-is-there-again"),
     pytest.param([SessionExpired("gone")], {}, [SessionExpired], 0, id="the-session-is-gone"),
     pytest.param([HttpStatusError(503)], {}, [], 0, id="the-server-refuses"),
+    pytest.param([InvalidResult("no gzip")], {}, [], 0, id="nobody-can-read-it"),
 ]
 
 
@@ -398,5 +400,7 @@ async def test_where_the_stream_of_unasked_words_is_lost_a_ping_tells_whether_th
     line = await connect({"listen": list(streams), "ping": ping})
     await until(lambda: sum(getattr(each, "method", "") == "ping" for each in line.server.sent) == pings)
     await until(lambda: len(line.notes.all("lost")) == len(lost))
+    ends = 0 if SessionExpired in lost else max(pings, 1)
+    await until(lambda: sum("unasked has ended" in note for note in line.notes.all("noted")) == ends)
     for told, expected in zip(line.notes.all("lost"), lost, strict=True):
         assert told is expected or isinstance(told, expected)
