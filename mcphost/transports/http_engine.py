@@ -34,9 +34,12 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         self._proxy: dict[str, Any] = {} if proxy is None else _proxy_options(proxy)
         self._session: aiohttp.ClientSession | None = None
         self._open: set[aiohttp.ClientResponse] = set()
+        self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """See `httpx.AsyncBaseTransport`."""
+        if self._closed:  # while a token was renewed
+            raise httpx.ConnectError("the connection is closed", request=request)
         session = self._session = self._session or self._new_session()
         given = request.extensions.get("timeout", {})
         timeout = aiohttp.ClientTimeout(None, given.get("pool"), given.get("read"), given.get("connect"))
@@ -55,6 +58,7 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close every connection; who reads is told at once, as closing the session alone would not do."""
+        self._closed = True
         for response in self._open:
             response.close()
         if self._session is not None:

@@ -38,6 +38,8 @@ async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Respo
     Raises HttpStatusError for any other redirect, and what the engine raises.
     """
     for _ in range(MOST + 1):
+        if client.is_closed:
+            raise httpx.ConnectError("the connection is closed", request=request)
         response = await client.send(request, stream=True)
         if response.status_code not in _REDIRECTS or "location" not in response.headers:
             return response

@@ -8,7 +8,7 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -303,6 +303,37 @@ async def test_a_token_may_be_renewed_below_the_transport() -> None:
     async with connected(serve, auth=Renewing()) as line:
         assert await line.call("echo", text="x") == "x"
     assert line.web.seen("DELETE")[-1].headers["authorization"] == "Bearer new"
+
+
+class Slow(httpx.Auth):
+    """Takes its time over one request, before or after it is sent."""
+
+    def __init__(self, when: str) -> None:
+        self.when, self.waits, self.go_on = when, asyncio.Event(), asyncio.Event()
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        if self.when == "before":
+            await self._wait()
+        yield request
+        if self.when == "after":
+            await self._wait()
+
+    async def _wait(self) -> None:
+        self.waits.set()
+        await self.go_on.wait()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_what_a_sign_in_holds_up_is_not_sent_once_the_connection_is_closed(when: str) -> None:
+    auth = Slow(when)
+    async with connected(redirecting(307, lambda _: "/there"), revision=None, auth=auth) as line:
+        asking = asyncio.create_task(line.ask("ping"))
+        await auth.waits.wait()
+        await line.transport.aclose()
+        auth.go_on.set()
+        with pytest.raises(ConnectionLost, match="closed by mcphost"):
+            await asking
+        assert len(line.web.visits) == (when == "after")
 
 
 class Notes:
