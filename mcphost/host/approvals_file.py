@@ -43,12 +43,16 @@ def merged(data: Mapping[str, Any], before: Sequence[Sighting], after: Sequence[
 
 
 def _merged(theirs: Sighting | None, old: Sighting | None, new: Sighting) -> Sighting:
-    """The tool as we know it now, with the rules that were made or taken back elsewhere since it was ``old``."""
-    if theirs is None or theirs.fingerprint != new.fingerprint:
+    """The tool as we know it now, with what was allowed or taken back elsewhere since it was ``old``."""
+    if theirs is not None and theirs.fingerprint != new.fingerprint:
         return new
-    before = old.rules if old is not None and old.fingerprint == new.fingerprint else ()
-    ours = [rule for rule in new.rules if rule in theirs.rules or rule not in before]
-    return replace(new, rules=(*(rule for rule in theirs.rules if rule not in (*before, *ours)), *ours))
+    nothing = replace(new, lifetime=Lifetime.ONCE, rules=())
+    there = theirs or nothing
+    before = old if old is not None and old.fingerprint == new.fingerprint else nothing
+    ours = [rule for rule in new.rules if rule in there.rules or rule not in before.rules]
+    rules = (*(rule for rule in there.rules if rule not in (*before.rules, *ours)), *ours)
+    whole_before, whole = (each.since if each.lifetime is Lifetime.ALWAYS else None for each in (before, new))
+    return replace(there if whole == whole_before else new, rules=rules)
 
 
 def _as_table(sighting: Sighting) -> dict[str, Any]:

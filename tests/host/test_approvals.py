@@ -239,6 +239,28 @@ def test_two_hosts_keep_the_rules_that_either_was_told_and_drop_what_either_revo
     assert [rule.when for rule in found.rules] == [three, four]
 
 
+WHOLE = (Lifetime.ALWAYS, {})
+
+
+@pytest.mark.parametrize(
+    ("before", "elsewhere", "here", "kept"),
+    [
+        ([WHOLE], None, [WHOLE, (Lifetime.ALWAYS, SQL)], [SQL]),  # revoked there
+        ([WHOLE, (Lifetime.ALWAYS, LOG)], [(Lifetime.ALWAYS, LOG)], [WHOLE, (Lifetime.ALWAYS, SQL)], [SQL]),
+        ([(Lifetime.ALWAYS, LOG)], [WHOLE], [(Lifetime.ALWAYS, SQL)], [{}, SQL]),  # allowed there
+        ([], [WHOLE], [(Lifetime.ALWAYS, SQL)], [{}, SQL]),
+        ([WHOLE], [WHOLE], [(Lifetime.ALWAYS, SQL)], [SQL]),  # revoked here
+        ([], [(Lifetime.ALWAYS, SQL)], [WHOLE], [{}, SQL]),
+        ([], [WHOLE], [(Lifetime.SESSION, {})], [{}]),
+    ],
+)
+def test_two_hosts_keep_what_either_was_told_of_a_whole_tool(before: Any, elsewhere: Any, here: Any, kept: Any) -> None:
+    """C07"""
+    there = {} if elsewhere is None else to_toml(ruled(*elsewhere).lasting())
+    (found,) = from_toml(merged(there, tuple(ruled(*before).lasting()), tuple(ruled(*here).lasting())))
+    assert [grant.when for grant in found.grants] == kept
+
+
 @pytest.mark.requirement("SEC-01")
 def test_what_was_revoked_is_new_again() -> None:
     approvals = allowed(Lifetime.ALWAYS)
