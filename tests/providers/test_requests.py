@@ -336,7 +336,7 @@ async def test_requests_at_the_same_time_find_the_same_remedy() -> None:
 
     def answer(talk: Talk) -> None:
         if "max_tokens" in json.loads(talk.visit.body):
-            both.wait(5)
+            both.wait(30)
             complaint("max_tokens", UNSUPPORTED + " Use 'max_completion_tokens' instead.")(talk)
         else:
             taken(talk)
