@@ -121,9 +121,11 @@ class Chatting:
         from mcphost.host.chat.replaying import branch_of, choices_of, replay
 
         known = await asyncio.to_thread(self._transcripts.full_id, chat_id)
-        if (opened := next((each for each in self._chats.values() if each.id == known), None)) is not None:
+        if (opened := self._opened(known)) is not None:
             return opened
         records = await asyncio.to_thread(self._transcripts.records, known)
+        if (opened := self._opened(known)) is not None:  # by somebody who did not wait either
+            return opened
         own = choices_of(records)
         chosen = (Choices() if as_configured else self._as_before()) if own is None else own
         chat = self._add_chat(known, self._there(chosen), model)
@@ -259,6 +261,9 @@ class Chatting:
         """These, without a model that is not configured any more."""
         entry = self.config.models.get(choices.model)
         return choices if entry is not None and entry.provider != "manual" else replace(choices, model="")
+
+    def _opened(self, chat_id: str) -> Chat | None:
+        return next((each for each in self._chats.values() if each.id == chat_id), None)
 
     def _add_chat(self, chat_id: str, choices: Choices, model: str = "") -> Chat:
         from mcphost.host.chat.chat import Chat

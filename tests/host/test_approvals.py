@@ -239,7 +239,7 @@ def test_two_hosts_keep_the_rules_that_either_was_told_and_drop_what_either_revo
     assert [rule.when for rule in found.rules] == [three, four]
 
 
-WHOLE = (Lifetime.ALWAYS, {})
+WHOLE: Any = (Lifetime.ALWAYS, {})
 
 
 @pytest.mark.parametrize(

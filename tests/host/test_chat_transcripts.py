@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,39 @@ async def test_a_conversation_is_taken_up_where_it_was_left(tmp_path: Path) -> N
         await host.say("and again")
     assert [each["event"] for each in records(tmp_path)].count("turn") == 2
     assert len(replay(records(tmp_path))) == 2
+
+
+async def test_a_conversation_that_is_opened_twice_at_once_is_one(tmp_path: Path) -> None:
+    async with chat_host(TOLD, servers={}, chats_path=tmp_path) as host:
+        await host.say("hi")
+    async with chat_host(servers={}, chats_path=tmp_path) as host:
+        one, other = await asyncio.gather(host.resume_chat("last"), host.resume_chat("last"))
+    assert one is other
+
+
+async def test_a_record_torn_by_a_full_disk_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, torn = os.write, list[bytes]()
+
+    def tearing(descriptor: int, data: bytes) -> int:
+        if torn or b'"answer"' not in data:
+            return whole(descriptor, data)
+        torn.append(data)
+        return whole(descriptor, data[:4])
+
+    monkeypatch.setattr(os, "write", tearing)
+    async with chat_host(TOLD, TOLD, servers={}, chats_path=tmp_path) as host:
+        await host.say("hi")
+        await host.say("again")
+    async with chat_host(servers={}, chats_path=tmp_path) as host:
+        turns = (await host.resume_chat("last")).turns
+    assert [(turn.state, len(turn.rounds)) for turn in turns] == [(TurnState.DONE, 0), (TurnState.DONE, 1)]
+
+
+async def test_a_long_first_message_is_still_the_title(tmp_path: Path) -> None:
+    async with chat_host(TOLD, servers={}, chats_path=tmp_path, chat={"attachment_bytes": 1 << 20}) as host:
+        await host.say('say "what" it is: ☃', attachments=[host.attach_text("stdin", "x" * 500_000)])
+    async with chat_host(servers={}, chats_path=tmp_path) as host:
+        assert [each.title for each in await host.saved_chats()] == ['say "what" it is: ☃']
 
 
 async def test_secrets_are_masked_in_what_is_kept_and_exported(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +34,11 @@ START: Final = 256 << 10
 """Bytes of a transcript that are read for a list."""
 
 CLOSE_SECONDS: Final = 2.0
+
+_SAID: Final = re.compile(
+    rb'^\{"event": "turn", "turn": \d+, "message": \{"text": "((?:[^"\\\n]|\\u[0-9a-f]{4}|\\[^u]){,400})', re.MULTILINE
+)
+"""How a message's record begins, as `mcphost.host.chat.records` has it written."""
 
 _ID: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 
@@ -116,10 +122,11 @@ class Transcripts:
         return self._folder / f"{chat_id}.jsonl"
 
     def _write_all(self) -> None:
+        files: dict[Path, PrivateFile] = {}  # each knows whether its last line was torn
         while (job := self._jobs.get()) is not None:
             path, line = job
             try:
-                PrivateFile(path).append(line, MOST_BYTES)
+                files.setdefault(path, PrivateFile(path)).append(line, MOST_BYTES)
             except OSError as error:
                 self._tell(f"the conversation cannot be kept: {path}: {error.strerror or error}")
 
@@ -135,15 +142,14 @@ def _looked_at(path: Path) -> Saved | None:
     except OSError:
         return None
     changed = datetime.fromtimestamp(found.st_mtime).astimezone()
-    return Saved(path.stem, next(_titles(start), ""), changed, found.st_size)
+    return Saved(path.stem, next(filter(None, _titles(start)), ""), changed, found.st_size)
 
 
 def _titles(start: bytes) -> Iterator[str]:
-    for line in start.splitlines():
-        record = _record(line) or {}
-        message = record.get("message")
-        if record.get("event") == "turn" and isinstance(message, dict) and isinstance(message.get("text"), str):
-            yield message["text"][:200]
+    """How each message begins; its record may be far longer than what was read."""
+    for said in _SAID.finditer(start):
+        with suppress(ValueError):
+            yield json.loads(b'"' + said[1] + b'"')[:200]
 
 
 def _read(path: Path, limit: int) -> bytes:
