@@ -13,7 +13,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from mcphost.config.chat import ChatConfig
-from mcphost.config.fields import Distinct, Filled, LogLevel, Name, Price, Share, Table, Url, misplaced
+from mcphost.config.fields import Count, Distinct, Filled, LogLevel, Name, Price, Share, Table, Url, misplaced
 from mcphost.config.limits import Limits
 from mcphost.config.policy import Policy
 from mcphost.config.servers import ServerConfig
@@ -40,6 +40,8 @@ class ModelConfig(Table):
     """What a million tokens of a request cost, in the user's currency; absent: not known."""
     output_price: Price | None = None
     """What a million tokens of an answer cost."""
+    context_tokens: Count | None = None
+    """The most tokens of a request and its answer, which is then never sent longer; absent: not known."""
     takes: Distinct[Literal["images", "audio", "tools"]] = ("images", "audio", "tools")
     """What it takes besides text, of what can be told to its provider."""
 

@@ -18,6 +18,7 @@ from mcphost.providers.exchange import Exchanges, Reading, RefusedAnswer, events
 from mcphost.providers.framings import Events, Lines
 from mcphost.providers.patience import Patience
 from mcphost.providers.refusals import Refusal
+from mcphost.providers.room import fitted
 from mcphost.providers.spelling import Spelling, tool_names
 
 Dialect = TypeVar("Dialect")
@@ -50,12 +51,16 @@ class HostedProvider(ABC, Generic[Dialect]):
         plain_http: bool = False,
         patience: Patience = Patience(),  # noqa: B008 - a frozen value
         capabilities: Capabilities | None = None,
+        context_tokens: int | None = None,
     ) -> None:
-        """``plain_http``: the user accepts that the key travels unencrypted to a host that is not this machine."""
+        """``plain_http``: the user accepts that the key travels unencrypted to a host that is not this machine.
+
+        ``context_tokens``: the most that it reads and writes for one answer; None: not known.
+        """
         self.entry, self.capabilities = entry, capabilities or self.CAPABILITIES
         self.key_refused = False
         """Was its key not accepted? Another may be kept under the same name by now."""
-        self._model, self._plain = model, plain_http
+        self._model, self._plain, self._context = model, plain_http, context_tokens
         self._key_needed = base_url is None and self.KEY_AT_HOME
         self._dialect = self._first_dialect(at_home=base_url is None)
         url = joined(base_url or self.HOME, self.VERSION, self.PATH)
@@ -66,8 +71,8 @@ class HostedProvider(ABC, Generic[Dialect]):
         """See `Provider.stream`."""
         checked(self._endpoint, key_needed=self._key_needed, plain=self._plain)
         check(self.entry, request, self.capabilities)
-        patience = self._exchanges.patience
-        async with aclosing(persistently(self._endpoint, patience, lambda: self._attempt(request))) as events:
+        patience, fitting = self._exchanges.patience, fitted(self.entry, request, self._context)
+        async with aclosing(persistently(self._endpoint, patience, lambda: self._attempt(fitting))) as events:
             async for event in events:
                 yield event
 

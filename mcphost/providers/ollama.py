@@ -31,6 +31,7 @@ _STOPS: Final[Mapping[str, str]] = {"stop": "endTurn", "length": "maxTokens"}
 _REMEDIES: Final = (
     (404, "model", "it has no model {model}; get it with: ollama pull {model}, or choose one that ollama list shows"),
     (400, "does not support tools", 'it takes no tools; leave "tools" out of takes in [models.{entry}]'),
+    (400, "context", "it reads less at once; begin a new conversation, or raise context_tokens in [models.{entry}]"),
     (401, "unauthorized", "it wants to be signed in; run where it runs: ollama signin, or look at api_key"),
 )
 """A status, a part of what is said with it, and what to do."""
@@ -53,7 +54,7 @@ class OllamaProvider(HostedProvider[None]):
         return None
 
     def _body(self, request: ModelRequest, names: Spelling, dialect: None) -> dict[str, Any]:
-        return body(self._model, request, names, self.capabilities)
+        return body(self._model, request, names, self.capabilities, self._context)
 
     def _reading(self, request: ModelRequest, names: Spelling) -> OllamaReading:
         return OllamaReading(self._endpoint, request, names, self._model)
@@ -69,17 +70,26 @@ class OllamaProvider(HostedProvider[None]):
 
 
 def body(
-    model: str, request: ModelRequest, names: Spelling, able: Capabilities = OllamaProvider.CAPABILITIES
+    model: str,
+    request: ModelRequest,
+    names: Spelling,
+    able: Capabilities = OllamaProvider.CAPABILITIES,
+    context: int | None = None,
 ) -> dict[str, Any]:
-    """The request as the API takes it."""
+    """The request as the API takes it.
+
+    Left to itself it drops the oldest messages of a request that is longer than its context, and says nothing.
+    """
     stops = [text for text in request.stop if text]
     warmth = {} if request.temperature is None else {"temperature": max(request.temperature, 0.0)}
-    options = {"num_predict": request.max_tokens, **warmth, **({"stop": stops} if stops else {})}
+    size = {} if context is None else {"num_ctx": context}
+    options = {"num_predict": request.max_tokens, **size, **warmth, **({"stop": stops} if stops else {})}
     tools = [_tool(tool, names) for tool in request.tools if request.offers(tool.name)]
     return {
         "model": model,
         "messages": messages(request, names, able),
         "stream": True,
+        "truncate": False,
         "options": options,
         **({"tools": tools} if tools else {}),
     }

@@ -80,5 +80,6 @@ class ConfiguredModels:
         module, kind = _KINDS[entry.provider]
         model, make = resolve_model(config, self._values, name), getattr(import_module(module), kind)
         place = {"key": model.api_key or "", "base_url": model.base_url}
-        made: HostedProvider[Any] = make(name, model.model or "", capabilities=self.able(entry), **place)
+        known = {"capabilities": self.able(entry), "context_tokens": entry.context_tokens}
+        made: HostedProvider[Any] = make(name, model.model or "", **place, **known)
         return made

@@ -160,6 +160,9 @@ async def test_a_provider_is_made_once_for_an_entry_and_anew_for_another() -> No
     assert (port.able(settings.models["local"]).tools, port.able(other)) == (True, Capabilities())
     with pytest.raises(ModelRefused):
         await port.provider(settings, "me")
+    small = {"models": {"local": other.model_copy(update={"context_tokens": 1, "takes": ("tools",)})}}
+    with pytest.raises(ModelRefused, match="raise context_tokens"):
+        await gather(await port.provider(settings.model_copy(update=small), "local"), ASKED)
     with pytest.raises(ModelRefused, match="model gone: it is no longer configured; choose another"):
         await port.provider(settings, "gone")
     await port.aclose()
