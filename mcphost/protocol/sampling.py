@@ -185,7 +185,7 @@ class ModelPreferences:
 
 
 def _share(number: float | None) -> float | None:
-    return None if number is None or number != number else min(max(number, 0.0), 1.0)
+    return None if number is None else min(max(number, 0.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,12 @@ class Wire(BaseModel):
     """The base of what arrives as JSON: camelCase there, snake_case here, unknown members kept."""
 
     model_config = ConfigDict(
-        frozen=True, extra="allow", alias_generator=to_camel, populate_by_name=True, defer_build=True
+        frozen=True,
+        extra="allow",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        defer_build=True,
+        allow_inf_nan=False,  # a text may stand for a number, and "nan" for one that no comparison stops
     )
 
     @classmethod

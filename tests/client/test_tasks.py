@@ -114,7 +114,7 @@ async def test_a_task_is_not_looked_at_more_often_than_its_server_wants(open_lin
     assert all(0.079 < gap < 0.5 for gap in gaps), gaps
 
 
-@pytest.mark.parametrize("interval", [0, -5, 1e300, None, "soon"])
+@pytest.mark.parametrize("interval", [0, -5, 1e300, None, "soon", "nan", "inf"])
 def test_a_senseless_interval_is_one_that_works(interval: object) -> None:
     watch = tasks._Watch(lambda task: None)
     watch.tell(Task.read(told("working", pollInterval=interval)))
