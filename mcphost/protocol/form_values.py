@@ -262,8 +262,15 @@ def _check_range(field: Field, value: Any) -> None:
         raise FieldError(f"must be more than {rules.above}")
     if rules.below is not None and value >= rules.below:
         raise FieldError(f"must be less than {rules.below}")
-    if rules.multiple_of and rules.multiple_of % 1 == 0 and value % rules.multiple_of:
+    if rules.multiple_of and not _is_multiple(value, rules.multiple_of):
         raise FieldError(f"must be a multiple of {rules.multiple_of}")
+
+
+def _is_multiple(value: float, factor: float) -> bool:
+    try:
+        return factor % 1 != 0 or value % factor == 0
+    except OverflowError:  # a fraction, and a number no float can hold: the validation library's to judge
+        return True
 
 
 def _check_size(field: Field, value: Any) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import time
 from contextlib import suppress
 from typing import Any
@@ -306,6 +307,15 @@ def test_what_does_not_fit_is_said_as_under_a_field(schema: Any, raw: Any, messa
     with pytest.raises(FieldError) as error:
         parse(field(schema), raw)
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("kind", "factor", "typed"),
+    [(NUMBER, 10**400, "1.5"), (INTEGER, 2.0, "3" * 400), (NUMBER, 0.1, "0.3")],
+    ids=["huge", "long", "tenths"],
+)
+def test_multiples_that_floats_cannot_tell_are_left_to_the_whole_schema(kind: Any, factor: Any, typed: str) -> None:
+    assert parse(field({**kind, "multipleOf": factor}), typed) == json.loads(typed)
 
 
 @pytest.mark.parametrize(
