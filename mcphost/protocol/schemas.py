@@ -95,8 +95,9 @@ def refers_outside(schema: Any) -> str:
     A ``$ref`` that names the schema itself, or one inside of it, by its ``$id`` needs nothing from elsewhere.
     """
     parts = [part for part in reachable(schema) if isinstance(part, dict)]
-    base = _own_address(schema, parts[0]) if parts else ""
-    inside = {base, *(_absolute(base, own) for part in parts if (own := _own_address(schema, part)))}
+    name = _own_name(schema)
+    base = _text(parts[0].get(name)) if parts else ""
+    inside = {base, *(_absolute(base, own) for part in parts if (own := _text(part.get(name))))}
     return next((found for part in parts if (found := _outside(part, base, inside))), "")
 
 
@@ -112,9 +113,13 @@ def _outside(schema: dict[str, Any], base: str, inside: Collection[str]) -> str:
     return ""
 
 
-def _own_address(root: Any, schema: dict[str, Any]) -> str:
-    own = schema.get("id" if "draft-04" in str(root.get("$schema")) else "$id")
-    return own if isinstance(own, str) else ""
+def _own_name(root: Any) -> str:
+    """The keyword by which the schemas in ``root`` say what they are called."""
+    return "id" if isinstance(root, dict) and "draft-04" in _text(root.get("$schema")) else "$id"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _absolute(base: str, address: str) -> str:

@@ -111,6 +111,16 @@ def test_an_unacceptable_schema_is_refused_with_the_reason(schema: Any, reason: 
         problems(schema, {})
 
 
+@pytest.mark.parametrize("dialect", ["d" * 4_000_000, ["d" * 1_000_000]], ids=["text", "list"])
+def test_a_long_name_of_a_dialect_is_looked_at_once(dialect: Any) -> None:
+    """L06: and not for each schema inside, before any limit has been asked."""
+    started = time.perf_counter()
+    assert bool(refers_outside({"$schema": dialect, "$defs": {str(n): {} for n in range(3000)}})) is (
+        type(dialect) is str
+    )
+    assert time.perf_counter() - started < 1
+
+
 @pytest.mark.parametrize("pattern", ["(", "(?=(", "a{1000000}"])
 def test_a_pattern_that_cannot_be_compiled_refuses_the_schema(pattern: str) -> None:
     with pytest.raises(SchemaRefused, match="malformed"):
