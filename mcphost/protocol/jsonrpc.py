@@ -215,10 +215,13 @@ def _children(value: Any) -> Iterator[Any]:
     return (child for child in inside if type(child) in (dict, list))
 
 
+_HALF: Final = re.compile(r"[\ud800-\udfff]")
+
+
 def _without_surrogates(value: Any) -> Any:
     # JSON can spell half a character; nothing downstream (files, the model, the terminal) can hold it.
     if type(value) is str:
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value if value.isascii() else _HALF.sub("\ufffd", value)
     if type(value) is list:
         return [_without_surrogates(item) for item in value]
     if type(value) is dict:
