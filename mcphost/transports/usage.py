@@ -16,7 +16,8 @@ from typing import Final
 
 from mcphost.transports.base import Usage
 
-PS: Final = ("/bin/ps", "-A", "-o", "pgid=,rss=,time=")
+PS: Final = ("/bin/ps", "-A", "-o", "pgid=", "-o", "rss=", "-o", "time=")
+"""Apart: to the ``ps`` of BSD and macOS, what follows the first ``=`` is all one heading."""
 PS_SECONDS: Final = 2.0
 
 _TIME: Final = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)")

@@ -61,6 +61,11 @@ def test_without_proc_it_is_read_from_ps(greedy: int, tmp_path: Path) -> None:
     assert (found.processes, found.memory > 48 << 20, found.cpu < 20) == (1, True, True)
 
 
+def test_each_column_is_named_by_an_argument_of_its_own() -> None:
+    """POSIX: what follows a ``=`` is a heading, to the end of the argument; only procps reads on at a comma."""
+    assert [name for name in usage.PS if "=" in name] == ["pgid=", "rss=", "time="]
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("00:00:01", 1), ("1:02.50", 62.5), ("01:00:00", 3600), ("2-00:00:10", 172_810), ("3:00", 180)],
