@@ -126,6 +126,15 @@ def test_what_goes_beyond_the_bounds_is_said_and_takes_no_time(arguments: Any, t
     assert note in found.note
 
 
+def test_what_both_servers_said_is_looked_up_only_so_often() -> None:
+    """M04: each time all is looked at that the receiving server said."""
+    words = [f"{number:07}" for number in range(60_000)]
+    text, stretches = " ".join(words), (" ".join(words[at : at + 5]) for at in range(0, 60_000, 27))
+    readings = read(Passage("notes", "notes", text), Passage("mail", "mail", text))
+    found = readings.compare("mail", {"x": " between ".join(stretches)[:99_000]})
+    assert "not all of it is marked" in found.note
+
+
 def test_reading_goes_on_where_it_was_left() -> None:
     """M04"""
     readings, passage = Readings(), Passage("notes", "notes", f"{BORDER}{BORDER}{OAK}")
