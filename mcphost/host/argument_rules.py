@@ -22,6 +22,8 @@ EXACT_CHARACTERS: Final = 120
 _FIRST_WORD: Final = re.compile(r"([A-Za-z_]\w*)\s+\S", re.ASCII)
 _ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 _CLASS: Final = re.compile(r"\[[^\]]*\]")
+_FLAGS: Final = re.compile(r"\(\?[a-zA-Z-]*[mxR]")
+"""By which ``^`` and ``$`` may hold a line only, or stand in a comment."""
 _SPECIAL: Final = frozenset(r"\.+*?()|[]{}^$")
 _NAMED: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
@@ -74,7 +76,7 @@ def problem(when: Mapping[str, str]) -> str:
 def left_open(pattern: str) -> str:
     """What a matching text may hold beside what matches, in words; empty where ``^`` and ``$`` hold all of it."""
     bare = _CLASS.sub("_", _ESCAPE.sub("_", pattern))
-    divided = _is_divided(bare)
+    divided = _is_divided(bare) or _FLAGS.search(bare) is not None
     open_ends = ("before it",) * (divided or not bare.startswith("^")), ("after it",) * (divided or bare[-1:] != "$")
     return " or ".join(open_ends[0] + open_ends[1])
 

@@ -86,6 +86,7 @@ def test_a_suggestion_can_be_read_and_matches_the_text_it_is_made_of(text: str, 
     [
         ("^a$", ""), ("^(a|b)$", ""), ("^[|]$", ""), (r"^a\|$", ""), (r"^a\$", "after it"), ("a$", "before it"),
         (r"^SELECT\b", "after it"), ("a", "before it or after it"), ("^a|b$", "before it or after it"),
+        ("^(?m)a$", "before it or after it"), ("^(?i)a$", ""), ("^(?P<x>a)$", ""),
     ],
 )  # fmt: skip
 def test_what_a_pattern_leaves_open_is_told(pattern: str, words: str) -> None:
