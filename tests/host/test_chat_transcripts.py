@@ -108,7 +108,10 @@ async def test_what_was_under_way_when_mcphost_died_is_kept_as_far_as_it_came(tm
         assert all(turn.state.ended for turn in turns)
     (turn,) = replay(kept[:4])
     assert (turn.state, turn.uses[0].state) == (TurnState.STOPPED, "mcphost ended meanwhile")
-    damaged = [*kept[:3], {"event": "answer", "turn": 9}, {"event": "end", "turn": 1, "state": "?", "reason": ""}, 5]
+    endless = {**kept[4], "uses": [{**kept[4]["uses"][0], "seconds": 10**400}]}
+    damaged = [
+        *kept[:4], {"event": "answer", "turn": 9}, {"event": "end", "turn": 1, "state": "?", "reason": ""}, endless, 5,
+    ]  # fmt: skip
     assert len(replay(each for each in damaged if isinstance(each, dict))) == 1
 
 

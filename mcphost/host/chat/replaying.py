@@ -25,7 +25,7 @@ def replay(records: Iterable[Mapping[str, Any]]) -> list[Turn]:
     for record in records:
         try:
             _take(turns, record)
-        except (LookupError, TypeError, ValueError, AttributeError, InvalidResult):
+        except (LookupError, TypeError, ValueError, OverflowError, AttributeError, InvalidResult):
             continue
     for turn in turns:
         _settle(turn)
