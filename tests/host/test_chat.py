@@ -186,6 +186,7 @@ async def test_stopping_cancels_running_calls_on_the_wire_and_keeps_what_was_fin
         await host.say("and now?")
         results = [result for message in host.model.requests[-1].messages for result in message.results]
     assert [bool(each.is_error) for each in results] == [False, True]
+    assert "The user stopped this call; it may have had effects." in str(results[1].content)
 
 
 @pytest.mark.parametrize("error", [ModelUnreachable("big", "is gone"), ModelAnswerCut("big", "broke off")])

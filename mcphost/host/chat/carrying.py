@@ -16,7 +16,7 @@ from mcphost.host.chat.borrowed import Readings
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.parts import ChatParts
 from mcphost.host.chat.records import results_record
-from mcphost.host.chat.results import Told, failure, links_in, said, told
+from mcphost.host.chat.results import Told, failure, links_in, said, stopped, told
 from mcphost.host.chat.toolbox import SEARCH, Entry, Toolbox
 from mcphost.host.chat.turns import NOT_RUN, Round, Turn, TurnState, Use
 from mcphost.host.models import Model
@@ -132,7 +132,7 @@ class Carrying:
             return
         if not call.state.ended:
             call.cancel()
-            use.outcome, use.result = CallState.CANCELLED.value, failure(use.id, "The user stopped this call.")
+            use.outcome, use.result = CallState.CANCELLED.value, failure(use.id, stopped(call))
         else:
             found = self._told(use, call, model)
             use.outcome, use.result, use.notes = call.state.value, found.result, found.notes

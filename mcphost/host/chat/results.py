@@ -100,6 +100,11 @@ def declined(by: str, reason: str) -> str:
     return f"{_DECLINERS[by]} declined this call" + (f" and says: {reason}" if reason else f"; {NOTHING_SENT}.")
 
 
+def stopped(call: Call) -> str:
+    """What a model is told of a call that the user stopped."""
+    return "The user stopped this call" + ("; it may have had effects." if call.sent_at is not None else ".")
+
+
 def _why(call: Call) -> str:
     error = call.error
     if isinstance(error, Declined) and error.by in _DECLINERS:
@@ -107,9 +112,7 @@ def _why(call: Call) -> str:
     if error is not None:
         told = call.sent_at is not None or NOTHING_SENT in str(error)
         return str(error) if told else f"Nothing was sent to the tool: {error}"
-    if call.state is CallState.CANCELLED:
-        return "The user stopped this call" + ("; it may have had effects." if call.sent_at is not None else ".")
-    return str(call.state.value)
+    return stopped(call) if call.state is CallState.CANCELLED else str(call.state.value)
 
 
 def _edited(call: Call) -> str:
