@@ -203,7 +203,10 @@ class _Walk:
         try:
             done, _ = await asyncio.wait(ways, timeout=CALLBACK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                raise SignInFailed(f"the browser did not come back within {CALLBACK_SECONDS / 60:g} minutes")
+                raise SignInFailed(
+                    f"the browser did not come back within {CALLBACK_SECONDS / 60:g} minutes; if its page says that it "
+                    "does not know mcphost, sign out of this server first: then mcphost registers anew"
+                )
             return done.pop().result()
         finally:
             for way in ways:

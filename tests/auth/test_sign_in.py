@@ -229,7 +229,7 @@ async def test_a_person_who_declines_ends_it_and_nothing_was_registered() -> Non
 
 async def test_a_browser_that_never_comes_back_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcphost.auth.authorizer.CALLBACK_SECONDS", 0.1)
-    with house() as home, pytest.raises(SignInFailed, match="did not come back"):
+    with house() as home, pytest.raises(SignInFailed, match=r"did not come back.*sign out of this server first"):
         await home.sign_in(Person(browse=None))
 
 
