@@ -22,7 +22,7 @@ from tests.conftest import Until
 from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, echo
 from tests.host.scripted_model import ABLE, Wait, chat_host, given, says, text, use, uses
 from tests.host.test_calls import wire
-from tests.host.test_consent import change_tool, drop_tool, stop_server
+from tests.host.test_consent import drop_tool, stop_server
 
 ALLOW = {"default": "allow"}
 PICTURE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
@@ -112,7 +112,6 @@ async def test_what_policy_denies_is_told_as_declined() -> None:
 @pytest.mark.parametrize(
     ("meanwhile", "why"),
     [
-        (change_tool, "the tool's definition changed in the meantime; nothing was sent, look again"),
         (stop_server, "a went away while the question about echo was open; nothing was sent"),
         (drop_tool, "Nothing was sent to the tool: a has no tool 'echo'; it has: none"),
     ],
