@@ -19,7 +19,9 @@ from textual.binding import Binding, BindingType
 from textual.events import Event as TextualEvent
 from textual.events import Key, MouseDown, Paste
 from textual.screen import Screen
+from textual.worker import WorkerFailed
 
+from mcphost.errors import McphostError
 from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
@@ -69,7 +71,10 @@ class McphostApp(
     TITLE = "mcphost"
     HELP = "ctrl+p finds every action. Nothing is sent to a server before you were shown it."
     ENABLE_COMMAND_PALETTE = True
-    CSS = "ToastRack { dock: top; align: right top; margin: 1 0 0 0; }"
+    CSS = """
+    ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
+    VerticalScroll { scrollbar-size-vertical: 1; }
+    """
     """Notes stand where no dialog is: those are at the bottom, with their answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -204,7 +209,7 @@ class McphostApp(
         if self._reread is None:
             self.notify("This run has no configuration file.")
         elif len(self.screen_stack) == 1:
-            self.run_worker(reloading.reload(self, self.host, self._reread), exclusive=True, exit_on_error=False)
+            self.run_worker(reloading.reload(self, self.host, self._reread), exclusive=True)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every action, for the command palette; first those of what has the focus."""
@@ -244,12 +249,22 @@ class McphostApp(
 
     def _handle_exception(self, error: Exception) -> None:
         """Keep the app: what a server sent may break a part of it, and must not break the rest."""
+        if isinstance(error, WorkerFailed):
+            self._worker_failed(error.error)
+            return
         outlives = not self.is_headless if self.outlives_faults is None else self.outlives_faults
         if outlives and self.faults.bearable():
             words = sentence(error, int(time.time()) % 100_000)
             self.call_later(self.notify, words, severity="error", timeout=15, markup=False)
         else:
             super()._handle_exception(error)
+
+    def _worker_failed(self, error: BaseException) -> None:
+        """Say what kept a wish from coming true where it is ours to say; anything else is a failure like others."""
+        if isinstance(error, McphostError):
+            self.complain(error)
+        elif isinstance(error, Exception):
+            self._handle_exception(error)
 
     def _fatal_error(self) -> None:
         """Leave with the kind and place of the failure; Textual would print every local variable."""

@@ -111,7 +111,7 @@ class ChatWishes(CallWishes):
 
     def on_chat_input_typed(self, event: ChatInput.Typed) -> None:
         """Suggest what could be meant."""
-        self._begin(partial(self._suggest, event.text, event.cursor), "chat-suggest", exclusive=True)
+        self._work(partial(self._suggest, event.text, event.cursor), "chat-suggest", exclusive=True)
 
     async def _suggest(self, text: str, cursor: int) -> None:
         from mcphost.tui.suggesting import suggestions
@@ -164,7 +164,7 @@ class ChatWishes(CallWishes):
         from mcphost.tui.widgets.chat_card import UseItem
 
         if isinstance(item, UseItem) and item.use.number is not None and item.use.number in self.host.calls:
-            self.run_worker(self.open_call(item.use.number), exit_on_error=False)
+            self.run_worker(self.open_call(item.use.number))
         elif item is not None:
             self.push_screen(ReaderScreen("Conversation", item.source))
 
@@ -230,22 +230,14 @@ class ChatWishes(CallWishes):
         try:
             act()
         except McphostError as error:
-            self._complain(error)
+            self.complain(error)
+
+    def complain(self, error: McphostError) -> None:
+        """Say why a wish did not come true."""
+        self.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
 
     def _work(self, work: Work, group: str, *, exclusive: bool = False) -> None:
-        self._begin(partial(self._tried, work), group, exclusive=exclusive)
-
-    def _begin(self, work: Work, group: str, *, exclusive: bool) -> None:
-        _: Worker[None] = self.run_worker(work, group=group, exclusive=exclusive, exit_on_error=False)
-
-    async def _tried(self, work: Work) -> None:
-        try:
-            await work()
-        except McphostError as error:
-            self._complain(error)
-
-    def _complain(self, error: McphostError) -> None:
-        self.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
+        _: Worker[None] = self.run_worker(work, group=group, exclusive=exclusive)
 
     def chat_commands(self) -> Iterator[SystemCommand]:
         """For the palette."""

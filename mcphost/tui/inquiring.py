@@ -69,7 +69,7 @@ class InquiryWishes(_App):
 
     def on_form_question_screen_check_wanted(self, event: FormQuestionScreen.CheckWanted) -> None:
         """Check what was typed by the whole schema."""
-        self.run_worker(self._check(event), group="check-form", exclusive=True, exit_on_error=False)
+        self.run_worker(self._check(event), group="check-form", exclusive=True)
 
     async def _check(self, event: FormQuestionScreen.CheckWanted) -> None:
         verdict = await validate(event.schema, event.content)
@@ -80,7 +80,7 @@ class InquiryWishes(_App):
 
     def on_page_question_screen_reopen_wanted(self, event: PageQuestionScreen.ReopenWanted) -> None:
         """Open it once more."""
-        self.run_worker(event.page.open(), group="open-page", exclusive=True, exit_on_error=False)
+        self.run_worker(event.page.open(), group="open-page", exclusive=True)
 
     def on_page_question_screen_go_on_wanted(self, event: PageQuestionScreen.GoOnWanted) -> None:
         """The user is done there."""
@@ -112,7 +112,7 @@ class InquiryWishes(_App):
 
     def on_app_focus(self) -> None:
         """The user comes back to this terminal, and may have moved folders in another one."""
-        self.run_worker(self.host.check_roots(), group="check-roots", exit_on_error=False)
+        self.run_worker(self.host.check_roots(), group="check-roots")
 
     def on_folders_wanted(self, event: FoldersWanted) -> None:
         """Choose the folders of a server."""
@@ -120,7 +120,7 @@ class InquiryWishes(_App):
 
     def show_folders(self, server: str | None) -> None:
         """Choose which folders this server (None: every server) may know of."""
-        self.run_worker(self._show_folders(server), group="roots", exclusive=True, exit_on_error=False)
+        self.run_worker(self._show_folders(server), group="roots", exclusive=True)
 
     async def _show_folders(self, server: str | None) -> None:
         from mcphost.tui.screens.folders import FoldersScreen
@@ -134,7 +134,7 @@ class InquiryWishes(_App):
 
     def on_folder_tree_read_wanted(self, event: FolderTree.ReadWanted) -> None:
         """Read a folder; it may take the disk a while."""
-        self.run_worker(self._read(event.tree, event.entry.path, event.entry.real), group="disk", exit_on_error=False)
+        self.run_worker(self._read(event.tree, event.entry.path, event.entry.real), group="disk")
 
     async def _read(self, tree: FolderTree, path: Path, real: Path) -> None:
         listing = await asyncio.to_thread(list_folders, path, real)
@@ -143,7 +143,7 @@ class InquiryWishes(_App):
 
     def on_folders_screen_look_wanted(self, event: FoldersScreen.LookWanted) -> None:
         """Look at a folder before it is marked."""
-        self.run_worker(self._look(event), group="disk", exit_on_error=False)
+        self.run_worker(self._look(event), group="disk")
 
     async def _look(self, event: FoldersScreen.LookWanted) -> None:
         seen = await asyncio.to_thread(look, event.entry.path)
@@ -152,7 +152,7 @@ class InquiryWishes(_App):
 
     def on_folders_screen_go_wanted(self, event: FoldersScreen.GoWanted) -> None:
         """Look whether there is such a folder."""
-        self.run_worker(self._go(event), group="disk", exit_on_error=False)
+        self.run_worker(self._go(event), group="disk")
 
     async def _go(self, event: FoldersScreen.GoWanted) -> None:
         seen = await asyncio.to_thread(look, event.path)
@@ -161,7 +161,7 @@ class InquiryWishes(_App):
 
     def on_folders_screen_share_wanted(self, event: FoldersScreen.ShareWanted) -> None:
         """Share, and take back."""
-        self.run_worker(self._share(event), group="share", exit_on_error=False)
+        self.run_worker(self._share(event), group="share")
 
     async def _share(self, event: FoldersScreen.ShareWanted) -> None:
         problem = ""

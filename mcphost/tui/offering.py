@@ -80,15 +80,15 @@ class Offering:
 
     def watch(self, wish: ResourcesPane.WatchWanted) -> None:
         """Watch a resource, or no more."""
-        self._app.run_worker(self._watch(wish), group="watch", exit_on_error=False)
+        self._app.run_worker(self._watch(wish), group="watch")
 
     def suggest(self, wish: OfferPane.SuggestWanted) -> None:
         """Fetch suggestions for a field, where the server has any."""
         if self._host.completes(wish.server):
-            self._app.run_worker(self._suggest(wish), group="suggest", exit_on_error=False)
+            self._app.run_worker(self._suggest(wish), group="suggest")
 
     def _begin(self, group: str, work: Awaitable[None]) -> None:
-        self._app.run_worker(work, group=group, exclusive=True, exit_on_error=False)
+        self._app.run_worker(work, group=group, exclusive=True)
 
     async def _in_resources(self, work: Callable[[ResourcesPane], Awaitable[None]]) -> None:
         await work(await self._main.resources_pane())

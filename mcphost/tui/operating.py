@@ -47,7 +47,7 @@ class ServerWishes(_App):
 
     def on_server_card_ping_wanted(self, event: ServerCard.PingWanted) -> None:
         """Ask for a sign of life."""
-        self.run_worker(self._ping(self.host.server(event.server)), exit_on_error=False)
+        self.run_worker(self._ping(self.host.server(event.server)))
 
     async def _ping(self, server: Connection) -> None:
         """Whether it answers now, and how fast: its card keeps what came of it."""
@@ -60,7 +60,7 @@ class ServerWishes(_App):
 
     def on_server_card_usage_wanted(self, event: ServerCard.UsageWanted) -> None:
         """Look at what its program takes of the machine."""
-        self.run_worker(self._gauge(event.server), group="usage", exclusive=True, exit_on_error=False)
+        self.run_worker(self._gauge(event.server), group="usage", exclusive=True)
 
     async def _gauge(self, server: str) -> None:
         if (connection := self.host.servers.get(server)) is not None:
@@ -86,7 +86,7 @@ class ServerWishes(_App):
 
         def take(level: LogLevel | None) -> None:
             if level is not None:
-                self.run_worker(self._set_level(server, level), exit_on_error=False)
+                self.run_worker(self._set_level(server, level))
 
         self.push_screen(LevelScreen(server.name, server.level), take)
 

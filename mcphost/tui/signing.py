@@ -57,7 +57,7 @@ class SignInWishes(_App):
         connection = self.host.servers.get(server or "")
         if connection is not None and connection.config.signs_in:
             self._learned = (connection.name, connection.state)
-            self.run_worker(self._learn(connection.name), group="standing", exclusive=True, exit_on_error=False)
+            self.run_worker(self._learn(connection.name), group="standing", exclusive=True)
 
     def sign_ins_changed(self, events: Iterable[Event], chosen: str | None) -> None:
         """Show what went on, on its screen or else in a note; learn anew who is signed in at the ``chosen`` server."""
@@ -103,7 +103,7 @@ class SignInWishes(_App):
 
     def on_sign_in_screen_open_wanted(self, event: SignInScreen.OpenWanted) -> None:
         """Open the page once more."""
-        self.run_worker(event.sign_in.reopen(), group="open-page", exclusive=True, exit_on_error=False)
+        self.run_worker(event.sign_in.reopen(), group="open-page", exclusive=True)
 
     def on_sign_in_screen_pasted(self, event: SignInScreen.Pasted) -> None:
         """Here is where the browser ended."""
@@ -196,7 +196,7 @@ class SignInWishes(_App):
 
         def answered(agreed: bool | None) -> None:
             if agreed:
-                self.run_worker(self._tell(do), group="accounts", exit_on_error=False)
+                self.run_worker(self._tell(do), group="accounts")
 
         if len(self.screen_stack) == 1:
             self.push_screen(AskScreen(title, facts, yes), answered)

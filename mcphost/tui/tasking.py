@@ -47,7 +47,7 @@ class TaskWishes(_App):
 
     def on_tasks_screen_cancel_wanted(self, event: TasksScreen.CancelWanted) -> None:
         """Stop one, and look again."""
-        self.run_worker(self._stop_task(event.screen, event.kept), group="stop-task", exit_on_error=False)
+        self.run_worker(self._stop_task(event.screen, event.kept), group="stop-task")
 
     async def on_tasks_screen_result_wanted(self, event: TasksScreen.ResultWanted) -> None:
         """Show the call that waits for it or has its result already; else collect it."""
@@ -59,7 +59,7 @@ class TaskWishes(_App):
         await self.main.tools.show_call(call)
 
     def _list_tasks(self, screen: TasksScreen) -> None:
-        self.run_worker(self._tell_tasks(screen), group="list-tasks", exclusive=True, exit_on_error=False)
+        self.run_worker(self._tell_tasks(screen), group="list-tasks", exclusive=True)
 
     async def _tell_tasks(self, screen: TasksScreen) -> None:
         servers = self.host.servers

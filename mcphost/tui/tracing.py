@@ -35,7 +35,7 @@ class TrafficWishes(_App):
         if isinstance(sent, Call):
             self.notify(f"Asked for again, as call {sent.number}.")
         else:
-            self.run_worker(self._await_answer(sent, event.frame.method), exit_on_error=False)
+            self.run_worker(self._await_answer(sent, event.frame.method))
 
     async def _await_answer(self, sent: Resending, method: str) -> None:
         try:

@@ -54,7 +54,7 @@ class MediaWishes(_App):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.run_worker(self._open(program, block), group="open-file", exit_on_error=False)
+                self.run_worker(self._open(program, block), group="open-file")
 
         self.push_screen(AskScreen("Open this with a program?", _facts(program, block), "open it"), answered)
 

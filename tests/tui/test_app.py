@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.content import Content
 
+from mcphost.errors import NotDone
 from mcphost.tui.faults import Faults, place, sentence
 from mcphost.tui.widgets.tool_list import ToolList
 from tests.tui.story import NARROW, echo, on_stage, server, servers
@@ -45,6 +46,22 @@ async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(mon
         await stage.press("h")
         await stage.shows("No calls yet")
         assert stage.app.faults.count
+
+
+async def test_work_that_fails_unheard_is_told_like_any_failure_and_what_is_ours_to_say_in_its_words() -> None:
+    async def fails(error: Exception) -> None:
+        raise error
+
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        stage.app.outlives_faults = True
+        stage.app.run_worker(fails(ValueError(TOKEN)))
+        await stage.shows("mcphost could not show something", "ValueError")
+        assert (TOKEN in stage.text, stage.app.faults.count) == (False, 1)
+        stage.app.run_worker(fails(NotDone("it is \x1b[2J too late")))
+        await stage.shows("it is ␛[2J too late")
+        assert stage.app.faults.count == 1
+        assert stage.app.is_running
 
 
 async def fail_too_often(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         self.answers.offer(self._ways(), at="esc" if self._question.careful else "u")
         self.patterns[0].input.focus()
         self._try()
-        self.run_worker(self._look_back(), exit_on_error=False)
+        self.run_worker(self._look_back())
 
     def on_resize(self) -> None:
         """What fits changed."""
