@@ -370,6 +370,16 @@ async def test_two_hundred_fields_and_ten_thousand_choices_can_be_filled_in() ->
         assert app.form.values() == {"big": "value 9999", "f0": "x"}
 
 
+async def test_a_box_with_nothing_to_say_beside_it_has_the_whole_row() -> None:
+    words = {"enum": ["an answer of a good many words, and then some", "b"]}
+    async with shown(schema(name={"type": "string", "minLength": 1, "maxLength": 60}, why=words), {"why": "b"}) as (
+        app,
+        pilot,
+    ):
+        await pilot.press("tab", "left")
+        assert "an answer of a good many words, and then some ▸  2 choices" in app.screen_text()
+
+
 async def test_the_key_line_can_be_clicked() -> None:
     async with shown(schema(a=STRING)) as (app, pilot):
         line = app.query_one("FormKeys", Static)

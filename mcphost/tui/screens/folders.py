@@ -35,13 +35,13 @@ class FoldersScreen(FoldersView):
     """See `FoldersView`: the keys, and what each wants."""
 
     HELP = (
-        "Which folders a server may know of. Nothing is shared by default, and marks alone share nothing: y does.\n"
+        "Which folders a server may know of. Nothing is shared by default; space marks, but only y or a shares.\n"
         "A server is told where the folders are; what it does there is up to it. m goes to all servers and back.\n"
         "Where several servers ask, Y and N answer all of them at once."
     )
     NOTHING = "no folder was shared"
     LETTERS = LETTERS | {"share", "share_all", "decline_all", "target", "go_to"}
-    BEFORE = ""
+    BEFORE = "space marks · "
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "share('session')", "share", id="folders.share", tooltip="Share what is marked in this run"),
@@ -223,7 +223,7 @@ class FoldersScreen(FoldersView):
         """What can be done."""
         add, remove = self.changes
         what = " and ".join([f"share {len(add)}"] * bool(add) + [f"take {len(remove)} back"] * bool(remove)) or "share"
-        marked = f"{what} with {self._called}" if add or remove else f"share what is marked with {self._called}"
+        marked = f"{what} with {self._called}" if add or remove else f"share what space marks with {self._called}"
         yield Way("y", f"{marked}, until mcphost exits", "share('session')", what)
         yield Way("a", f"{marked}, and remember it", "share('always')", "remember")
         if self.server is not None:

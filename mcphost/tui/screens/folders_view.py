@@ -82,6 +82,10 @@ class FoldersView(ServerQuestion):
             return f"{self.reason.server} asks which folders it may know of"
         return f"Folders that {self._called} may know of"
 
+    def asked_by(self) -> str:
+        """Who asks; nobody where the user came by himself."""
+        return "space marks · / go to a path · esc close" if self.waiting is None else super().asked_by()
+
     def about(self) -> Iterator[Fact]:
         """Who asks, and why."""
         if self.waiting is not None:

@@ -104,12 +104,16 @@ class ServerQuestion(Asking, inherit_bindings=False):
 
     # How it stands there.
 
+    def asked_by(self) -> str:
+        """Whose question it is."""
+        return f"asked by the server {self.reason.server}, not by mcphost"
+
     def compose(self) -> ComposeResult:
         """What is asked, what is in between, the answers."""
         self.leave_room(self.app.size.height)  # before anything is laid out: what is cut off was not seen
         with Vertical(classes="dialog") as frame:
             frame.border_title = self.title_line()
-            frame.border_subtitle = Content(f"asked by the server {self.reason.server}, not by mcphost")
+            frame.border_subtitle = Content(self.asked_by())
             with self.what:
                 yield Facts(self.about())
             yield self._hint

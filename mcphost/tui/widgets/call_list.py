@@ -20,7 +20,7 @@ from mcphost.tui.marks import CALL_MARKS
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.rows import RowList
 
-EMPTY = "No calls yet. Choose a tool (t), fill its form and run it:\nevery call of this run is listed here."
+EMPTY = "No calls yet.\nChoose a tool (t), fill its form and run it:\nevery call of this run is listed here."
 
 
 class CallList(Vertical):

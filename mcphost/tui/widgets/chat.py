@@ -48,12 +48,15 @@ change its arguments, or say no and why.
   esc              stops the model; again: to the conversation, f1 says more"""
 
 NO_MODEL: Final = """\
-No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration:
+No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration (mcphost \
+config path says where it is):
 
   [models.big]
-  provider = "anthropic"            # or "openai", with base_url for whatever speaks like it; or "ollama", without a key
+  provider = "anthropic"
   model = "claude-sonnet-4-5"
   api_key = "${keyring:anthropic}"
+
+provider may be "openai" too, with base_url for whatever speaks like it, or "ollama", which needs no key.
 
 ctrl+l reads the file again. Until then everything works by hand: t runs tools, p gets prompts, e reads resources."""
 

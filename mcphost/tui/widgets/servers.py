@@ -38,7 +38,7 @@ class ServersPane(Vertical):
     """The list of servers."""
 
     HELP = (
-        "Servers, as configured. ● ready  ◐ starting  ↻ trying again  ▲ needs sign-in  ✖ failed  ◌ off\n"
+        "Servers, as configured. ● ready  ◐ starting  ↻ trying again  ▲ needs sign-in  ✖ failed  ◌ off.\n"
         "enter opens a server's card, space switches it on or off, r restarts it or retries now, s signs in to one\n"
         "that needs it."
     )

@@ -204,6 +204,10 @@ class FieldRow(Widget):
     def _left(self) -> int:
         return self.columns.label + 3 if self.columns.label else 3
 
+    @property
+    def _right(self) -> int:
+        return self.columns.note if note_of(self.field) else 0
+
     def _redraw(self) -> bool:
         """Draw the row; lay out the form only when the row's height is another, which is then True."""
         before = self._height
@@ -219,10 +223,10 @@ class FieldRow(Widget):
         self.mount(self.box)
 
     def _place_box(self) -> None:
-        self.box.styles.margin = (self._above, self.columns.note, 0, self._left)
+        self.box.styles.margin = (self._above, self._right, 0, self._left)
 
     def _box_height(self, width: int) -> int:
-        return self.box.height_for(max(width - self._left - self.columns.note, 1))
+        return self.box.height_for(max(width - self._left - self._right, 1))
 
     def _label(self, width: int) -> Content:
         mark = Content.styled("▸ " if self.here else "  ", "bold $accent")
