@@ -155,3 +155,11 @@ def test_more_tools_than_vendors_take_are_searched() -> None:
     tools = box(*(offered("a", f"t{n}", about="a long word") for n in range(200)))
     assert [tool.name for tool in tools.offered(["a__t7", "gone"])] == [SEARCH, "a__t7"]
     assert len(tools.search("long")) == 8
+
+
+def test_a_tool_that_is_the_same_is_not_looked_at_again() -> None:
+    offers = [OfferedTool("a", Tool.read({"name": name, "inputSchema": {"type": "object"}})) for name in ("x", "y")]
+    box = Toolbox(offers, lambda server, tool: True, 1000)
+    fewer = Toolbox(offers, lambda server, tool: tool == "y", 1000, box)
+    assert [entry is box.find(entry.name) for entry in fewer.entries] == [True]
+    assert Toolbox(offers, lambda server, tool: True, 1000, fewer).entries[0].tool is offers[0].tool

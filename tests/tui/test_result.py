@@ -332,6 +332,7 @@ FAILURES: list[tuple[McphostError, tuple[str, ...]]] = [
     (RequestTimeout("tools/call", 60), ("▲ timed out", "60 s without an answer", "tool_timeout_sec")),
     (RequestTimeout("tools/call", 9, hard=True), ("9 s in all", "tool_timeout_max_sec")),
     (Declined("no", by="user"), ("◌ declined", "declined by you", "to be asked again")),
+    (Declined("it changed", by="mcphost"), ("Not run: it is not what was allowed", "it changed", "run it again")),
     (Declined("not now", by="policy", rule="read_only"), ("declined by policy · read_only", "not now")),
     (
         InvalidArguments([("path", "3 is no string"), ("", "b is missing")]),

@@ -118,9 +118,10 @@ class Chat:
         """What the model may use now, what of it costs how much, and what had to be left out."""
         offers, limit, choices = self._parts.tools(), self._parts.settings().tools_tokens, self.choices
         state = [id(each.tool) for each in offers], limit, choices.servers, choices.tools
-        if self._toolbox is None or self._toolbox[0] != state:
-            self._toolbox = state, Toolbox(offers, choices.on, limit)
-        return self._toolbox[1]
+        before = self._toolbox
+        if before is None or before[0] != state:
+            self._toolbox = before = state, Toolbox(offers, choices.on, limit, before[1] if before else None)
+        return before[1]
 
     def instructions(self, server: str) -> str:
         """What a server says on how to use it; empty where it says nothing."""

@@ -59,11 +59,19 @@ class Dropped:
 class Toolbox:
     """The tools of one request: the offers that are ``on`` (server, tool).
 
-    ``limit`` is about the most tokens for all definitions; beyond it they are searched.
+    ``limit`` is about the most tokens for all definitions; beyond it they are searched. ``before`` is one whose work is
+    not done again for tools that are the same.
     """
 
-    def __init__(self, offers: Iterable[OfferedTool], on: Callable[[str, str], bool], limit: int) -> None:
+    def __init__(
+        self, offers: Sequence[OfferedTool], on: Callable[[str, str], bool], limit: int, before: Toolbox | None = None
+    ) -> None:
         self.dropped: list[Dropped] = []
+        known = before._judged if before else {}
+        self._judged: dict[tuple[str, int], tuple[Tool, Entry | Dropped]] = {
+            key: known[key] for key in map(_key, offers) if key in known
+        }
+        """By server and identity of the tool, which is held so that no other gets the same."""
         self._entries = {entry.name: entry for entry in self._usable(offers, on)}
         self.searching = self.tokens > limit or len(self._entries) > MOST_TOOLS
         """Does the model get a tool that searches the others, in place of all of them?"""
@@ -122,21 +130,37 @@ class Toolbox:
         order = {server: place for place, server in enumerate(dict.fromkeys(each.server for each in wanted))}
         entries: dict[str, list[Entry]] = {}
         for offered in sorted(wanted, key=lambda each: (order[each.server], each.tool.name)):
-            try:
-                entry = _entry(offered)
-            except McphostError as error:
-                self.dropped.append(Dropped(offered.server, offered.tool.name, str(error)))
+            judged = self._judge(offered)
+            if isinstance(judged, Dropped):
+                self.dropped.append(judged)
             else:
-                entries.setdefault(entry.name, []).append(entry)
+                entries.setdefault(judged.name, []).append(judged)
         for name, alike in entries.items():
             if len(alike) == 1:
                 yield alike[0]
             else:
                 self.dropped.extend(Dropped(each.server, each.tool.name, f"two tools are {name}") for each in alike)
 
+    def _judge(self, offered: OfferedTool) -> Entry | Dropped:
+        key = _key(offered)
+        if key not in self._judged:
+            self._judged[key] = offered.tool, _judgement(offered)
+        return self._judged[key][1]
+
 
 class _Unfit(McphostError):
     """No vendor takes it."""
+
+
+def _key(offered: OfferedTool) -> tuple[str, int]:
+    return offered.server, id(offered.tool)
+
+
+def _judgement(offered: OfferedTool) -> Entry | Dropped:
+    try:
+        return _entry(offered)
+    except McphostError as error:
+        return Dropped(offered.server, offered.tool.name, str(error))
 
 
 def _entry(offered: OfferedTool) -> Entry:

@@ -137,6 +137,9 @@ def _declined(error: Declined, server: str) -> Failure:
         return Failure(
             "◌", f"Not run: declined by you{rule}", "Nothing was sent. Run it again to be asked again.", "calm"
         )
+    if error.by == "mcphost":
+        advice = "Nothing was sent. Look at it as it is now, and run it again."
+        return Failure("◌", "Not run: it is not what was allowed", advice, "warning", (Quote("why", str(error)),))
     return Failure(
         "◌",
         f"Not run: declined by policy{rule}",
