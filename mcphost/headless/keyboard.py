@@ -23,16 +23,18 @@ async def shown_line(descriptor: int) -> bytes:
     return await _next_bytes(descriptor)
 
 
-async def hidden_line(descriptor: int) -> bytes:
+async def hidden_line(descriptor: int, *, filled: bool = False) -> bytes:
     """A line with its end, empty where there will be none; nothing of it is shown, and it may be `MOST_HIDDEN` long.
 
-    What was pasted behind its end is forgotten, and so is a line that is longer.
+    What was pasted behind its end is forgotten, and so is a line that is longer. ``filled``: an empty line is none.
     """
     typed = bytearray()
     with _unseen(descriptor):
         while chunk := await _next_bytes(descriptor):
             for byte in chunk:
                 if byte in _ENDS:
+                    if filled and not typed:
+                        continue
                     return bytes(typed[: MOST_HIDDEN if len(typed) <= MOST_HIDDEN else 0]) + b"\n"
                 if byte in _CLOSES and not typed:
                     return b""

@@ -20,7 +20,7 @@ from mcphost.errors import ConfigError
 from mcphost.headless.accounts import standing_object, standing_words
 from mcphost.headless.consent import NO_CUT, confirmed, typed_line
 from mcphost.headless.failing import Broken, failure
-from mcphost.headless.keyboard import has_keyboard
+from mcphost.headless.keyboard import has_keyboard, hidden_line
 from mcphost.headless.output import Outcome, is_terminal, json_text, remark
 from mcphost.host.events import Event, SignInChanged
 from mcphost.host.host import Host
@@ -171,11 +171,13 @@ async def _paste(sign_in: SignIn, teller: _Teller) -> None:
         return
     while True:
         await teller.visiting.wait()
-        line = await typed_line("", hidden=True, fresh=False)
+        line = await hidden_line(sys.stdin.fileno(), filled=True)
+        print(file=sys.stderr)
         if not line:
             return  # the end of the terminal
-        teller.visiting.clear()
-        sign_in.paste(line)
+        if address := line.decode("utf-8", "replace").strip():
+            teller.visiting.clear()
+            sign_in.paste(address)
 
 
 def _may_paste() -> bool:

@@ -173,6 +173,7 @@ def test_at_a_terminal_the_plan_is_agreed_to_and_the_address_pasted() -> None:
         tty.press("y", "enter")
         text = tty.wait_for("and paste it.", "  ssh -L ")
         (link,) = [line for line in text.splitlines() if line.startswith(f"http://127.0.0.1:{web.port}/authorize?")]
+        tty.press("enter")  # an impatient one
         tty.press("http://127.0.0.1:1/else?code=x", "enter")
         tty.wait_for("that is not the address")
         location = httpx.get(link, trust_env=False).headers["location"]
