@@ -200,7 +200,10 @@ class PageWatch:
 
     async def _until_done(self, page: Page) -> None:
         if somebody_there():
-            await typed_line("Press Enter once you are done there. ")
+            from mcphost.headless.prompts import wall_clock  # late, as below
+
+            limit = "" if page.until is None else f", until {wall_clock(page.until)}"
+            await typed_line(f"Press Enter once you are done there{limit}. ")
         else:
             seconds = self._patience or self._host.server(page.server).config.tool_timeout_sec
             remark(f"the call goes on when {page.server} says that the page is done with, or after {seconds:g} s")

@@ -6,7 +6,9 @@ Knows how such questions look there. Refuses to know rules. What is typed is che
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -120,7 +122,14 @@ async def _page(question: UrlQuestion) -> Answer:
         if question.address.readable_host != question.address.host:
             say(f"        which reads {show_line(question.address.readable_host)}")
         say(*(f"  ▲ {doubt}" for doubt in question.address.doubts))
+    if question.until is not None:
+        say(f"  can be answered until {wall_clock(question.until)}")
     return await _yes_or_no("Open it? [y/N] ")
+
+
+def wall_clock(moment: float) -> str:
+    """A moment of the monotonic clock, as that on the wall has it."""
+    return f"{datetime.now() + timedelta(seconds=moment - time.monotonic()):%H:%M:%S}"
 
 
 async def _roots(question: RootsQuestion) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -202,9 +203,10 @@ def test_a_call_that_wants_a_page_visited_goes_on_when_the_person_says_so() -> N
     data = {"elicitations": [PAGE["params"]]}
     command = [sys.executable, "-m", "mcphost", "call", ASKS, "demand", "--yes", f"data:={json.dumps(data)}"]
     with Terminal(command, columns=100, rows=40) as terminal:
-        terminal.wait_for("Open it?")
+        text = terminal.wait_for("Open it?")
+        assert re.search(r"can be answered until \d\d:\d\d:\d\d", text)
         terminal.press("y", "enter")
-        terminal.wait_for("Press Enter once you are done")
+        terminal.wait_for("Press Enter once you are done there, until ")
         terminal.press("enter")
         assert terminal.wait_exit() == 0
         assert '"visited"' in terminal.text
