@@ -6,11 +6,14 @@ Knows how a question looks on a terminal. Refuses to know policy: what comes her
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from mcphost.headless.keyboard import forget_typed_ahead, hidden_line, shown_line
+from mcphost.headless.output import StatusLine
 from mcphost.headless.terminal import Seat, say, seat, somebody_there
 from mcphost.host.questions import Answer, Approver, DeclineAll, Question, ToolCallQuestion
 from mcphost.protocol.display import show_line, size_text
@@ -93,13 +96,17 @@ async def confirmed(prompt: str) -> bool:
 
 async def typed_line(prompt: str, *, hidden: bool = False, fresh: bool = True) -> str:
     """A line from the terminal, empty at its end. ``hidden``: not shown; ``fresh``: nothing typed ahead counts."""
-    with seat() as found:
+    with StatusLine.held(), seat() as found:
         there = found or Seat(sys.stdin.fileno(), sys.stderr)
         if fresh:
             forget_typed_ahead(there.typed)
         there.shown.write(prompt)
         there.shown.flush()
-        line = await (hidden_line if hidden else shown_line)(there.typed)
-        if hidden or (prompt and not line.endswith(b"\n")):
-            print(file=there.shown)
+        line = b""
+        try:
+            line = await (hidden_line if hidden else shown_line)(there.typed)
+        finally:
+            if hidden or not line.endswith(b"\n"):  # what is written next begins a line of its own
+                with suppress(OSError, ValueError):  # on a terminal that hung up
+                    os.write(there.shown.fileno(), b"\n")
     return line.decode("utf-8", "replace").strip()

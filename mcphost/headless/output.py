@@ -13,11 +13,11 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import IO, Any, Final
+from typing import IO, Any, ClassVar, Final
 
 from mcphost.errors import (
     CapabilityMissing,
@@ -119,6 +119,7 @@ def _write(data: memoryview) -> None:
 
 def remark(text: str) -> None:
     """Write one line to stderr."""
+    StatusLine.take_away()
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
             print(f"mcphost: {show_line(text, MESSAGE_CHARACTERS)}", file=sys.stderr, flush=True)
@@ -154,26 +155,48 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 class StatusLine:
-    """One line on stderr that is written over; nothing at all where stderr is no terminal."""
+    """One line on stderr that is written over; nothing at all where stderr is no terminal, or somebody is asked there.
+
+    Whoever writes something else takes it away first.
+    """
+
+    _shown: ClassVar[StatusLine | None] = None
+    _held: ClassVar[int] = 0
 
     def __init__(self) -> None:
-        self._shown = False
         self._next = 0.0
         self.active = is_terminal(sys.stderr)
+
+    @classmethod
+    def take_away(cls) -> None:
+        """Take away whichever is there."""
+        if cls._shown is not None:
+            cls._shown.clear()
+
+    @classmethod
+    @contextmanager
+    def held(cls) -> Iterator[None]:
+        """None is written until the end of the block."""
+        cls.take_away()
+        cls._held += 1
+        try:
+            yield
+        finally:
+            cls._held -= 1
 
     def show(self, text: str) -> None:
         """Replace the line, unless it was replaced just now."""
         now = time.monotonic()
-        if not self.active or now < self._next:
+        if not self.active or self._held or now < self._next:
             return
-        self._next, self._shown = now + STATUS_PAUSE, True
+        self._next, StatusLine._shown = now + STATUS_PAUSE, self
         width = shutil.get_terminal_size().columns
         self._write(f"\r{_fitted(show_line(text, width), width - 1)}\x1b[K")
 
     def clear(self) -> None:
         """Take the line away."""
-        if self._shown:
-            self._shown = False
+        if StatusLine._shown is self:
+            StatusLine._shown = None
             self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:

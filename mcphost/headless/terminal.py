@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from mcphost.headless.keyboard import has_keyboard
-from mcphost.headless.output import is_terminal
+from mcphost.headless.output import StatusLine, is_terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ def seat() -> Iterator[Seat | None]:
 
 def say(*lines: str) -> None:
     """Write lines where somebody sits; where nobody does, to stderr."""
+    StatusLine.take_away()
     with seat() as found:
         print(*lines, sep="\n", file=sys.stderr if found is None else found.shown, flush=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcphost.headless.calling import result_text
-from mcphost.headless.output import answer, foreign, json_text, remark, table
+from mcphost.headless.output import StatusLine, answer, foreign, json_text, remark, table
 from mcphost.protocol.types import CallToolResult
 
 NASTY = "a\x1b[2J\u202eb\x7f\x9b"
@@ -57,6 +57,22 @@ def test_foreign_text_is_marked_on_a_terminal_and_json_stays_json() -> None:
 def test_a_remark_is_one_safe_line(capsys: pytest.CaptureFixture[str]) -> None:
     remark(f"two\nlines {NASTY}")
     assert capsys.readouterr().err == "mcphost: two⏎lines a␛[2J⟨U+202E⟩b␡⟨U+009B⟩\n"
+
+
+def test_a_status_line_leaves_room_for_what_else_is_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Progress of a call while its server asks something must not write over the question."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("mcphost.headless.output.STATUS_PAUSE", 0)
+    status = StatusLine()
+    status.show("half")
+    remark("by the way")
+    with StatusLine.held():
+        status.show("more")
+    status.show("done")
+    status.clear()
+    assert capsys.readouterr().err == "\rhalf\x1b[K\r\x1b[Kmcphost: by the way\n\rdone\x1b[K\r\x1b[K"
 
 
 def test_what_no_encoding_can_hold_is_written_all_the_same(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
