@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,7 @@ def entry(name: str, *options: object, more: str = "") -> str:
 
 
 def start(words: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
-    """`python -m mcphost …` as a process with pipes, without a terminal."""
+    """`python -m mcphost …` as a process with pipes, without a terminal; it heeds hangups where the tests do not."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    pipes["preexec_fn"] = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
     return subprocess.Popen([sys.executable, "-m", "mcphost", *words], **pipes)  # type: ignore[call-overload,no-any-return]

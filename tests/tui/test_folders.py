@@ -63,6 +63,15 @@ async def go(stage: Stage, path: Path) -> None:
     await stage.until(lambda _: under_cursor(stage) == path)
 
 
+async def mark(stage: Stage) -> None:
+    """Mark the folder under the cursor, which is looked at first."""
+    screen = stage.app.screen
+    assert isinstance(screen, FoldersScreen)
+    before = set(screen.marked)
+    await stage.press("space")
+    await stage.until(lambda _: screen.marked != before)
+
+
 @pytest.mark.requirement("ROOT-09", "ROOT-10")
 async def test_the_suggested_work_tree_is_shared_by_two_keys_and_nothing_is_marked_before(work: Path) -> None:
     """F09"""
@@ -95,13 +104,15 @@ async def test_each_way_out_of_the_picker_tells_the_server_of_no_folder(work: Pa
 
 @pytest.mark.requirement("ROOT-09")
 @pytest.mark.parametrize(
-    ("keys", "share"), [(("space", "Y"), True), (("Y", "N"), False), (("escape", "f2", "enter", "N"), False)]
+    ("keys", "share"), [(("Y",), True), (("Y", "N"), False), (("escape", "f2", "enter", "N"), False)]
 )
 async def test_servers_that_ask_together_are_answered_together(work: Path, keys: tuple[str, ...], share: bool) -> None:
     async with asked("a", "b", "c", size=NARROW) as stage:
         calls = [ask(stage, ROOTS, server=name) for name in "abc"]
         await settled(stage)
         await stage.shows("Y with all · N decline all")
+        if share:
+            await mark(stage)
         await stage.press(*keys)
         for call in calls:
             assert await got(stage, call) == told([work] if share else [])
@@ -214,14 +225,17 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
         await stage.shows("Server · a", "none: f chooses some")
         await stage.press("f")
         screen = await settled(stage)
-        await stage.shows("Folders that a may know of")
-        await stage.press("space", "y")
+        await stage.shows("Folders that a may know of", "space marks")
+        assert "asked by" not in stage.text
+        await mark(stage)
+        await stage.press("y")
         await stage.until(lambda app: [each.path for each in app.host.roots("a")] == [work])
         await stage.shows("● ", "until mcphost exits")
         await stage.press("m")
         await stage.shows("Folders that all servers may know of", "all see", "no folder")
         await go(stage, work / "src")
-        await stage.press("space", "a")
+        await mark(stage)
+        await stage.press("a")
         await stage.until(lambda app: [each.path for each in app.host.roots(None)] == [work / "src"])
         await stage.press("m")
         seen = screen.query_one(".seen Facts", Facts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,20 +14,14 @@ import pytest
 
 from tests.terminal import Terminal, mcphost
 from tests.whole.peers import PEERS, running
-from tests.whole.test_terminal_safety import GUARD, rest
+from tests.whole.test_real_servers import GUARD, find
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
 FORM, MODEL, ROOTS = "trigger-elicitation-request", "trigger-sampling-request", "get-roots-list"
 
 LISTENING = GUARD + 0.3
-"""Seconds after which a dialog that is being painted listens; where it does not yet, its keys come again."""
-
-HEARD = 2.0
-"""Seconds after which keys that showed nothing were not heard."""
-
-AFTER_ESCAPE = 0.4
-"""Seconds after which the next key is not a part of an escape."""
+"""Seconds after which a dialog that is being painted listens."""
 
 ASKED = "asked by the server e, not by mcphost"
 
@@ -131,32 +124,31 @@ def meeting(folder: Path, entry: Mapping[str, Any], more: str = "") -> Iterator[
         assert terminal.wait_exit() == 0
 
 
-def do(terminal: Terminal, keys: Sequence[str], words: Sequence[str], but: str = "") -> str:
-    """Press keys until the words are on screen, and ``but`` is not; one that was not heard comes again."""
+def do(terminal: Terminal, keys: Sequence[str], words: Sequence[str], but: str = "", shown: Sequence[str] = ()) -> str:
+    """Press keys until the words are on screen, and ``but`` is not.
+
+    A key that is alone, or comes after what empties its field, comes again where all of ``shown`` is still to be seen.
+    """
     before = [word in terminal.text for word in DEAF]
-
-    def so(text: str) -> bool:
-        return all(word in text for word in words) and not (but and but in text)
-
-    for last in (False, False, True):
-        for key in keys:
-            terminal.press(key)
-            rest(terminal, AFTER_ESCAPE if key == "escape" else 0)
-        with contextlib.suppress(*() if last or not keys else (AssertionError,)):
-            terminal.wait_until(so, f"{words} after {keys}", 20 if last or not keys else HEARD)
-            break
+    if len(keys) == 1 or "ctrl+u" in keys:
+        terminal.press_until(keys, *words, but=but, again=shown)
+    else:
+        terminal.press(*keys)
+        terminal.wait_until(lambda text: all(word in text for word in words) and not (but and but in text), f"{words}")
     if any(word in terminal.text and not was for word, was in zip(DEAF, before, strict=True)):
-        rest(terminal, LISTENING)
+        terminal.rest(LISTENING)
     return terminal.text
 
 
 def call(terminal: Terminal, tool: str, steps: Sequence[Step]) -> str:
     """Call the tool and follow the steps, of which the last one says what its result shows; all of the screen then."""
-    do(terminal, ["t", "/", "ctrl+u", tool], ["1 of ", tool])
+    find(terminal, tool)
     terminal.press("enter", "enter")
+    shown: Sequence[str] = ()
     for keys, words in steps[:-1]:
-        do(terminal, keys, words)
-    return do(terminal, *steps[-1], but=ASKED)
+        do(terminal, keys, words, shown=shown)
+        shown = words
+    return do(terminal, *steps[-1], but=ASKED, shown=shown)
 
 
 @pytest.mark.requirement("ELIC-02", "ELIC-03", "ELIC-04", "ELIC-09", "ELIC-14", "SAMP-02", "SAMP-03", "SAMP-09")

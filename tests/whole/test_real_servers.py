@@ -128,7 +128,7 @@ def agree(terminal: Terminal, *words: str) -> None:
     """Allow the call that is asked about; the words come then. A dialog ignores keys at first."""
     terminal.wait_for(QUESTION)
     terminal.rest(GUARD)
-    terminal.press_until(["y"], *words, but=QUESTION, again=QUESTION)
+    terminal.press_until(["y"], *words, but=QUESTION, again=[QUESTION])
 
 
 def children(parent: int) -> dict[int, str]:

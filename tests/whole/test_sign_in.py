@@ -241,8 +241,8 @@ def agree(terminal: Terminal) -> None:
     """Agree to a sign-in, let the desktop's browser do the rest, and leave it behind."""
     terminal.wait_for(WAITING)
     terminal.rest(GUARD)
-    terminal.press_until(["y"], "● signed in", again=WAITING)
-    terminal.press_until(["escape"], "╭─ Servers", again="● signed in")
+    terminal.press_until(["y"], "● signed in", again=[WAITING])
+    terminal.press_until(["escape"], "╭─ Servers", again=["● signed in"])
 
 
 def call(terminal: Terminal, tool: str, *filling: str) -> None:

@@ -48,7 +48,7 @@ def walk(terminal: Terminal, tool: str, typed: str) -> list[str]:
     screens = [terminal.wait_for("1 ready", "Tools · all servers")]
     find(terminal, tool)
     terminal.press("enter")
-    screens.append(terminal.press_until(["d"], "definition", '"inputSchema"', again="Tools · all servers"))
+    screens.append(terminal.press_until(["d"], "definition", '"inputSchema"', again=["Tools · all servers"]))
     terminal.press("q")
     terminal.wait_gone('"inputSchema"')
     screens.append(terminal.press_until(["enter"], "ctrl+r run"))
@@ -64,7 +64,7 @@ def walk(terminal: Terminal, tool: str, typed: str) -> list[str]:
     screens.append(rest(terminal))
     screens.append(terminal.press_until(["escape", "s", "down", "enter"], "Server · one"))
     screens.append(terminal.press_until(["end"], "its words, not ours"))
-    screens.append(terminal.press_until(["?"], "Keys", again="Server · one"))
+    screens.append(terminal.press_until(["?"], "Keys", again=["Server · one"]))
     leave(terminal)
     return screens
 
