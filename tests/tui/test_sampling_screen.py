@@ -57,13 +57,17 @@ WALKS: list[tuple[list[Any], list[Attempt], Any]] = [
     (["y", "e", "!", "ctrl+r", "y"], [], said("Hello!")),
     (["y", "e", "!", "escape", "y"], [], said("Hello")),
     (["y", "r", "y"], [BAH], said("Hello")),
-    (["y", "m", ModelScreen, "down", "enter", "y"], [BAH], said("Hello")),
+    (["y", "m", ModelScreen, "down", "enter", SamplingScreen, "y"], [BAH], said("Hello")),
     (["m", ModelScreen, "down", "enter", SamplingScreen, "y", "y"], [BAH], said("Hello")),
     (["y", "r", "y"], [UNREACHABLE], said("Hello")),
     (["y", "y", "enter", "n"], [UNREACHABLE], refused()),
     (["y", "e", "o", "h", "ctrl+r", "y"], [UNREACHABLE], said("oh", "human")),
     (["y", "y"], [CUT], said("Half an", "claude-sonnet-4-5", None)),
-    (["y", "m", ModelScreen, "end", "enter", "o", "h", "ctrl+r", "enter"], [BAH], said("Bahoh", "human")),
+    (
+        ["y", "m", ModelScreen, "end", "enter", SamplingScreen, "o", "h", "ctrl+r", "enter"],
+        [BAH],
+        said("Bahoh", "human"),
+    ),
     (["y", "x", "y", "n"], [BAH], refused()),
 ]
 
@@ -72,9 +76,9 @@ async def walk(stage: LentStage, keys: list[Any]) -> None:
     for key in keys:
         if isinstance(key, str):
             await stage.press(key)
-            await settled(stage)
         else:
             await (stage.listens() if key is SamplingScreen else stage.at(key))
+        await settled(stage)
 
 
 async def settled(stage: LentStage) -> None:
