@@ -92,9 +92,9 @@ def _groups() -> set[int]:
 
 @pytest.fixture
 def until() -> Until:
-    """`await until(condition, seconds=5)`: return once the condition is true, fail when the time is over."""
+    """`await until(condition, seconds=30)`: return once the condition is true, fail when the time is over."""
 
-    async def wait(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    async def wait(condition: Callable[[], object], seconds: float = 30.0) -> None:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:

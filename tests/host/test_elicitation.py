@@ -253,10 +253,10 @@ async def _replies(call: Any) -> list[Any]:
 @pytest.mark.requirement("ELIC-09")
 async def test_a_call_waits_as_long_as_a_person_takes() -> None:
     async def slowly(question: FormQuestion) -> Answer:
-        await asyncio.sleep(0.25)  # a person who thinks
+        await asyncio.sleep(1.6)  # a person who thinks
         return YES
 
-    entry = {"tool_timeout_sec": 0.1, "tool_timeout_max_sec": 0.15}
+    entry = {"tool_timeout_sec": 1, "tool_timeout_max_sec": 1.5}
     async with asked_host(slowly, entry=entry) as host:
         assert await host.replies(form()) == [accepted(name="Ada")]
 

@@ -179,12 +179,12 @@ async def test_who_quits_stops_the_model_and_the_server_hears_of_it(tmp_path: Pa
 async def test_nobody_is_hurried_by_the_time_limit_of_the_call(until: Until) -> None:
     go_on = asyncio.Event()
     attempt: Attempt = (go_on.wait, TextDelta("Hello"), Done("endTurn", "m"))
-    entry = {"tool_timeout_sec": 0.2}
+    entry = {"tool_timeout_sec": 1}
     async with lending_host(sampling=ALLOW, attempts={"claude": [attempt]}, entry=entry) as host:
         await host.ready()
         call = host.ask(create())
         await until(lambda: host.port.providers)
-        ended, _ = await asyncio.wait({asyncio.ensure_future(call.result())}, timeout=0.5)
+        ended, _ = await asyncio.wait({asyncio.ensure_future(call.result())}, timeout=1.3)
         assert not ended
         go_on.set()
         assert "result" in (await told(call))[0]

@@ -198,11 +198,11 @@ async def test_a_call_waits_for_the_sign_in_it_needs_and_is_settled_anew(
         return Answer(allow=True, content=Choice(("read",)))
 
     approver = Approver(Answer(allow=True, lifetime=lifetime, arguments={"text": "edited"}), agrees=agree)
-    async with hosted(door, keeper, approver, tool_timeout_sec=0.05, tool_timeout_max_sec=0.05) as running:
+    async with hosted(door, keeper, approver, tool_timeout_sec=1, tool_timeout_max_sec=1) as running:
         keeper.token = "old"
         call = running.call_tool("web", "echo", SAY)
         await until(lambda: call.state is CallState.SIGNING_IN)
-        await asyncio.sleep(0.1)  # longer than the call may take: its time does not run
+        await asyncio.sleep(1.1)  # longer than the call may take: its time does not run
         assert (call.doing, call.sign_in, call.state.ended) == ("waiting for a sign-in", 1, False)
         assert running.server("web").ready
         agreed.set()

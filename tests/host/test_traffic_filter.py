@@ -115,8 +115,8 @@ def test_a_slow_call_among_ten_thousand_frames_is_found_while_one_types() -> Non
         now[0] += 0.5 if number == 3210 else 0.001
         tap.received(encoded(id=number, result={"content": [{"type": "text", "text": f"hello {number}"}]}))
     frames = book.since(0)
-    began = time.perf_counter()
+    began = time.thread_time()
     for text, count in (("latency>100ms", 2), ('"hello 4999"', 1), ("-method:tools/call", 0)):
         shown = parse_traffic_filter(text)
         assert sum(map(shown.passes, frames)) == count
-    assert time.perf_counter() - began < 1.0
+    assert time.thread_time() - began < 1.0

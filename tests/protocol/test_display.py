@@ -159,6 +159,6 @@ def test_ages_read_well(seconds: float, text: str) -> None:
 
 def test_a_megabyte_of_plain_text_costs_a_few_milliseconds() -> None:
     text = "a plain line of a log\n" * 45_000
-    started = time.perf_counter()
+    started = time.thread_time()
     assert show(text) is text
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1

@@ -166,21 +166,21 @@ def test_hostile_schemas_are_read_in_no_time() -> None:
     lists: Any = {"type": "string"}
     for _ in range(5000):
         lists = {"type": "array", "items": lists}
-    started = time.perf_counter()
+    started = time.thread_time()
     assert read_form(wide).raw_only
     assert read_form({"properties": {"me": {"$ref": "#"}}}).raw_only is None
     assert field(lists).kind is Kind.JSON
     assert read_form({"properties": {str(n): {} for n in range(20_000)}}).raw_only
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_thousands_chosen_of_thousands_are_read_in_no_time() -> None:
     """L04"""
     many = [f"choice {number}" for number in range(20_000)]
     form = read_form({"properties": {"a": {"type": "array", "items": {"enum": many}}}})
-    started = time.perf_counter()
+    started = time.thread_time()
     assert collect(form, {("a",): many}) == ({"a": many}, {})
-    assert time.perf_counter() - started < 3
+    assert time.thread_time() - started < 3
 
 
 @pytest.mark.requirement("ELIC-08")

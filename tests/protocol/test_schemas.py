@@ -114,11 +114,11 @@ def test_an_unacceptable_schema_is_refused_with_the_reason(schema: Any, reason: 
 @pytest.mark.parametrize("dialect", ["d" * 4_000_000, ["d" * 1_000_000]], ids=["text", "list"])
 def test_a_long_name_of_a_dialect_is_looked_at_once(dialect: Any) -> None:
     """L06: and not for each schema inside, before any limit has been asked."""
-    started = time.perf_counter()
+    started = time.thread_time()
     assert bool(refers_outside({"$schema": dialect, "$defs": {str(n): {} for n in range(3000)}})) is (
         type(dialect) is str
     )
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=(", "a{1000000}"])
@@ -231,12 +231,12 @@ def test_problems_are_limited_and_safe_to_show() -> None:
 
 def test_patterns_that_explode_in_other_engines_are_checked_at_once() -> None:
     """L06: linear where the pattern allows it, a step budget where it needs look-around or back references."""
-    started = time.perf_counter()
+    started = time.thread_time()
     assert problems({"pattern": "^(a+)+$"}, "a" * 100_000 + "!")
     assert not problems({"pattern": "^(?=.*[0-9])[a-z0-9]+$"}, "abc1")
     with pytest.raises(SchemaRefused, match="too long to match"):
         problems({"pattern": r"^(?=a)(?:(a)\1?|a)+$"}, "a" * 100 + "!")
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 @pytest.mark.parametrize("instance", ["\ud800", pytest.param(inside(5000, 1), id="deep")])
@@ -276,9 +276,9 @@ PAIR = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 )
 def test_the_estimate_tells_short_checks_from_long_ones(schema: Any, instance: Any, cheap: bool) -> None:
     """L06: six levels of anyOf x10, recursion, nesting 5000."""
-    started = time.perf_counter()
+    started = time.thread_time()
     assert is_cheap(schema, instance) is cheap
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
 
 
 KEYWORDS = st.sampled_from(["anyOf", "allOf", "oneOf", "prefixItems"])
@@ -292,10 +292,10 @@ HOSTILE = st.recursive(
 @given(HOSTILE, st.sampled_from(["aaaaaaa!", 1, [["a"], 1, "b"]]))
 def test_what_is_called_cheap_is_done_in_time(schema: Any, instance: Any) -> None:
     if is_cheap(schema, instance):
-        started = time.perf_counter()
+        started = time.thread_time()
         with suppress(SchemaRefused):
             problems(schema, instance)
-        assert time.perf_counter() - started < 2
+        assert time.thread_time() - started < 2
 
 
 def test_importing_the_module_leaves_the_validation_library_alone() -> None:

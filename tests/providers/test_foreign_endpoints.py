@@ -23,7 +23,7 @@ PATHS = {"anthropic": "/anthropic", "openai": "/v1"}
 """Where llmock speaks like whom."""
 
 refereed = pytest.mark.parametrize("vendor", PATHS)
-PATIENCE = Patience(connect=5, first=20, idle=0.5, backoff=0.1)
+PATIENCE = Patience(connect=5, first=20, idle=2, backoff=0.1)
 NUMBERS = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a", "b"]}
 TOOLS = tuple(Tool.read({"name": name, "inputSchema": NUMBERS}) for name in ("get-sum", "echo"))
 
@@ -109,7 +109,7 @@ FAULTS: list[tuple[list[dict[str, Any]], type[ModelError] | None, int]] = [
     ([{"type": "stream_fault", "kind": "truncate", "after_chunks": 3}], ModelAnswerCut, 2),
     ([{"type": "stream_fault", "kind": "disconnect", "after_chunks": 3}], ModelAnswerCut, 2),
     ([{"type": "stream_fault", "kind": "malformed", "after_chunks": 3}], ModelAnswerMalformed, 2),
-    ([{"type": "stream_fault", "kind": "stall", "after_chunks": 3, "stall_seconds": 2}], ModelAnswerCut, 2),
+    ([{"type": "stream_fault", "kind": "stall", "after_chunks": 3, "stall_seconds": 6}], ModelAnswerCut, 2),
 ]
 
 

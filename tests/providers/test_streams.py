@@ -227,7 +227,7 @@ async def test_leaving_an_answer_drops_its_connection_at_once(vendor: str, how: 
             await met.provider.aclose()
         else:
             task.cancel()
-        await until(lambda: met.web.hung_up, seconds=0.5)
+        await until(lambda: met.web.hung_up)
         with pytest.raises((asyncio.CancelledError, ModelError)):
             await task
 

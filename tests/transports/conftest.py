@@ -28,4 +28,4 @@ async def start(python_server: PythonServer, until: Until) -> AsyncIterator[Star
 
     yield run
     await asyncio.gather(*(line.transport.aclose() for line in lines))
-    await until(lambda: not any(members(line.pid) for line in lines), seconds=1)
+    await until(lambda: not any(members(line.pid) for line in lines))

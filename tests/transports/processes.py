@@ -10,8 +10,8 @@ from mcphost.protocol.jsonrpc import Malformed, Notification, Request, Response
 from mcphost.transports.base import Limits
 from mcphost.transports.stdio import StdioTransport
 
-FAST = Limits(exit_grace=1.0)
-AT_ONCE = 0.45
+FAST = Limits(exit_grace=9.0)
+AT_ONCE = 6.0
 """Seconds in which the end of a server must be told: less than any limit that could tell it instead."""
 
 

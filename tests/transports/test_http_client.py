@@ -22,7 +22,7 @@ from mcphost.transports.base import Limits
 from mcphost.transports.content_coding import PIECE, coding_of
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.http_client import Phases, open_client
-from tests.transports.web_line import Echo, Inbox, Talk, Web, WebLine, connected, redirecting
+from tests.transports.web_line import PROMPT, Echo, Inbox, Talk, Web, WebLine, connected, redirecting
 
 SECRETS = {"Authorization": "Bearer canary-1", "X-Api-Key": "canary-2"}
 SHORT = Phases(connect=0.3, headers=0.3, ending=0.3)
@@ -179,7 +179,7 @@ async def test_each_failure_of_the_wire_is_a_sentence_to_act_on(silent_port: int
     assert await opening(f"https://127.0.0.1:{silent_port}/") == (
         f"127.0.0.1:{silent_port} could not be connected to in the time it had"
     )
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < PROMPT
     assert f"nothing listens at 127.0.0.1:{free}; is the server running" in await opening(f"http://127.0.0.1:{free}/")
     assert f"nothing listens at [::1]:{free}" in await opening(f"http://[::1]:{free}/?token=s3cret")
     assert "no address is known for no-such-host.example:80" in await opening("http://no-such-host.example/")

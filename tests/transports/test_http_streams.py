@@ -15,7 +15,7 @@ from mcphost.transports.incoming import Incoming
 from mcphost.transports.resumption import EventStream
 from tests.conftest import Until
 from tests.transports.test_tap import Recording
-from tests.transports.web_line import Echo, Talk, connected, spoiling
+from tests.transports.web_line import PROMPT, Echo, Talk, connected, spoiling
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ async def test_a_server_names_the_pace_and_it_is_kept_to_the_millisecond(retry: 
     async with connected(serve) as line:
         assert await line.call("breaks", count=2, retry=retry) == "whole"
     waits = [times[8] - times[7], times[6] - times[5]]
-    assert all(retry / 1000 - 0.002 <= wait < retry / 1000 + 0.15 for wait in waits), waits
+    assert all(retry / 1000 - 0.002 <= wait < retry / 1000 + PROMPT for wait in waits), waits
 
 
 @pytest.mark.requirement("SSE-05")

@@ -26,10 +26,14 @@ from web import Talk, Visit, Web
 
 SMALL = replace(Limits(), message_bytes=100_000)
 QUICK = Phases(connect=1.0, headers=1.0, ending=0.5)
+PROMPT = 10.0
+"""Seconds in which what waits for no limit has happened, on a busy machine too; servers linger for longer."""
+
 HELLO = {"protocolVersion": V2025_11_25.version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 __all__ = [
     "HELLO",
+    "PROMPT",
     "QUICK",
     "SMALL",
     "Echo",

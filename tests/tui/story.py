@@ -80,13 +80,13 @@ class Stage:
         if self.app.is_running:
             await self.until(lambda app: not app.is_running or not app.keys.busy)
 
-    async def until(self, condition: Callable[[McphostApp], object], seconds: float = 10.0) -> None:
+    async def until(self, condition: Callable[[McphostApp], object], seconds: float = 30.0) -> None:
         try:
             await until(self.pilot, condition, seconds)
         except TimeoutError:
             raise AssertionError(f"still not so after {seconds:g} s; the screen is\n{self.text}") from None
 
-    async def shows(self, *words: str, seconds: float = 10.0) -> None:
+    async def shows(self, *words: str, seconds: float = 30.0) -> None:
         """Wait until all the words are on screen."""
         await self.until(lambda _: all(word in self.text for word in words), seconds)
 

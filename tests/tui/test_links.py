@@ -40,9 +40,9 @@ BUSY = {"open": "[", "bare": "a://", "half": "[a](", "word": "a", "parts": "[a](
 @pytest.mark.parametrize("piece", BUSY.values(), ids=BUSY)
 def test_texts_made_to_keep_us_busy_are_read_in_time(piece: str) -> None:
     """Also T05: what is looked at is bounded."""
-    began = time.perf_counter()
+    began = time.thread_time()
     assert len(links_in(piece * (300_000 // len(piece)), BASE)) <= MOST
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
 
 
 def test_what_is_beyond_the_part_looked_at_is_not_offered() -> None:

@@ -345,5 +345,5 @@ async def test_a_ping_is_answered_behind_the_dialog() -> None:
             await stage.asked()
             server.lines[0].events({"jsonrpc": "2.0", "id": "there?", "method": "ping"})
             answer = {"jsonrpc": "2.0", "id": "there?", "result": {}}
-            await stage.until(lambda _: answer in [visit.message for visit in web.seen("POST")], seconds=1)
+            await stage.until(lambda _: answer in [visit.message for visit in web.seen("POST")])
             assert call.state is CallState.ASKING
