@@ -19,8 +19,8 @@ from tests.terminal import Terminal, mcphost
 from tests.whole.model_endpoints import aimock
 from tests.whole.peers import everything, filesystem, free_port
 from tests.whole.test_chat import FORMATS
-from tests.whole.test_real_servers import child_of
-from tests.whole.test_terminal_safety import GUARD, rest
+from tests.whole.test_real_servers import GUARD, child_of
+from tests.whole.test_terminal_safety import rest
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
