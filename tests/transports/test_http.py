@@ -22,7 +22,7 @@ from mcphost.protocol.revisions import LEGACY, V2025_03_26, V2025_06_18, Revisio
 from mcphost.transports.base import Limits
 from mcphost.transports.http import HttpTransport
 from tests.conftest import LoopWatchdog, Until
-from tests.transports.web_line import HELLO, Echo, Talk, connected, spoiling
+from tests.transports.web_line import HELLO, PROMPT, Echo, Talk, connected, spoiling
 
 REVISIONS = LEGACY[1:]
 JSON = "application/json"
@@ -155,7 +155,7 @@ async def test_leaving_is_quick_whatever_the_server_says(way: str, until: Until)
         await until(lambda: len(line.web.visits) == 3)
         began = time.monotonic()
         await asyncio.gather(line.transport.aclose(), line.transport.aclose())
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < PROMPT
         with pytest.raises(ConnectionLost, match="closed by mcphost"):
             await waiting
         with pytest.raises(ConnectionLost, match="closed by mcphost"):
@@ -267,7 +267,7 @@ async def test_what_is_no_answer_fails_the_call_at_once_and_no_other(
         began = time.monotonic()
         with pytest.raises(failure, match=says) as caught:
             await line.call()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < PROMPT
         assert len(str(caught.value)) < 500
         assert await line.call("echo", text="x") == "x"
         assert len([v for v in line.web.seen("POST") if b'"act"' in v.body]) == 1
@@ -283,7 +283,7 @@ async def test_what_has_no_end_costs_neither_memory_nor_time(mode: str, loop_wat
         began = time.monotonic()
         with pytest.raises((MessageTooLarge, InvalidResult)):
             await line.call()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < PROMPT
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 64 << 20
@@ -360,9 +360,9 @@ async def test_a_call_given_up_or_answered_closes_its_connection_at_once(mode: s
         began = time.monotonic()
         call.cancel()
         await asyncio.wait([call])
-        assert time.monotonic() - began < 0.1
+        assert time.monotonic() - began < PROMPT
         if mode not in ("comments", "drips"):
-            await until(lambda: line.web.hung_up, seconds=1)
+            await until(lambda: line.web.hung_up)
         assert await line.call("echo", text="x") == "x"
 
 
