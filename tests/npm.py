@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,11 @@ import pytest
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache"
 INSTALL_SECONDS = 300
+
+OFFLINE = re.compile(
+    r"ENOTFOUND|EAI_AGAIN|ENETUNREACH|ECONNREFUSED|name resolution|establish a new connection|from versions: none", re.I
+)
+"""In what npm and pip say where there is no network."""
 
 
 def installed(name: str, packages: Sequence[str]) -> Path:
@@ -26,9 +32,17 @@ def installed(name: str, packages: Sequence[str]) -> Path:
         done = folder / "installed"
         if not done.exists() or done.read_text() != wanted:
             command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
-            subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_SECONDS)
+            download(*command)
             done.write_text(wanted)
     return folder / "node_modules"
+
+
+def download(*command: str) -> None:
+    """Run a command that fetches something; skips where nothing can be reached, and says why in either case."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+    if done.returncode:
+        said = f"{done.stdout}\n{done.stderr}".strip()
+        (pytest.skip if OFFLINE.search(said) else pytest.fail)(f"{' '.join(command)}: {said[-1000:]}")
 
 
 @contextmanager

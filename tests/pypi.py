@@ -5,13 +5,12 @@ What they need may not agree with what we need, and nothing of ours may stand in
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.npm import CACHE, INSTALL_SECONDS, alone
+from tests.npm import CACHE, alone, download
 
 
 def environment(name: str, packages: Sequence[str]) -> Path:
@@ -22,8 +21,8 @@ def environment(name: str, packages: Sequence[str]) -> Path:
         wanted = "\n".join((sys.version, str(folder), *packages))
         done = folder / "installed"
         if not done.exists() or done.read_text() != wanted:
-            run(sys.executable, "-m", "venv", "--clear", str(folder / "venv"))
-            run(str(folder / "venv/bin/pip"), "install", "-q", "--disable-pip-version-check", *packages)
+            download(sys.executable, "-m", "venv", "--clear", str(folder / "venv"))
+            download(str(folder / "venv/bin/pip"), "install", "-q", "--disable-pip-version-check", *packages)
             done.write_text(wanted)
     return folder / "venv/bin"
 
@@ -36,12 +35,9 @@ def sources(name: str, version: str, programs: Path) -> Path:
     with alone(folder / "lock"):
         if not unpacked.exists():
             exact = ("--no-deps", "--no-binary", ":all:", f"{name}=={version}")
-            run(str(programs / "pip"), "download", "-q", "--disable-pip-version-check", "-d", str(folder), *exact)
+            download(str(programs / "pip"), "download", "-q", "--disable-pip-version-check", "-d", str(folder), *exact)
             (archive,) = folder.glob(f"{name}-{version}.tar.gz")
             with tarfile.open(archive) as packed:
-                packed.extractall(folder, filter="data")
+                packed.extractall(folder / "part", filter="data")
+            (folder / "part" / unpacked.name).rename(unpacked)
     return unpacked
-
-
-def run(*command: str) -> None:
-    subprocess.run(command, check=True, timeout=INSTALL_SECONDS)
