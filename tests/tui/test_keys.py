@@ -9,6 +9,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Event, Key
+from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from mcphost.tui import keys
@@ -57,14 +58,19 @@ def type_at_once(app: Quick, *keys: str) -> None:
         app.post_message(Key(key, "/" if key == "slash" else key))
 
 
+async def written(pilot: Pilot[None], text: str) -> None:
+    """Wait until this stands in the field."""
+    async with asyncio.timeout(20):
+        while pilot.app.query_one(Input).value != text:
+            await pilot.pause(0.02)
+
+
 async def test_letters_typed_behind_a_key_that_moves_the_focus_arrive_where_it_went() -> None:
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()
         type_at_once(app, "slash", *"storm")
-        await pilot.pause()
-        await pilot.pause()
-        assert app.query_one(Input).value == "storm"
+        await written(pilot, "storm")
 
 
 async def test_keys_are_heard_after_the_part_that_got_the_last_one_is_gone() -> None:
@@ -72,11 +78,7 @@ async def test_keys_are_heard_after_the_part_that_got_the_last_one_is_gone() -> 
     async with app.run_test() as pilot:
         await pilot.pause()
         type_at_once(app, "x", "slash", "a")
-        for _ in range(50):
-            await pilot.pause(0.02)
-            if app.query_one(Input).value:
-                break
-        assert app.query_one(Input).value == "a"
+        await written(pilot, "a")
 
 
 async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +88,4 @@ async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(m
         await pilot.pause()
         type_at_once(app, "s", *"torm")
         asyncio.get_running_loop().call_later(keys.PATIENCE * 2, app.idle.set)
-        async with asyncio.timeout(5):
-            while app.query_one(Input).value != "torm":
-                await pilot.pause(0.02)
+        await written(pilot, "torm")
