@@ -31,7 +31,7 @@ class Waiting:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             writer.write(request)
-            return await asyncio.wait_for(reader.read(), 5)
+            return await asyncio.wait_for(reader.read(), 20)
         except ConnectionError:
             return b""
         finally:

@@ -204,7 +204,7 @@ def test_a_storm_is_as_loud_as_the_client_wants_it(keeper: Keeper) -> None:
     keeper.call("brew_storm", lines=16, on_stderr=0, seconds=0)
     assert [line["level"] for line in keeper.notices("message")] == ["alert", "emergency"] * 2
     assert keeper.process.stdin
-    _, errors = keeper.process.communicate(timeout=10)
+    _, errors = keeper.process.communicate(timeout=30)
     assert errors.count(b"[storm]") == 3
 
 
@@ -238,14 +238,14 @@ def test_a_lone_surrogate_leaves_the_line_valid_utf_8(keeper: Keeper) -> None:
 
 def test_putting_out_the_light_ends_the_server_without_an_answer(keeper: Keeper) -> None:
     keeper.start("put_out_light")
-    output, errors = keeper.process.communicate(timeout=10)
+    output, errors = keeper.process.communicate(timeout=30)
     assert (keeper.process.returncode, b"The light is out." in errors) == (13, True)
     assert b'"id":' not in output
 
 
 def test_it_ends_at_once_when_its_input_ends_even_in_mid_climb(keeper: Keeper) -> None:
     keeper.start("climb_tower", seconds=600)
-    keeper.process.communicate(timeout=10)
+    keeper.process.communicate(timeout=30)
     assert keeper.process.returncode == 0
 
 

@@ -68,7 +68,7 @@ class AskedHost(RecordingHost):
 
 
 async def told(call: Call) -> Any:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         return json.loads((await call.result()).raw["content"][0]["text"])
 
 

@@ -439,5 +439,5 @@ async def test_nothing_is_awaited_for_ever_when_supervising_ends_before_it_began
     async with host(a=echo()) as running:
         call = running.call_tool("a", "echo", {"text": "x"})
         await running.apply(running.config.model_copy(update={"servers": {}}))
-        await asyncio.wait_for(running.end_of(call), 2)
+        await asyncio.wait_for(running.end_of(call), 20)
     assert call.state is CallState.ERROR

@@ -79,7 +79,7 @@ async def test_an_unknown_server_is_named_with_those_there_are(host: HostOf) -> 
 @pytest.mark.requirement("HOST-05", "LIFE-15")
 async def test_waiting_for_one_server_does_not_wait_for_others(host: HostOf) -> None:
     async with host(dead=hostile("initialize-silent"), good=echo()) as running:
-        await asyncio.wait_for(running.ready(["good"]), 2)
+        await asyncio.wait_for(running.ready(["good"]), 8)
         assert running.server("dead").state is ServerState.STARTING
 
 

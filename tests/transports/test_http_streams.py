@@ -255,7 +255,7 @@ async def test_what_a_server_says_unasked_arrives_and_answers_nobody(until: Unti
 async def test_a_server_without_such_a_stream_is_asked_once(status: int) -> None:
     echo = Echo()
     async with connected(lambda talk: talk.whole(status) if talk.command == "GET" else echo(talk)) as line:
-        await asyncio.wait_for(line.transport.listen(), 1)
+        await asyncio.wait_for(line.transport.listen(), 15)
         assert await line.call("echo", text="x") == "x"
         assert len(line.web.seen("GET")) == 1
 
@@ -304,7 +304,7 @@ async def test_a_stream_nobody_waits_on_is_given_up_soon_where_nobody_is_reached
         await until(lambda: first or line.web.seen("GET"))
         line.web.__exit__()
         with pytest.raises(ConnectionLost, match="nothing listens"):
-            await asyncio.wait_for(listening or line.transport.listen(), 3)
+            await asyncio.wait_for(listening or line.transport.listen(), 15)
 
 
 async def test_an_event_over_the_limit_does_not_end_the_stream(until: Until) -> None:

@@ -105,7 +105,7 @@ async def running(app: Passing, size: tuple[int, int] = NARROW) -> AsyncIterator
 
 async def until(pilot: Pilot[None], condition: Callable[[object], object]) -> None:
     """Let the app work until the condition holds, for ten seconds at most."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition(pilot):
             await pilot.pause()
 

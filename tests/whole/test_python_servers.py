@@ -130,7 +130,7 @@ async def test_a_cancelled_call_is_stopped_on_the_server(met: RecordingHost, unt
     call.cancel()
     await met.end_of(call)
     assert call.state is CallState.CANCELLED
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while "tides" not in (await met.call_tool("e", "ended", {}).result()).structured["result"]:
             pass
 
