@@ -62,8 +62,9 @@ def run_chat(options: Words) -> int:
         return finish(saved(kept, as_json=options.json) if options.saved else export(kept, options.export))
 
     text, approver = " ".join(options.words), ChatApprover(options.allow, options.deny)
-    chosen = select(loaded(options, options.servers), options.servers)
-    config = with_models(chosen.config, options.max_rounds)
+    found = loaded(options, options.servers)
+    chosen = select(found, options.servers)
+    config = with_models(chosen.config, found.problems, options.max_rounds)
     piped = read_pipe(wait=not text)
     if not text.strip() and not piped.strip():
         raise ConfigError("there is nothing to say; write: mcphost chat 'TEXT'")

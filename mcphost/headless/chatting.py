@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import select
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -24,7 +25,9 @@ from mcphost.headless.output import Exit, Outcome, is_terminal, json_text, remar
 from mcphost.headless.telling import telling
 from mcphost.headless.terminal import say, somebody_there
 from mcphost.host.catalog import Kind
+from mcphost.host.chat.attaching import is_file
 from mcphost.host.chat.export import markdown
+from mcphost.host.chat.mentions import parse
 from mcphost.host.chat.preview import Preview
 from mcphost.host.chat.replaying import replay
 from mcphost.host.chat.transcripts import Transcripts
@@ -38,12 +41,11 @@ PIPE_SECONDS: Final = 3.0
 
 PIPE_BYTES: Final = 16 << 20
 
-NO_MODEL: Final = """\
-no language model is configured; add one to your configuration, such as
-    [models.claude]
-    provider = "anthropic"
-    model = "claude-sonnet-4-5"
-and api_key = "${ANTHROPIC_API_KEY}"; or provider = "ollama", or "openai" with base_url, for a model of your own"""
+NO_MODEL: Final = (
+    'no language model is configured; add [models.claude] with provider = "anthropic", model = "claude-sonnet-4-5" and '
+    'api_key = "${ANTHROPIC_API_KEY}" to your configuration (mcphost config path says where it is), or '
+    'provider = "ollama", or "openai" with base_url, for a model of your own'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,14 @@ class ChatWish:
     as_json: bool = False
 
 
-def with_models(config: Config, max_rounds: int | None) -> Config:
-    """The configuration of this run. Raises ConfigError where there is no model to talk to."""
+def with_models(config: Config, problems: Iterable[ConfigError], max_rounds: int | None) -> Config:
+    """The configuration of this run, after telling which models ``problems`` left out.
+
+    Raises ConfigError where there is no model to talk to.
+    """
+    for problem in problems:
+        if problem.message.startswith("models"):
+            remark(str(problem))
     if not any(model.provider != "manual" for model in config.models.values()):
         raise ConfigError(NO_MODEL)
     if max_rounds is None:
@@ -216,6 +224,8 @@ async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:
     for dropped in talk.toolbox.dropped:
         remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
     made = await host.compose(wish.text)
+    for words in await asyncio.to_thread(_stays_text, made.text, list(host.servers)):
+        remark(words)
     piped = [host.attach_text("stdin", wish.piped)] if wish.piped.strip() else []
     parts = made.text, [*piped, *made.attachments], made.prompts
     if made.prompts and somebody_there() and not await _seen(talk.preview(*parts)):
@@ -237,6 +247,18 @@ async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:
         return teller.end(turn)
     finally:
         stop()
+        teller.rest()
+
+
+def _stays_text(text: str, servers: Sequence[str]) -> list[str]:
+    """What looks as if it should bring something along and does not, in sentences: mostly a name is mistyped."""
+    names = [mention.name for mention in parse(text, servers).mentions if not mention.server]
+    left = [
+        f"@{name} is no file and no resource of a server; it is sent as text" for name in names if not is_file(name)
+    ]
+    if named := re.match(r"/([^\s:/]+):\S", text):
+        left.append(f"no server is called {named[1]!r}; what begins with /{named[1]}: is sent as text")
+    return left
 
 
 async def _servers(host: Host, wish: ChatWish, broken: Broken) -> None:
@@ -252,4 +274,4 @@ async def _servers(host: Host, wish: ChatWish, broken: Broken) -> None:
         except McphostError:
             if name in wish.servers:
                 raise failure(host, name, broken) from None
-            remark(f"without {name}: {failure(host, name, broken)}")
+            remark(f"without {failure(host, name, broken)}")

@@ -81,6 +81,9 @@ class Telling:
     def over(self, turn: Turn) -> None:
         """Nothing more will come."""
 
+    def rest(self) -> None:
+        """Nothing more is told, whether all came or not."""
+
 
 class _Words(Telling):
     """For people: the text on stdout, a line on stderr for each call."""
@@ -111,9 +114,9 @@ class _Words(Telling):
         told += [said(use.result)] if use.result is not None and not use.ok else []
         remark(", ".join([*told, *use.notes]))
 
-    def over(self, turn: Turn) -> None:
-        self._end_line()
+    def rest(self) -> None:
         self._status.clear()
+        self._end_line()
 
     def _end_line(self) -> None:
         if self._open:
@@ -175,8 +178,8 @@ class StreamText:
             if shown.startswith(self._shown):
                 yield shown[len(self._shown) :]
                 self._shown = shown
-            else:  # what was shown would be shown otherwise by now
-                yield show(part, joiners=True)
-                self._line = self._shown = ""
+            else:  # what was shown would be shown otherwise by now: from here on as if a line began
+                self._line, self._shown = part, show(part, joiners=True)
+                yield self._shown
             if whole or len(self._line) > LINE:
                 self._line = self._shown = ""

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from mcphost.headless.telling import StreamText
 from mcphost.protocol.display import show
-from tests.headless.conftest import entry, start
+from tests.headless.conftest import Mcphost, entry, start
 from tests.providers.endpoints import (  # type: ignore[attr-defined]
     HELLO,
     Steps,
     Web,
     openai_stream,
+    stays,
     streams,
 )
 from tests.terminal import Terminal
@@ -30,10 +33,15 @@ EVIL: Steps = (("text", "\x1b", "]0;pwned\x07 \u202e", "[red]x[/red]\r", "\nend\
 OK: Steps = (("text", "so be it"), ("stop", "end"))
 
 
+Says = Callable[..., Callable[[Any], None]]
+
+
 @contextmanager
-def model(tmp_path: Path, *answers: Steps, script: str = "echo.py") -> Iterator[tuple[list[str], Web]]:
+def model(
+    tmp_path: Path, *answers: Steps, script: str = "echo.py", says: Says = streams
+) -> Iterator[tuple[list[str], Web]]:
     """The first words of a command line whose model gives these answers, and the endpoint."""
-    told = [streams(*openai_stream(steps)) for steps in answers]
+    told = [says(*openai_stream(steps)) for steps in answers]
     with Web(lambda talk: (told.pop(0) if len(told) > 1 else told[0])(talk)) as web:
         path = tmp_path / "chat.toml"
         about = f'provider = "openai"\nmodel = "big"\nbase_url = "http://127.0.0.1:{web.port}/v1"'
@@ -67,6 +75,33 @@ def test_what_was_said_is_kept_listed_and_exported(tmp_path: Path) -> None:
             elif said[-1] == "last":
                 assert told.startswith("# first thing\n\n## You\n\nfirst thing\n\n## gpt-real-1\n\nHello")
             assert process.returncode == (2 if said[-1] == "9" else 0), err
+
+
+def test_what_looks_like_a_mention_and_is_none_is_said(tmp_path: Path) -> None:
+    with model(tmp_path, OK) as (words, _):
+        for text, said in [("see @nowhere.txt", "@nowhere.txt is no file"), ("/ecko:hail x", "is called 'ecko'")]:
+            process = start([*words, text])
+            _, err = process.communicate(timeout=20)
+            assert (process.returncode, said in err.decode()) == (0, True), err
+
+
+def test_why_there_is_no_model_to_talk_to_is_a_line_each(mcphost: Mcphost, tmp_path: Path) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text('[models.x]\nprovider = "parrot"\n')
+    told = mcphost("--config", str(config), "chat", "hello")
+    mistake, missing = told.err.splitlines()
+    assert (told.code, "⏎" in told.err) == (2, False)
+    assert mistake.startswith(f"mcphost: {config}:2: models.x.provider: must be one of")
+    assert missing.startswith("mcphost: no language model is configured; add ")
+
+
+def test_an_answer_that_is_interrupted_ends_its_line(tmp_path: Path) -> None:
+    with model(tmp_path, (("text", "one word"),), says=stays) as (words, _):
+        command = f"{shlex.join([sys.executable, '-m', 'mcphost', *words, 'go'])}; echo END"
+        with Terminal(["sh", "-c", f"trap : INT; {command}"]) as terminal:
+            terminal.wait_for("one word")
+            terminal.press("\x03")
+            terminal.wait_until(lambda text: "\nEND" in text, "a line of its own")
 
 
 def test_the_text_alone_may_come_through_the_pipe(tmp_path: Path) -> None:
@@ -142,6 +177,7 @@ def test_a_hostile_model_cannot_reach_the_terminal(tmp_path: Path) -> None:
 
 
 @given(some.lists(some.text("ab\n\r\u200d\u0301\u0302\x1b\U0001f600\u202e", max_size=8), max_size=12))
+@example([each * "\u0301" for each in (1, 2, 2, 2, 2, 1)])
 def test_what_is_only_dangerous_once_it_is_together_is_seen_together(pieces: list[str]) -> None:
     """M01"""
     stream = StreamText()
