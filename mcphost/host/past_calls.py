@@ -71,6 +71,8 @@ async def past_of(question: ToolCallQuestion, calls: Iterable[Call], log: Path |
         return Past(tuple(_few(here)), "this run; no audit log is kept")
     try:
         earlier = await asyncio.to_thread(_of_log, question, log, began)
+    except FileNotFoundError:  # nothing was ever written down
+        earlier = []
     except OSError:
         return Past(tuple(_few(here)), "this run; the audit log cannot be read")
     return Past(tuple(_few([*here, *earlier])), "this run, audit log")
