@@ -25,6 +25,7 @@ INTERRUPTED: Final = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Without ``argv`` the process is ours: it starts and ends as fast as it can."""
     if argv is None:
+        _open_streams()
         gc.disable()  # until everything is imported, see mcphost.headless.running
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # nobody else's code in our checks, nor a search
     try:
@@ -38,6 +39,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except Exception as error:
         return _explain(error)
+
+
+def _open_streams() -> None:
+    """Streams that are closed lead nowhere, so that no file takes their place and no remark is taken for an answer."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
 
 
 def _explain(error: BaseException) -> int:

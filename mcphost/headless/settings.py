@@ -27,6 +27,7 @@ from mcphost.config import (
     state_folder,
 )
 from mcphost.errors import ConfigError
+from mcphost.headless.keyboard import forget_typed_ahead
 from mcphost.headless.output import Exit, Outcome, is_terminal, json_text, remark
 from mcphost.protocol.display import show_line
 
@@ -180,6 +181,7 @@ def _signs_in(server: ServerConfig) -> Iterator[str]:
 def _agreed() -> bool:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise ConfigError("there is no terminal to ask on; add --yes once you have looked at the file")
+    forget_typed_ahead(sys.stdin.fileno())
     sys.stderr.write("Trust this file as it is now? [y/N] ")
     sys.stderr.flush()
     with suppress(EOFError):

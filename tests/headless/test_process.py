@@ -56,6 +56,13 @@ def test_an_answer_that_cannot_be_written_is_said() -> None:
     assert err == b"mcphost: the answer could not be written to stdout: No space left on device\n"
 
 
+def test_what_is_said_to_a_closed_stderr_is_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "mcphost.toml").write_text(entry("here"))
+    command = f"{sys.executable} -m mcphost config trust --yes 2>&-"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, timeout=SECONDS)
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
 class Witness:
     """A pipe that a server holds open by its --record option: what it received, and by EOF that it is dead."""
 
@@ -255,6 +262,16 @@ def test_a_signal_while_asking_ends_it() -> None:
 def test_what_was_typed_before_the_question_is_no_answer() -> None:
     """P09."""
     terminal = Terminal("call", echo("--delay", 0.3), "echo", "text=x")
+    terminal.type("y\n")
+    terminal.wait_for("[y/N] ")
+    terminal.type("\n")
+    assert terminal.end() == (4, "")
+
+
+def test_what_was_typed_before_the_question_trusts_no_project(tmp_path: Path) -> None:
+    """C01, P09."""
+    (tmp_path / "mcphost.toml").write_text(entry("here"))
+    terminal = Terminal("config", "trust", cwd=tmp_path)
     terminal.type("y\n")
     terminal.wait_for("[y/N] ")
     terminal.type("\n")
