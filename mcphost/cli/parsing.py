@@ -27,13 +27,12 @@ Words = argparse.Namespace
 
 def parse(argv: Sequence[str]) -> Words:
     """The words of a command line; ``run`` among them is what to do. Raises SystemExit with what is wrong."""
-    parser = _parser()
-    options, rest = parser.parse_known_args(argv)
+    options, rest = _parser().parse_known_args(argv)
     # argparse gives up on words that follow an option; to the commands that take several they belong.
     unknown = [word for word in rest if word.startswith("-")]
     several: str | None = getattr(options, "several", None)
     if unknown or (rest and several is None):
-        parser.error(f"unrecognized: {' '.join(unknown or rest)}")
+        options.command.error(f"unrecognized: {' '.join(unknown or rest)}")
     if several is not None:
         setattr(options, several, [*getattr(options, several), *rest])
     return options
@@ -44,13 +43,13 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"mcphost {__version__}")
     parser.add_argument("--config", metavar="FILE", help="use this configuration and no other")
     add_traffic(parser)
-    parser.set_defaults(run=commands.run_screen, demo=False)
+    parser.set_defaults(run=commands.run_screen, demo=False, command=parser)
     subparsers = parser.add_subparsers(metavar="COMMAND", title="commands (without one: the screen)")
 
     def command(name: str, about: str, run: Callable[[Words], int], **defaults: Any) -> Parser:
         made: Parser = subparsers.add_parser(name, help=about, description=about)
         made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        made.set_defaults(run=run, **defaults)
+        made.set_defaults(run=run, command=made, **defaults)
         if run is not commands.run_config:  # which opens no server
             add_traffic(made, default=argparse.SUPPRESS)
         return made

@@ -276,7 +276,7 @@ def test_config_check_prints_each_problem_with_its_line(
     [
         (["call"], "mcphost: the following arguments are required: SERVER, TOOL; see mcphost call --help"),
         (["frobnicate"], "invalid choice: 'frobnicate'"),
-        (["check", "--jsn"], "mcphost: unrecognized: --jsn"),
+        (["check", "--jsn"], "mcphost: unrecognized: --jsn; see mcphost check --help"),
         (["call", "a", "b", "--timeout", "soon"], "is no number of seconds"),
         (["list", "tools", "--config", "/no/such/file"], "there is no such file"),
         (["check"], "no server is configured"),
