@@ -184,10 +184,10 @@ class StatusLine:
         finally:
             cls._held -= 1
 
-    def show(self, text: str) -> None:
-        """Replace the line, unless it was replaced just now."""
+    def show(self, text: str, *, last: bool = False) -> None:
+        """Replace the line, unless it was replaced just now; ``last``: even then, since nothing newer may follow."""
         now = time.monotonic()
-        if not self.active or self._held or now < self._next:
+        if not self.active or self._held or (now < self._next and not last):
             return
         self._next, StatusLine._shown = now + STATUS_PAUSE, self
         width = shutil.get_terminal_size().columns

@@ -81,7 +81,13 @@ HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "SAYS IT IS", "REASON
 async def check(host: Host, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
     """Connect to each at the same time and say what became of it."""
     status = StatusLine()
-    stop = host.bus.observe(lambda event: _show_waiting(event, host, names, status))
+
+    def heard(event: Event) -> None:
+        if isinstance(event, ServerChanged):
+            _show_waiting(host, names, status)
+
+    stop = host.bus.observe(heard)
+    _show_waiting(host, names, status)
     try:
         checked = await asyncio.gather(*(_check(host, name, broken) for name in names))
     finally:
@@ -144,10 +150,10 @@ async def _standing(host: Host, name: str) -> Standing | None:
     return None
 
 
-def _show_waiting(event: Event, host: Host, names: Sequence[str], status: StatusLine) -> None:
-    if isinstance(event, ServerChanged):
-        waiting = [name for name in names if host.server(name).state.value == "starting"]
-        status.show(f"{len(names) - len(waiting)} of {len(names)} servers answered; waiting for {', '.join(waiting)}")
+def _show_waiting(host: Host, names: Sequence[str], status: StatusLine) -> None:
+    if waiting := [name for name in names if host.server(name).state.value == "starting"]:
+        told = f"{len(names) - len(waiting)} of {len(names)} servers answered; waiting for {', '.join(waiting)}"
+        status.show(told, last=True)
 
 
 def _definitions(host: Host, name: str) -> list[dict[str, Any]]:
