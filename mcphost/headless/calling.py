@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcphost.errors import (
     ConnectionLost,
+    InvalidArguments,
     McphostError,
     PeerError,
     RequestError,
@@ -55,7 +56,12 @@ async def call(host: Host, wish: Wish, broken: Broken) -> Outcome:
     tool = _tool(host, wish)
     arguments = typed(wish.given, tool.input_schema)
     running = host.call_tool(wish.server, tool.name, arguments, timeout=wish.timeout)
-    return await outcome_of(host, running, broken, as_json=wish.as_json)
+    try:
+        return await outcome_of(host, running, broken, as_json=wish.as_json)
+    except InvalidArguments as error:
+        if all(path for path, _ in error.problems):
+            raise
+        raise InvalidArguments([*error.problems, (tool.name, _takes(tool))]) from None  # as a whole: names, mostly
 
 
 async def outcome_of(host: Host, running: Call, broken: Broken, *, as_json: bool) -> Outcome:
@@ -117,6 +123,13 @@ def _tool(host: Host, wish: Wish) -> Tool:
         if notice := host.server(wish.server).notice:  # why it may be missing
             raise UnknownName(f"{error}; {notice}") from None
         raise
+
+
+def _takes(tool: Tool) -> str:
+    """The arguments there are, in a few words."""
+    properties = tool.input_schema.get("properties")
+    names = list(properties)[:30] if isinstance(properties, Mapping) else []
+    return f"takes {', '.join(names) or 'no arguments'}"
 
 
 def block_text(block: Content) -> str:

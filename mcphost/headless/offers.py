@@ -136,9 +136,19 @@ async def prompt(
 
     async def work() -> Outcome:
         result = await host.get_prompt(server, name, arguments)
-        return Outcome(json_text(result.raw) if as_json else prompt_text(result))
+        text = json_text(result.raw) if as_json else prompt_text(result)
+        return Outcome(text, remarks=tuple(_unlisted(host, server, name, arguments)))
 
     return await once_ready(host, server, broken, work)
+
+
+def _unlisted(host: Host, server: str, name: str, arguments: Mapping[str, object]) -> Iterator[str]:
+    """Arguments that the prompt does not name: they were sent, and mostly are mistyped."""
+    for offered in host.catalog.prompts(server):
+        if offered.prompt.name == name:
+            known = [each.name for each in offered.prompt.arguments or ()]
+            there = ", ".join(known) or "none"
+            yield from (f"{name} lists no argument {key!r}; it has: {there}" for key in arguments if key not in known)
 
 
 async def complete(

@@ -100,6 +100,12 @@ def test_what_is_read_is_written_down_and_what_is_typed_while_completing_is_not(
     assert json.loads(audit.read_text().splitlines()[0])["uri"] == README
 
 
+def test_a_prompts_argument_that_it_does_not_list_is_sent_and_said(mcphost: Mcphost) -> None:
+    said = mcphost("prompt", offers(), "review", "language=rust", "framwork=axum")
+    assert (said.code, "rust" in said.out) == (0, True)
+    assert said.err == "mcphost: review lists no argument 'framwork'; it has: language, framework\n"
+
+
 def test_messages_of_any_kind_have_their_line() -> None:
     """Also T01: what a pipe gets is as it came, what names things is made safe."""
     contents = [{"type": "text", "text": "\x1b[2J"}, {"type": "image", "data": "AAAA", "mimeType": "image/\x1bpng"}, 7]
