@@ -123,6 +123,9 @@ class RuleApprover:
 
     def attach(self, host: Host) -> None:
         """What a question is about is to be found in this host."""
+        wanted = [rule for rule in self._rules if rule.kind == "sampling" and rule.action == "accept"]
+        if wanted and not host.config.models and WRITING not in self.answers:
+            remark(f"{wanted[0].where}: no language model is configured, so no server is told that it may ask for one")
         if self._person is not None:
             self._person.samplings = host.samplings
 

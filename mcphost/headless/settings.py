@@ -28,7 +28,7 @@ from mcphost.config import (
 )
 from mcphost.errors import ConfigError
 from mcphost.headless.keyboard import forget_typed_ahead
-from mcphost.headless.output import Exit, Outcome, is_terminal, json_text, remark
+from mcphost.headless.output import Exit, Outcome, is_terminal, json_text, remark, remarks_on
 from mcphost.protocol.display import show_line
 
 TRUST_COMMAND = "mcphost config trust"
@@ -90,7 +90,12 @@ def where(found: Found, env: Mapping[str, str], *, explicit: bool) -> Outcome:
     if found.path is None:
         reason = f"no configuration; create {default_path(env)}, or mcphost.toml in a project's folder"
         return Outcome(code=Exit.DONE, remarks=(reason,))
-    return Outcome(f"{show_line(str(found.path), 4096)}\n", remarks=(_why(found, env, explicit),))
+    remarks = [_why(found, env, explicit)]
+    try:
+        remarks += filter(None, [read_settings(found, env).untrusted])
+    except ConfigError as error:
+        remarks += remarks_on(error)
+    return Outcome(f"{show_line(str(found.path), 4096)}\n", remarks=tuple(remarks))
 
 
 def default_path(env: Mapping[str, str]) -> Path:

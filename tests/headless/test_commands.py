@@ -94,7 +94,7 @@ def test_fifty_megabytes_are_no_result(mcphost: Mcphost) -> None:
         ("stdio:'", 2, "cannot be split: No closing quotation"),
         ("stdio:cat ${NOT_SET_ANYWHERE}", 2, "servers.stdio.args[0]: ${NOT_SET_ANYWHERE} is not set"),
         ("http://127.0.0.1:9/mcp", 3, "http: nothing listens at 127.0.0.1:9"),
-        ("http:///mcp", 2, "the address: url"),
+        ("http:///mcp", 2, "the address: must start with"),
         ("web", 3, "web: nothing listens at 127.0.0.1:9"),
         ("off", 2, "servers.off: is switched off; set enabled = true"),
         ("broken", 2, "servers.broken.comand: unknown key comand"),
@@ -228,6 +228,7 @@ def test_a_projects_file_is_used_only_once_it_is_trusted_and_as_it_was(mcphost: 
     refused = mcphost("list", "tools")
     assert (refused.code, refused.out) == (2, "")
     assert f"{project} names programs to run" in refused.err
+    assert "you have not trusted it" in mcphost("config", "path").err
     assert "mcphost config trust" in refused.err
     assert mcphost("list", "tools", echo()).code == 0  # which needs nothing of that file
 
@@ -255,6 +256,7 @@ def test_config_path_says_which_file_and_why(mcphost: Mcphost, tmp_path: Path, m
     monkeypatch.setenv("MCPHOST_CONFIG", "other.toml")
     assert "named by MCPHOST_CONFIG" in mcphost("config", "path").err
     assert "named by --config" in mcphost("config", "path", "--config", "third.toml").err
+    assert "third.toml: there is no such file" in mcphost("config", "path", "--config", "third.toml").err
     (tmp_path / "mcphost.toml").write_text("")
     assert "project's file" in mcphost("config", "path").err
 

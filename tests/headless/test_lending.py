@@ -127,6 +127,7 @@ def test_without_models_a_file_may_answer_and_nobody_else(mcphost: Mcphost, tmp_
     path = config(tmp_path, None)
     told = mcphost("--config", path, *words(create()), "--accept", "sampling")
     assert json.loads(told.out)[0]["error"]["code"] == -32601
+    assert "--accept sampling: no language model is configured" in told.err
     (tmp_path / "a.json").write_text('[{"kind": "sampling", "text": "42"}]')
     told = mcphost("--config", path, *words(create()), "--answers", str(tmp_path / "a.json"))
     assert json.loads(told.out)[0]["result"]["content"]["text"] == "42"
