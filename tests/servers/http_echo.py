@@ -164,8 +164,8 @@ class Echo:
     def serve_the_old_way(self, talk: Talk) -> None:
         if talk.command == "GET" and talk.path == "/mcp":
             talk.begin_events()
+            self.lines.append(talk)  # who hears where to send may do so at once
             talk.events(b"event: endpoint\r\ndata: /messages?session=old%2F1\r\n\r\n")
-            self.lines.append(talk)
             talk.linger()
         elif talk.command == "POST" and talk.path == "/messages?session=old%2F1":
             talk.whole(202, b"Accepted", "text/plain")
