@@ -99,7 +99,8 @@ class Response:
 class Malformed:
     """What arrived and was no message.
 
-    ``answers`` is the request that waits for it; ``asks`` is the one that is owed an error, with ``code``.
+    ``answers`` is the request that waits for it; ``asks`` is the one that is owed an error, with ``code``. ``limit`` is
+    the one it passed, where that is all that is wrong with it.
     """
 
     reason: str
@@ -108,6 +109,7 @@ class Malformed:
     asks: RequestId | None = None
     is_json: bool = True
     code: ErrorCode = ErrorCode.INVALID_REQUEST
+    limit: int | None = None
 
 
 Message = Request | Notification | Response
@@ -132,7 +134,8 @@ def decode(
     try:
         value = _parse(data, max_items, max_depth)
     except _Refused as refused:
-        return (Malformed(str(refused), data, answers=answered_by(data), is_json=refused.is_json),)
+        answers = answered_by(data)
+        return (Malformed(str(refused), data, answers=answers, is_json=refused.is_json, limit=refused.limit),)
     return tuple(_batch(value, data, batch_items)) if type(value) is list else (_message(value, data),)
 
 
@@ -156,9 +159,9 @@ def _with_params(message: dict[str, Any], params: Mapping[str, Any] | None) -> d
 
 
 class _Refused(Exception):
-    def __init__(self, reason: str, *, is_json: bool = True) -> None:
+    def __init__(self, reason: str, *, is_json: bool = True, limit: int | None = None) -> None:
         super().__init__(reason)
-        self.is_json = is_json
+        self.is_json, self.limit = is_json, limit
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -185,7 +188,8 @@ _decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_float=_finite,
 def _parse(data: bytes, max_items: int, max_depth: int) -> Any:
     opened = data.count(b"{") + data.count(b"[")
     if len(data) > BIG_MESSAGE and opened > max_items:
-        raise _Refused(f"{opened} objects and arrays in one message, over the limit of {max_items}")
+        told = f"{opened} objects and arrays in one message, over the limit of {max_items}"
+        raise _Refused(told, limit=max_items)
     try:
         value = _decoder.decode(data.decode("utf-8").removeprefix("\ufeff"))
     except UnicodeDecodeError as error:

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcphost.errors import InvalidResult, McphostError
+from mcphost.errors import InvalidResult, McphostError, MessageTooLarge, PeerError
 from mcphost.protocol.jsonrpc import Malformed, Message, RequestId, Response
 from mcphost.transports.base import Inbound
+
+
+def why_invalid(answer: Malformed) -> PeerError:
+    """What to raise to whom this would have answered."""
+    told = f"the server's answer is invalid: {answer.reason}"
+    return InvalidResult(told) if answer.limit is None else MessageTooLarge(told, answer.limit)
 
 
 class Answer:
@@ -69,9 +75,9 @@ class Answer:
             return
         self.take(message)
         if isinstance(message, Malformed):
-            self.fail(InvalidResult(f"the server's answer is invalid: {message.reason}"))
+            self.fail(why_invalid(message))
 
     def _refuse(self, problem: Malformed) -> None:
         if problem.answers is not None and problem.answers == self._request_id:
-            self.fail(InvalidResult(f"the server's answer is invalid: {problem.reason}"))
+            self.fail(why_invalid(problem))
         self._inbound.malformed(problem)

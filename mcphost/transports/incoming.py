@@ -39,4 +39,5 @@ class Incoming:
         reason = f"an event over the limit of {size_text(self.limits.message_bytes)}"
         if self._tap is not None:
             self._tap.noted("malformed", f"{reason}: {event.start.decode('utf-8', 'replace')}…")
-        return Malformed(reason, event.start, answers=answered_by(event.start))
+        limit = self.limits.message_bytes
+        return Malformed(reason, event.start, answers=answered_by(event.start), limit=limit)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mcphost.errors import ConnectionLost, InvalidResult, TransportError
+from mcphost.errors import ConnectionLost, MessageTooLarge, TransportError
 from mcphost.protocol.framing import Overlong
 from mcphost.protocol.jsonrpc import (
     Malformed,
@@ -22,6 +22,7 @@ from mcphost.protocol.jsonrpc import (
     encode,
 )
 from mcphost.protocol.revisions import Revision
+from mcphost.transports.answer import why_invalid
 from mcphost.transports.base import Inbound, Limits
 from mcphost.transports.tap import Tap
 
@@ -134,19 +135,20 @@ class Pipe:
         assert self._inbound is not None
         waiting = self._pending.get(problem.answers) if problem.answers is not None else None
         if waiting is not None and not waiting.done():
-            waiting.set_exception(InvalidResult(f"the server's answer is invalid: {problem.reason}"))
+            waiting.set_exception(why_invalid(problem))
         self._inbound.malformed(problem)
 
     def _overlong(self, line: Overlong) -> None:
         """Where it does not say at its start whose answer it was, everybody who waits must be told."""
-        reason = f"a message over the limit of {_size(self.limits.message_bytes)}"
+        limit = self.limits.message_bytes
+        reason = f"a message over the limit of {_size(limit)}"
         if self.tap is not None:
             self.tap.noted("malformed", f"{reason}: {line.start.decode('utf-8', 'replace')}…")
-        problem = Malformed(reason, line.start, answers=answered_by(line.start))
+        problem = Malformed(reason, line.start, answers=answered_by(line.start), limit=limit)
         if problem.answers is None:
             for waiting in self._pending.values():
                 if not waiting.done():
-                    waiting.set_exception(InvalidResult(f"the server sent {reason}, perhaps this answer"))
+                    waiting.set_exception(MessageTooLarge(f"the server sent {reason}, perhaps this answer", limit))
         self._refuse(problem)
 
 

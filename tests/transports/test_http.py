@@ -237,7 +237,7 @@ REFUSED: list[tuple[str, type[McphostError], str]] = [
     ("event-bomb", ConnectionLost, "ended the answer's stream before the answer"),
     ("line-bomb", ConnectionLost, "ended the answer's stream before the answer"),
     ("invalid-answer", InvalidResult, "not an object"),
-    ("huge-event", InvalidResult, "an event over the limit"),
+    ("huge-event", MessageTooLarge, "an event over the limit"),
     ("huge-other-event", MessageTooLarge, "perhaps this answer"),
     ("endless-event", MessageTooLarge, "perhaps this answer"),
     ("hangs-up", ConnectionLost, "closed the connection before"),

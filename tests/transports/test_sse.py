@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mcphost.errors import ConnectionLost, HttpStatusError, InvalidResult, McphostError
+from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, MessageTooLarge
 from mcphost.protocol.jsonrpc import Notification, Request
 from mcphost.protocol.revisions import V2024_11_05, V2025_06_18, Revision
 from mcphost.transports.detection import DetectedTransport
@@ -156,7 +156,7 @@ async def test_an_event_over_the_limit_fails_the_call_it_answers() -> None:
             streams[0].events(huge)
 
     async with connected(serve, revision=None, kind=SseTransport) as line:
-        with pytest.raises(InvalidResult, match="over the limit"):
+        with pytest.raises(MessageTooLarge, match="over the limit"):
             await line.ask("ping")
 
 

@@ -13,7 +13,7 @@ from typing import cast
 
 import pytest
 
-from mcphost.errors import ConnectionLost, InvalidResult
+from mcphost.errors import ConnectionLost, InvalidResult, MessageTooLarge
 from mcphost.protocol.revisions import V2025_03_26
 from mcphost.transports.child import STDERR_LINE, STDERR_TAIL
 from mcphost.transports.stdio import Command, StdioTransport
@@ -168,7 +168,7 @@ async def test_a_message_over_the_limit_fails_the_call_it_answers_and_no_other(
     if fits:
         await line.call("big", bytes=size)
     else:
-        with pytest.raises(InvalidResult, match="over the limit of 10000 bytes"):
+        with pytest.raises(MessageTooLarge, match="over the limit of 10000 bytes"):
             await line.call("big", bytes=size)
     assert (await slow)["content"][0]["text"] == "done"
     assert len(line.inbox.problems) == (not fits)
@@ -179,7 +179,7 @@ async def test_a_greeting_over_the_limit_is_none(start: Start) -> None:
     """J01, J12"""
     small = replace(FAST, message_bytes=10_000)
     line = await start("hostile.py", "long-line", "--at", "initialize", "--bytes", 50_000_000, limits=small)
-    with pytest.raises(InvalidResult, match="over the limit of 10000 bytes"):
+    with pytest.raises(MessageTooLarge, match="over the limit of 10000 bytes"):
         await line.ask("initialize", {"protocolVersion": "2025-11-25"})
     assert len(line.inbox.problems[0].data) < 1000
 
@@ -188,8 +188,8 @@ async def test_bytes_without_end_fail_whoever_waits_and_are_not_kept(start: Star
     """J01, J02"""
     line = await start("hostile.py", "no-newline", "--bytes", 30_000_000, limits=replace(FAST, message_bytes=1 << 20))
     outcomes = await asyncio.gather(line.call(), line.ask("ping"), return_exceptions=True)
-    assert [str(outcome) for outcome in outcomes] == [
-        "the server sent a message over the limit of 1 MiB, perhaps this answer"
+    assert [(type(outcome), str(outcome)) for outcome in outcomes] == [
+        (MessageTooLarge, "the server sent a message over the limit of 1 MiB, perhaps this answer")
     ] * 2
     assert len(line.inbox.problems[0].data) == 200
     assert loop_watchdog.longest < 0.25

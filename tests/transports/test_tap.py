@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.errors import InvalidResult
+from mcphost.errors import MessageTooLarge
 from mcphost.transports.base import Limits
 from mcphost.transports.stdio import StdioTransport
 from mcphost.transports.tap import HEADER_CHARACTERS, HEADERS, MASK, request_head, response_head, safe_url
@@ -74,7 +74,7 @@ async def test_stray_lines_and_stderr_stand_where_they_came(python_server: Pytho
 async def test_a_message_over_the_limit_is_told_by_its_start(python_server: PythonServer) -> None:
     limits = Limits(message_bytes=10_000, exit_grace=1.0)
     async with tapped(python_server, "hostile.py", "long-line", "--bytes", 50_000, limits=limits) as (line, tap):
-        with pytest.raises(InvalidResult):
+        with pytest.raises(MessageTooLarge):
             await line.call()
     (told,) = tap.of("malformed")
     assert told.startswith("a message over the limit of 10000 bytes: {")
