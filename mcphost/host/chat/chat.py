@@ -95,9 +95,7 @@ class Chat:
         found = next((model for model in models if named in (None, "", model.entry)), None)
         if found is None and named:
             known = ", ".join(model.entry for model in models) or "none"
-            raise UnknownName(
-                f"no model {named!r} can be talked to; no such entry of [models] can be asked; there are: {known}"
-            )
+            raise UnknownName(f"no entry of [models] that can be talked to is called {named!r}; there are: {known}")
         if found is None:
             raise UnknownName("no language model is configured")
         return found
