@@ -73,7 +73,7 @@ async def test_the_charts_are_shown_and_each_screen_explains_itself(
         await stage.press("question_mark")
         await stage.at(HelpScreen)
         told = stage.app.screen.query_one(Facts).text
-        assert "marks alone share nothing" in told
+        assert "space marks, but only y or a shares" in told
         assert "Mark this folder" in told
         await stage.press("escape")
         await at(stage, FoldersScreen)

@@ -6,6 +6,7 @@ import pytest
 
 from mcphost.config import Config, ServerConfig
 from mcphost.config.limits import Limits
+from mcphost.tui.screens import main
 from mcphost.tui.widgets.server_card import ServerCard
 from tests.transports.web_line import Echo, Web
 from tests.tui.story import NARROW, Stage, echo, hostile, on_stage, server, servers
@@ -82,6 +83,14 @@ async def test_p_pings_a_server_that_is_ready_and_says_what_came_of_it() -> None
         await stage.press("s", "down", "enter")
         await stage.until(lambda app: "Server · gone" in stage.text)
         assert "p ping" not in stage.text.splitlines()[-1]
+
+
+async def test_the_card_can_be_gone_to_before_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "FIRST_PICTURE", 1000.0)
+    async with on_stage(servers(up=server("echo.py"))) as stage:
+        await open_card(stage)
+        await stage.until(lambda app: app.focused is app.main.card)
+        await stage.shows("Server · up", "round trip")
 
 
 async def test_a_ping_without_an_answer_is_said() -> None:

@@ -86,6 +86,6 @@ class LatePanes(Screen[None]):
     async def _put(self, tab: str, widget: Made) -> Made:
         """In its tab, unless the screen is being taken down: its tabs go before it does."""
         for pane in self.query(f"#{tab}").results(TabPane):
-            if pane.is_attached:
+            if pane.is_attached and not widget.is_attached:
                 await pane.mount(widget)
         return widget

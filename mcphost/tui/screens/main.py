@@ -18,6 +18,7 @@ from textual.content import Content
 from textual.events import Resize
 from textual.geometry import Size
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane
 
 from mcphost.host.logs import LogBook
@@ -185,9 +186,14 @@ class MainScreen(Sturdy, LatePanes):
             case "chat":
                 self.call_later(self._go_to_chat)
             case "calls":
-                self.calls.rows.focus()
+                self.call_later(self._go_into, "calls", self.calls, self.calls.rows)
             case _:
-                self.card.focus()
+                self.call_later(self._go_into, "card", self.card, self.card)
+
+    async def _go_into(self, tab: str, pane: Widget, part: Widget) -> None:
+        """It may be wanted before its turn to be put there came."""
+        await self._put(tab, pane)
+        part.focus()
 
     @on(TabbedContent.TabActivated)
     def _tab_changed(self, event: TabbedContent.TabActivated) -> None:
