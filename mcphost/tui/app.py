@@ -89,6 +89,7 @@ class McphostApp(
         self, host: Host, approver: ScreenApprover, start: StartInfo, reread: reloading.Read | None = None
     ) -> None:
         super().__init__(driver_class=Driver)
+        self.animation_level = "none"  # over a slow link each step of a scroll is a picture that nobody waits for
         self.host, self.approver, self.start = host, approver, start
         self.faults = Faults()
         self.outlives_faults: bool | None = None

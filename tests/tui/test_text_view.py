@@ -54,6 +54,17 @@ async def test_a_million_lines_open_scroll_and_jump_at_once(loop_watchdog: LoopW
         assert not app.view.wraps
 
 
+async def test_a_shorter_text_that_comes_while_there_is_no_room_is_drawn_as_far_as_it_goes() -> None:
+    app = Reading(TextView(["a"] * 50))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        app.view.styles.width = 0
+        await pilot.pause()
+        app.view.load(["b"])
+        assert "a" not in "".join(app.rows)
+        assert app.view.render_line(20).text.strip() == ""
+
+
 async def test_a_line_longer_than_the_screen_wraps_or_scrolls_sideways() -> None:
     app = Reading(TextView(["a" * 100 + "END", "next"]))
     async with app.run_test(size=(82, 10)) as pilot:

@@ -149,7 +149,7 @@ class TextView(ScrollView, can_focus=True):
     def _set(self, lines: Sequence[str]) -> None:
         self._lines = [line.expandtabs(TAB) for line in lines] if any("\t" in line for line in lines) else lines
         fits = len(lines) <= WRAP_LINES and sum(map(len, lines)) <= WRAP_CHARACTERS
-        self._wrappable, self._rows_width = fits, -1
+        self._wrappable, self._rows_width, self._rows = fits, -1, []
         self._widest = max(map(_width, self._lines), default=0)
         self._matches, self._current = {}, None
 
