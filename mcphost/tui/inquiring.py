@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
+from textual.worker import Worker
 
 from mcphost.errors import McphostError
 from mcphost.host.asked.folders import look, suggestions
@@ -69,7 +71,7 @@ class InquiryWishes(_App):
 
     def on_form_question_screen_check_wanted(self, event: FormQuestionScreen.CheckWanted) -> None:
         """Check what was typed by the whole schema."""
-        self.run_worker(self._check(event), group="check-form", exclusive=True)
+        _: Worker[None] = self.run_worker(partial(self._check, event), group="check-form", exclusive=True)
 
     async def _check(self, event: FormQuestionScreen.CheckWanted) -> None:
         verdict = await validate(event.schema, event.content)
@@ -120,7 +122,7 @@ class InquiryWishes(_App):
 
     def show_folders(self, server: str | None) -> None:
         """Choose which folders this server (None: every server) may know of."""
-        self.run_worker(self._show_folders(server), group="roots", exclusive=True)
+        _: Worker[None] = self.run_worker(partial(self._show_folders, server), group="roots", exclusive=True)
 
     async def _show_folders(self, server: str | None) -> None:
         from mcphost.tui.screens.folders import FoldersScreen

@@ -5,9 +5,11 @@ Knows the host and the panes. Refuses to know how a server is kept running: that
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
+from textual.worker import Worker
 
 from mcphost.errors import McphostError
 from mcphost.host.connection import Connection, ServerState
@@ -60,7 +62,8 @@ class ServerWishes(_App):
 
     def on_server_card_usage_wanted(self, event: ServerCard.UsageWanted) -> None:
         """Look at what its program takes of the machine."""
-        self.run_worker(self._gauge(event.server), group="usage", exclusive=True)
+        # Not a coroutine yet: the next may take its place before it begins.
+        _: Worker[None] = self.run_worker(partial(self._gauge, event.server), group="usage", exclusive=True)
 
     async def _gauge(self, server: str) -> None:
         if (connection := self.host.servers.get(server)) is not None:

@@ -6,9 +6,11 @@ Knows the host and the screens. Refuses to know how a sign-in goes: its screen s
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
+from textual.worker import Worker
 
 from mcphost.errors import McphostError
 from mcphost.host.events import Event, SignInChanged
@@ -57,7 +59,7 @@ class SignInWishes(_App):
         connection = self.host.servers.get(server or "")
         if connection is not None and connection.config.signs_in:
             self._learned = (connection.name, connection.state)
-            self.run_worker(self._learn(connection.name), group="standing", exclusive=True)
+            _: Worker[None] = self.run_worker(partial(self._learn, connection.name), group="standing", exclusive=True)
 
     def sign_ins_changed(self, events: Iterable[Event], chosen: str | None) -> None:
         """Show what went on, on its screen or else in a note; learn anew who is signed in at the ``chosen`` server."""

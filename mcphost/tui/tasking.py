@@ -6,9 +6,11 @@ Knows the host and the screens. Refuses to decide: asking is the user's, what a 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
+from textual.worker import Worker
 
 from mcphost.errors import CapabilityMissing, McphostError
 from mcphost.host.host import Host
@@ -59,7 +61,7 @@ class TaskWishes(_App):
         await self.main.tools.show_call(call)
 
     def _list_tasks(self, screen: TasksScreen) -> None:
-        self.run_worker(self._tell_tasks(screen), group="list-tasks", exclusive=True)
+        _: Worker[None] = self.run_worker(partial(self._tell_tasks, screen), group="list-tasks", exclusive=True)
 
     async def _tell_tasks(self, screen: TasksScreen) -> None:
         servers = self.host.servers

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from textual.content import Content
 from textual.message import Message
+from textual.worker import Worker
 
 from mcphost.errors import ServerError
 from mcphost.host.catalog import OfferedPrompt
@@ -88,7 +90,7 @@ class PromptsPane(OfferPane[OfferedPrompt]):
     def use(self, offered: OfferedPrompt) -> None:
         """Ask for its arguments; where it has none, get it."""
         if offered.prompt.arguments:
-            self.run_worker(self._ask(offered), exclusive=True, group="form")
+            _: Worker[None] = self.run_worker(partial(self._ask, offered), exclusive=True, group="form")
         else:
             self.ask_nothing()
             self.submit(offered, {})

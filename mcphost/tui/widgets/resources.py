@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.worker import Worker
 
 from mcphost.host.catalog import OfferedResource, OfferedTemplate
 from mcphost.host.watches import Watch
@@ -171,7 +173,7 @@ class ResourcesPane(OfferPane[OfferedEither]):
     def use(self, offered: OfferedEither) -> None:
         """Read a resource, ask for the variables of a template."""
         if isinstance(offered, OfferedTemplate):
-            self.run_worker(self._ask(offered), exclusive=True, group="form")
+            _: Worker[None] = self.run_worker(partial(self._ask, offered), exclusive=True, group="form")
         else:
             self.open_resource(*offered.key)
 

@@ -6,11 +6,13 @@ import asyncio
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple
 
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
+from textual.worker import Worker
 
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.frames import Frame, Kind
@@ -86,7 +88,7 @@ class TrafficDetail(SearchArea):
             self._load(lay_out(book, frame, self.raw))
         else:
             self._load(Laid(["reading…"], False))
-            self.run_worker(self._read(book, frame), exclusive=True)
+            _: Worker[None] = self.run_worker(partial(self._read, book, frame), exclusive=True)
 
     def show_facts(self, book: TrafficBook) -> None:
         """Say again what may have changed: it was answered, or pinned."""
