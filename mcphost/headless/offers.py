@@ -52,7 +52,7 @@ class Listing:
 
 
 def _resource_row(resource: Resource) -> tuple[str, ...]:
-    size = "-" if resource.size is None else size_text(max(0, min(resource.size, 10**18)))
+    size = "-" if resource.size is None else size_text(resource.size)
     return resource.uri, _title(resource.label, resource.uri), resource.mime_type or "-", size
 
 
@@ -126,7 +126,7 @@ async def _warn_if_large(host: Host, server: str, uri: str) -> None:
     listed, limits = host.catalog.resource(server, uri), host.config.limits_for(server)
     if listed is not None and (listed.size or 0) > limits.resource_bytes:
         most = f"a message may have {size_text(limits.message_bytes)}"
-        remark(f"{server}: says that this resource has {size_text(min(listed.size or 0, 10**18))}; {most}")
+        remark(f"{server}: says that this resource has {size_text(listed.size or 0)}; {most}")
 
 
 async def prompt(

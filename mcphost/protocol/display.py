@@ -33,6 +33,7 @@ _UNSAFE_ASCII = bytes(code for code in range(128) if (code < 32 and code not in 
 _BLANKS = " \u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
 _BLANK_RUN = re.compile(rf"\n{{4,}}|\t{{4,}}|[{_BLANKS}]{{4,}}")
 _UNITS = (("kB", 1e3), ("MB", 1e6), ("GB", 1e9))
+_LARGEST = 10**18  # bytes: what is claimed beyond that is as absurd, and may be too large for any arithmetic
 _LINE_MARKS = {"\n": "⏎", "\t": "→"}
 
 
@@ -78,7 +79,8 @@ def hidden_in(value: object) -> int:
 
 
 def size_text(bytes: int) -> str:
-    """``412 B``, ``14 kB``, ``1.4 MB``: a size for a person; a kB is 1000 bytes."""
+    """``412 B``, ``14 kB``, ``1.4 MB``: a size for a person, as far as there are such; a kB is 1000 bytes."""
+    bytes = max(0, min(bytes, _LARGEST))
     if bytes < 1000:
         return f"{bytes} B"
     unit, factor = next((unit for unit in _UNITS if bytes < 999.5 * unit[1]), _UNITS[-1])

@@ -110,7 +110,7 @@ class Offering:
 
         facts = [
             fact("resource", show_line(uri, 500)),
-            fact("size", f"{size_text(min(said, 10**18))}, as {server} says"),
+            fact("size", f"{size_text(said)}, as {server} says"),
         ]
         if said > limits.message_bytes:
             most = f"A message may have {size_text(limits.message_bytes)} ([limits] message_bytes)"

@@ -138,6 +138,10 @@ def test_sizes_read_well(bytes_: int, text: str) -> None:
     assert size_text(bytes_) == text
 
 
+def test_a_size_that_nothing_has_is_no_fault_of_the_one_who_shows_it() -> None:
+    assert (size_text(10**400), size_text(-1)) == ("1000000000 GB", "0 B")
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [

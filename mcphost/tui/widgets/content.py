@@ -249,7 +249,7 @@ def _link(link: ResourceLink) -> Block:
         ("uri", show_line(link.uri, 2_000)),
         ("about", show_line(link.description or "", 1_000)),
         ("type", show_line(link.mime_type or "", 120)),
-        ("bytes", "" if link.size is None else size_text(max(0, min(link.size, 10**18)))),
+        ("bytes", "" if link.size is None else size_text(link.size)),
     )
     title = _title("link", show_line(link.title or link.name or link.uri, 60), _hints(link))
     told = tuple(fact for fact in facts if fact[1])

@@ -279,7 +279,7 @@ def _unlisted(server: str, uri: str) -> OfferedResource:
 
 def _size(thing: Resource | ResourceTemplate) -> str:
     size = thing.size if isinstance(thing, Resource) else None
-    return "" if size is None else size_text(max(0, min(size, 10**18)))
+    return "" if size is None else size_text(size)
 
 
 def _fields(offered: OfferedTemplate) -> list[Field]:
