@@ -34,6 +34,7 @@ from mcphost.host.questions import (
     SamplingQuestion,
     UrlQuestion,
 )
+from mcphost.host.wall_clock import wall_clock
 from mcphost.protocol.display import show_line
 
 if TYPE_CHECKING:
@@ -203,8 +204,6 @@ class PageWatch:
 
     async def _until_done(self, page: Page) -> None:
         if somebody_there():
-            from mcphost.headless.prompts import wall_clock  # late, as below
-
             limit = "" if page.until is None else f", until {wall_clock(page.until)}"
             await typed_line(f"Press Enter once you are done there{limit}. ")
         else:

@@ -6,9 +6,7 @@ Knows how such questions look there. Refuses to know rules. What is typed is che
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +15,7 @@ from mcphost.headless.model_prompts import ask_at_terminal
 from mcphost.headless.terminal import say
 from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.questions import Answer, FormQuestion, Question, RootsQuestion, SamplingQuestion, UrlQuestion
+from mcphost.host.wall_clock import wall_clock
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.forms import ABSENT, Field, FieldError, Form, collect, fill, parse, read_form
 
@@ -125,11 +124,6 @@ async def _page(question: UrlQuestion) -> Answer:
     if question.until is not None:
         say(f"  can be answered until {wall_clock(question.until)}")
     return await _yes_or_no("Open it? [y/N] ")
-
-
-def wall_clock(moment: float) -> str:
-    """A moment of the monotonic clock, as that on the wall has it."""
-    return f"{datetime.now() + timedelta(seconds=moment - time.monotonic()):%H:%M:%S}"
 
 
 async def _roots(question: RootsQuestion) -> Answer:

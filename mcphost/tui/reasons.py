@@ -5,15 +5,14 @@ Knows what the host knows of calls. Refuses to guess: a question without a call 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from mcphost.host.asked.pages import Page
 from mcphost.host.calls import Call, CallState
 from mcphost.host.host import Host
 from mcphost.host.questions import Question
 from mcphost.host.recipient import sent_to
+from mcphost.host.wall_clock import wall_clock
 from mcphost.protocol.display import duration_text, show_line
 
 
@@ -49,11 +48,6 @@ def limit_words(question: Question) -> str:
     """Until when a question can be answered, by the clock on the wall. No call of that server times out meanwhile."""
     until = getattr(question, "until", None)
     return "no time limit" if until is None else f"until {wall_clock(until)}"
-
-
-def wall_clock(moment: float) -> str:
-    """A moment of the monotonic clock, as that on the wall has it."""
-    return f"{datetime.now() + timedelta(seconds=moment - time.monotonic()):%H:%M:%S}"
 
 
 def call_words(call: Call | None, number: int, tool: str = "", *, timed: bool = False) -> str:

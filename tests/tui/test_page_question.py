@@ -9,7 +9,8 @@ import pytest
 
 from mcphost.host.asked.pages import PageState
 from mcphost.host.calls import CallState
-from mcphost.tui.reasons import limit_words, wall_clock
+from mcphost.host.wall_clock import wall_clock
+from mcphost.tui.reasons import limit_words
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.page_question import PageQuestionScreen
 from tests.host.asked import page, required

@@ -16,9 +16,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mcphost.host.questions import Answer
+from mcphost.host.wall_clock import wall_clock
 from mcphost.protocol.display import show
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.reasons import Reason, wall_clock
+from mcphost.tui.reasons import Reason
 from mcphost.tui.screens.dialog import KEYS, Asking
 from mcphost.tui.widgets.answers import Way, Ways
 from mcphost.tui.widgets.facts import Fact, Facts, fact
