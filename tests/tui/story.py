@@ -119,6 +119,17 @@ class Stage:
         """Begin a call as a model would, past the form."""
         return self.host.call_tool(server or next(iter(self.host.servers)), tool, arguments or {})
 
+    async def is_asked(self, arguments: Mapping[str, Any], tool: str = "echo") -> bool:
+        """Does a call wait for an answer? It gets a no."""
+        call = self.call(tool, arguments)
+        await self.until(lambda app: app.approver.open or call.state.ended)
+        if call.state.ended:
+            return False
+        await self.asked()
+        await self.press("n")
+        await self.ended(call)
+        return True
+
     async def ended(self, call: Call | None = None) -> Call:
         """Wait until a call (the last one) has ended."""
         await self.until(lambda app: not app.host.running() if call is None else call.state.ended)

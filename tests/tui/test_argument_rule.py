@@ -34,17 +34,6 @@ async def opened(stage: Stage) -> ArgumentRuleScreen:
     return stage.app.screen
 
 
-async def is_asked(stage: Stage, arguments: dict[str, Any], tool: str = "echo") -> bool:
-    call = stage.call(tool, arguments)
-    await stage.until(lambda app: app.approver.open or call.state.ended)
-    if call.state.ended:
-        return False
-    await stage.asked()
-    await stage.press("n")
-    await stage.ended(call)
-    return True
-
-
 def patterns(stage: Stage) -> list[str]:
     return [field.value for field in stage.app.screen.query(Input)]
 
@@ -67,8 +56,8 @@ async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_b
         await stage.press("enter", "u")
         assert (await stage.ended(call)).state is CallState.DONE
         await stage.gone()
-        assert not await is_asked(stage, {"text": "SELECT 3"})
-        assert await is_asked(stage, {"text": "DROP u"})
+        assert not await stage.is_asked({"text": "SELECT 3"})
+        assert await stage.is_asked({"text": "DROP u"})
         await stage.press("g")
         await stage.at(GrantsScreen)
         await stage.shows("text matches", "until mcphost exits", r"echo › echo: where text matches '^SELECT\b'")
@@ -77,7 +66,7 @@ async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_b
         await stage.press("escape", "x")
         await stage.shows("Nothing is allowed without asking")
         await stage.press("escape")
-        assert await is_asked(stage, {"text": "SELECT 4"})
+        assert await stage.is_asked({"text": "SELECT 4"})
 
 
 async def test_always_is_a_rule_in_later_runs_and_lapses_when_the_tool_changes(tmp_path: Path) -> None:
@@ -91,7 +80,7 @@ async def test_always_is_a_rule_in_later_runs_and_lapses_when_the_tool_changes(t
         await stage.ended(call)
     async with on_stage(echo(), state) as stage:
         await stage.ready()
-        assert not await is_asked(stage, {"text": "main"})
+        assert not await stage.is_asked({"text": "main"})
         call = await make(stage, {"text": "other"})
         await stage.shows("would have allowed 0 of 2 past calls · this run, audit log")
         await stage.press("escape", "escape")
@@ -102,7 +91,7 @@ async def test_always_is_a_rule_in_later_runs_and_lapses_when_the_tool_changes(t
         await stage.ended(call)
         tool = dialog.question.tool
         stage.host.catalog.keep("echo", [Tool.read({**tool.definition(), "description": "Now it also sends mail."})])
-        assert await is_asked(stage, {"text": "main"})
+        assert await stage.is_asked({"text": "main"})
 
 
 NO_RULE = [
@@ -144,9 +133,9 @@ async def test_only_texts_have_patterns_and_what_has_none_may_be_anything() -> N
         assert patterns(stage) == ["^info$", ""]
         await stage.press("enter", "u")
         assert (await stage.ended(call)).state is CallState.DONE
-        assert not await is_asked(stage, {"count": 0, "level": "info"}, "log")
-        assert await is_asked(stage, {"count": 0, "level": "debug"}, "log")
-        assert await is_asked(stage, {"count": 0}, "log")
+        assert not await stage.is_asked({"count": 0, "level": "info"}, "log")
+        assert await stage.is_asked({"count": 0, "level": "debug"}, "log")
+        assert await stage.is_asked({"count": 0}, "log")
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [("add", {"a": 1, "b": 2}), ("environment", {"names": ["a"]})])
@@ -223,4 +212,4 @@ async def test_a_rule_is_made_of_the_arguments_as_they_were_edited() -> None:
         assert patterns(stage) == ["^hio$"]
         await stage.press("enter", "u")
         assert (await stage.ended(call)).arguments == {"text": "hio"}
-        assert not await is_asked(stage, {"text": "hio"})
+        assert not await stage.is_asked({"text": "hio"})

@@ -21,17 +21,6 @@ async def allow(stage: Stage, key: str, tool: str = "echo") -> None:
     await stage.gone()
 
 
-async def is_asked(stage: Stage) -> bool:
-    call = stage.call("echo", HI)
-    await stage.until(lambda app: app.approver.open or call.state.ended)
-    if call.state.ended:
-        return False
-    await stage.asked()
-    await stage.press("n")
-    await stage.ended(call)
-    return True
-
-
 @pytest.mark.requirement("SEC-01", "TOOLS-29")
 async def test_a_grant_is_listed_and_once_taken_back_the_tool_is_asked_about_again() -> None:
     """P10"""
@@ -43,13 +32,13 @@ async def test_a_grant_is_listed_and_once_taken_back_the_tool_is_asked_about_aga
         await stage.press("escape")
         await allow(stage, "a")
         await allow(stage, "u", "fail")
-        assert not await is_asked(stage)
+        assert not await stage.is_asked(HI)
         await stage.press("g")
         await stage.shows("echo", "always", "fail", "until mcphost exits")
         await stage.press("x")
         await stage.until(lambda _: "always" not in stage.text)
         await stage.press("escape")
-        assert await is_asked(stage)
+        assert await stage.is_asked(HI)
 
 
 async def test_always_outlives_a_restart_until_exit_does_not_and_another_command_lapses_both(tmp_path: Path) -> None:
@@ -61,7 +50,7 @@ async def test_always_outlives_a_restart_until_exit_does_not_and_another_command
         await allow(stage, "u", "fail")
     async with on_stage(echo(), state) as stage:
         await stage.ready()
-        assert not await is_asked(stage)
+        assert not await stage.is_asked(HI)
         call = stage.call("fail")
         await stage.asked()
         await stage.shows("definition unchanged since you allowed it")

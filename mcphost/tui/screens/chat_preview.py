@@ -17,7 +17,7 @@ from textual.widgets import Static
 from mcphost.host.chat.preview import Piece, Preview
 from mcphost.protocol.display import hidden_count, show, show_line, size_text
 from mcphost.tui.screens.dialog import KEYS, Dialog
-from mcphost.tui.widgets.facts import Fact, Facts, fact
+from mcphost.tui.widgets.facts import Fact, Facts, fact, link_facts
 from mcphost.tui.widgets.text_view import Spans, TextView
 
 LINKS = 3
@@ -123,10 +123,7 @@ def _facts(preview: Preview) -> Iterator[Fact]:
     yield fact("besides", f"about {preview.besides:,} tokens: tools, instructions, what was said before")
     if preview.hidden:
         yield fact("beware", f"{_invisible(preview.hidden)}, marked ⟨U+…⟩", "bold $text-error")
-    for number, link in enumerate(preview.links[:LINKS]):
-        yield fact("" if number else "links", show_line(link, 120), "$text-warning")
-    if len(preview.links) > LINKS:
-        yield fact("", f"and {len(preview.links) - LINKS} more")
+    yield from link_facts(preview.links, LINKS, 120)
 
 
 def _lines(preview: Preview) -> Iterator[tuple[str, bool]]:

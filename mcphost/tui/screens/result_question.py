@@ -21,7 +21,7 @@ from mcphost.protocol.display import show, show_line, size_text
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.faults import Sturdy
 from mcphost.tui.screens.dialog import Asking
-from mcphost.tui.widgets.facts import Fact, Facts, fact
+from mcphost.tui.widgets.facts import Fact, Facts, fact, link_facts
 from mcphost.tui.widgets.text_view import TextView
 
 LINKS = 8
@@ -147,7 +147,4 @@ def _facts(question: ResultQuestion) -> Iterator[Fact]:
     yield fact("size", f"{size}, about {question.tokens:,} tokens{pictures}")
     if question.hidden:
         yield fact("beware", f"{question.hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error")
-    for number, link in enumerate(question.links[:LINKS]):
-        yield fact("" if number else "links", show_line(link, 200), "$text-warning")
-    if len(question.links) > LINKS:
-        yield fact("", f"and {len(question.links) - LINKS} more")
+    yield from link_facts(question.links, LINKS, 200)

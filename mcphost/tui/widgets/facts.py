@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from textual.content import Content
@@ -26,6 +26,14 @@ class Fact:
 def fact(label: str, value: str, style: str = "") -> Fact:
     """A fact in one style."""
     return Fact(label, Content.styled(value, style) if style else Content(value))
+
+
+def link_facts(links: Sequence[str], most: int, width: int) -> Iterator[Fact]:
+    """The addresses that stand in a text, ``most`` of them one by one, each in at most ``width`` characters."""
+    for number, link in enumerate(links[:most]):
+        yield fact("" if number else "links", show_line(link, width), "$text-warning")
+    if len(links) > most:
+        yield fact("", f"and {len(links) - most} more")
 
 
 class Facts(Widget):
