@@ -4,7 +4,8 @@ Knows when it starts, what it is written, and how it is stopped. Refuses to know
 again.
 
 The child gets a session and process group of its own, so that it has no controlling terminal and can be stopped with
-all it started; an environment of a few harmless variables and what its configuration names; and no other descriptor.
+all it started; an environment of a few harmless variables, what its configuration names and a mark by which its
+descendants are found; and no other descriptor.
 
 Specification: basic/transports, stdio; basic/lifecycle, shutdown.
 """
@@ -23,7 +24,8 @@ from typing import Final, cast
 from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
 from mcphost.transports.base import Inbound, Limits, ProcessReport
 from mcphost.transports.child import Child, set_within
-from mcphost.transports.groups import live_groups, signal_group, sweep
+from mcphost.transports.descendants import MARK_VARIABLE, PROC, new_mark
+from mcphost.transports.groups import ServerProcesses, live_groups, signal_group
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.tap import Tap
 
@@ -44,10 +46,13 @@ class Command:
     cwd: Path | None = None
 
 
-def child_environment(command: Command, environ: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment of the child: the inherited few out of ``environ``, then what the configuration names."""
+def child_environment(command: Command, environ: Mapping[str, str], mark: str) -> dict[str, str]:
+    """The whole environment of the child: the inherited few out of ``environ``, then what the configuration names.
+
+    ``mark`` goes along where the system tells by it what the child started.
+    """
     inherited = {k: v for k, v in environ.items() if k in INHERITED or k.startswith("LC_")}
-    return {**inherited, **command.env}
+    return {**inherited, **command.env, **({MARK_VARIABLE: mark} if (PROC / "self/environ").exists() else {})}
 
 
 def find_program(command: Command, path: str) -> str:
@@ -81,14 +86,15 @@ class StdioTransport(Pipe):
         self._watch: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._gathered: list[bytes] | None = None
-        self.started: Callable[[int], None] = _nothing
-        """Told the process id in a thread, once the program runs."""
+        self.started: Callable[[int, str], None] = _nothing
+        """Told the process id and the mark of its descendants in a thread, once the program runs."""
         self.ended: Callable[[int], None] = _nothing
-        """Told it again once nothing of its group is left."""
+        """Told the process id again once nothing of what it started is left."""
 
     async def open(self, inbound: Inbound) -> None:
         """Start the program. Raises SpawnFailed with the system's reason."""
-        env = child_environment(self._command, self._environ)
+        mark = new_mark()
+        env = child_environment(self._command, self._environ, mark)
         self._argv = (find_program(self._command, env.get("PATH", os.defpath)), *self._command.args)
         self._inbound = inbound
         child = self._child = Child(self, inbound, self.limits)
@@ -100,9 +106,10 @@ class StdioTransport(Pipe):
             raise SpawnFailed(f"{self._argv[0]} could not be started: {error}") from None
         self._process = process
         child.read_from(process)
-        live_groups.add(process.get_pid())
+        pid = process.get_pid()
+        live_groups[pid] = ServerProcesses(pid, mark)
         self._watch = asyncio.create_task(self._report_end(child, inbound), name="watch server process")
-        await asyncio.to_thread(self.started, process.get_pid())
+        await asyncio.to_thread(self.started, pid, mark)
 
     async def write(self, line: bytes) -> None:
         """Write one line; waits while the pipe is full. Raises ConnectionLost."""
@@ -132,7 +139,7 @@ class StdioTransport(Pipe):
             stdin.write(b"".join(lines))
 
     async def aclose(self) -> None:
-        """Close stdin, wait, SIGTERM, wait, SIGKILL, on the whole group; then nothing of the group is left."""
+        """Close stdin, wait, SIGTERM, wait, SIGKILL, on the whole group; then on what left the group."""
         if self._process is None:
             return
         if self._closing is None:
@@ -188,24 +195,26 @@ class StdioTransport(Pipe):
         if self._watch is not None:
             self._watch.cancel()
         self.fail(ConnectionLost("the connection was closed by mcphost"))
+        group = process.get_pid()
+        processes = live_groups[group]
+        await asyncio.to_thread(processes.look, everywhere=False)  # once it has ended its children have another parent
         stdin = process.get_pipe_transport(0)
         if stdin is not None:
             self._put_gathered(cast("asyncio.WriteTransport", stdin))
             stalled = self._child.stalled or not self._child.writable.is_set()
             cast("asyncio.WriteTransport", stdin).abort() if stalled else stdin.close()
-        group = process.get_pid()
         for ending in (signal.SIGTERM, signal.SIGKILL):
             if await set_within(self._child.exited, self.limits.exit_grace):
                 break
             signal_group(group, ending)
         await set_within(self._child.exited, self.limits.exit_grace)
-        await sweep(group)
-        live_groups.discard(group)
+        await processes.sweep()
+        del live_groups[group]
         await asyncio.to_thread(self.ended, group)
         process.close()
 
 
-def _nothing(pid: int) -> None:
+def _nothing(pid: int, mark: str = "") -> None:
     """Nobody wants to know."""
 
 

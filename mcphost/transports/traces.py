@@ -14,19 +14,32 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mcphost.transports.descendants import identify, identify_outside, marked
+
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A server whose mcphost is gone: its name then, and its process, which leads a group of the same number."""
+    """What runs of a server whose mcphost is gone: ``pid`` leads a process group of the same number, if it is not None.
+
+    ``others`` are programs that the server started outside of that group.
+    """
 
     server: str
-    pid: int
+    pid: int | None
+    others: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return (
-            f"the server {self.server} (process {self.pid}) still runs, though the mcphost that started it was killed; "
-            f"to end it: kill -- -{self.pid}"
-        )
+        numbers, several = " ".join(map(str, self.others)), len(self.others) > 1
+        started = f"{'programs' if several else 'a program'} it started ({numbers})"
+        if self.pid is None:
+            what = f"the server {self.server} has ended, but {started} still run{'' if several else 's'}"
+            how = numbers
+        else:
+            also = f", and so do{'' if several else 'es'} {started}" if self.others else ""
+            what = f"the server {self.server} (process {self.pid}) still runs{also}"
+            how = f"-- -{self.pid} {numbers}".rstrip()
+        them = "them" if several or (self.others and self.pid) else "it"
+        return f"{what}, though the mcphost that started it was killed; to end {them}: kill {how}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +48,8 @@ class _Trace:
     born: str
     host: int
     host_born: str
+    mark: str = ""
+    """The mark of the server's descendants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +58,12 @@ class Traces:
 
     folder: Path
 
-    def leave(self, server: str, pid: int) -> None:
+    def leave(self, server: str, pid: int, mark: str) -> None:
         """Write down that this process was just started. What cannot be written is only not found later."""
         born, host_born = _born(pid), _born(os.getpid())
         if born is None or host_born is None:
             return
-        text = json.dumps(asdict(_Trace(server, born, os.getpid(), host_born)))
+        text = json.dumps(asdict(_Trace(server, born, os.getpid(), host_born, mark)))
         with suppress(OSError):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             self.remove(pid)
@@ -70,10 +85,11 @@ class Traces:
             trace = self._read(pid)
             if trace is not None and _born(trace.host) == trace.host_born:
                 continue  # another mcphost that runs
-            if trace is not None and _born(pid) == trace.born:
-                yield Leftover(trace.server, pid)
-            else:
+            left = None if trace is None else _left_by(trace, pid)
+            if left is None:
                 self.remove(pid)
+            else:
+                yield left
 
     def _pids(self) -> list[int]:
         with suppress(OSError):
@@ -89,11 +105,15 @@ class Traces:
         return self.folder / str(pid)
 
 
+def _left_by(trace: _Trace, pid: int) -> Leftover | None:
+    """What still runs of the server that was process ``pid``."""
+    leads = _born(pid) == trace.born
+    found = marked(trace.mark) if trace.mark else ()
+    others = tuple(sorted(each for each in found if not leads or identify_outside(pid, each)))
+    return Leftover(trace.server, pid if leads else None, others) if leads or others else None
+
+
 def _born(pid: int) -> str | None:
-    """When a process started: the system's run, and clock ticks since it began. None when there is no such process."""
-    with suppress(OSError, IndexError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        # The name in parentheses may hold anything; after it the state is the third field, the start the 22nd.
-        state, *fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        return None if state == "Z" else f"{boot} {fields[18]}"
-    return None
+    """When a process started; None when there is no such process."""
+    process = identify(pid)
+    return None if process is None else process.started

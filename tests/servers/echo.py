@@ -54,9 +54,9 @@ TOOLS = [
     define("exit", "Ends without an answer; a negative code is a signal.", {"code": INTEGER}),
     define(
         "children",
-        "Starts a sleeping child that holds our pipes and returns its pid.",
+        "Starts a sleeping child, which holds our pipes unless it is a daemon, and returns its pid.",
         {},
-        {"seconds": NUMBER, "own_session": BOOLEAN, "ignore_sigterm": BOOLEAN},
+        {"seconds": NUMBER, "own_session": BOOLEAN, "ignore_sigterm": BOOLEAN, "daemon": BOOLEAN, "bare": BOOLEAN},
     ),
 ]
 
@@ -108,10 +108,16 @@ def ignore_sigterm() -> None:
 
 
 def children(arguments: Message) -> Message:
+    seconds = str(arguments.get("seconds", 60))
+    if arguments.get("daemon"):  # its own session, and a parent that has ended
+        script = f"setsid sleep {seconds} > /dev/null 2>&1 & echo $!"
+        pid = int(subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, check=True).stdout)
+        return text(str(pid), structuredContent={"pid": pid})
     child = subprocess.Popen(
-        ["sleep", str(arguments.get("seconds", 60))],
+        ["sleep", seconds],
         start_new_session=arguments.get("own_session", False),
         preexec_fn=ignore_sigterm if arguments.get("ignore_sigterm") else None,
+        env={} if arguments.get("bare") else None,
     )
     return text(str(child.pid), structuredContent={"pid": child.pid})
 

@@ -14,10 +14,14 @@ import pytest
 from mcphost.errors import ConnectionLost, SpawnFailed
 from mcphost.protocol.jsonrpc import Notification
 from mcphost.transports.base import Limits
+from mcphost.transports.descendants import MARK_VARIABLE, ProcessId
+from mcphost.transports.groups import live_groups
 from mcphost.transports.stdio import Command, StdioTransport, child_environment, exit_text
 from tests.conftest import LoopWatchdog, PythonServer, Until
 from tests.transports.conftest import Start
 from tests.transports.processes import AT_ONCE, FAST, Inbox, members
+
+LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only where /proc tells who started what")
 
 # Stopping a server
 
@@ -82,6 +86,50 @@ async def test_what_a_server_started_ends_with_it(
     await until(lambda: not members(line.pid))
 
 
+@pytest.mark.requirement("TRANS-STDIO-15", "LIFE-23")
+@pytest.mark.parametrize(
+    ("how", "leader_dies"),
+    [
+        ({"own_session": True}, False),
+        ({"own_session": True}, True),
+        ({"own_session": True, "ignore_sigterm": True}, True),
+        ({"own_session": True, "bare": True}, False),  # it inherits no mark, but its parent tells whose it is
+        ({"daemon": True}, False),
+        ({"daemon": True}, True),
+    ],
+    ids=["session", "session of a dead server", "stubborn session", "no environment", "daemon", "daemon of a dead one"],
+)
+@LINUX
+async def test_what_a_server_started_in_another_session_ends_with_it(
+    start: Start, how: dict[str, bool], leader_dies: bool
+) -> None:
+    line = await start("echo.py")
+    child: int = (await line.call("children", **how))["structuredContent"]["pid"]
+    assert child not in members(line.pid)
+    if leader_dies:
+        with pytest.raises(ConnectionLost, match="exited with code 7"):
+            await line.call("exit", code=7)
+    assert members(child) == [child]
+    await line.transport.aclose()
+    assert members(child) == []
+
+
+@LINUX
+async def test_no_process_is_ended_that_no_server_of_ours_started(start: Start) -> None:
+    """Neither one that another server started, nor one of our own, nor one that has the number of such a process now."""
+    bystander = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
+    one, other = await start("echo.py"), await start("echo.py")
+    child: int = (await other.call("children", daemon=True))["structuredContent"]["pid"]
+    live_groups[one.pid]._apart.add(ProcessId(bystander.pid, "another start"))
+    await one.transport.aclose()
+    assert members(child) == [child]
+    assert bystander.returncode is None
+    bystander.kill()
+    await bystander.wait()
+    await other.transport.aclose()
+    assert members(child) == []
+
+
 async def test_closing_is_once_for_all_and_nothing_is_sent_or_heard_after_it(start: Start) -> None:
     line = await start("echo.py", "--exit-delay", 0.1)
     slow = asyncio.create_task(line.call("sleep", seconds=5))
@@ -121,21 +169,25 @@ def test_a_host_that_forgets_to_close_leaves_no_server(python_server: PythonServ
     program = f"""
 import asyncio, sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from mcphost.protocol.jsonrpc import Request
 from mcphost.transports.base import Limits
 from mcphost.transports.stdio import Command, StdioTransport
 from tests.transports.processes import Inbox
 async def main():
     transport = StdioTransport(Command({server.program!r}, {list(server.args)!r}), Limits(), {{}})
     await transport.open(Inbox())
-    print(transport.report().pid, flush=True)
+    call = Request(1, "tools/call", {{"name": "children", "arguments": {{"daemon": True}}}})
+    answer = await transport.request(call, {{}})
+    print(transport.report().pid, answer.result["structuredContent"]["pid"], flush=True)
 asyncio.run(main())
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=False)
-    group = int(ran.stdout)
+    groups = [int(word) for word in ran.stdout.split()]
+    assert len(groups) == 2, ran.stderr
     end = time.monotonic() + 20
-    while members(group) and time.monotonic() < end:
+    while any(map(members, groups)) and time.monotonic() < end:
         os.sched_yield()
-    assert not members(group)
+    assert not any(map(members, groups))
 
 
 # Starting a server
@@ -156,13 +208,12 @@ async def test_a_server_gets_the_harmless_variables_and_the_configured_ones(star
     }
     line = await start("echo.py", environ=host, env={"TOKEN": "s3cret", "HOME": "/elsewhere"})
     found = (await line.call("environment", names=["TOKEN", "HOME"]))["structuredContent"]
-    assert set(found["keys"]) - {"LC_CTYPE"} == {"PATH", "HOME", "LC_ALL", "TOKEN"}
+    assert set(found["keys"]) - {"LC_CTYPE", MARK_VARIABLE} == {"PATH", "HOME", "LC_ALL", "TOKEN"}
     assert found["values"] == {"TOKEN": "s3cret", "HOME": "/elsewhere"}
     assert "s3cret" not in repr(line.transport.report())
-    assert child_environment(Command("x"), {"USER": "u", "LC_TIME": "t", "XDG_SESSION_ID": "1"}) == {
-        "USER": "u",
-        "LC_TIME": "t",
-    }
+    given = child_environment(Command("x"), {"USER": "u", "LC_TIME": "t", "XDG_SESSION_ID": "1"}, "m")
+    given.pop(MARK_VARIABLE, None)
+    assert given == {"USER": "u", "LC_TIME": "t"}
 
 
 async def test_a_server_has_no_terminal_and_no_descriptor_but_its_pipes(start: Start) -> None:

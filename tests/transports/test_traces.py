@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.transports.descendants import MARK_VARIABLE, new_mark
 from mcphost.transports.stdio import StdioTransport
 from mcphost.transports.traces import Traces
 from tests.conftest import PythonServer
@@ -26,10 +27,10 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def leave_and_die(folder: Path, pid: int) -> None:
+def leave_and_die(folder: Path, pid: int, mark: str = "") -> None:
     """What an mcphost does that starts a server and is killed."""
     program = "import sys; from pathlib import Path; from mcphost.transports.traces import Traces; "
-    program += f"Traces(Path({str(folder)!r})).leave('git', {pid})"
+    program += f"Traces(Path({str(folder)!r})).leave('git', {pid}, {mark!r})"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
 
 
@@ -50,6 +51,32 @@ def test_a_server_whose_host_was_killed_is_named_until_it_ends(
     assert os.listdir(traces.folder) == []
 
 
+def test_what_a_server_left_in_another_session_is_named_until_it_ends(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    traces, mark = Traces(tmp_path / "running"), new_mark()
+    apart = [subprocess.Popen(["sleep", "60"], env={MARK_VARIABLE: mark, "PATH": os.defpath}) for _ in range(2)]
+    first, second = sorted(process.pid for process in apart)
+    leave_and_die(traces.folder, sleeper.pid, mark)
+    said = [str(found) for found in traces.leftovers()]
+    assert said == [
+        f"the server git (process {sleeper.pid}) still runs, and so do programs it started ({first} {second}), though "
+        f"the mcphost that started it was killed; to end them: kill -- -{sleeper.pid} {first} {second}"
+    ]
+    sleeper.kill()
+    sleeper.wait()
+    (found,) = traces.leftovers()
+    assert str(found).startswith(
+        f"the server git has ended, but programs it started ({first} {second}) still run, though"
+    )
+    assert str(found).endswith(f"to end them: kill {first} {second}")
+    for process in apart:
+        process.kill()
+        process.wait()
+    assert traces.leftovers() == ()
+    assert os.listdir(traces.folder) == []
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", "7", '{"server": "x"}', None])
 def test_no_other_process_is_taken_for_a_leftover(
     tmp_path: Path, sleeper: subprocess.Popen[bytes], content: str | None
@@ -57,7 +84,7 @@ def test_no_other_process_is_taken_for_a_leftover(
     """S05: neither a server of ours that runs, nor a process that has the number of one by now."""
     folder = tmp_path / "running"
     traces = Traces(folder)
-    traces.leave("ours", sleeper.pid)
+    traces.leave("ours", sleeper.pid, "")
     assert traces.leftovers() == ()
     assert os.listdir(folder) == [str(sleeper.pid)]
     leave_and_die(folder, sleeper.pid)
@@ -74,7 +101,7 @@ async def test_a_transport_tells_when_its_program_runs_and_when_nothing_of_it_is
     """S05"""
     told: list[int] = []
     transport = StdioTransport(python_server("echo.py"), FAST, os.environ)
-    transport.started, transport.ended = told.append, lambda pid: told.append(-pid)
+    transport.started, transport.ended = lambda pid, mark: told.append(pid), lambda pid: told.append(-pid)
     await transport.open(Inbox())
     pid = transport.report().pid
     assert told == [pid]
