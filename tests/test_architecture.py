@@ -24,12 +24,15 @@ MAY_IMPORT: dict[str, list[str]] = {
     "errors": [],
     "config": ["mcphost.errors"],
     "protocol": ["mcphost.errors"],
-    "transports": ["mcphost.errors", "mcphost.protocol"],
+    # protocol.addresses: what is this machine.
+    "net": ["mcphost.errors", "mcphost.protocol.addresses"],
+    "transports": ["mcphost.errors", "mcphost.net", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
-    "auth": ["mcphost.errors", "mcphost.protocol.display"],
+    "auth": ["mcphost.errors", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.addresses"],
     # protocol.event_stream, protocol.framing: how a stream is read; protocol.addresses: what is this machine.
-    "providers": ["mcphost.errors", "mcphost.protocol.types", "mcphost.protocol.sampling", "mcphost.protocol.display",
-                  "mcphost.protocol.framing", "mcphost.protocol.event_stream", "mcphost.protocol.addresses"],
+    "providers": ["mcphost.errors", "mcphost.net", "mcphost.protocol.types", "mcphost.protocol.sampling",
+                  "mcphost.protocol.display", "mcphost.protocol.framing", "mcphost.protocol.event_stream",
+                  "mcphost.protocol.addresses"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.base: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
@@ -47,7 +50,7 @@ OWNERS: dict[str, set[str]] = {
     "PIL": {"tui"},
     "aiohttp": {"transports.http_engine"},
     "joserfc": {"auth"},
-    "httpx": {"transports", "auth", "providers", "wiring"},
+    "httpx": {"net", "transports", "auth", "providers", "wiring"},
     "httpx_sse": {"transports", "providers"},
     "jsonschema_rs": {"protocol", "host.validation_worker"},
     "keyring": {"auth", "wiring"},

@@ -14,6 +14,7 @@ from typing import Final
 import httpx
 
 from mcphost.errors import SignInFailed
+from mcphost.protocol.addresses import is_here
 from mcphost.protocol.display import show_line
 
 LONGEST: Final = 8192
@@ -78,15 +79,9 @@ def _problem(url: httpx.URL, home: httpx.URL) -> str:
         return "spells an address in a way that hides it"
     if literal is not None and not may_reach(literal, [at_home] if at_home else []):
         return "leads into a private network, where the server does not live"
-    if url.scheme == "http" and not is_loopback(url.host):
+    if url.scheme == "http" and not is_here(url.host):
         return "is http, not https"
     return ""
-
-
-def is_loopback(host: str) -> bool:
-    """Does this name or address mean this machine?"""
-    address = literal_address(host)
-    return address is not None and address.is_loopback
 
 
 def literal_address(host: str) -> Address | None:

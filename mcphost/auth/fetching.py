@@ -14,7 +14,6 @@ import json
 import os
 import socket
 import ssl
-import urllib.request
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -22,9 +21,10 @@ from urllib.parse import urlencode
 
 import httpx
 
-from mcphost.auth.addresses import Address, is_loopback, literal_address, may_reach
+from mcphost.auth.addresses import Address, literal_address, may_reach
 from mcphost.auth.masking import content_type
 from mcphost.auth.wire import Fetch, Fetched, Unreachable
+from mcphost.net.proxies import authorities, proxy_for
 from mcphost.protocol.display import show_line
 
 SECONDS: Final[Mapping[str, float]] = {"metadata": 10.0, "registration": 30.0, "token": 30.0}
@@ -71,7 +71,7 @@ class Fetcher:
             return Unreachable(show_line(_reason(error), 200))
 
     async def _fetch(self, fetch: Fetch, url: httpx.URL) -> Fetched | Unreachable:
-        if (proxy := _proxy_for(url)) is not None:  # it finds the address, and goes where it may
+        if (proxy := proxy_for(url)) is not None:  # it finds the address, and goes where it may
             return await self._exchange(fetch, url, proxy)
         addresses = await self._judged(url)
         if not addresses:
@@ -117,11 +117,11 @@ class Fetcher:
                 return await _read(response, MOST_BYTES[fetch.kind])
 
     def _trusted(self, url: httpx.URL, proxy: httpx.Proxy | None) -> ssl.SSLContext:
-        """``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, else the usual authorities; where no TLS is to be, nobody."""
-        if url.scheme == "http" and proxy is None:
-            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        """Whose certificates are trusted; looked up once where that takes long."""
+        if url.scheme == "http":
+            return authorities(url, proxy)
         if self._authorities is None:
-            self._authorities = httpx.create_ssl_context(verify=True, trust_env=True)
+            self._authorities = authorities(url, proxy)
         return self._authorities
 
 
@@ -158,18 +158,6 @@ async def _read(response: httpx.Response, limit: int) -> Fetched | Unreachable:
             return Unreachable(f"its answer is larger than {limit >> 10} kB")
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Fetched(response.status_code, headers, bytes(content))
-
-
-def _proxy_for(url: httpx.URL) -> httpx.Proxy | None:
-    """The proxy of the environment for ``url``; none for this machine. Raises ValueError for a kind not spoken to."""
-    proxies = urllib.request.getproxies()
-    found = proxies.get(url.scheme) or proxies.get("all")
-    if not found or is_loopback(url.host) or urllib.request.proxy_bypass(url.netloc.decode("ascii")):
-        return None
-    proxy = httpx.URL(found if "://" in found else f"http://{found}")
-    if proxy.scheme not in ("http", "https"):
-        raise ValueError(f"the environment names a {proxy.scheme} proxy, and only http and https proxies are spoken to")
-    return httpx.Proxy(proxy)
 
 
 def _reason(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -120,9 +120,12 @@ def _scripts(text: str) -> set[str]:
 
 def is_here(host: str) -> bool:
     """Is ``host`` this machine, by its name or address alone?"""
-    if host == "localhost" or host.endswith(".localhost"):
+    name = host.lower().removesuffix(".")
+    if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(name)
     except ValueError:
         return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback

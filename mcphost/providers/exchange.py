@@ -19,6 +19,7 @@ import httpx
 
 from mcphost import __version__
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelUnreachable
+from mcphost.net.proxies import authorities, proxy_for
 from mcphost.protocol.framing import Overlong
 from mcphost.providers.base import Event, Usage, Waiting
 from mcphost.providers.endpoint import Endpoint
@@ -192,7 +193,7 @@ class Exchanges:
         try:
             client = self._opened()
             return client, client.build_request("POST", self.endpoint.url, content=content, headers=headers)
-        except (httpx.InvalidURL, ValueError, OSError, ImportError) as error:  # a proxy or certificates that are none
+        except (httpx.InvalidURL, ValueError, OSError) as error:  # a proxy or certificates that are none
             reason = self.endpoint.clean(str(error), 120)
             raise ModelUnreachable(
                 self.endpoint.entry,
@@ -202,12 +203,16 @@ class Exchanges:
 
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
+            url = httpx.URL(self.endpoint.url)
+            proxy = proxy_for(url)
             self._client = httpx.AsyncClient(
+                verify=authorities(url, proxy),
+                proxy=proxy,
                 timeout=httpx.Timeout(None, connect=self.patience.connect),
                 headers={"User-Agent": f"mcphost/{__version__}", "Accept-Encoding": "identity"},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                 follow_redirects=False,
-                trust_env=not self.endpoint.local,  # a proxy is no way to this machine
+                trust_env=False,
             )
         return self._client
 

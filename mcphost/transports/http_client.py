@@ -6,8 +6,6 @@ decoded or repeated. Refuses to know what is sent.
 
 from __future__ import annotations
 
-import ssl
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -17,6 +15,7 @@ import httpx
 
 from mcphost import __version__
 from mcphost.errors import ConnectionLost
+from mcphost.net.proxies import authorities, proxy_for
 from mcphost.transports.http_engine import AiohttpEngine
 
 FAILURES: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
@@ -38,7 +37,7 @@ class Phases:
 def open_client(
     url: str, phases: Phases, *, headers: Mapping[str, str] | None = None, auth: httpx.Auth | None = None
 ) -> httpx.AsyncClient:
-    """A client for the origin of ``url``; proxy and certificate authorities are the usual environment's.
+    """A client for the origin of ``url``; proxy and certificate authorities are the environment's, see `mcphost.net`.
 
     ``headers`` go along with every request. Raises ConnectionLost where the URL or those settings cannot be used.
     """
@@ -67,28 +66,6 @@ def check_target(url: httpx.URL) -> None:
         raise ValueError("it names no host")
 
 
-def proxy_for(url: httpx.URL) -> httpx.Proxy | None:
-    """The proxy that ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` mean for ``url``.
-
-    Raises ValueError where it is of a kind that is not spoken.
-    """
-    proxies = urllib.request.getproxies()
-    found = proxies.get(url.scheme) or proxies.get("all")
-    if not found or urllib.request.proxy_bypass(url.netloc.decode("ascii")):
-        return None
-    proxy = httpx.URL(found if "://" in found else f"http://{found}")
-    if proxy.scheme not in ("http", "https"):
-        raise ValueError(f"the environment names a {proxy.scheme} proxy, and only http and https proxies are spoken to")
-    return httpx.Proxy(proxy)
-
-
 def _engine(url: httpx.URL, proxy: httpx.Proxy | None) -> httpx.AsyncBaseTransport:
     """What does the work under httpx, chosen here and nowhere else."""
-    return AiohttpEngine(_authorities(url, proxy), proxy)
-
-
-def _authorities(url: httpx.URL, proxy: httpx.Proxy | None) -> ssl.SSLContext:
-    """``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, else the usual ones; where no TLS is to be, nobody is trusted."""
-    if "https" in (url.scheme, proxy.url.scheme if proxy else ""):
-        return httpx.create_ssl_context(verify=True, trust_env=True)
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return AiohttpEngine(authorities(url, proxy), proxy)

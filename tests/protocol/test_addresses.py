@@ -83,10 +83,13 @@ def test_an_address_that_is_not_opened(url: Any, words: str) -> None:
     ("host", "here"),
     [
         *((host, True) for host in ("localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "::1", "::1%lo")),
+        *((host, True) for host in ("LocalHost", "localhost.", "127.0.0.1.", "::ffff:127.0.0.1")),
         *(
             (host, False)
             for host in ("", "localhost.example.com", "192.168.1.5", "0.0.0.0", "127.1", "2130706433", "::")
         ),
+        ("64:ff9b::7f00:1", False),  # these are translated on another machine
+        ("2002:7f00:1::", False),
     ],
 )
 def test_a_host_is_this_machine_by_its_name_or_address_alone(host: str, here: bool) -> None:

@@ -231,25 +231,40 @@ def proxying(talk: Talk) -> None:
         Echo(stateless=True)(talk)
 
 
+async def shaken(web: Web, url: str) -> None:
+    """Shake hands with ``url``."""
+    line = WebLine(web, HttpTransport(url, Limits(), phases=SHORT))
+    await line.transport.open(line.inbox)
+    await line.shake_hands()
+    await line.transport.aclose()
+
+
 @pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy"])
 async def test_a_proxy_of_the_environment_is_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Web(proxying) as proxy:
         monkeypatch.setenv(name, f"http://user:p%40ss@127.0.0.1:{proxy.port}")
-        line = WebLine(proxy, HttpTransport("http://server.example:81/mcp?a=b", Limits(), phases=SHORT))
-        await line.transport.open(line.inbox)
-        await line.shake_hands()
-        await line.transport.aclose()
+        await shaken(proxy, "http://server.example:81/mcp?a=b")
         assert {visit.path for visit in proxy.visits} == {"http://server.example:81/mcp?a=b"}
         assert proxy.visits[0].headers["proxy-authorization"] == "Basic dXNlcjpwQHNz"
 
 
-@pytest.mark.parametrize("exempt", ["127.0.0.1", "*", "other, 127.0.0.1"])
+@pytest.mark.parametrize("exempt", ["server.example", "*", "other, server.example"])
 async def test_no_proxy_is_heeded(exempt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Web(proxying) as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         monkeypatch.setenv("NO_PROXY", exempt)
-        async with connected(Echo()):
-            assert proxy.visits == []
+        assert "server.example" in await opening("http://server.example/mcp")  # no test finds the address of a name
+        assert proxy.visits == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_no_proxy_is_a_way_to_a_server_on_this_machine(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Web(proxying) as proxy, Web(Echo()) as web:
+        for name in ("HTTP_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        await shaken(web, f"http://{host}:{web.port}/mcp")
+        assert proxy.visits == []
+        assert web.visits != []
 
 
 async def test_a_proxy_that_fails_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ async def test_what_a_server_started_in_another_session_ends_with_it(
 
 @LINUX
 async def test_no_process_is_ended_that_no_server_of_ours_started(start: Start) -> None:
-    """Neither one that another server started, nor one of our own, nor one that has the number of such a process now."""
+    """Neither one that another server started, nor one of our own, nor one that has the number of one by now."""
     bystander = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
     one, other = await start("echo.py"), await start("echo.py")
     child: int = (await other.call("children", daemon=True))["structuredContent"]["pid"]
