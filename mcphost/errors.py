@@ -27,6 +27,7 @@
     │   │   └── ResourceMissing  it has no resource of this URI
     │   ├── TaskStopped          the server stopped the task that was to bring the answer
     │   ├── RequestTimeout       no answer within the limit
+    │   ├── ListingFailed        what the server offers is not known: it could not be listed
     │   └── CapabilityMissing    never sent: the server did not offer this
     └── NotDone                  we decided against it
         ├── Declined             policy or the user said no
@@ -254,6 +255,14 @@ class RequestTimeout(RequestError):
         self.method, self.seconds, self.hard = method, seconds, hard
         why = "in all, progress or not" if hard else "without an answer or a sign of progress"
         super().__init__(f"{method} timed out after {seconds:g} s {why}")
+
+
+class ListingFailed(RequestError):
+    """The server did not list what it offers; ``timed_out``: not in time."""
+
+    def __init__(self, message: str, *, timed_out: bool = False) -> None:
+        self.timed_out = timed_out
+        super().__init__(message)
 
 
 class CapabilityMissing(RequestError):

@@ -25,15 +25,11 @@ def run_check(options: Words) -> int:
 
 def run_list(options: Words) -> int:
     """What servers offer."""
-    from mcphost.headless.servers import list_tools
-
-    chosen = selected(options)
-    what = chosen.names, chosen.broken
-    if options.kind == "tools":
-        return without_calls(options, chosen, lambda host: list_tools(host, *what, as_json=options.json))
     from mcphost.headless.offers import list_offers
 
-    return without_calls(options, chosen, lambda host: list_offers(host, options.kind, *what, as_json=options.json))
+    chosen = selected(options)
+    what = options.kind, chosen.names, chosen.broken
+    return without_calls(options, chosen, lambda host: list_offers(host, *what, as_json=options.json))
 
 
 def run_call(options: Words) -> int:

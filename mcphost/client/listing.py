@@ -34,6 +34,8 @@ class Rejected:
 
     name: str
     reason: str
+    by_configuration: bool = False
+    """The user's own configuration excludes it."""
 
 
 @dataclass(slots=True)

@@ -16,10 +16,11 @@ from mcphost.errors import (
     UnknownName,
 )
 from mcphost.headless.arguments import Given, typed
-from mcphost.headless.failing import Broken, failure, with_last_words
+from mcphost.headless.failing import Broken, failure, why_unknown, with_last_words
 from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text
 from mcphost.host.advice import next_step
 from mcphost.host.calls import Call
+from mcphost.host.catalog import Kind
 from mcphost.host.events import CallChanged, Event
 from mcphost.host.host import Host
 from mcphost.protocol.display import duration_text, show_line, size_text
@@ -111,18 +112,21 @@ def failed(host: Host, server: str, error: McphostError) -> Outcome:
 
 
 def _tool(host: Host, wish: Wish) -> Tool:
-    names = [each.tool.name for each in host.catalog.tools(wish.server)]
-    if wish.tool not in names:
-        from difflib import get_close_matches  # late: only who mistypes pays for it
-
-        if near := get_close_matches(wish.tool, names, 3):
-            raise UnknownName(f"{wish.server} has no tool {wish.tool!r}; did you mean {' or '.join(near)}?")
     try:
         return host.catalog.tool(wish.server, wish.tool)
     except UnknownName as error:
-        if notice := host.server(wish.server).notice:  # why it may be missing
-            raise UnknownName(f"{error}; {notice}") from None
-        raise
+        why = why_unknown(host, wish.server, Kind.TOOLS, wish.tool, error)
+        raise _mistyped(host, wish, error) if why is error else why from None
+
+
+def _mistyped(host: Host, wish: Wish, error: UnknownName) -> UnknownName:
+    from difflib import get_close_matches  # late: only who mistypes pays for it
+
+    names = [each.tool.name for each in host.catalog.tools(wish.server)]
+    if near := get_close_matches(wish.tool, names, 3):
+        return UnknownName(f"{wish.server} has no tool {wish.tool!r}; did you mean {' or '.join(near)}?")
+    notice = host.server(wish.server).notice  # why it may be missing
+    return UnknownName(f"{error}; {notice}") if notice else error
 
 
 def _takes(tool: Tool) -> str:

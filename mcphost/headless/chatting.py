@@ -20,7 +20,7 @@ from mcphost.config import Config, rule_matches
 from mcphost.errors import ConfigError, InvalidArguments, McphostError
 from mcphost.headless.arguments import read_given, typed
 from mcphost.headless.consent import NO_CUT, confirmed, question_lines, typed_line
-from mcphost.headless.failing import Broken, failure
+from mcphost.headless.failing import Broken, failure, listing_failure
 from mcphost.headless.output import Exit, Outcome, is_terminal, json_text, remark, table
 from mcphost.headless.telling import telling
 from mcphost.headless.terminal import say, somebody_there
@@ -271,7 +271,10 @@ async def _servers(host: Host, wish: ChatWish, broken: Broken) -> None:
             continue
         try:
             await host.current(name, Kind.TOOLS)
+            missing: McphostError | None = listing_failure(host, name, Kind.TOOLS)
         except McphostError:
-            if name in wish.servers:
-                raise failure(host, name, broken) from None
-            remark(f"without {failure(host, name, broken)}")
+            missing = failure(host, name, broken)
+        if missing and name in wish.servers:
+            raise missing
+        if missing:
+            remark(f"without {missing}")

@@ -1,14 +1,16 @@
-"""Why a server is not there, in words for people, and how the process exits for it.
+"""Why a server, or some of what it offers, is not there: in words for people, and how the process exits for it.
 
 Knows a connection's state. Refuses to know which command wanted the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from mcphost.errors import ConfigError, McphostError, ServerNotReady
+from mcphost.errors import ConfigError, ListingFailed, McphostError, ServerNotReady, UnknownName
 from mcphost.headless.output import Exit, exit_for
+from mcphost.host.catalog import Kind
 from mcphost.host.connection import Connection
 from mcphost.host.host import Host
 from mcphost.host.logs import Source
@@ -19,6 +21,9 @@ Broken = Mapping[str, ConfigError]
 LAST_WORDS = 200
 """Characters of a dead server's last line on stderr."""
 
+LEFT_OUT_REMARKS: Final = 20
+"""Items left out of one list that stderr names: a hostile list has thousands."""
+
 
 def failure(host: Host, name: str, broken: Broken) -> McphostError:
     """Why this server is not ready: the error that says how to exit, in words that name the server."""
@@ -26,10 +31,31 @@ def failure(host: Host, name: str, broken: Broken) -> McphostError:
     return ConfigError(text) if name in broken else ServerNotReady(text)
 
 
-def failures_of(host: Host, names: Sequence[str], broken: Broken) -> list[McphostError]:
-    """Why each of these servers that is not ready is not, and what else cannot run as it is configured."""
-    down: list[McphostError] = [failure(host, name, broken) for name in names if not host.server(name).ready]
-    return [*down, *(error for _, error in others(broken, names))]
+def listing_failure(host: Host, name: str, kind: Kind) -> ListingFailed | None:
+    """Why it is not known what this server offers of this kind, in words that name the server."""
+    connection = host.server(name)
+    failed = connection.offers.of(kind).failure
+    return failed and ListingFailed(f"{name}: {connection.notice_of(kind)}", timed_out=failed.timed_out)
+
+
+def why_unknown(host: Host, name: str, kind: Kind, item: str, error: UnknownName) -> McphostError:
+    """Why this server has no such item, where more is known of it than ``error`` says."""
+    if failed := listing_failure(host, name, kind):
+        return failed
+    rejected = host.server(name).offers.of(kind).rejected
+    found = next((each for each in rejected if each.name == item), None)
+    return error if found is None else UnknownName(f"{name}: {kind.words_for(found)}")
+
+
+def left_out(host: Host, name: str, kind: Kind) -> Iterator[str]:
+    """A sentence for each item of a list that cannot be used, unless the configuration excludes it."""
+    rejected = [each for each in host.server(name).offers.of(kind).rejected if not each.by_configuration]
+    yield from (f"{name}: {kind.words_for(each)}" for each in rejected[:LEFT_OUT_REMARKS])
+    if len(rejected) > LEFT_OUT_REMARKS:
+        yield f"{name}: left out {len(rejected) - LEFT_OUT_REMARKS} more {kind.value}"
+    if kind is Kind.TOOLS:
+        tools = [each.tool for each in host.catalog.tools(name)]
+        yield from (f"{name}: {tool.name} is refused: {tool.refusal}" for tool in tools if tool.refusal)
 
 
 def with_last_words(host: Host, name: str, reason: str) -> str:

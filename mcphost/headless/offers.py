@@ -1,4 +1,4 @@
-"""Commands about what servers offer besides tools: list it, read a resource, get a prompt, complete an argument.
+"""Commands about what servers offer: list it, read a resource, get a prompt, complete an argument.
 
 Knows how an answer looks on stdout. Refuses to know how it was had.
 """
@@ -16,9 +16,11 @@ from mcphost.errors import (
     ConfigError,
     InvalidArguments,
     McphostError,
+    ServerNotReady,
+    UnknownName,
 )
 from mcphost.headless.calling import block_text, ended, once_ready
-from mcphost.headless.failing import Broken, failures_of, worst
+from mcphost.headless.failing import Broken, failure, left_out, listing_failure, others, why_unknown, worst
 from mcphost.headless.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
 from mcphost.host.catalog import Kind
 from mcphost.host.host import Host
@@ -34,6 +36,7 @@ from mcphost.protocol.types import (
     ResourceContents,
     ResourceTemplate,
     TemplateRef,
+    Tool,
     Unreadable,
 )
 
@@ -51,6 +54,11 @@ class Listing:
     row: Callable[[Any], tuple[str, ...]]
 
 
+def _tool_row(tool: Tool) -> tuple[str, ...]:
+    claims = "refused" if tool.refusal else ", ".join(tool.claims)
+    return tool.name, _title(tool.label, tool.name), claims or "-", _first_line(tool.description)
+
+
 def _resource_row(resource: Resource) -> tuple[str, ...]:
     size = "-" if resource.size is None else size_text(resource.size)
     return resource.uri, _title(resource.label, resource.uri), resource.mime_type or "-", size
@@ -62,8 +70,11 @@ def _template_row(template: ResourceTemplate) -> tuple[str, ...]:
 
 def _prompt_row(prompt: Prompt) -> tuple[str, ...]:
     arguments = ", ".join(f"{each.name}{'*' if each.required else ''}" for each in prompt.arguments or ())
-    about = (prompt.description or "").strip().partition("\n")[0]
-    return prompt.name, _title(prompt.label, prompt.name), arguments or "-", about
+    return prompt.name, _title(prompt.label, prompt.name), arguments or "-", _first_line(prompt.description)
+
+
+def _first_line(description: str | None) -> str:
+    return (description or "").strip().partition("\n")[0]
 
 
 def _title(label: str, name: str) -> str:
@@ -71,6 +82,7 @@ def _title(label: str, name: str) -> str:
 
 
 LISTINGS: Final[Mapping[str, Listing]] = {
+    "tools": Listing(Kind.TOOLS, "tools", ("TOOL", "TITLE", "CLAIMS", "DESCRIPTION"), _tool_row),
     "resources": Listing(Kind.RESOURCES, "resources", ("URI", "TITLE", "TYPE", "SIZE"), _resource_row),
     "templates": Listing(Kind.TEMPLATES, "resourceTemplates", ("TEMPLATE", "TITLE", "TYPE"), _template_row),
     "prompts": Listing(Kind.PROMPTS, "prompts", ("PROMPT", "TITLE", "ARGUMENTS", "DESCRIPTION"), _prompt_row),
@@ -78,30 +90,52 @@ LISTINGS: Final[Mapping[str, Listing]] = {
 
 
 async def list_offers(host: Host, what: str, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
-    """What each server offers of one kind; what could not be asked is remarked on, and the others are listed."""
+    """What each server offers of one kind; what is not known is a remark, and the others are listed."""
     listing = LISTINGS[what]
     await host.ready(list(names))
-    up = [name for name in names if host.server(name).ready]
-    found = dict(zip(up, await asyncio.gather(*(_listed(host, name, listing) for name in up)), strict=True))
+    found: dict[str, Sequence[Any]] = {}
+    failures: list[McphostError] = []
+
+    async def list_one(name: str) -> None:
+        try:
+            found[name] = await _listed(host, name, listing.kind, broken)
+        except McphostError as error:
+            failures.append(error)
+
+    await asyncio.gather(*map(list_one, names))
+    failures += [error for _, error in others(broken, names)]
+    found = {name: found[name] for name in names if name in found}
     if as_json:
         objects = ({"server": name, listing.member: [it.definition() for it in items]} for name, items in found.items())
         text = "".join(map(json_text, objects))
     else:
         rows = [(name, *listing.row(item)) for name, items in found.items() for item in items]
         text = table([("SERVER", *listing.heading), *rows]) if rows else ""
-    failures = failures_of(host, names, broken)
-    notices = [f"{name}: {notice}" for name in up if (notice := _notice(host, name, listing.kind))]
-    return Outcome(text, worst(failures), (*notices, *(words for error in failures for words in remarks_on(error))))
+    remarks = [words for name in found for words in _remarks(host, name, listing.kind)]
+    return Outcome(text, worst(failures), (*remarks, *(words for error in failures for words in remarks_on(error))))
 
 
-async def _listed(host: Host, server: str, listing: Listing) -> Sequence[Any]:
-    await host.current(server, listing.kind)
-    return list(host.server(server).offers.of(listing.kind).items)
+async def _listed(host: Host, name: str, kind: Kind, broken: Broken) -> Sequence[Any]:
+    """The items; raises why they are not known."""
+    try:
+        if host.server(name).ready and kind is not Kind.TOOLS:  # those are listed before a server is ready
+            await host.current(name, kind)
+    except ServerNotReady:
+        raise failure(host, name, broken) from None
+    if not host.server(name).ready:
+        raise failure(host, name, broken)
+    if failed := listing_failure(host, name, kind):
+        raise failed
+    return list(host.server(name).offers.of(kind).items)
 
 
-def _notice(host: Host, server: str, kind: Kind) -> str | None:
-    offers = host.server(server).offers
-    return offers.of(kind).notice if offers.offers(kind) else f"offers no {kind.value}"
+def _remarks(host: Host, name: str, kind: Kind) -> Iterator[str]:
+    connection = host.server(name)
+    if not connection.offers.offers(kind):
+        yield f"{name}: offers no {kind.value}"
+    elif notice := connection.notice_of(kind):
+        yield f"{name}: {notice}"
+    yield from left_out(host, name, kind)
 
 
 async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str | None, as_json: bool) -> Outcome:
@@ -139,7 +173,10 @@ async def prompt(
         text = json_text(result.raw) if as_json else prompt_text(result)
         return Outcome(text, remarks=tuple(_unlisted(host, server, name, arguments)))
 
-    return await once_ready(host, server, broken, work)
+    try:
+        return await once_ready(host, server, broken, work)
+    except UnknownName as error:
+        raise why_unknown(host, server, Kind.PROMPTS, name, error) from None
 
 
 def _unlisted(host: Host, server: str, name: str, arguments: Mapping[str, object]) -> Iterator[str]:

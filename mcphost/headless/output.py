@@ -24,6 +24,7 @@ from mcphost.errors import (
     ConfigError,
     Declined,
     InvalidArguments,
+    ListingFailed,
     McphostError,
     RequestTimeout,
     ServerError,
@@ -71,6 +72,8 @@ _EXITS: Final = (
 
 def exit_for(error: McphostError) -> Exit:
     """The exit code that tells a script what went wrong."""
+    if isinstance(error, ListingFailed):
+        return Exit.TIMED_OUT if error.timed_out else Exit.NOT_CONNECTED
     return next((code for kinds, code in _EXITS if isinstance(error, kinds)), Exit.NOT_CONNECTED)
 
 

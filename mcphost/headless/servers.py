@@ -1,4 +1,4 @@
-"""Commands about servers as a whole: do they come up, and which tools do they have.
+"""The command about servers as a whole: do they come up.
 
 Knows how a connection's state is told in words. Refuses to know which transports there are and how hosts are made.
 """
@@ -15,13 +15,13 @@ from typing import Any
 from mcphost.auth.base import Standing
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.headless.accounts import standing_object, standing_words
-from mcphost.headless.failing import Broken, failure, failures_of, others, reason_of, worst
-from mcphost.headless.output import Outcome, StatusLine, json_text, remarks_on, table
+from mcphost.headless.failing import Broken, failure, left_out, listing_failure, others, reason_of, worst
+from mcphost.headless.output import Outcome, StatusLine, json_text, table
+from mcphost.host.catalog import Kind
 from mcphost.host.events import Event, ServerChanged
 from mcphost.host.host import Host
 from mcphost.host.states import ServerState
 from mcphost.protocol.display import duration_text
-from mcphost.protocol.types import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +99,8 @@ async def check(host: Host, names: Sequence[str], broken: Broken, *, as_json: bo
         if as_json
         else table([HEADING, *(each.as_row() for each in results)])
     )
-    return Outcome(text, worst([each.failure for each in results if each.failure]))
-
-
-async def list_tools(host: Host, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
-    """The tools of each server; what could not be asked is remarked on, and the others are listed all the same."""
-    await host.ready(list(names))
-    up = [name for name in names if host.server(name).ready]
-    if as_json:
-        text = "".join(json_text({"server": name, "tools": _definitions(host, name)}) for name in up)
-    else:
-        rows = [_tool_row(name, each.tool) for name in up for each in host.catalog.tools(name)]
-        text = table([("SERVER", "TOOL", "TITLE", "CLAIMS", "DESCRIPTION"), *rows]) if rows else ""
-    failures = failures_of(host, names, broken)
-    notices = [f"{name}: {notice}" for name in up if (notice := host.server(name).notice)]
-    tools = (each for name in up for each in host.catalog.tools(name))
-    refused = (
-        f"{each.server}: {each.tool.name} is refused: {each.tool.refusal}" for each in tools if each.tool.refusal
-    )
-    remarks = (sentence for error in failures for sentence in remarks_on(error))
-    return Outcome(text, worst(failures), (*notices, *refused, *remarks))
+    remarks = (words for name in names if host.server(name).ready for words in left_out(host, name, Kind.TOOLS))
+    return Outcome(text, worst([each.failure for each in results if each.failure]), tuple(remarks))
 
 
 async def _check(host: Host, name: str, broken: Broken) -> Checked:
@@ -130,13 +112,15 @@ async def _check(host: Host, name: str, broken: Broken) -> Checked:
         waits = connection.state is ServerState.NEEDS_SIGN_IN
         why = reason_of(host, connection), failure(host, name, broken)
         return Checked(name, *why, seconds=seconds, needs_sign_in=waits, standing=standing)
+    failed = listing_failure(host, name, Kind.TOOLS)
     return Checked(
         name,
         connection.notice or "",
+        failed,
         revision=session.revision.version,
         server=session.server.server_info.model_dump(by_alias=True, exclude_unset=True),
         capabilities=session.server.capabilities,
-        tools=len(connection.tools),
+        tools=None if failed else len(connection.tools),
         seconds=seconds,
         standing=standing,
     )
@@ -154,13 +138,3 @@ def _show_waiting(host: Host, names: Sequence[str], status: StatusLine) -> None:
     if waiting := [name for name in names if host.server(name).state.value == "starting"]:
         told = f"{len(names) - len(waiting)} of {len(names)} servers answered; waiting for {', '.join(waiting)}"
         status.show(told, last=True)
-
-
-def _definitions(host: Host, name: str) -> list[dict[str, Any]]:
-    return [each.tool.definition() for each in host.catalog.tools(name)]
-
-
-def _tool_row(server: str, tool: Tool) -> tuple[str, ...]:
-    title = tool.label if tool.label != tool.name else ""
-    first_line = (tool.description or "").strip().partition("\n")[0]
-    return server, tool.name, title or "-", "refused" if tool.refusal else ", ".join(tool.claims) or "-", first_line

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 DEFINITION_CHARACTERS: Final = 64 << 10
 """Characters of a definition: nobody agrees to more, and an approval keeps all of a tool's."""
+
+NAME_CHARACTERS: Final = 80
+"""Characters of an item's name in a sentence on why it was left out."""
 
 NAMED: Final = 12
 """Names that an error names as those there are."""
@@ -43,6 +46,10 @@ class Kind(Enum):
     def capability(self) -> str:
         """The capability under which it is listed, and by whose name its changes are announced."""
         return "resources" if self is Kind.TEMPLATES else self.value
+
+    def words_for(self, rejected: Rejected) -> str:
+        """Say that an item of this kind was left out, and why."""
+        return f"left out the {self.value.removesuffix('s')} {rejected.name[:NAME_CHARACTERS]}: {rejected.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +208,11 @@ def _unknown(server: str, kind: str, name: str, names: Sequence[str]) -> NoRetur
 
 def usable(listing: Listing[Tool], config: ServerConfig) -> tuple[list[Tool], list[Rejected]]:
     """What may be used of a listing, and what may not: names given twice, and what the configuration leaves out."""
-
-    def left_out(tool: Tool) -> str | None:
-        return None if config.offers(tool.name) else "left out by enabled_tools or disabled_tools"
-
-    return _sift(listing, lambda tool: tool.name, "name", left_out)
+    reason = "left out by enabled_tools or disabled_tools"
+    enabled = [tool for tool in listing.items if config.offers(tool.name)]
+    disabled = [Rejected(tool.name, reason, True) for tool in listing.items if not config.offers(tool.name)]
+    tools, rejected = _sift(replace(listing, items=enabled), lambda tool: tool.name, "name")
+    return tools, [*rejected, *disabled]
 
 
 def usable_resources(listing: Listing[Resource], _: ServerConfig) -> tuple[list[Resource], list[Rejected]]:

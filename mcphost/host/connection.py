@@ -94,8 +94,12 @@ class Connection:
 
     @property
     def notice(self) -> str | None:
-        """What was odd about the last listing."""
-        notice = self.offers.tools.notice
+        """What was odd about the last listing of the tools."""
+        return self.notice_of(Kind.TOOLS)
+
+    def notice_of(self, kind: Kind) -> str | None:
+        """What was odd about the last listing of this kind."""
+        notice = self.offers.of(kind).notice
         return None if notice is None else self._around.mask(notice)
 
     @property
@@ -258,7 +262,8 @@ class Connection:
                 if self.offers.offers(Kind.TOOLS):  # the others are listed as soon as it is ready
                     await self.offers.tools.read(client, self.config)
         except TimeoutError:
-            self.offers.tools.failed(f"the server took longer than startup_timeout_sec = {seconds:g}")
+            reason = f"the server took longer than startup_timeout_sec = {seconds:g}"
+            self.offers.tools.failed(reason, timed_out=True)
 
     async def _end_life(self, transport: Transport | None, failure: McphostError | None) -> None:
         """Say at once how it goes on, then close: a program that will not leave takes seconds."""

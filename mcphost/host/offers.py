@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from mcphost.client.client import Client
 from mcphost.client.listing import Listing, Rejected
 from mcphost.config import ServerConfig
-from mcphost.errors import AuthorizationRequired, McphostError, ServerError
+from mcphost.errors import AuthorizationRequired, ListingFailed, McphostError, RequestTimeout, ServerError
 from mcphost.host.catalog import Kind, usable, usable_prompts, usable_resources, usable_templates
 from mcphost.protocol.jsonrpc import ErrorCode
 from mcphost.protocol.types import LogLevel
@@ -83,6 +83,8 @@ class OfferList(Generic[Item]):
         self.items: list[Item] = []
         self.rejected: list[Rejected] = []
         self.notice: str | None = None
+        self.failure: ListingFailed | None = None
+        """Why the last listing failed; then `items` are those of an earlier one, or none."""
         self.refusal: AuthorizationRequired | None = None
         """Why the last listing failed, where that was for want of a sign-in or of rights."""
 
@@ -94,6 +96,7 @@ class OfferList(Generic[Item]):
         """The connection ended: nothing is offered, and a listing still under way no longer counts."""
         self._lives += 1
         self._known = False
+        self.failure = None
         self._stale.clear()
         if self.items:
             self.items = []
@@ -110,11 +113,11 @@ class OfferList(Generic[Item]):
             if self._stale.is_set():
                 await self._read_noting(client, config)
 
-    def failed(self, reason: str, life: int | None = None) -> None:
+    def failed(self, reason: str, *, timed_out: bool) -> None:
         """Keep why it could not be listed."""
-        if life in (None, self._lives):
-            self.notice = f"listing the {self._source.kind.value} failed: {reason}"
-            self._note(LogLevel.WARNING, self.notice)
+        self.notice = f"listing the {self._source.kind.value} failed: {reason}"
+        self.failure = ListingFailed(self.notice, timed_out=timed_out)
+        self._note(LogLevel.WARNING, self.notice)
 
     async def keep_current(self, client: Client, config: Callable[[], ServerConfig]) -> None:
         """List again whenever it is stale, but not too often. Never ends by itself."""
@@ -137,22 +140,23 @@ class OfferList(Generic[Item]):
                 self._stale.set()
             raise
         except McphostError as error:
-            self.failed(str(error), life)
-            if isinstance(error, AuthorizationRequired) and life == self._lives:
-                self.refusal = error
-                self._refused(error)
+            if life == self._lives:
+                self.failed(str(error), timed_out=isinstance(error, RequestTimeout))
+                if isinstance(error, AuthorizationRequired):
+                    self.refusal = error
+                    self._refused(error)
         self._changed()
 
     async def _read(self, client: Client, config: ServerConfig, life: int) -> None:
         listing = await self._source.fetch(client)
         if life != self._lives:
             return
-        self._known = True
+        self._known, self.failure = True, None
         self.items, self.rejected = self._source.sift(listing, config)
         self.notice = listing.notice
-        for refused in listing.rejected:
-            word = self._source.kind.value.removesuffix("s")
-            self._note(LogLevel.WARNING, f"left out the {word} {refused.name[:80]}: {refused.reason}")
+        for rejected in self.rejected:
+            if not rejected.by_configuration:
+                self._note(LogLevel.WARNING, self._source.kind.words_for(rejected))
         if listing.notice:
             self._note(LogLevel.WARNING, listing.notice)
         self._listed(self._source.kind, self.items)

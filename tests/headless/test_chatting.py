@@ -77,6 +77,17 @@ def test_what_was_said_is_kept_listed_and_exported(tmp_path: Path) -> None:
             assert process.returncode == (2 if said[-1] == "9" else 0), err
 
 
+def test_a_server_whose_tools_cannot_be_listed_is_missing_in_a_chat(tmp_path: Path) -> None:
+    with model(tmp_path, HELLO, script='hostile.py", "many-tools') as (words, _):
+        beside = start([*words, "hi"])
+        _, err = beside.communicate(timeout=20)
+        named = start([*words, "hi", "--server", "echo"])
+        _, refused = named.communicate(timeout=20)
+    why = b"echo: listing the tools failed: the server's answer is invalid: 200003 objects and arrays"
+    assert (beside.returncode, err.startswith(b"mcphost: without " + why)) == (0, True), err
+    assert (named.returncode, refused.startswith(b"mcphost: " + why)) == (3, True), refused
+
+
 def test_what_looks_like_a_mention_and_is_none_is_said(tmp_path: Path) -> None:
     with model(tmp_path, OK) as (words, _):
         for text, said in [("see @nowhere.txt", "@nowhere.txt is no file"), ("/ecko:hail x", "is called 'ecko'")]:

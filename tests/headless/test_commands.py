@@ -60,7 +60,7 @@ def test_an_argument_that_a_tool_does_not_take_is_answered_with_those_it_takes(m
     [
         ("crash-on-call", 3, "mcphost: stdio: the server exited with code 3; it said: last words 30 of 30"),
         ("both", 3, "mcphost: stdio: the server's answer is invalid: both a result and an error"),
-        ("many-tools", 2, "it has: none; listing the tools failed: "),
+        ("many-tools", 3, "mcphost: stdio: listing the tools failed: the server's answer is invalid: 200003 objects"),
         ("page-3-fails", 2, "it has: tool-1, tool-2; "),
     ],
 )
@@ -185,6 +185,64 @@ def test_list_tools_as_json_has_the_definitions_as_they_came(mcphost: Mcphost) -
     }
     assert said.code == 3
     assert "stdio-2: the server exited with code 1" in said.err
+
+
+MANY = ("stdio: left out the tool bad: inputSchema: ", "stdio: left out 5 more tools\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "err"),
+    [
+        (["list", "tools", hostile("one-bad-tool --kind list-schema")], 0, MANY[:1]),
+        (["list", "tools", hostile("one-bad-tool --kind list-schema --count 25")], 0, MANY),
+        (["check", hostile("one-bad-tool --kind list-schema --count 25")], 0, MANY),
+        (["check", hostile("big-tool --bytes 70000")], 0, ("stdio: left out the tool wide: its definition has ",)),
+        (["call", "--yes", hostile("one-bad-tool --kind list-schema"), "bad"], 2, MANY[:1]),
+        (["call", "--yes", hostile("big-tool --bytes 70000"), "wide"], 2, ("stdio: left out the tool wide: ",)),
+    ],
+)
+def test_a_tool_that_is_left_out_is_named_with_its_reason(
+    mcphost: Mcphost, words: list[str], code: int, err: tuple[str, ...]
+) -> None:
+    said = mcphost(*words)
+    assert said.code == code
+    assert all(each in said.err for each in err), said.err
+    assert said.err.count("\n") <= 21
+
+
+def test_a_tool_that_the_configuration_excludes_is_named_only_when_called(mcphost: Mcphost, tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(entry("echo", more='disabled_tools = ["add"]'))
+    for words in (["list", "tools"], ["check"]):
+        said = mcphost("--config", str(config), *words)
+        assert (said.code, said.err, " add " in said.out) == (0, "", False)
+    said = mcphost("--config", str(config), "call", "echo", "add", "--yes")
+    assert (said.code, said.err) == (
+        2,
+        "mcphost: echo: left out the tool add: left out by enabled_tools or disabled_tools\n",
+    )
+
+
+@pytest.mark.parametrize("words", [["check"], ["list", "tools"], ["list", "tools", "--json"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("mode", "code", "why"),
+    [("many-tools", 3, "200003 objects"), ("initialize-silent --at tools/list", 5, "timed out after 0.5 s")],
+)
+def test_a_list_of_tools_that_failed_is_a_failure_and_no_empty_list(
+    mcphost: Mcphost, tmp_path: Path, mode: str, code: int, why: str, words: list[str]
+) -> None:
+    config = tmp_path / "own.toml"
+    seconds = "tool_timeout_sec = 0.5" if code == 5 else ""
+    config.write_text(entry("s", *mode.split(), more=seconds).replace("echo.py", "hostile.py"))
+    said = mcphost("--config", str(config), *words)
+    assert said.code == code, said
+    told, other = (said.out, said.err) if words == ["check"] else (said.err, said.out)
+    assert "listing the tools failed: " in told
+    assert why in told
+    assert other == ""
+    if words == ["check"]:
+        state, row = said.out.splitlines()[1][:8], json.loads(mcphost("--config", str(config), "check", "--json").out)
+        assert (state, row["state"], row["tools"], row["protocolVersion"]) == ("✖ failed", "failed", None, "2025-11-25")
 
 
 @pytest.mark.requirement("SCHEMA-06")

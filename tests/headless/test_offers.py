@@ -11,7 +11,7 @@ import pytest
 
 from mcphost.headless.offers import prompt_text
 from mcphost.protocol.types import GetPromptResult
-from tests.headless.conftest import ECHO, Mcphost, echo, hostile, start
+from tests.headless.conftest import ECHO, Mcphost, echo, entry, hostile, start
 
 README = "memo:///readme.md"
 
@@ -21,6 +21,8 @@ def offers(*options: object) -> str:
     words = [sys.executable, "-S", "-E", str(ECHO.with_name("offers.py")), *map(str, options)]
     return f"stdio:{shlex.join(words)}"
 
+
+TWICE = "mcphost: stdio: left out the resource memo:///readme.md: the server lists this URI twice; the first is used"
 
 ANSWERS = [  # words before SERVER, words after it, exit code, stdout, words of stderr
     (["read"], [README], 0, "# Read me", ""),
@@ -34,8 +36,14 @@ ANSWERS = [  # words before SERVER, words after it, exit code, stdout, words of 
     (["complete"], ["prompt:review", "framework", "", "language=rust"], 0, "axum\nactix\n", ""),
     (["complete"], ["template:memo:///{folder}/{name}", "folder", "zzz"], 0, "", ""),
     (["complete"], ["prompt:", "x", ""], 2, "", "prompt:: is neither prompt:NAME nor template:URI"),
-    (["list", "resources"], [], 0, "SERVER  URI                        TITLE    TYPE             SIZE\n", ""),
-    (["list", "templates"], [], 0, "stdio   search:///{?q,limit}     search  -\n", ""),
+    (["list", "resources"], [], 0, "SERVER  URI                        TITLE    TYPE             SIZE\n", TWICE),
+    (
+        ["list", "templates"],
+        [],
+        0,
+        "stdio   search:///{?q,limit}     search  -\n",
+        "has a brace without its counterpart",
+    ),
     (["list", "prompts"], [], 0, "stdio   review  Review code  language*, framework\n", ""),
 ]
 
@@ -59,7 +67,8 @@ def test_an_answer_is_on_stdout_and_the_exit_code_says_how_it_went(
         (["list", "prompts", echo()], 0, "stdio: offers no prompts"),
         (["list", "resources", "stdio:no-such-program-here"], 3, "no-such-program-here is not installed"),
         (["read", "stdio:no-such-program-here", "x:/"], 3, "no-such-program-here is not installed"),
-        (["list", "resources", offers("--without", "resources/list")], 0, "listing the resources failed"),
+        (["list", "resources", offers("--without", "resources/list")], 3, "listing the resources failed"),
+        (["prompt", offers("--without", "prompts/list"), "hello"], 3, "stdio: listing the prompts failed"),
     ],
 )
 def test_what_is_not_offered_or_not_there_is_a_sentence(
@@ -68,6 +77,23 @@ def test_what_is_not_offered_or_not_there_is_a_sentence(
     said = mcphost(*words)
     assert (said.code, said.out, said.err.count("\n")) == (code, "", 1), said
     assert err in said.err
+
+
+@pytest.mark.parametrize(
+    ("unknown", "code", "why"), [("silent", 5, "timed out after 0.5 s"), ("-32603", 3, "unknown method")]
+)
+def test_a_list_that_failed_is_told_apart_from_an_empty_one_and_hides_no_other(
+    mcphost: Mcphost, tmp_path: Path, unknown: str, code: int, why: str
+) -> None:
+    failing = ["--without", "resources/list", "--unknown", unknown]
+    bad = entry("bad", *failing, more="tool_timeout_sec = 0.5").replace("echo.py", "offers.py")
+    config = tmp_path / "own.toml"
+    config.write_text(bad + entry("good").replace("echo.py", "offers.py"))
+    said = mcphost("--config", str(config), "list", "resources", "--json")
+    assert said.code == code, said
+    assert [json.loads(line)["server"] for line in said.out.splitlines()] == ["good"]
+    assert "mcphost: bad: listing the resources failed: " in said.err
+    assert why in said.err
 
 
 @pytest.mark.requirement("PROMPT-02", "RES-03")

@@ -125,6 +125,9 @@ async def test_a_list_that_does_not_come_leaves_a_ready_server_with_a_notice(hos
         await running.ready()
         assert running.server("a").state is READY
         assert "startup_timeout_sec = 1.5" in (running.server("a").notice or "")
+        failure = running.server("a").offers.tools.failure
+        assert failure is not None
+        assert failure.timed_out
 
 
 @pytest.mark.parametrize(

@@ -139,9 +139,9 @@ BAD_TOOLS: dict[str, Any] = {
 
 @mode
 def one_bad_tool(peer: Peer) -> None:
-    """Nine good tools with a bad one in the middle (--kind null-schema|no-name|… or all of them). L03"""
+    """Nine good tools with --count (1) bad ones in the middle (--kind null-schema|no-name|… or all of them). L03"""
     kind = peer.kind("null-schema")
-    bad = list(BAD_TOOLS.values()) if kind == "all" else [BAD_TOOLS[kind]]
+    bad = list(BAD_TOOLS.values()) if kind == "all" else [BAD_TOOLS[kind]] * peer.count(1)
     good = [tool(f"good-{number}") for number in range(1, 10)]
     peer.tools = [*good[:4], *bad, *good[4:]]
 
