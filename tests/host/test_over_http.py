@@ -88,7 +88,7 @@ async def test_leaving_closes_every_socket_to_the_server(old: bool, until: Until
         await until(lambda: not web.open)
 
 
-@pytest.mark.requirement("HTTP-09", "HTTP-10", "HTTP-11")
+@pytest.mark.requirement("HTTP-09", "HTTP-10", "HTTP-11", "HTTP-18")
 async def test_a_new_session_begins_without_the_old_one_and_brings_back_what_was_set(until: Until) -> None:
     """H03"""
     echo = Echo(capabilities={"tools": {}, "logging": {}, "resources": {"subscribe": True}})
@@ -104,6 +104,7 @@ async def test_a_new_session_begins_without_the_old_one_and_brings_back_what_was
             assert (await running.run("a", "echo", SAY)).state is CallState.DONE
         sessions = [visit.headers.get("mcp-session-id") for visit in web.visits]
     assert [each for each, _ in groupby(sessions)] == [None, "session-1!", None, "session-2!"]
+    assert not any("mcp-protocol-version" in visit.headers for visit in seen(web, "initialize"))
     assert seen(web, "logging/setLevel")[1].message["params"] == {"level": "error"}
     assert [visit.message["params"]["name"] for visit in seen(web, "tools/call")] == ["echo", "echo"]
 

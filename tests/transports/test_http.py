@@ -22,7 +22,7 @@ from mcphost.protocol.revisions import LEGACY, V2025_03_26, V2025_06_18, Revisio
 from mcphost.transports.base import Limits
 from mcphost.transports.http import HttpTransport
 from tests.conftest import LoopWatchdog, Until
-from tests.transports.web_line import HELLO, PROMPT, Echo, Talk, connected, spoiling
+from tests.transports.web_line import HELLO, PROMPT, Echo, Talk, answer, connected, spoiling
 
 REVISIONS = LEGACY[1:]
 JSON = "application/json"
@@ -101,6 +101,53 @@ async def test_only_the_first_answer_names_the_session_and_cookies_are_not_kept(
             assert str(caught.value) == "the server answered HTTP 500 (text/plain): no \u2026"
     assert {visit.headers.get("mcp-session-id") for visit in line.web.visits[1:]} == {"session-1!"}
     assert not any("cookie" in visit.headers for visit in line.web.visits)
+
+
+@pytest.mark.requirement("HTTP-09", "HTTP-14")
+@pytest.mark.parametrize("answers", ["json", "sse"])
+async def test_a_later_answer_cannot_change_the_session(answers: str) -> None:
+    """H02"""
+    echo, others = Echo(answers), iter(["other", ""])
+
+    def serve(talk: Talk) -> None:
+        if _is_call(talk):
+            echo.say(talk, answer(talk.visit.message["id"], "x"), Mcp_Session_Id=next(others))
+        else:
+            echo(talk)
+
+    async with connected(serve) as line:
+        for _ in range(2):
+            assert await line.call("echo", text="x") == "x"
+    assert {visit.headers.get("mcp-session-id") for visit in line.web.visits[1:]} == {"session-1!"}
+
+
+@pytest.mark.requirement("HTTP-09", "HTTP-18", "LIFE-11")
+@pytest.mark.parametrize("answers", ["json", "sse"])
+@pytest.mark.parametrize("second", ["second", None])
+async def test_the_session_is_that_of_the_handshake_that_succeeded(answers: str, second: str | None) -> None:
+    """H02: a refused attempt may name a session, too; the next attempt carries neither it nor a version."""
+    echo = Echo(answers, stateless=True)
+
+    def serve(talk: Talk) -> None:
+        message = talk.visit.message or {}
+        if message.get("method") != "initialize":
+            echo(talk)
+        elif message["id"] == 1:
+            error = {"code": -32602, "message": "no", "data": {"supported": [V2025_06_18.version]}}
+            echo.say(talk, {"jsonrpc": "2.0", "id": 1, "error": error}, Mcp_Session_Id="first")
+        else:
+            echo.say(talk, echo.plain(message), **({"Mcp_Session_Id": second} if second else {}))
+
+    async with connected(serve, revision=None) as line:
+        refused = await line.ask("initialize", HELLO)
+        assert refused.error is not None
+        await line.shake_hands(V2025_06_18)
+        assert await line.call("echo", text="x") == "x"
+    refused_visit, accepted, *rest = line.web.visits
+    for visit in (refused_visit, accepted):
+        assert not {"mcp-session-id", "mcp-protocol-version"} & set(visit.headers)
+    assert {visit.headers.get("mcp-session-id") for visit in rest} == {second}
+    assert {visit.headers["mcp-protocol-version"] for visit in rest} == {V2025_06_18.version}
 
 
 @pytest.mark.requirement("HTTP-10")

@@ -20,7 +20,7 @@ from tests.transports.processes import Inbox
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))  # the scripts there import each other by bare names
 
-from http_echo import Echo
+from http_echo import Echo, answer
 from http_hostile import redirecting, spoiling
 from web import Talk, Visit, Web
 
@@ -42,6 +42,7 @@ __all__ = [
     "Visit",
     "Web",
     "WebLine",
+    "answer",
     "connected",
     "redirecting",
     "spoiling",
