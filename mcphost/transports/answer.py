@@ -26,6 +26,8 @@ class Answer:
         self._inbound = inbound
         self._response: Response | None = None
         self._failure: McphostError | None = None
+        self.garbled: PeerError | None = None
+        """What to `fail` with where no message follows a broken one that can only have been the answer."""
 
     @property
     def wanted(self) -> bool:
@@ -49,7 +51,9 @@ class Answer:
         """Keep the answer; pass on everything else."""
         if isinstance(message, Malformed):
             self._refuse(message)
-        elif not isinstance(message, Response):
+            return
+        self.garbled = None
+        if not isinstance(message, Response):
             self._inbound.message(message)
         elif message.id == self._request_id and message.id is not None and not self.done:
             self._response = message
@@ -80,4 +84,11 @@ class Answer:
     def _refuse(self, problem: Malformed) -> None:
         if problem.answers is not None and problem.answers == self._request_id:
             self.fail(why_invalid(problem))
+        elif self.wanted and _can_only_be_an_answer(problem):
+            self.garbled = why_invalid(problem)
         self._inbound.malformed(problem)
+
+
+def _can_only_be_an_answer(problem: Malformed) -> bool:
+    """Is it a broken JSON object, and none with a method, as every notification and request has?"""
+    return not problem.is_json and problem.data.lstrip().startswith(b"{") and b'"method"' not in problem.data

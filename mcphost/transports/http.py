@@ -42,6 +42,9 @@ UNREACHED: Final = 2
 LINGER: Final = 0.25
 """Seconds a stream may take to end after its answer, so that its connection can be used again."""
 
+GARBLED: Final = 5.0
+"""Seconds to wait for another message after a broken one that can only have been the answer."""
+
 
 class HttpTransport:
     """A `Transport` over Streamable HTTP. It never reports an end by itself: a request fails, or it does not."""
@@ -172,10 +175,23 @@ class HttpTransport:
     async def _read(self, response: httpx.Response, stream: EventStream, answer: Answer) -> TransportError | None:
         """Read one connection of a stream, until the answer is there or it ends; what broke it, if that is why."""
         pieces = answers.chunks(response)
+        clock = asyncio.get_running_loop().time
+
+        def enough() -> bool:
+            if answer.garbled is None:
+                timer.reschedule(None)
+            elif timer.when() is None:
+                timer.reschedule(clock() + GARBLED)
+            return answer.done or (stream.overlong and answer.wanted)
+
         try:
-            await stream.read(pieces, lambda: answer.done or (stream.overlong and answer.wanted))
+            async with asyncio.timeout(GARBLED if answer.garbled else None) as timer:
+                await stream.read(pieces, enough)
         except FAILURES as error:
             return self._endpoint.lost(error)
+        except TimeoutError:
+            assert answer.garbled is not None
+            answer.fail(answer.garbled)
         finally:
             if answer.done:
                 self._let_go(response, pieces)

@@ -7,9 +7,16 @@ from contextlib import suppress
 
 import pytest
 
-from mcphost.errors import AuthorizationRequired, ConnectionLost, HttpStatusError, McphostError, SessionExpired
+from mcphost.errors import (
+    AuthorizationRequired,
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResult,
+    McphostError,
+    SessionExpired,
+)
 from mcphost.protocol.jsonrpc import Malformed, Message, Notification
-from mcphost.transports import resumption
+from mcphost.transports import http, resumption
 from mcphost.transports.base import Limits
 from mcphost.transports.incoming import Incoming
 from mcphost.transports.resumption import EventStream
@@ -67,6 +74,97 @@ async def test_streams_go_on_each_at_its_own_place() -> None:
         assert isinstance(lost, ConnectionLost)
         places = sorted(visit.headers["last-event-id"] for visit in line.web.seen("GET"))
         assert places == ["stream-2/1", "stream-2/2", "stream-3/1"]
+
+
+@pytest.mark.requirement("SSE-05")
+async def test_an_event_id_that_the_server_took_back_is_not_sent_again() -> None:
+    """An empty id means that there is no place to go on from."""
+    echo, said = Echo(), iter([b"id: 1\n\n", b"id\n\n"])
+
+    def serve(talk: Talk) -> None:
+        if talk.command != "GET" and b"act" not in talk.visit.body:
+            echo(talk)
+            return
+        event = next(said, None)
+        if event is None:
+            talk.whole(405)
+            return
+        talk.begin_events()
+        talk.events(event)
+        talk.end_events()
+
+    async with connected(serve) as line:
+        with pytest.raises(ConnectionLost, match="ended the answer's stream before the answer"):
+            await line.call()
+        assert [visit.headers.get("last-event-id") for visit in line.web.seen("GET")] == ["1"]
+
+
+@pytest.mark.requirement("SSE-05", "HTTP-19")
+async def test_the_stream_of_what_is_said_unasked_forgets_an_id_that_was_taken_back(until: Until) -> None:
+    echo, said = Echo(), iter([b"id: 1\n\n", b"id\n\n"])
+
+    def serve(talk: Talk) -> None:
+        if talk.command != "GET":
+            echo(talk)
+            return
+        talk.begin_events()
+        event = next(said, None)
+        if event is None:
+            talk.linger()
+            return
+        talk.events(event)
+        talk.end_events()
+
+    async with connected(serve) as line:
+        listening = asyncio.create_task(line.transport.listen())
+        await until(lambda: len(line.web.seen("GET")) == 3)
+        assert [visit.headers.get("last-event-id") for visit in line.web.seen("GET")] == [None, "1", None]
+        listening.cancel()
+
+
+@pytest.mark.requirement("SSE-11", "HTTP-25")
+@pytest.mark.parametrize(
+    ("said", "ends"),
+    [
+        ([b"data: {oops\n\n"], "invalid: not JSON"),
+        ([b"id: 1\ndata: {oops\n\n", None], "invalid: not JSON"),
+        ([b"data: {oops\n\n", {"jsonrpc": "2.0", "method": "n"}], ""),
+        ([b'data: {"method":"n",oops\n\n'], ""),
+        ([b"data: ping\n\n"], ""),
+        ([b"data: {}\n\n"], ""),
+    ],
+    ids=["garbled", "garbled-and-resumed", "goes-on-speaking", "a-garbled-notification", "a-heartbeat", "an-object"],
+)
+async def test_a_garbled_event_that_can_only_be_the_answer_fails_the_call_soon(
+    said: list[bytes | dict[str, object] | None], ends: str, monkeypatch: pytest.MonkeyPatch, until: Until
+) -> None:
+    """J10: and any other is passed over: the answer may take its time."""
+    monkeypatch.setattr(http, "GARBLED", 0.1)
+    echo, left = Echo(), iter(said)
+
+    def serve(talk: Talk) -> None:
+        if talk.command != "GET" and b"act" not in talk.visit.body:
+            echo(talk)
+            return
+        talk.begin_events()
+        for event in left:
+            if event is None:
+                talk.end_events()
+                return
+            talk.events(event)
+        talk.linger()
+
+    async with connected(serve) as line:
+        call = asyncio.create_task(line.call())
+        if ends:
+            with pytest.raises(InvalidResult, match=ends):
+                await asyncio.wait_for(call, PROMPT)
+        else:
+            await until(lambda: line.inbox.problems)
+            await asyncio.wait([call], timeout=0.5)
+            assert not call.done()
+            call.cancel()
+        await until(lambda: line.web.hung_up)
 
 
 @pytest.mark.requirement("SSE-10", "HTTP-25")
