@@ -53,6 +53,16 @@ async def test_a_change_of_the_roots_is_told_where_that_was_said(connect: Connec
     assert line.server.sent.count(CHANGED) == int(declared)
 
 
+@pytest.mark.requirement("ROOT-04", "CAP-01")
+@pytest.mark.parametrize("roots", [{}, {"listChanged": False}, {"listChanged": None}])
+async def test_a_change_of_the_roots_is_not_told_where_only_the_roots_were_declared(
+    connect: Connect, roots: dict[str, Any]
+) -> None:
+    line = await connect(capabilities={"roots": roots})
+    await line.client.tell_roots_changed()
+    assert CHANGED not in line.server.sent
+
+
 @pytest.mark.requirement("ELIC-22")
 async def test_the_end_of_a_page_is_passed_on(connect: Connect) -> None:
     line = await connect()

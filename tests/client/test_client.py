@@ -17,7 +17,7 @@ from mcphost.errors import (
     ServerNotReady,
     SessionExpired,
 )
-from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Response
+from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Request, Response
 from mcphost.protocol.revisions import Revision
 from mcphost.protocol.types import CallToolResult, LogLevel, Progress
 from mcphost.transports.base import Limits
@@ -30,6 +30,20 @@ CALLED = {"content": [{"type": "text", "text": "done"}]}
 
 
 # Requests
+
+
+@pytest.mark.requirement("MSG-15")
+async def test_the_ids_of_one_connection_tell_nothing_of_those_of_another(connect: Connect) -> None:
+    """J08: an answer that was written before its question must not find one."""
+    lines = [await connect() for _ in range(4)]
+    first = {line.server.requests("initialize")[0].id for line in lines}
+    assert len(first) >= 3, "two may meet once in 350,000 runs"
+    assert not first & {0, 1}
+    for line in lines:
+        await line.client.ping()
+        await line.client.ping()
+        ids = [message.id for message in line.server.sent if isinstance(message, Request)]
+        assert len(set(ids)) == len(ids) == 3
 
 
 @pytest.mark.requirement("TOOLS-02", "PROG-02", "META-02", "META-03")

@@ -7,8 +7,9 @@ import pytest
 
 from mcphost.client.listing import Listing, ListLimits, read_list
 from mcphost.errors import ConnectionLost, InvalidResult, McphostError, RequestTimeout, ServerError
+from mcphost.protocol.revisions import NEWEST_LEGACY
 from mcphost.protocol.types import Tool
-from tests.client.conftest import Connect
+from tests.client.conftest import Connect, Draw, hello
 
 Page = Mapping[str, Any] | McphostError
 REFUSED = ServerError(-32602, "no such cursor")
@@ -146,3 +147,18 @@ async def test_a_list_begins_without_a_cursor_every_time(connect: Connect) -> No
         assert [tool.name for tool in (await line.client.list_tools()).items] == ["Get", "get", "a b", "x" * 300]
     sent = [request.params for request in line.server.requests("tools/list")]
     assert sent == [None, {"cursor": "p2"}] * 2
+
+
+@pytest.mark.requirement("PAGE-03")
+@pytest.mark.parametrize("failure", [ConnectionLost("gone"), ServerError(-32603, "no"), page("b", nextCursor=7)])
+async def test_a_cursor_does_not_outlive_a_list_that_broke_off(draw: Draw, failure: Page) -> None:
+    """Neither in the same session nor in the next."""
+    for _ in range(2):
+        pages = [page("a", nextCursor="p2"), failure, page("c")]
+        line = draw({"initialize": hello(NEWEST_LEGACY), "tools/list": pages})
+        await line.client.connect(5)
+        broken, whole = await line.client.list_tools(), await line.client.list_tools()
+        assert broken.notice
+        assert ([tool.name for tool in whole.items], whole.notice) == (["c"], None)
+        sent = [request.params for request in line.server.requests("tools/list")]
+        assert sent == [None, {"cursor": "p2"}, None]

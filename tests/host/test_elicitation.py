@@ -349,6 +349,22 @@ async def test_without_a_yes_to_each_page_the_call_ends_with_the_servers_error(
         assert all(each.state.ended for each in host.elicitations.values())
 
 
+@pytest.mark.requirement("ELIC-13", "ELIC-24")
+@pytest.mark.parametrize(
+    ("answers", "entry"),
+    [(ALL, {"capabilities": {"elicitation": ["form"]}}), (frozenset({FORM, ROOTS}), {})],
+    ids=["by-configuration", "by-the-front"],
+)
+async def test_no_page_is_visited_where_that_was_not_declared(answers: frozenset[str], entry: Any) -> None:
+    browser = Browser()
+    async with asked_host(YES, YES, answers=answers, entry=entry, open_url=browser) as host:
+        declared = (await host.use("heard"))["capabilities"].get("elicitation", {})
+        assert "url" not in declared
+        with pytest.raises(ServerError, match="visit first"):
+            await _visit(host).result()
+        assert (host.person.asked, browser.opened, dict(host.elicitations)) == ([], [], {})
+
+
 @pytest.mark.requirement("ELIC-24")
 async def test_a_server_that_wants_visits_for_ever_gets_three() -> None:
     async def visited(question: UrlQuestion) -> Answer:

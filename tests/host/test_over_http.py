@@ -109,6 +109,28 @@ async def test_a_new_session_begins_without_the_old_one_and_brings_back_what_was
     assert [visit.message["params"]["name"] for visit in seen(web, "tools/call")] == ["echo", "echo"]
 
 
+@pytest.mark.requirement("PAGE-03", "HTTP-10")
+async def test_a_list_that_broke_off_with_its_session_begins_anew_in_the_next(until: Until) -> None:
+    echo, cursors = Echo(), list[Any]()
+
+    def serve(talk: Talk) -> None:
+        message = talk.visit.message or {}
+        if message.get("method") != "tools/list" or not echo.knows(talk):
+            echo(talk)
+            return
+        cursors.append((message.get("params") or {}).get("cursor"))
+        if len(cursors) == 1:
+            talk.result({"tools": echo.tools[:1], "nextCursor": "p2"})
+            echo.sessions.clear()
+        else:
+            talk.result({"tools": echo.tools})
+
+    with Web(serve) as web:
+        async with hosted(web) as running:
+            await until(lambda: len(running.server("a").tools) == len(echo.tools))
+    assert cursors == [None, None]
+
+
 @pytest.mark.requirement("HTTP-24", "CANC-03")
 async def test_a_call_is_cancelled_by_a_message_and_not_by_hanging_up_alone(until: Until) -> None:
     with Web(Echo()) as web:

@@ -292,6 +292,14 @@ def test_a_nudge_comes_once_until_somebody_looks(book: Book) -> None:
         encoded(method="x", params={"access_token": "canary.unknown-1", "u": "https://h/?code=canary.unknown-1"}),
         encoded(method="x", params={"json": '{"refresh_token": "canary.unknown-1"}'}),
         b"GET /messages?session_id=canary.unknown-1",
+        b"Mcp-Session-Id: canary.unknown-1",
+        b"HTTP/1.1 200 OK\r\nmcp-session-id:canary.unknown-1\r\n\r\n",
+        b"> POST /mcp\n> x\nMCP-Session-Id: canary unknown",
+        b"Proxy-Authorization: canary.unknown-1",
+        b"authorization: canary",
+        b"Set-Cookie: a=canary.unknown-1; Path=/\nCookie: a=canary",
+        encoded(method="x", params={"text": "Mcp-Session-Id: canary.unknown-1\nnext"}),
+        encoded(method="x", params={"headers": {"Mcp-Session-Id": "canary.unknown-1"}}),
     ],
 )
 def test_no_view_and_no_export_holds_a_secret(book: Book, data: bytes) -> None:

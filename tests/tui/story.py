@@ -160,12 +160,12 @@ async def on_stage(
     state: Path | None = None,
     *,
     size: tuple[int, int] = (100, 32),
-    guard: float = 0.0,
+    guard: float | None = 0.0,
     **parts: Any,
 ) -> AsyncIterator[Stage]:
     """Run the app on these servers (the demo) until the block ends; the host outlives it by its own ending.
 
-    ``parts`` are further fittings.
+    ``parts`` are further fittings. With ``guard`` None a dialog ignores keys for as long as it does for a user.
     """
     config, approver = config or demo_config(), ScreenApprover()
     folder = state or Path.cwd() / "state"
@@ -173,7 +173,9 @@ async def on_stage(
     values = values_for(config, os.environ)
     async with Host(config, fittings(approver, values, state=folder, answers=ALL, **parts)) as host:
         app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
-        app.guard_seconds = app.questions.idle_seconds = guard
+        app.questions.idle_seconds = guard or 0.0
+        if guard is not None:
+            app.guard_seconds = guard
         async with app.run_test(size=size, notifications=True) as pilot:
             stage = Stage(app, host, pilot)
             yield stage

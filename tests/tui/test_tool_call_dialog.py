@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.events import Paste
+from textual.events import Key, Paste
 
 from mcphost.config import ServerConfig
 from mcphost.host.calls import CallState
@@ -39,6 +39,63 @@ async def test_keys_typed_before_the_dialog_could_be_read_do_nothing() -> None:
         assert call.state is CallState.ASKING
         await stage.press("y")
         assert (await stage.ended(call)).state is CallState.DONE
+
+
+@pytest.mark.requirement("TOOLS-11")
+@pytest.mark.parametrize("letter", ["y", "u", "a", "enter"])
+async def test_a_dialog_ignores_keys_for_a_quarter_of_a_second_after_it_was_drawn(letter: str) -> None:
+    """P09: by the guard that users have; a letter begins its time anew."""
+    async with on_stage(echo(), guard=None) as stage:
+        await stage.ready()
+        call = stage.call("echo", HI)
+        dialog = await stage.asked()
+        drawn = Key("n", "n").time - dialog.shown_for()
+
+        async def typed(seconds: float) -> None:
+            key = Key(letter, letter if len(letter) == 1 else None)
+            key.time = drawn + seconds
+            stage.app.post_message(key)
+            await stage.pilot.pause()
+            await stage.until(lambda app: not app.keys.busy)
+
+        for moment in (0.0, 0.1, 0.25):
+            await typed(moment)
+            assert (call.state, stage.app.screen) == (CallState.ASKING, dialog)
+        await typed(5.0)
+        assert (await stage.ended(call)).state is CallState.DONE
+
+
+@pytest.mark.requirement("TOOLS-19", "TOOLS-30")
+@pytest.mark.parametrize(
+    ("claims", "changed", "easy"),
+    [
+        ({}, False, "y"),
+        ({"readOnlyHint": True}, False, "y"),
+        ({"readOnlyHint": False, "destructiveHint": False}, False, "y"),
+        ({"destructiveHint": True}, False, "n"),
+        ({"readOnlyHint": True}, True, "n"),
+        ({"destructiveHint": True}, True, "n"),
+    ],
+)
+async def test_the_easy_answer_is_no_to_what_claims_to_destroy_and_to_what_changed(
+    claims: dict[str, bool], changed: bool, easy: str
+) -> None:
+    """P09: from the moment the dialog is drawn, without a key; enter gives it."""
+    server = Echo(tools=[{"name": "echo", "inputSchema": {"type": "object"}, "annotations": claims}])
+    with Web(server) as web:
+        async with on_stage(servers(a=ServerConfig(url=web.url))) as stage:
+            await stage.ready()
+            if changed:
+                first = stage.call("echo", HI)
+                await stage.asked()
+                await stage.press("u")
+                await stage.ended(first)
+                server.tools[0] = {**server.tools[0], "description": "And more."}
+                await stage.host.server("a").relist()
+            call = stage.call("echo", HI)
+            assert highlighted(await stage.asked()) == easy
+            await stage.press("enter")
+            assert (await stage.ended(call)).state is (CallState.DECLINED if easy == "n" else CallState.DONE)
 
 
 ANSWERS = [
