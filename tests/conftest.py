@@ -37,26 +37,55 @@ settings.register_profile(
 settings.load_profile("mcphost")
 
 SERVERS = Path(__file__).with_name("servers")
-SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|SSH_AUTH_SOCK|DBUS_SESSION|_PROXY$", re.IGNORECASE)
+MACHINE = dict(os.environ)
+"""The environment of whoever runs the tests, for what fetches something; no test sees more of it than `KEPT`."""
+
+KEPT = re.compile(r"PATH|TMPDIR|TZ|USER|LOGNAME|SHELL|(PYTEST|COVERAGE|COV)_.*")
+IGNORED = [
+    each
+    for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
+    if signal.getsignal(each) is signal.SIG_IGN
+]
+"""A shell ignores some signals for what it runs in the background, and nohup does."""
+
 LOOPBACK = re.compile(r"localhost|127\.[\d.]+|::1|0\.0\.0\.0|::|")
 
 Until = Callable[..., Awaitable[None]]
 PythonServer = Callable[..., Command]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def same_on_every_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The environment and the handling of signals are those of a plain login, here and in every child process.
+
+    A test that is about a proxy, a color setting, a locale or an ignored signal sets it itself.
+    """
+    with pytest.MonkeyPatch.context() as environment:
+        for name in MACHINE:
+            if not KEPT.fullmatch(name):
+                environment.delenv(name, raising=False)
+        environment.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        environment.setenv("LANG", "C.UTF-8")
+        environment.setenv("TERM", "xterm-256color")
+        _unignore_signals()
+        yield
+
+
+def _unignore_signals() -> None:
+    """Handle ignored signals by doing nothing: the tests go on as before, and a child gets the default."""
+    for number in IGNORED:
+        signal.signal(number, lambda *_: None)
+
+
 @pytest.fixture(autouse=True)
 def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings, secrets, keychain and working directory of the machine are out of reach; returns the home folder."""
+    _unignore_signals()  # an event loop that handled them leaves the default behind
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    for name in tuple(os.environ):
-        if SECRET.search(name) or name.startswith(("MCPHOST_", "XDG_")):
-            monkeypatch.delenv(name)
     for name in ("CONFIG_HOME", "DATA_HOME", "STATE_HOME", "CACHE_HOME", "RUNTIME_DIR"):
         monkeypatch.setenv(f"XDG_{name}", str(home / name.split("_")[0].lower()))
     monkeypatch.setenv("HOME", str(home))
-    for name in ("DISPLAY", "WAYLAND_DISPLAY"):  # no test opens a page on somebody's screen
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MCPHOST_KEYCHAIN", "off")  # tokens are kept in memory; no keychain is looked for
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     monkeypatch.setattr(socket, "getaddrinfo", _loopback_only(socket.getaddrinfo))

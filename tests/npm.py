@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import MACHINE
+
 CACHE = Path(__file__).resolve().parents[1] / ".cache"
 INSTALL_SECONDS = 300
 
@@ -38,11 +40,19 @@ def installed(name: str, packages: Sequence[str]) -> Path:
 
 
 def download(*command: str) -> None:
-    """Run a command that fetches something; skips where nothing can be reached, and says why in either case."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS)
-    if done.returncode:
+    """Run a command that fetches something; skips where nothing can be reached, and says why in either case.
+
+    It has the environment the tests were started in, and where the proxies of that one lead nowhere, goes without.
+    """
+    direct = {name: value for name, value in MACHINE.items() if not name.lower().endswith("_proxy")}
+    for env in (MACHINE, direct):
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+        if not done.returncode:
+            return
         said = f"{done.stdout}\n{done.stderr}".strip()
-        (pytest.skip if OFFLINE.search(said) else pytest.fail)(f"{' '.join(command)}: {said[-1000:]}")
+        if not OFFLINE.search(said):
+            pytest.fail(f"{' '.join(command)}: {said[-1000:]}")
+    pytest.skip(f"{' '.join(command)}: {said[-1000:]}")
 
 
 @contextmanager

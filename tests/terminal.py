@@ -195,8 +195,7 @@ class Terminal:
 
 
 def _take_control() -> None:
-    """In the child: this terminal is the one that hangs up, which is heard even where the tests do not hear it."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """In the child: this terminal is the one that hangs up."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

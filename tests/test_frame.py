@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import LoopWatchdog, Until
+from tests.headless.conftest import IN_BACKGROUND
 from tests.requirement_rows import read_rows, unmet
 from tests.secret_search import secrets_in
 
@@ -21,6 +25,32 @@ def test_a_test_sees_neither_home_nor_secrets_nor_network_of_the_machine(isolate
     with pytest.raises(socket.gaierror):
         socket.getaddrinfo("example.org", 443)
     assert socket.getaddrinfo("127.0.0.1", 80)
+
+
+SURROUNDINGS = {"HTTP_PROXY": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "NO_COLOR": "1"}
+SURROUNDINGS |= {"COLUMNS": "60", "LINES": "9", "LANG": "C", "LC_ALL": "C", "TERM": "dumb", "PYTHONWARNINGS": "ignore"}
+DEFAULTS = (
+    "import signal; print(*(signal.getsignal(getattr(signal, f'SIG{name}')) for name in ('QUIT', 'HUP', 'TERM')))"
+)
+
+
+def test_a_test_and_its_children_have_the_surroundings_of_a_plain_login() -> None:
+    assert not {"HTTP_PROXY", "https_proxy", "NO_COLOR", "COLUMNS", "LINES", "LC_ALL", "PYTHONWARNINGS"} & set(
+        os.environ
+    )
+    assert (os.environ["LANG"], os.environ["TERM"]) == ("C.UTF-8", "xterm-256color")
+    child = subprocess.run([sys.executable, "-c", DEFAULTS], capture_output=True, text=True, check=True)
+    assert child.stdout.split() == ["0", "0", "0"]
+    interrupted = subprocess.run([sys.executable, "-c", "import os; os.kill(os.getpid(), 2)"], capture_output=True)
+    assert interrupted.returncode == -signal.SIGINT
+
+
+def test_they_are_the_same_whatever_the_tests_were_started_from() -> None:
+    case = f"{__file__}::{test_a_test_and_its_children_have_the_surroundings_of_a_plain_login.__name__}"
+    command = [*IN_BACKGROUND, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", case]
+    env = {**os.environ, **SURROUNDINGS, "XDG_CONFIG_HOME": "/nowhere", "MCPHOST_CONFIG": "/nowhere"}
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
 
 
 async def test_waiting_ends_when_the_condition_holds_and_fails_when_the_time_is_over(until: Until) -> None:

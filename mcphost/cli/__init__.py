@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -26,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Without ``argv`` the process is ours: it starts and ends as fast as it can."""
     if argv is None:
         _open_streams()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in the background
         gc.disable()  # until everything is imported, see mcphost.headless.running
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # nobody else's code in our checks, nor a search
     try:

@@ -112,8 +112,9 @@ async def _heeding_signals(work: Coroutine[Any, Any, _T]) -> _T:
 
     for name in ENDING:
         number = getattr(signal, name, None)
-        # What is ignored from the start (nohup) stays so; where the loop knows no signals, Python's own ways hold.
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+        # SIGHUP stays ignored where nohup did that. SIGINT is ignored in whatever a shell runs in the background, and
+        # whoever sends it there means this process. Where the loop knows no signals, Python's own ways hold.
+        if number is not None and not (number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN):
             with suppress(NotImplementedError, RuntimeError):
                 loop.add_signal_handler(number, end, number)
     try:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from mcphost.cli import main
+
+IN_BACKGROUND = ("sh", "-c", "trap '' INT QUIT HUP; exec \"$@\"", "sh")
+"""Put before a command: it starts as a shell's job in the background does, under nohup."""
 
 ECHO = Path(__file__).parents[1] / "servers" / "echo.py"
 
@@ -60,7 +61,15 @@ def entry(name: str, *options: object, more: str = "") -> str:
 
 
 def start(words: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
-    """`python -m mcphost …` as a process with pipes, without a terminal; it heeds hangups where the tests do not."""
+    """`python -m mcphost …` as a process with pipes, without a terminal."""
+    return start_program(mcphost_command(*words), **more)
+
+
+def mcphost_command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "mcphost", *words]
+
+
+def start_program(words: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
+    """A process with pipes, without a terminal."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-    pipes["preexec_fn"] = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
-    return subprocess.Popen([sys.executable, "-m", "mcphost", *words], **pipes)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(words, **pipes)  # type: ignore[call-overload,no-any-return]

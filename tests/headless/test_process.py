@@ -10,12 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.headless.conftest import echo, entry, start
+from tests.headless.conftest import IN_BACKGROUND, echo, entry, mcphost_command, start, start_program
 
 SECONDS = 20.0
 
@@ -47,6 +47,30 @@ def test_a_command_answers_on_stdout_and_remarks_on_stderr(words: list[str], cod
     assert bool(ended[2]) == bool(err)
 
 
+@pytest.mark.parametrize(
+    "locale",
+    [
+        {"LANG": "C"},
+        {"LC_ALL": "C"},
+        {"LC_ALL": "no such locale"},
+        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+    ],
+)
+def test_marks_and_foreign_letters_are_printed_in_any_locale(locale: dict[str, str]) -> None:
+    env = {name: value for name, value in os.environ.items() if name != "LANG"} | locale
+    for words, out in (
+        (["check", echo()], "● ready"),
+        (["call", echo(), "echo", r'text:="n\u00e4h"', "--yes"], "näh\n"),
+    ):
+        process = start(words, env=env)
+        shown, err = process.communicate(timeout=SECONDS)
+        assert (process.returncode, err) == (0, b"")
+        assert out in shown.decode()
+    process = start(["call", echo(), "näh"], env=env)
+    assert b"has no tool" in process.communicate(timeout=SECONDS)[1]
+    assert process.returncode == 2
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only where there is a disk that is always full")
 def test_an_answer_that_cannot_be_written_is_said() -> None:
     with open("/dev/full", "wb") as full:
@@ -58,8 +82,8 @@ def test_an_answer_that_cannot_be_written_is_said() -> None:
 
 def test_what_is_said_to_a_closed_stderr_is_no_answer(tmp_path: Path) -> None:
     (tmp_path / "mcphost.toml").write_text(entry("here"))
-    command = f"{sys.executable} -m mcphost config trust --yes 2>&-"
-    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, timeout=SECONDS)
+    command = ["sh", "-c", '"$@" 2>&-', "sh", *mcphost_command("config", "trust", "--yes")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=SECONDS)
     assert (done.returncode, done.stdout) == (0, b"")
 
 
@@ -98,13 +122,16 @@ def witness(tmp_path: Path) -> Iterator[Witness]:
     witness.close()
 
 
-def sleeping_call(witness: Witness, *options: str, grace: float = 0.2) -> subprocess.Popen[bytes]:
+def sleeping_call(
+    witness: Witness, *options: str, grace: float = 0.2, seconds: float = 60, prefix: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
     """mcphost in the middle of a call."""
     config = witness.path.with_suffix(".toml")
     config.write_text(
         entry("echo", "--record", witness.path, *options, more=f"limits = {{ exit_grace_sec = {grace} }}")
     )
-    process = start(["call", "echo", "sleep", "seconds=60", "--yes", "--config", str(config)])
+    words = ["call", "echo", "sleep", f"seconds={seconds:g}", "--yes", "--config", str(config)]
+    process = start_program([*prefix, *mcphost_command(*words)])
     witness.wait_for(b"tools/call")
     return process
 
@@ -145,6 +172,24 @@ def test_a_signal_in_a_call_ends_mcphost_and_its_server(
     assert (process.returncode, out, err) == (code, b"", b"")
     if number is not signal.SIGKILL:  # who can still speak says that the answer is no longer wanted
         assert b"notifications/cancelled" in witness.seen
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_call_for_which_a_shell_ignored_interrupts(
+    witness: Witness, number: signal.Signals, code: int
+) -> None:
+    process = sleeping_call(witness, prefix=IN_BACKGROUND)
+    process.send_signal(number)
+    assert process.communicate(timeout=SECONDS) == (b"", b"")
+    assert process.returncode == code
+    witness.wait_for_death()
+
+
+def test_a_hangup_that_nohup_ignored_ends_nothing(witness: Witness) -> None:
+    process = sleeping_call(witness, seconds=0.5, prefix=IN_BACKGROUND)
+    process.send_signal(signal.SIGHUP)
+    assert process.communicate(timeout=SECONDS) == (b"done\n", b"")
+    assert process.returncode == 0
 
 
 def test_a_second_signal_does_not_wait_for_a_server_that_will_not_leave(witness: Witness) -> None:
@@ -208,11 +253,11 @@ def test_a_long_answer_is_written_whole_even_into_a_pipe_that_does_not_wait(monk
 class Terminal:
     """mcphost on a terminal of its own, with its answer on a pipe unless it is a screen."""
 
-    def __init__(self, *words: str, **more: object) -> None:
+    def __init__(self, *words: str, prefix: Sequence[str] = (), **more: object) -> None:
         self._master, slave = pty.openpty()
         if "stdout" in more:
             more["stdout"] = slave
-        self.process = start(words, stdin=slave, stderr=slave, **more)
+        self.process = start_program([*prefix, *mcphost_command(*words)], stdin=slave, stderr=slave, **more)
         os.close(slave)
         self.seen = ""
 
@@ -259,6 +304,14 @@ def test_a_signal_while_asking_ends_it() -> None:
     assert terminal.end() == (130, "")
 
 
+def test_an_interrupt_ends_a_question_that_has_no_event_loop(tmp_path: Path) -> None:
+    (tmp_path / "mcphost.toml").write_text(entry("here"))
+    terminal = Terminal("config", "trust", cwd=tmp_path, prefix=IN_BACKGROUND)
+    terminal.wait_for("[y/N] ")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.end() == (130, "")
+
+
 def test_what_was_typed_before_the_question_is_no_answer() -> None:
     """P09."""
     terminal = Terminal("call", echo("--delay", 0.3), "echo", "text=x")
@@ -300,15 +353,17 @@ def test_an_answer_given_on_the_terminal_is_remembered_as_what_was_seen(tmp_path
     assert [json.loads(line)["event"] for line in audit.read_text().splitlines()] == ["decision", "outcome"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("prefix", [(), IN_BACKGROUND], ids=["foreground", "background"])
 def test_a_signal_ends_the_screen_its_servers_and_leaves_the_terminal_as_it_was(
-    witness: Witness, tmp_path: Path
+    witness: Witness, tmp_path: Path, number: signal.Signals, prefix: Sequence[str]
 ) -> None:
     config = tmp_path / "own.toml"
     config.write_text(entry("echo", "--record", witness.path))
-    terminal = Terminal("--config", str(config), stdout=None)
+    terminal = Terminal("--config", str(config), stdout=None, prefix=prefix)
     terminal.wait_for("\x1b[?1049h")
     witness.wait_for(b"tools/list")
-    terminal.process.send_signal(signal.SIGTERM)
+    terminal.process.send_signal(number)
     terminal.wait_for("\x1b[?1049l")
     witness.wait_for_death()
-    assert terminal.end() == (143, "")
+    assert terminal.end() == (128 + number, "")
