@@ -11,8 +11,9 @@ import re
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from mcphost.protocol.display import show_line
@@ -26,11 +27,11 @@ SECONDS: Final = 5.0
 PART: Final = 1_200 if sys.platform == "win32" else 60_000
 """Characters of one item: Windows takes no more than 2,560 bytes."""
 
-TRUSTED: Final = (
-    "keyring.backends.SecretService", "keyring.backends.libsecret", "keyring.backends.kwallet",
-    "keyring.backends.macOS", "keyring.backends.Windows",
-)  # fmt: skip
-"""Backends that keep secrets from other users. Plain files and those that forget are none."""
+_BACKENDS: Final[Mapping[str, Sequence[str]]] = {"darwin": ("macOS",), "win32": ("Windows",)}
+TRUSTED: Final = tuple(
+    f"keyring.backends.{name}" for name in _BACKENDS.get(sys.platform, ("SecretService", "libsecret", "kwallet"))
+)
+"""This system's backends that keep secrets from other users. Plain files and those that forget are none."""
 
 _PARTS: Final = re.compile(r"parts ([0-9]{1,3}) ([0-9a-f]{8})")
 
@@ -155,12 +156,21 @@ def given_secret(service: str, name: str) -> str | None:
 
 def best_backend() -> KeyringBackend:
     """The best keychain there is, whatever the environment and files in it name. Raises NoKeychain."""
-    from keyring import backend  # late: it looks for every backend that is installed
-
-    usable = [each for each in backend.get_all_keyring() if type(each).__module__ in TRUSTED]
+    usable = list(_usable_backends())
     if not usable:
         raise NoKeychain("this system has no keychain that mcphost knows")
     return max(usable, key=lambda each: each.priority)
+
+
+def _usable_backends() -> Iterator[KeyringBackend]:
+    """The trusted ones that work here. Nothing else is loaded: keyring's own search runs whatever is installed."""
+    from keyring.backend import KeyringBackend  # late: most runs need no keychain
+
+    for name in TRUSTED:
+        for kind in vars(import_module(name)).values():
+            own = isinstance(kind, type) and issubclass(kind, KeyringBackend) and kind.__module__ == name
+            if own and kind.viable:
+                yield kind()
 
 
 def _run(work: Callable[[], _T], done: asyncio.Future[_T]) -> None:

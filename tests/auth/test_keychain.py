@@ -105,6 +105,27 @@ def test_without_a_bus_there_is_no_keychain_whatever_the_environment_names(addre
     assert told == ["NoKeychain this system has no keychain that mcphost knows"]
 
 
+def test_nothing_is_loaded_or_run_to_find_the_keychain_but_trusted_backends_of_this_system(tmp_path: Path) -> None:
+    (tmp_path / "planted.py").write_text("print('somebody else was loaded')")
+    (tmp_path / "planted-1.dist-info").mkdir()
+    (tmp_path / "planted-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1\n")
+    (tmp_path / "planted-1.dist-info" / "entry_points.txt").write_text("[keyring.backends]\nplanted = planted\n")
+    program = """
+import sys
+sys.addaudithook(lambda event, args: event == "subprocess.Popen" and print("runs", args[0]))
+from mcphost.auth.keychain import TRUSTED, NoKeychain, best_backend
+try:
+    best_backend()
+except NoKeychain:
+    print("none")
+known = {*TRUSTED, "keyring.backends", "keyring.backends.fail"}
+print({name for name in sys.modules if name.startswith("keyring.backends")} - known)
+"""
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, text=True, capture_output=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("none\nset()\n", 0), done.stderr
+
+
 @pytest.fixture
 def locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """A session with a keyring that was used before and starts locked; this process is in it."""

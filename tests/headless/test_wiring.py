@@ -7,11 +7,14 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import get_args
 
 import pytest
+from keyring.backend import KeyringBackend
 
 from mcphost import wiring
+from mcphost.auth.keychain import TRUSTED
 from mcphost.config import Config, GivenServer, ServerConfig, Values, parse
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
 from mcphost.host.questions import DeclineAll
@@ -83,33 +86,37 @@ async def test_what_cannot_run_as_configured_is_told_and_forgotten_once_it_can()
     assert refused.keys() == {"web"}
 
 
-class Keyring:
-    """A backend of the keyring library that ``ask`` answers for, in a class of this module; unknown to the library."""
-
-    priority = 9
-
-    def __init__(self, ask: Callable[[], str | None] = lambda: "hunter2", module: str = "keyrings.alt.file") -> None:
-        self.ask = ask
-        self.__class__ = type("Keyring", (Keyring,), {"__module__": module})
-
-    def get_password(self, service: str, username: str) -> str | None:
-        return self.ask()
+Install = Callable[[str, Callable[[], str | None]], None]
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> list[Keyring]:
-    """The backends that the keyring library finds."""
-    found: list[Keyring] = []
-    monkeypatch.setattr("keyring.backend.get_all_keyring", lambda: found)
-    return found
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """`install(name, ask)`: a module of this name has a backend of the keyring library that ``ask`` answers for."""
+
+    def installed(name: str, ask: Callable[[], str | None]) -> None:
+        class Keyring(KeyringBackend):
+            priority = 9.0
+
+            def get_password(self, service: str, username: str) -> str | None:
+                return ask()
+
+            def set_password(self, service: str, username: str, password: str) -> None:
+                raise NotImplementedError
+
+        Keyring.__module__ = name
+        module = ModuleType(name)
+        vars(module)["Keyring"] = Keyring
+        monkeypatch.setitem(sys.modules, name, module)
+
+    return installed
 
 
 ASKING = Config(servers={"a": ServerConfig(command="x", env={"T": "${keyring:t}"})})
-REAL = "keyring.backends.SecretService"
+REAL = TRUSTED[0]
 
 
 async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(
-    installed: list[Keyring], monkeypatch: pytest.MonkeyPatch
+    install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, never = threading.Event(), threading.Event()
 
@@ -117,7 +124,7 @@ async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(
         asked.set()
         never.wait(30)
 
-    installed.append(Keyring(ask, REAL))
+    install(REAL, ask)
     monkeypatch.setattr(opening, "LOOKUP_SECONDS", 0.05)
     with pytest.raises(ConfigError, match=r"servers\.a: its values were not found within 0\.05 s"):
         await wiring.fittings(NOBODY, wiring.values_for(ASKING, {})).open_transport(ASKING, "a")
@@ -127,13 +134,14 @@ async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(
 
 
 @pytest.mark.parametrize("module", ["keyrings.alt.file", "keyring.backends.null", "keyring.backends.fail", ""])
-def test_a_reference_is_not_looked_up_where_anybody_could_read_it(installed: list[Keyring], module: str) -> None:
-    """C08: not in a plain file, nor where nothing is kept, whatever the environment chooses; as it is for tokens."""
-    installed += [Keyring(module=module)] if module else []
+def test_a_reference_is_not_looked_up_where_anybody_could_read_it(install: Install, module: str) -> None:
+    """Not in a plain file, nor where nothing is kept, whatever the environment chooses; as it is for tokens."""
+    if module:
+        install(module, lambda: "hunter2")
     why = "the keychain could not be asked for t: this system has no keychain that mcphost knows; use an environment va"
     with pytest.raises(ConfigError, match=why):
         wiring.values_for(ASKING, {}).resolve("${keyring:t}", "x")
-    installed.append(Keyring(lambda: "kept", REAL))
+    install(REAL, lambda: "kept")
     assert wiring.values_for(ASKING, {}).resolve("${keyring:t}", "x") == "kept"
 
 
