@@ -1,4 +1,4 @@
-"""Follows a redirect where that is harmless: to the same origin, with the method kept, a few times.
+"""Follows a redirect where that is harmless: to the same origin, with the method kept, a message once.
 
 Refuses everything else by name, so that neither a header nor a body ever reaches another origin.
 """
@@ -16,7 +16,10 @@ from mcphost.transports.http_answers import skip_body
 from mcphost.transports.http_failures import place
 
 MOST: Final = 5
-"""Redirects one request may meet; real servers send one, for a missing slash."""
+"""Redirects a request without a body may meet; real servers send one, for a missing slash."""
+
+MOST_WITH_BODY: Final = 1
+"""Redirects a message may meet: each takes it to the server once more, which may already have acted on it."""
 
 _KEEPS_METHOD: Final = (307, 308)
 _REDIRECTS: Final = (301, 302, 303, *_KEEPS_METHOD)
@@ -37,7 +40,8 @@ async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Respo
 
     Raises HttpStatusError for any other redirect, and what the engine raises.
     """
-    for _ in range(MOST + 1):
+    most = MOST_WITH_BODY if request.content else MOST
+    for _ in range(most + 1):
         if client.is_closed:
             raise httpx.ConnectError("the connection is closed", request=request)
         response = await client.send(request, stream=True)
@@ -49,7 +53,8 @@ async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Respo
         request = httpx.Request(
             request.method, target, headers=request.headers, content=request.content, extensions=request.extensions
         )
-    raise HttpStatusError(response.status_code, reason=f"it redirected more than {MOST} times")
+    often = "once" if most == 1 else f"{most} times"
+    raise HttpStatusError(response.status_code, reason=f"it redirected more than {often}; correct the url")
 
 
 def _target(url: httpx.URL, response: httpx.Response) -> httpx.URL:
