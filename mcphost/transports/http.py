@@ -219,6 +219,11 @@ class HttpTransport:
         except ConnectionLost:
             stream.failed()
             return await self._resumed(stream, UNREACHED - 1)
+        except HttpStatusError as error:
+            if not _may_pass(error):
+                raise
+            stream.failed()
+            return await self._resumed(stream, UNREACHED)
 
     async def _resumed(self, stream: EventStream, unreached: int | None = None) -> httpx.Response:
         """The stream's next connection, in the server's pace. Raises TransportError when it cannot be had.
@@ -236,7 +241,7 @@ class HttpTransport:
                 if failed == unreached:
                     raise
             except HttpStatusError as error:
-                if error.status < 500 and error.status != 429:
+                if not _may_pass(error):
                     raise
                 stream.failed()
         raise ConnectionLost(f"the server's event stream broke off too many times in a row ({stream.told})")
@@ -244,6 +249,11 @@ class HttpTransport:
     async def _get(self, stream: EventStream) -> httpx.Response:
         place = {"Last-Event-ID": stream.last_id.encode()} if stream.last_id else {}
         return await self._endpoint.get_stream({**self._endpoint.tags(), **place}, about=stream.told)
+
+
+def _may_pass(error: HttpStatusError) -> bool:
+    """May the same stream be had later? A server that has no use for GET says so by 501, too."""
+    return not error.lasting and error.status != 501
 
 
 async def _end_soon(response: httpx.Response, pieces: AsyncGenerator[bytes, None]) -> None:

@@ -383,7 +383,7 @@ async def test_the_stream_is_opened_again_and_replays_are_known_by_their_ids(unt
 
 
 @pytest.mark.requirement("SSE-09")
-@pytest.mark.parametrize(("status", "failure"), [(401, AuthorizationRequired), (503, HttpStatusError)])
+@pytest.mark.parametrize(("status", "failure"), [(401, AuthorizationRequired), (400, HttpStatusError), (501, HttpStatusError)])
 async def test_a_stream_that_cannot_be_had_blocks_no_call(status: int, failure: type[McphostError]) -> None:
     """H12"""
     echo = Echo()
@@ -392,6 +392,23 @@ async def test_a_stream_that_cannot_be_had_blocks_no_call(status: int, failure: 
             await line.transport.listen()
         assert await line.call("echo", text="x") == "x"
         assert len(line.web.seen("GET")) == 1
+
+
+@pytest.mark.requirement("SSE-09")
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_stream_that_cannot_be_had_at_first_is_asked_for_again(status: int, until: Until) -> None:
+    echo = Echo()
+    echo.unasked.append({"jsonrpc": "2.0", "method": "n", "params": {"data": "here"}})
+    asked = iter(range(100))
+
+    def serve(talk: Talk) -> None:
+        talk.whole(status) if talk.command == "GET" and not next(asked) else echo(talk)
+
+    async with connected(serve) as line:
+        listening = asyncio.create_task(line.transport.listen())
+        await until(lambda: line.words == ["here"])
+        assert len(line.web.seen("GET")) == 2
+        listening.cancel()
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["from-the-start", "after-a-while"])
