@@ -88,6 +88,8 @@ class Call:
         """How its task stands; None where the call is answered directly."""
         self.interrupted = False
         """Did the session end while its task goes on? It is taken up again in the next one."""
+        self.questions = 0
+        """Questions that its server asks for it and that wait for an answer."""
         self.stopping = False
         """Was the server asked to stop its task?"""
         self.sign_in: int | None = None
@@ -108,12 +110,22 @@ class Call:
         return self.arguments != self.request.arguments
 
     @property
+    def asks(self) -> bool:
+        """Does its server wait for an answer before it goes on?"""
+        return self.state is CallState.RUNNING and self.questions > 0
+
+    @property
+    def shown_state(self) -> CallState:
+        """Where it stands for a person: a call whose server waits for an answer does not run."""
+        return CallState.ASKING if self.asks else self.state
+
+    @property
     def doing(self) -> str:
         """Where it stands in words; while a task runs, in those of its server."""
-        if self.state is CallState.RUNNING and self.task is not None:
+        if self.state is CallState.RUNNING and not self.asks and self.task is not None:
             words = "taken up again in the next session" if self.interrupted else self.task.words
             return f"{self.state.value} as a task, {words}"
-        return self.state.value
+        return self.shown_state.value
 
     @property
     def elapsed(self) -> float:

@@ -56,7 +56,7 @@ def call_words(call: Call | None, number: int, tool: str = "", *, timed: bool = 
     words = f"call {number}" + (f" · {name}" if name else "")
     if call is None or (call.state is CallState.RUNNING and not timed):
         return words
-    return f"{words} · {call.state.value}" + (
+    return f"{words} · {call.shown_state.value}" + (
         f" {duration_text(call.elapsed)}" if timed and not call.state.ended else ""
     )
 

@@ -376,3 +376,19 @@ async def test_a_server_that_wants_visits_for_ever_gets_three() -> None:
         with pytest.raises(ServerError, match="visit first"):
             await call.result()
         assert len(host.person.asked) == 3
+
+
+async def test_a_call_says_that_it_waits_for_an_answer_as_long_as_its_server_does(until: Until) -> None:
+    answer = asyncio.Event()
+
+    async def later(question: FormQuestion) -> Answer:
+        await answer.wait()
+        return YES
+
+    async with asked_host(later, YES) as host:
+        call = host.ask(form(), form())
+        await until(lambda: call.questions)
+        assert (call.state, call.doing) == (CallState.RUNNING, "waiting for your answer")
+        answer.set()
+        await call.result()
+        assert (call.questions, call.doing) == (0, "done")

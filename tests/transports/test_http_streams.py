@@ -383,7 +383,9 @@ async def test_the_stream_is_opened_again_and_replays_are_known_by_their_ids(unt
 
 
 @pytest.mark.requirement("SSE-09")
-@pytest.mark.parametrize(("status", "failure"), [(401, AuthorizationRequired), (400, HttpStatusError), (501, HttpStatusError)])
+@pytest.mark.parametrize(
+    ("status", "failure"), [(401, AuthorizationRequired), (400, HttpStatusError), (501, HttpStatusError)]
+)
 async def test_a_stream_that_cannot_be_had_blocks_no_call(status: int, failure: type[McphostError]) -> None:
     """H12"""
     echo = Echo()

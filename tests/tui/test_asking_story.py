@@ -39,6 +39,19 @@ async def test_the_guest_book_is_signed(size: tuple[int, int]) -> None:
         await stage.shows("The guest book says:", "Ada")
 
 
+async def test_a_call_whose_question_is_parked_waits_for_you_and_does_not_say_that_it_runs() -> None:
+    async with on_stage(size=NARROW) as stage:
+        await stage.ready()
+        await begin(stage, "guest")
+        await at(stage, FormQuestionScreen)
+        await stage.press("escape", "p")
+        await stage.gone()
+        await stage.shows("▲ waiting for your answer", "waiting for you: sign_guest_book")
+        assert "running" not in stage.text
+        await stage.press("f2")
+        await stage.shows("call 1 · sign_guest_book · waiting for your answer")
+
+
 async def test_the_ticket_is_stamped_by_a_visit_and_the_screen_says_when() -> None:
     browser = Browser()
     async with on_stage(size=NARROW, open_url=browser) as stage:

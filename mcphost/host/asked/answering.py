@@ -22,7 +22,7 @@ from mcphost.host.asked.pages import Page
 from mcphost.host.asked.responder import Asked, Desk, Responder
 from mcphost.host.asked.roots import Around, Folder, Resolve, RootsDesk, Told
 from mcphost.host.calls import Call
-from mcphost.host.events import CallFinished, CallStarted, Event, ServerChanged
+from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event, ServerChanged
 from mcphost.host.logs import Source
 from mcphost.host.memory import Store
 from mcphost.host.opener import Open
@@ -76,7 +76,7 @@ class Answering(Lending):
         told = self._tell_roots_changed, self.bus.publish, self._warn
         around = Around(lambda: self.config, resolve, store, time.monotonic, *told)
         witness = self.consent.witness
-        inquiries = Inquiries(approver, witness, self._warn, time.monotonic)
+        inquiries = Inquiries(approver, witness, self._warn, time.monotonic, self._asked_for)
         elicitation = ElicitationDesk(inquiries, self.bus.publish, open_url, self._warn)
         self._desk.visit = self._visit
         self._begin_lending(models, inquiries, front=SAMPLING in answers, hand=WRITING in answers)
@@ -198,6 +198,13 @@ class Answering(Lending):
         connection = self.servers.get(server)
         if connection is not None and connection.ready:
             self._in_background(_quietly(connection.client.tell_roots_changed))
+
+    def _asked_for(self, number: int, more: int) -> None:
+        """See `Inquiries`; the call may be forgotten by now."""
+        call = self._desk.calls.get(number)
+        if call is not None:
+            call.questions += more
+            self.bus.publish(CallChanged(number))
 
     def _warn(self, server: str, text: str) -> None:
         self.log(server, Source.MCPHOST, LogLevel.WARNING, text)

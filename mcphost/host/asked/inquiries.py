@@ -61,10 +61,21 @@ class _Open:
 
 
 class Inquiries:
-    """All questions that servers ask; ``warn`` writes to a server's log, ``now`` is a monotonic clock in seconds."""
+    """All questions that servers ask; ``warn`` writes to a server's log, ``now`` is a monotonic clock in seconds.
 
-    def __init__(self, approver: Approver, witness: Witness, warn: Warn, now: Callable[[], float]) -> None:
+    ``asked_for`` is told of a call that one question more (1) or less (-1) waits for an answer.
+    """
+
+    def __init__(
+        self,
+        approver: Approver,
+        witness: Witness,
+        warn: Warn,
+        now: Callable[[], float],
+        asked_for: Callable[[int, int], None],
+    ) -> None:
         self._approver, self._witness, self._warn, self._now = approver, witness, warn, now
+        self._asked_for = asked_for
         self._open: set[_Open] = set()
         self._asked: dict[str, deque[float]] = defaultdict(deque)
         self._refused: dict[str, int] = {}
@@ -83,7 +94,7 @@ class Inquiries:
         if not admitted:
             self.admit(server)
         try:
-            with self._opened(server, question.call if sure else None, kind) as waiting:
+            with self._opened(server, question.call if sure else None, kind) as waiting, self._waits(question.call):
                 answer = await self._put(question, waiting.ending)
         except asyncio.CancelledError:
             self._note(kind, question, {"verdict": "withdrawn", "by": "server"})
@@ -145,6 +156,17 @@ class Inquiries:
             yield opened
         finally:
             self._open.discard(opened)
+
+    @contextmanager
+    def _waits(self, call: int | None) -> Iterator[None]:
+        if call is None:
+            yield
+            return
+        self._asked_for(call, 1)
+        try:
+            yield
+        finally:
+            self._asked_for(call, -1)
 
     async def _put(self, question: ServerQuestion, ending: asyncio.Future[Ending]) -> Answer:
         answer = await _first(asyncio.ensure_future(self._approver.ask(question)), ending)

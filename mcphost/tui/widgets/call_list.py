@@ -94,7 +94,7 @@ class CallList(Vertical):
 
 
 def _row(call: Call, width: int) -> Content:
-    mark, style = CALL_MARKS[call.state]
+    mark, style = CALL_MARKS[call.shown_state]
     cells = [
         Cell(mark, style, 1, 1),
         Cell(str(call.number), "$foreground-muted", 3, 4, "right"),
@@ -116,4 +116,6 @@ def _row(call: Call, width: int) -> Content:
 def _state(call: Call) -> str:
     if call.state is CallState.SIGNING_IN:
         return "sign-in"
+    if call.asks:
+        return "asks you"
     return "as a task" if call.state is CallState.RUNNING and call.task is not None else call.state.value

@@ -185,7 +185,7 @@ def _waiting(call: Call, limit: float | None) -> str:
         CallState.CANCELLING: "◐ cancelling",
     }
     bound = f" · limit {duration_text(limit)} without progress" if limit else ""
-    return f"{words.get(call.state, '◐ running')} · {duration_text(call.elapsed)}{bound}"
+    return f"{words.get(call.shown_state, '◐ running')} · {duration_text(call.elapsed)}{bound}"
 
 
 def _task(call: Call, task: Task) -> str:
@@ -313,7 +313,7 @@ def _call_facts(call: Call) -> Iterator[tuple[str, str]]:
     yield "server", show_line(request.server)
     yield "tool", show_line(request.tool)
     yield "asked by", show_line(request.origin)
-    yield "state", call.state.value
+    yield "state", call.shown_state.value
     if call.sent_at is None:
         yield "sent", "no"
         return

@@ -303,8 +303,8 @@ def _after(call: Call) -> Iterator[Widget]:
 def _title(call: Call, width: int, size: int) -> str:
     names = Content(f"{call.request.server} › {show_line(call.request.tool, 80)}")
     shown = names.truncate(max(12, width - _TITLE_CELLS), ellipsis=True).plain
-    word = "not sent" if isinstance(call.error, InvalidArguments) else call.state.value
-    parts = ["Result", shown, f"{CALL_MARKS[call.state][0]} {word}", duration_text(call.elapsed)]
+    word = "not sent" if isinstance(call.error, InvalidArguments) else call.shown_state.value
+    parts = ["Result", shown, f"{CALL_MARKS[call.shown_state][0]} {word}", duration_text(call.elapsed)]
     if call.outcome is not None:
         parts.append(size_text(size))
     return " · ".join(parts)

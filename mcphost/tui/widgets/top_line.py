@@ -101,5 +101,5 @@ def _running(running: Sequence[Call]) -> Content:
     call = sent[-1]
     more = f" +{len(sent) - 1}" if len(sent) > 1 else ""
     name = show_line(call.request.tool, 24)
-    word = _WORDS.get(call.state, "running")
+    word = "waiting for you:" if call.asks else _WORDS.get(call.state, "running")
     return Content.styled(f"◐ {word} {name}{more} · {duration_text(call.elapsed)}", "$text-warning")
