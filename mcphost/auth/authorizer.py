@@ -23,10 +23,10 @@ from mcphost.auth.loopback import Loopback, Parameters
 from mcphost.auth.session import TokenSession, carry_out
 from mcphost.auth.tokens import TokenStore
 from mcphost.auth.wire import Agree, Fetch, Fetched, Flow, Listen, Pending, Step, Unreachable, Visit
-from mcphost.errors import Declined, SignInFailed
+from mcphost.errors import SignInFailed
 
 ENDING_SECONDS: Final = 3.0
-"""How long the end of a run waits for renewals."""
+"""How long the end of a run waits for renewals and revocations."""
 
 NOT_THE_ADDRESS: Final = "that is not the address this sign-in ends at: copy the one the browser shows after you agreed"
 
@@ -42,6 +42,7 @@ class Authorizer:
         self._store, self._now, self._resolve = store, now, resolve
         self._sessions: dict[str, TokenSession] = {}
         self._turns: dict[str, asyncio.Lock] = {}
+        self._revoking: set[asyncio.Task[bool]] = set()
 
     def bearer(self, server: str, url: str, settings: OAuthSettings) -> Bearer:
         """What signs this server's requests; from now on the server can be signed in."""
@@ -108,20 +109,22 @@ class Authorizer:
         return f"signed out; {told}"
 
     async def aclose(self) -> None:
-        """Wait for the renewals under way, whose answers would be lost: not long, and it never raises."""
+        """Wait for renewals and revocations under way: not long, and it never raises."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
-                await asyncio.gather(*(session.settle() for session in self._sessions.values()))
+                await asyncio.gather(*(session.settle() for session in self._sessions.values()), *self._revoking)
 
     async def _confirm(self, known: Credentials, grant: Grant, session: TokenSession, person: Person) -> None:
-        """Ask where it is another account than before. Raises Declined; the token is given back then."""
+        """Ask where it is another account than before. Raises Declined; a token that is not kept is revoked."""
         plan = confirmation(session.server, session.url, known, grant)
         if plan is None or session.settings.grant == "client_credentials":
             return
         try:
             await person.agree(plan)
-        except Declined:
-            await self._revoked(grant, session)
+        except BaseException:  # a no, or a question that was cancelled; nobody waits for the revocation but `aclose`
+            revoking = asyncio.create_task(self._revoked(grant, session), name="revoke an unwanted token")
+            self._revoking.add(revoking)
+            revoking.add_done_callback(self._revoking.discard)
             raise
 
     async def _forget_clients(self, server: str) -> None:

@@ -315,7 +315,7 @@ async def test_signing_out_revokes_and_forgets_every_token_and_client() -> None:
     ],
 )
 async def test_another_account_than_before_is_asked_about_and_given_back_where_it_is_not_meant(
-    before: str, now: str, asked: bool
+    before: str, now: str, asked: bool, until: Until
 ) -> None:
     """O16: a ``sub`` that changed."""
 
@@ -337,11 +337,35 @@ async def test_another_account_than_before_is_asked_about_and_given_back_where_i
             await home.sign_in(person)
         assert "another account than before: '␛bert', and it was 'anna'" in person.plans[1].problem
         assert (await home.store.read("web")).grants == (held,)
-        assert len(home.visits("/revoke")) == 1
+        await until(lambda: len(home.visits("/revoke")) == 1)
         agreeing = Person()
         await home.sign_in(agreeing)
         assert len(agreeing.plans) == 2
         assert [grant.subject for grant in (await home.store.read("web")).grants] == [now]
+
+
+async def test_a_cancelled_question_about_another_account_revokes_its_token_too(until: Until) -> None:
+    asked = asyncio.Event()
+
+    class Undecided(Person):
+        async def agree(self, plan: Plan) -> Choice:
+            if plan.obtained:
+                asked.set()
+                await asyncio.Event().wait()
+            return await super().agree(plan)
+
+    with house(Guarded(subject="anna")) as home:
+        await home.sign_in()
+        (held,) = (await home.store.read("web")).grants
+        home.guard.subject = "bert"
+        signing_in = asyncio.create_task(home.sign_in(Undecided()))
+        await asyncio.wait_for(asked.wait(), 30)
+        signing_in.cancel()
+        await asyncio.wait([signing_in])
+        assert signing_in.cancelled()
+        await home.authorizer.aclose()
+        assert len(home.visits("/revoke")) == 1
+        assert (await home.store.read("web")).grants == (held,)
 
 
 @pytest.mark.requirement("AUTH-17")
