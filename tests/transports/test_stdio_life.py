@@ -101,11 +101,11 @@ async def test_what_a_server_started_ends_with_it(
 )
 @LINUX
 async def test_what_a_server_started_in_another_session_ends_with_it(
-    start: Start, how: dict[str, bool], leader_dies: bool
+    start: Start, until: Until, how: dict[str, bool], leader_dies: bool
 ) -> None:
     line = await start("echo.py")
     child: int = (await line.call("children", **how))["structuredContent"]["pid"]
-    assert child not in members(line.pid)
+    await until(lambda: members(child) == [child])
     if leader_dies:
         with pytest.raises(ConnectionLost, match="exited with code 7"):
             await line.call("exit", code=7)
@@ -115,11 +115,12 @@ async def test_what_a_server_started_in_another_session_ends_with_it(
 
 
 @LINUX
-async def test_no_process_is_ended_that_no_server_of_ours_started(start: Start) -> None:
+async def test_no_process_is_ended_that_no_server_of_ours_started(start: Start, until: Until) -> None:
     """Neither one that another server started, nor one of our own, nor one that has the number of one by now."""
     bystander = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
     one, other = await start("echo.py"), await start("echo.py")
     child: int = (await other.call("children", daemon=True))["structuredContent"]["pid"]
+    await until(lambda: members(child) == [child])
     live_groups[one.pid]._apart.add(ProcessId(bystander.pid, "another start"))
     await one.transport.aclose()
     assert members(child) == [child]
