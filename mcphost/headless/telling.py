@@ -63,7 +63,8 @@ class Telling:
         self.over(turn)
         declined = any(use.outcome == "declined" for use in turn.uses)
         code = _CODES.get(turn.state, Exit.TOOL_FAILED)
-        remarks = [f"{turn.state.value}: {turn.reason}"] if turn.reason else []
+        remarks = [each.cut for each in turn.rounds if each.cut and not each.superseded]
+        remarks += [f"{turn.state.value}: {turn.reason}"] if turn.reason else []
         return Outcome("", Exit.DECLINED if declined and code is Exit.DONE else code, tuple(remarks))
 
     def answer_begins(self, each: Round) -> None:
@@ -145,9 +146,10 @@ class _Events(Telling):
     def over(self, turn: Turn) -> None:
         spent = self._talk.spent
         tokens = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "guessed": spent.guessed}
-        model = turn.rounds[-1].model if turn.rounds else ""
-        state = {"state": turn.state.name.lower(), "reason": turn.reason, "chat": self._talk.id, "model": model}
-        answer(json_text({"type": "end", **state, **tokens, "cost": spent.cost}))
+        last = turn.rounds[-1] if turn.rounds else Round("")
+        state = {"state": turn.state.name.lower(), "reason": turn.reason, "chat": self._talk.id, "model": last.model}
+        ended = {"stop_reason": last.stop_reason, "cut": last.cut}
+        answer(json_text({"type": "end", **state, **ended, **tokens, "cost": spent.cost}))
 
 
 def telling(talk: Chat, *, as_json: bool) -> Telling:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from mcphost.protocol.display import show
 from tests.headless.conftest import Mcphost, entry, start
 from tests.providers.endpoints import (  # type: ignore[attr-defined]
     HELLO,
+    VENDORS,
     Steps,
     Web,
     openai_stream,
@@ -57,6 +59,34 @@ def test_the_answer_goes_to_stdout_and_a_pipe_comes_along(tmp_path: Path) -> Non
     assert (process.returncode, out.decode(), err) == (0, "Hello \u00e9\U0001f600\n", b"")
     parts = [part["text"] for part in asked["messages"][-1]["content"]]
     assert parts == ["Attached from the user: stdin", "from a pipe", "sum this up"]
+
+
+CUT = [
+    ("length", "the answer is cut off: the model reached chat.max_tokens, or the end of its context window"),
+    ("filter", "the answer is cut off by a content filter"),
+    ("odd", "the answer may be cut off: the model ended it for the reason 'odd␛'"),
+]
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama"])
+@pytest.mark.parametrize(("stop", "cut"), CUT, ids=[stop for stop, _ in CUT])
+def test_an_answer_that_the_model_cut_is_said_to_be(
+    mcphost: Mcphost, tmp_path: Path, provider: str, stop: str, cut: str
+) -> None:
+    made = VENDORS[provider]
+    if (provider, stop) == ("ollama", "filter"):
+        cut = "the answer may be cut off: the model ended it for the reason 'content_filter'"
+    with Web(streams(*made.stream((("text", "half"), ("stop", stop))))) as web:
+        config = tmp_path / "chat.toml"
+        about = f'provider = "{provider}"\nmodel = "big"\nbase_url = "http://127.0.0.1:{web.port}"'
+        config.write_text(f"[models.big]\n{about}\n")
+        said = mcphost("--config", str(config), "chat", "go on")
+        as_json = mcphost("--config", str(config), "chat", "--json", "go on")
+        exported = mcphost("chat", "--export", "last")
+    assert (said.code, said.out, said.err) == (0, "half\n", f"mcphost: {cut}\n")
+    end = json.loads(as_json.out.splitlines()[-1])
+    assert (end["type"], end["state"], end["cut"], as_json.err) == ("end", "done", cut, f"mcphost: {cut}\n")
+    assert f"half\n\n*({cut})*" in exported.out
 
 
 def test_what_was_said_is_kept_listed_and_exported(tmp_path: Path) -> None:

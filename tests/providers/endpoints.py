@@ -50,6 +50,8 @@ _STOPS = {
     "end": ("end_turn", "stop", "stop"),
     "tools": ("tool_use", "tool_calls", "stop"),
     "length": ("max_tokens", "length", "length"),
+    "filter": ("refusal", "content_filter", "content_filter"),
+    "odd": ("odd\x1b", "odd\x1b", "odd\x1b"),
 }
 
 

@@ -105,6 +105,22 @@ async def test_a_model_that_has_no_room_or_fails_says_so_and_what_to_do() -> Non
         await stage.shows("✖", "nobody is there", "r asks again · m another model")
 
 
+async def test_an_answer_that_the_model_cut_is_marked_in_the_conversation() -> None:
+    async with chatting(text("half", "maxTokens"), text("so", "odd"), text("whole")) as stage:
+        await stage.say("hi")
+        await stage.rest()
+        await stage.shows(
+            "big · cut off", "│ half", "▲ The answer is cut off: the model reached chat.max_tokens"
+        )
+        await stage.say("go on")
+        await stage.rest()
+        await stage.shows("▲ The answer may be cut off: the model ended it for the reason")
+        await stage.say("go on")
+        await stage.rest()
+        await stage.shows("│ whole")
+        assert stage.text.count("▲ The answer") == 2
+
+
 async def test_without_a_model_the_lines_to_add_are_said_and_the_rest_works_by_hand() -> None:
     async with chatting(model=False) as stage:
         await stage.shows("[models.big]", "provider =", "api_key =", "p gets prompts")

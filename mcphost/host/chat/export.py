@@ -50,6 +50,8 @@ def _round(answer: Round) -> Iterator[str]:
         yield show(answer.text, joiners=True)
     if answer.superseded:
         yield "*(asked again)*"
+    elif answer.cut:
+        yield f"*({answer.cut})*"
     for use in answer.uses:
         yield from _use(use)
 

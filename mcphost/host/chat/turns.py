@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, Final
 
 from mcphost.host.calls import Call, CallState
+from mcphost.protocol.display import show_line
 from mcphost.protocol.sampling import SamplingMessage, ToolResult
 from mcphost.protocol.types import Media, Text
 from mcphost.providers.base import Usage, Waiting
@@ -20,6 +21,16 @@ MOST_THOUGHT: Final = 100_000
 
 NOT_RUN: Final = "not run"
 """How a tool use ended that never became a call."""
+
+WHOLE: Final = frozenset({"endTurn", "stopSequence", "toolUse"})
+"""The stop reasons of an answer that is whole."""
+
+CUT: Final[Mapping[str, str]] = {
+    "maxTokens": "the answer is cut off: the model reached chat.max_tokens, or the end of its context window",
+    "contentFilter": "the answer is cut off by a content filter",
+    "refusal": "the answer is cut off by a content filter",
+}
+"""What other stop reasons mean."""
 
 
 class TurnState(Enum):
@@ -168,6 +179,14 @@ class Round:
     def text(self) -> str:
         """The answer, as far as it came."""
         return _joined(self._text)
+
+    @property
+    def cut(self) -> str:
+        """Why the answer is not whole although the model ended it, as a sentence; empty where it is."""
+        if self.stop_reason in ("", *WHOLE):
+            return ""
+        unknown = f"the answer may be cut off: the model ended it for the reason {show_line(self.stop_reason, 60)!r}"
+        return CUT.get(self.stop_reason, unknown)
 
     @property
     def thought(self) -> str:

@@ -181,7 +181,7 @@ class AnswerItem(Item):
 
     def state(self) -> object:
         """As long as it is, and whether it still counts."""
-        return self.answer.size, self.answer.superseded, bool(self.answer.stop_reason)
+        return self.answer.size, self.answer.superseded, self.answer.stop_reason
 
     def write(self) -> None:
         """What is new of it."""
@@ -197,6 +197,8 @@ class AnswerItem(Item):
         words = show_line(self.answer.entry, 60)
         if self.answer.superseded:
             words += " · broke off, and was asked again"
+        elif self.answer.cut:
+            words += " · cut off"
         yield Line(words, ((0, len(words), "label"),))
 
 
@@ -235,6 +237,8 @@ def note_of(turn: Turn) -> tuple[str, str]:
             return "warn", f"▲ Stopped here: {reason}\n  r lets it go on · or write on"
         case TurnState.STOPPED:
             return "muted", "◌ Stopped by you; what came is kept. r asks again · or write on"
+    if cut := turn.rounds[-1].cut if turn.rounds else "":
+        return "warn", f"▲ {cut[0].upper()}{cut[1:]}.\n  write on to have it go on"
     return ("muted", "◌ The model answered nothing. E edits and resends your message") if _silent(turn) else ("", "")
 
 

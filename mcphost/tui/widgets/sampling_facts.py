@@ -214,6 +214,7 @@ def _ended(sampling: Sampling) -> str:
         "endTurn": "by itself",
         "maxTokens": "at the most tokens: it may be cut off",
         "stopSequence": "at a text that stops it",
+        "contentFilter": "by a content filter: it may be cut off",
         "toolUse": "it wants tools to be called",
     }
     return meaning.get(sampling.stop_reason or "", show_line(sampling.stop_reason or "not told", 60))
