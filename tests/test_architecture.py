@@ -22,7 +22,8 @@ MAY_IMPORT: dict[str, list[str]] = {
     "__init__": [],
     "__main__": ["mcphost.cli"],
     "errors": [],
-    "config": ["mcphost.errors"],
+    # protocol.limits: the defaults that the transports have, too.
+    "config": ["mcphost.errors", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
     # protocol.addresses: what is this machine.
     "net": ["mcphost.errors", "mcphost.protocol.addresses"],

@@ -25,7 +25,7 @@ from mcphost.auth.addresses import Address, literal_address, may_reach
 from mcphost.auth.masking import content_type
 from mcphost.auth.wire import Fetch, Fetched, Unreachable
 from mcphost.net.proxies import authorities, proxy_for
-from mcphost.protocol.display import show_line
+from mcphost.protocol.display import show_line, size_text
 
 SECONDS: Final[Mapping[str, float]] = {"metadata": 10.0, "registration": 30.0, "token": 30.0}
 """For a whole exchange: its name, its connection and its answer."""
@@ -33,7 +33,7 @@ SECONDS: Final[Mapping[str, float]] = {"metadata": 10.0, "registration": 30.0, "
 CONNECT_SECONDS: Final = 4.0
 """For one address; a name that has an unreachable one often has another."""
 
-MOST_BYTES: Final[Mapping[str, int]] = {"metadata": 256 << 10, "registration": 64 << 10, "token": 64 << 10}
+MOST_BYTES: Final[Mapping[str, int]] = {"metadata": 256_000, "registration": 64_000, "token": 64_000}
 """Of an answer's body; real ones have a tenth of that."""
 
 AGENT: Final = "mcphost"
@@ -155,7 +155,7 @@ async def _read(response: httpx.Response, limit: int) -> Fetched | Unreachable:
     async for chunk in response.aiter_raw():
         content += chunk
         if len(content) > limit:
-            return Unreachable(f"its answer is larger than {limit >> 10} kB")
+            return Unreachable(f"its answer is larger than {size_text(limit)}")
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Fetched(response.status_code, headers, bytes(content))
 

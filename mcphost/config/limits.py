@@ -10,25 +10,19 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from mcphost.config.fields import Count, Seconds, Table
+from mcphost.protocol.limits import BATCH_ITEMS, JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
 
-MiB = 1024 * 1024
-
-MESSAGE_BYTES: Final = 16 * MiB
-"""Of one message: a large screenshot as base64 fits, and with its text and its parsed value beside each other, as they
-are for a moment, it takes less than 64 MiB of memory."""
+MB: Final = 1_000_000
 
 
 class Limits(Table):
     """Bounds that hold for each server. Sizes are bytes, times seconds, the rest counts."""
 
-    message_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = MESSAGE_BYTES
+    message_bytes: Annotated[int, Field(ge=4096, le=1024 * MB)] = MESSAGE_BYTES
     """Bytes of one message (a line, a body, an event) after decompression; an endless one ends here."""
-    message_items: Count = 50_000
-    """Objects and arrays in a message above 1 MiB: they, not the bytes, make reading slow enough to freeze."""
-    json_depth: Annotated[int, Field(ge=8, le=500)] = 128
-    """Levels of nesting in a message: far above any real schema, far below what overflows the parser."""
-    batch_items: Count = 100
-    """Messages in one JSON-RPC batch: a server has no cause to answer more at once."""
+    message_items: Count = MESSAGE_ITEMS
+    json_depth: Annotated[int, Field(ge=8, le=500)] = JSON_DEPTH
+    batch_items: Count = BATCH_ITEMS
     list_pages: Count = 64
     """Pages of one list: a server that never ends its list stops costing time."""
     list_items: Count = 10_000
@@ -41,15 +35,15 @@ class Limits(Table):
     """Log lines taken per second; the rest is counted and dropped, so that the screen stays alive."""
     log_lines: Count = 5_000
     """Log lines kept: what a person may still scroll through."""
-    log_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 5 * MiB
+    log_bytes: Annotated[int, Field(ge=4096, le=1024 * MB)] = 5 * MB
     """Bytes of log lines kept, a program's error output among them: few but huge lines must not fill the memory."""
     traffic_frames: Count = 20_000
     """Messages and other frames kept of what passed over the wire: an afternoon of calls."""
-    traffic_bytes: Annotated[int, Field(ge=4096, le=1024 * MiB)] = 16 * MiB
+    traffic_bytes: Annotated[int, Field(ge=4096, le=1024 * MB)] = 16 * MB
     """Bytes of them kept; of one over a quarter of this only the start is."""
     resource_bytes: Count = 10_000_000
     """Bytes a resource may say it has and be read without a question: more takes a while and much memory to show."""
-    process_bytes: Annotated[int, Field(ge=MiB, le=1 << 50)] = 1024 * MiB
+    process_bytes: Annotated[int, Field(ge=MB, le=1 << 50)] = 1000 * MB
     """Bytes of memory of a server's program, with all it started, above which its card and the log warn: few servers
     have a use for more, and nothing else stops one that never gives any back."""
     exit_grace_sec: Seconds = 2.0

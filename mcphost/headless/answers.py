@@ -35,7 +35,7 @@ from mcphost.host.questions import (
     UrlQuestion,
 )
 from mcphost.host.wall_clock import wall_clock
-from mcphost.protocol.display import show_line
+from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:
     from mcphost.headless.prompts import TerminalPerson
@@ -49,7 +49,7 @@ KINDS: Final[Mapping[type, str]] = {
     SamplingQuestion: "sampling",
 }
 ACTIONS: Final = ("accept", "decline", "cancel")
-FILE_BYTES: Final = 4 << 20
+FILE_BYTES: Final = 4_000_000
 """Of a file of answers: a person wrote it."""
 
 _TEXTS: Final = frozenset({"kind", "server", "tool", "action", "reason", "text", "model"})
@@ -246,7 +246,7 @@ def _read(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             data = file.read(FILE_BYTES + 1)
         if len(data) > FILE_BYTES:
-            raise ConfigError(f"is larger than {FILE_BYTES >> 20} MiB", path=path)
+            raise ConfigError(f"is larger than {size_text(FILE_BYTES)}", path=path)
         text = data.decode()
         found = json.loads(text) if text.lstrip()[:1] in ("{", "[") and path.suffix != ".toml" else tomllib.loads(text)
     except OSError as error:

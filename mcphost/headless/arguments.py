@@ -16,7 +16,7 @@ from typing import Any, Final
 from mcphost.errors import InvalidArguments
 from mcphost.protocol.display import size_text
 
-MOST_BYTES: Final = 16 << 20
+MOST_BYTES: Final = 16_000_000
 """That ``--args -`` takes from stdin."""
 
 _DEFINITIONS: Final = ("$defs", "definitions")

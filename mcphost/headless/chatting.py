@@ -39,7 +39,7 @@ from mcphost.protocol.display import show, show_line, size_text
 PIPE_SECONDS: Final = 3.0
 """To the first byte of a pipe that may be none of ours: some programs start others with one that never ends."""
 
-PIPE_BYTES: Final = 16 << 20
+PIPE_BYTES: Final = 16_000_000
 
 NO_MODEL: Final = (
     'no language model is configured; add [models.claude] with provider = "anthropic", model = "claude-sonnet-4-5" and '

@@ -25,7 +25,7 @@ VERSION: Final = "2.0"
 MAX_DEPTH: Final = 128
 """Objects in objects. Real tool schemas stay under 30; Python's own parser gives up at about 1000."""
 
-BIG_MESSAGE: Final = 1 << 20
+BIG_MESSAGE: Final = 1_000_000
 """Bytes. Below this a message is parsed in a few milliseconds whatever is in it."""
 
 
@@ -128,7 +128,7 @@ def decode(
 ) -> Sequence[Message | Malformed]:
     """Read one JSON text: a message, or a batch of up to ``batch_items`` (0: this revision has no batches).
 
-    ``max_items`` bounds the objects and arrays of a message over 1 MiB, since those, not bytes, cost time;
+    ``max_items`` bounds the objects and arrays of a message over 1 MB, since those, not bytes, cost time;
     ``max_depth`` those inside each other.
     """
     try:

@@ -20,6 +20,7 @@ import httpx
 from mcphost import __version__
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelUnreachable
 from mcphost.net.proxies import authorities, proxy_for
+from mcphost.protocol.display import size_text
 from mcphost.protocol.framing import Overlong
 from mcphost.providers.base import Event, Usage, Waiting
 from mcphost.providers.endpoint import Endpoint
@@ -27,13 +28,13 @@ from mcphost.providers.framings import Framing
 from mcphost.providers.patience import Patience, told_wait
 from mcphost.providers.refusals import Refusal, error_of
 
-MOST_EVENT: Final = 4 << 20
+MOST_EVENT: Final = 4_000_000
 """Bytes of one document of a stream; real ones have a few hundred, unless a tool's arguments come in one piece."""
 
-MOST_ANSWER: Final = 64 << 20
+MOST_ANSWER: Final = 64_000_000
 """Bytes of a whole answer: the longest that models write, a few hundred bytes around each token."""
 
-MOST_REFUSAL: Final = 64 << 10
+MOST_REFUSAL: Final = 64_000
 """Bytes of a refusal that are read."""
 
 REFUSAL_SECONDS: Final = 5.0
@@ -184,7 +185,7 @@ class Exchanges:
 
     def _too_large(self, limit: int) -> ModelError:
         return ModelAnswerMalformed(
-            self.endpoint.entry, f"{self.endpoint.origin} sent more than {limit >> 10} kB at once; it was left there"
+            self.endpoint.entry, f"{self.endpoint.origin} sent more than {size_text(limit)} at once; it was left there"
         )
 
     def _prepared(self, body: Mapping[str, Any]) -> tuple[httpx.AsyncClient, httpx.Request]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, NoReturn
 
+from mcphost.protocol.display import size_text
 from mcphost.providers.base import ModelRequest, ToolUseBegun, ToolUseReady
 from mcphost.providers.spelling import Spelling
 
-MOST_ARGUMENTS: Final = 1 << 20
+MOST_ARGUMENTS: Final = 1_000_000
 """Characters of the arguments of one tool use."""
 
 RAW_KEPT: Final = 20_000
@@ -91,7 +92,7 @@ class ToolPieces:
 def _arguments(written: str, size: int) -> tuple[dict[str, Any], str]:
     """The arguments, or nothing and what is wrong with them."""
     if size > MOST_ARGUMENTS:
-        return {}, f"the arguments are larger than {MOST_ARGUMENTS >> 20} MB"
+        return {}, f"the arguments are larger than {size_text(MOST_ARGUMENTS)}"
     if not written.strip():
         return {}, ""
     try:

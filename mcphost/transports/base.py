@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Protocol
 
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, Response
+from mcphost.protocol.limits import BATCH_ITEMS, JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
 from mcphost.protocol.revisions import Revision
 
 
@@ -35,18 +36,14 @@ class Inbound(Protocol):
         """The connection ended by itself; sent at most once, and never after ``aclose`` was called."""
 
 
-MESSAGE_BYTES: Final = 16 << 20
-"""Of one message, where nobody says how many: what the configuration takes, too (`mcphost.config.limits`)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a transport lets a server make it hold; who has a configuration fills it in from there."""
 
     message_bytes: int = MESSAGE_BYTES
-    message_items: int = 50_000
-    json_depth: int = 128
-    batch_items: int = 100
+    message_items: int = MESSAGE_ITEMS
+    json_depth: int = JSON_DEPTH
+    batch_items: int = BATCH_ITEMS
     write_seconds: float = 30.0
     """How long a full pipe may refuse to take more before the server counts as gone."""
     exit_grace: float = 2.0

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mcphost.errors import ConnectionLost, MessageTooLarge, TransportError
+from mcphost.protocol.display import size_text
 from mcphost.protocol.framing import Overlong
 from mcphost.protocol.jsonrpc import (
     Malformed,
@@ -141,7 +142,7 @@ class Pipe:
     def _overlong(self, line: Overlong) -> None:
         """Where it does not say at its start whose answer it was, everybody who waits must be told."""
         limit = self.limits.message_bytes
-        reason = f"a message over the limit of {_size(limit)}"
+        reason = f"a message over the limit of {size_text(limit)}"
         if self.tap is not None:
             self.tap.noted("malformed", f"{reason}: {line.start.decode('utf-8', 'replace')}…")
         problem = Malformed(reason, line.start, answers=answered_by(line.start), limit=limit)
@@ -150,7 +151,3 @@ class Pipe:
                 if not waiting.done():
                     waiting.set_exception(MessageTooLarge(f"the server sent {reason}, perhaps this answer", limit))
         self._refuse(problem)
-
-
-def _size(count: int) -> str:
-    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count} bytes"

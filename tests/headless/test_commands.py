@@ -77,7 +77,7 @@ def test_fifty_megabytes_are_no_result(mcphost: Mcphost) -> None:
     """J01"""
     said = mcphost("call", echo(), "big", "bytes:=50000000", "--yes")
     assert (said.code, said.out) == (3, "")
-    assert said.err == "mcphost: stdio: the server's answer is invalid: a message over the limit of 16 MiB\n"
+    assert said.err == "mcphost: stdio: the server's answer is invalid: a message over the limit of 16 MB\n"
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,13 @@ batch_items = 7
 
 
 async def test_a_program_has_the_same_limits_where_nobody_sets_any() -> None:
-    """J01, H07: 16 MiB for a message, however it comes."""
+    """J01, H07: 16 MB for a message, however it comes."""
     transport = await wiring.fittings(NOBODY, Values({})).open_transport(
         parse('[servers.a]\ncommand = "x"').config, "a"
     )
     assert isinstance(transport, StdioTransport)
     assert transport.limits == Limits()
-    assert transport.limits.message_bytes == 16 << 20
+    assert transport.limits.message_bytes == 16_000_000
 
 
 @pytest.mark.requirement("TRANS-02", "TRANS-03", "TRANS-04")

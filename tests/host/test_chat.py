@@ -269,7 +269,7 @@ async def test_ten_megabytes_of_answer_end_the_turn() -> None:
     """M02"""
     async with chat_host([TextDelta("x" * 1_000_000) for _ in range(10)], servers={}) as host:
         turn = await host.say("write")
-    assert (turn.state, turn.reason) == (TurnState.BOUNDED, "the model wrote more than 4 MB")
+    assert (turn.state, turn.reason) == (TurnState.BOUNDED, "the model wrote more than 4.0 MB")
 
 
 async def test_tokens_that_the_model_does_not_tell_are_estimated_and_said_to_be() -> None:

@@ -183,7 +183,7 @@ async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
     [
         (b"{broken", "is no JSON"),
         (b"[" * 200_000, "is no JSON"),
-        (b"x" * (MOST_EVENT + 100), "more than 4096 kB at once"),
+        (b"x" * (MOST_EVENT + 100), "more than 4.0 MB at once"),
         (lambda talk: talk.whole(200, b"\x1f\x8b", "text/event-stream", content_encoding="gzip"), "compresses"),
         (
             lambda talk: talk.whole(200, b"<html>sign in</html>", "text/html"),

@@ -51,7 +51,7 @@ ODD_USES: list[tuple[tuple[str, ...], dict[str, Any], bool, str]] = [
     (("add", "[" * 100_000), {}, True, "not valid JSON"),
     (("add", "[1]"), {}, True, "not a JSON object"),
     (("add", '"x"'), {}, True, "not a JSON object"),
-    (("add", '{"a": "', "x" * MOST_ARGUMENTS, '"}'), {}, True, "larger than 1 MB"),
+    (("add", '{"a": "', "x" * MOST_ARGUMENTS, '"}'), {}, True, "larger than 1.0 MB"),
     (("Add", "{}"), {}, False, "no tool of exactly this name"),
     (("add\u200b", "{}"), {}, False, "no tool of exactly this name"),
     (("other__add", '{"a": 1}'), {"a": 1}, False, "no tool of exactly this name"),

@@ -168,7 +168,7 @@ async def test_a_message_over_the_limit_fails_the_call_it_answers_and_no_other(
     if fits:
         await line.call("big", bytes=size)
     else:
-        with pytest.raises(MessageTooLarge, match="over the limit of 10000 bytes"):
+        with pytest.raises(MessageTooLarge, match="over the limit of 10 kB"):
             await line.call("big", bytes=size)
     assert (await slow)["content"][0]["text"] == "done"
     assert len(line.inbox.problems) == (not fits)
@@ -179,17 +179,17 @@ async def test_a_greeting_over_the_limit_is_none(start: Start) -> None:
     """J01, J12"""
     small = replace(FAST, message_bytes=10_000)
     line = await start("hostile.py", "long-line", "--at", "initialize", "--bytes", 50_000_000, limits=small)
-    with pytest.raises(MessageTooLarge, match="over the limit of 10000 bytes"):
+    with pytest.raises(MessageTooLarge, match="over the limit of 10 kB"):
         await line.ask("initialize", {"protocolVersion": "2025-11-25"})
     assert len(line.inbox.problems[0].data) < 1000
 
 
 async def test_bytes_without_end_fail_whoever_waits_and_are_not_kept(start: Start, loop_watchdog: LoopWatchdog) -> None:
     """J01, J02"""
-    line = await start("hostile.py", "no-newline", "--bytes", 30_000_000, limits=replace(FAST, message_bytes=1 << 20))
+    line = await start("hostile.py", "no-newline", "--bytes", 30_000_000, limits=replace(FAST, message_bytes=1_000_000))
     outcomes = await asyncio.gather(line.call(), line.ask("ping"), return_exceptions=True)
     assert [(type(outcome), str(outcome)) for outcome in outcomes] == [
-        (MessageTooLarge, "the server sent a message over the limit of 1 MiB, perhaps this answer")
+        (MessageTooLarge, "the server sent a message over the limit of 1.0 MB, perhaps this answer")
     ] * 2
     assert len(line.inbox.problems[0].data) == 200
     assert loop_watchdog.longest < 0.25

@@ -77,7 +77,7 @@ async def test_a_message_over_the_limit_is_told_by_its_start(python_server: Pyth
         with pytest.raises(MessageTooLarge):
             await line.call()
     (told,) = tap.of("malformed")
-    assert told.startswith("a message over the limit of 10000 bytes: {")
+    assert told.startswith("a message over the limit of 10 kB: {")
     assert len(told) < 1000
 
 

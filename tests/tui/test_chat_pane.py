@@ -109,9 +109,7 @@ async def test_an_answer_that_the_model_cut_is_marked_in_the_conversation() -> N
     async with chatting(text("half", "maxTokens"), text("so", "odd"), text("whole")) as stage:
         await stage.say("hi")
         await stage.rest()
-        await stage.shows(
-            "big · cut off", "│ half", "▲ The answer is cut off: the model reached chat.max_tokens"
-        )
+        await stage.shows("big · cut off", "│ half", "▲ The answer is cut off: the model reached chat.max_tokens")
         await stage.say("go on")
         await stage.rest()
         await stage.shows("▲ The answer may be cut off: the model ended it for the reason")

@@ -21,7 +21,7 @@ from mcphost.host.chat.records import ended_record, round_record, turn_record
 from mcphost.host.chat.turns import Round, Turn, TurnState, Use
 from mcphost.host.faults import fault, without_secrets
 from mcphost.host.models import Model
-from mcphost.protocol.display import duration_text
+from mcphost.protocol.display import duration_text, size_text
 from mcphost.providers.base import (
     Done,
     Event,
@@ -35,7 +35,7 @@ from mcphost.providers.base import (
     estimate_tokens,
 )
 
-MOST_TEXT: Final = 4 << 20
+MOST_TEXT: Final = 4_000_000
 """Characters of one answer: far more than the most tokens any vendor allows."""
 
 
@@ -144,7 +144,7 @@ def _take(answer: Round, event: Event, known: set[str]) -> None:
         case TextDelta():
             answer.say(event.text)
             if answer.size > MOST_TEXT:
-                raise LimitReached(f"the model wrote more than {MOST_TEXT >> 20} MB")
+                raise LimitReached(f"the model wrote more than {size_text(MOST_TEXT)}")
         case ThoughtDelta():
             answer.think(event.text)
         case ToolUseBegun():

@@ -46,7 +46,7 @@ class TrafficBudget:
     """What is kept: so many frames, and so many bytes of them."""
 
     frames: int = 20_000
-    bytes: int = 16 << 20
+    bytes: int = 16_000_000
 
 
 EVERYTHING: Final = TrafficBudget(200_000, 256 << 20)

@@ -127,7 +127,7 @@ def _call(sign: str, value: str) -> Test:
 
 
 _MEASURE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([a-z\u03bc]*)")
-_BYTES: Final = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20}
+_BYTES: Final = {"": 1, "b": 1, "k": 1000, "kb": 1000, "m": 1_000_000, "mb": 1_000_000}
 _SECONDS: Final = {"": 1e-3, "us": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 
 
