@@ -162,7 +162,7 @@ class _Walk:
 
     def __init__(self, session: TokenSession, person: Person) -> None:
         self._person, self._fetch_url = person, session.fetch
-        self._loopback = Loopback()
+        self._loopback = Loopback(person.turned_away)
         self._steps = 0
 
     async def do(self, step: Step) -> Any:

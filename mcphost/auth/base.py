@@ -82,6 +82,12 @@ class Plan:
     obtained: bool = False
     """Is there a token already, so that only keeping it is asked about?"""
 
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Every address that this sign-in may lead to."""
+        parties = self.url, self.resource, self.issuer
+        return *parties, self.authorization_endpoint, self.token_endpoint, self.registration_endpoint
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -151,6 +157,12 @@ class Person(Protocol):
         """Show the link; the redirect URL that the person pasted, once they did. May be cancelled at any time.
 
         ``problem`` says why the URL pasted before would not do.
+        """
+
+    def turned_away(self, problem: str) -> None:
+        """A browser came back with an answer that is not this sign-in's; the right one is still waited for.
+
+        ``problem`` says so in a sentence; each is told once.
         """
 
     def step(self, number: int, exchange: Exchange) -> None:

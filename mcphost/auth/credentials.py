@@ -72,6 +72,8 @@ class Credentials(_Kept):
 
     clients: dict[str, Client] = Field(default_factory=dict)
     grants: tuple[Grant, ...] = ()
+    last_issuer: str = ""
+    """The authorization server of the last sign-in, even where its grant is over by now."""
 
     def grant_for(self, url: str) -> Grant | None:
         """The grant whose token may be sent to ``url``."""
@@ -81,7 +83,7 @@ class Credentials(_Kept):
         """With this grant in place of any other for its resource: one server has one authorization server at a time."""
         others = tuple(each for each in self.grants if each.resource != grant.resource)
         clients = {**self.clients, grant.issuer: grant.client} if grant.client.kept else self.clients
-        return self.model_copy(update={"grants": (grant, *others), "clients": clients})
+        return self.model_copy(update={"grants": (grant, *others), "clients": clients, "last_issuer": grant.issuer})
 
     def without_grant(self, grant: Grant) -> Credentials:
         """Without the grant that holds this very token."""

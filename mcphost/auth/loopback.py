@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -20,6 +20,14 @@ from mcphost.errors import SignInFailed
 HOST: Final = "127.0.0.1"
 REQUEST_SECONDS: Final = 5.0
 LONGEST_REQUEST: Final = 32_768
+
+NO_STATE: Final = (
+    "a browser came back without the state of this sign-in and was turned away: the authorization server may have lost "
+    "it; open the page once more"
+)
+OTHER_STATE: Final = (
+    "a browser came back from another sign-in (its state is not ours) and was turned away; go on with this page"
+)
 
 DONE: Final = "You are back from the sign-in. Close this page and go on in mcphost.\n"
 WRONG: Final = "This is not the answer that mcphost waits for.\n"
@@ -40,9 +48,14 @@ Parameters = Mapping[str, tuple[str, ...]]
 
 
 class Loopback:
-    """One listener for one sign-in; close it in any case."""
+    """One listener for one sign-in; close it in any case.
 
-    def __init__(self) -> None:
+    ``turned_away`` is told why a redirect to the right place was not taken; of each kind only the first.
+    """
+
+    def __init__(self, turned_away: Callable[[str], None]) -> None:
+        self._turned_away = turned_away
+        self._told: set[str] = set()
         self._server: asyncio.Server | None = None
         self._guests: set[asyncio.Task[None]] = set()
         self._hosts: frozenset[str] = frozenset()
@@ -120,10 +133,18 @@ class Loopback:
             parameters = read_redirect(f"?{query}")
         except SignInFailed:
             return None
-        if self._pending is None or not self._pending.is_answered_by(parameters):
+        if self._pending is None:
+            return None
+        if not self._pending.is_answered_by(parameters):
+            self._tell(OTHER_STATE if "state" in parameters else NO_STATE)
             return None
         self._pending = None
         return parameters
+
+    def _tell(self, problem: str) -> None:
+        if problem not in self._told:
+            self._told.add(problem)
+            self._turned_away(problem)
 
 
 async def _head(reader: asyncio.StreamReader) -> str:

@@ -277,8 +277,8 @@ def _warnings(found: _Found) -> Iterable[str]:
     if strangers := issuer.strangers():
         named = ", ".join(show_line(host, 80) for host in strangers)
         yield f"parts of this sign-in are on another host than {show_line(host_of(issuer.issuer), 80)}: {named}"
-    if any(issuer.issuer != grant.issuer for grant in request.known.grants):
-        yield "this is another authorization server than the one that signed you in before"
+    if (last := request.known.last_issuer) and last != issuer.issuer:
+        yield f"this is another authorization server than last time, which was {show_line(host_of(last), 80)}"
     every = () if found.protected is None else found.protected.authorization_servers
     if others := [host_of(url) for url in every if url != issuer.issuer and not request.settings.issuer]:
         told = ", ".join(show_line(host, 80) for host in others)

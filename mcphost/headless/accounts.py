@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from mcphost.protocol.display import show_line
+from mcphost.protocol.hosts import host_in
 
 if TYPE_CHECKING:
     from mcphost.auth.base import Standing
@@ -26,7 +26,7 @@ def standing_words(standing: Standing) -> str:
     missing = [scope for scope in standing.asked if scope not in standing.scopes]
     without = f" (without {' '.join(missing)}, which was asked for)" if missing and standing.scopes else ""
     kept = f"; tokens {standing.kept_in}" if standing.kept_in else ""
-    words = f"signed in at {urlsplit(standing.issuer).netloc}{scopes}{without}{until}{renewed}{kept}"
+    words = f"signed in at {host_in(standing.issuer).both}{scopes}{without}{until}{renewed}{kept}"
     return show_line(words, 1000)
 
 

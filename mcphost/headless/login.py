@@ -28,6 +28,7 @@ from mcphost.host.questions import Answer, Question, SignInQuestion
 from mcphost.host.signing_in import SignIn, SignInState
 from mcphost.host.states import ServerState
 from mcphost.protocol.display import duration_text, show_line
+from mcphost.protocol.hosts import host_in, in_both, warnings_of
 
 NOBODY = (
     "there is no terminal to ask on; add --yes once you know where it leads (mcphost check says which server it is)"
@@ -210,12 +211,12 @@ def _plan_lines(server: str, plan: Plan) -> Iterator[str]:
     asks = f"{' '.join(plan.scopes) or 'no scope'}, named by {plan.scopes_from}"
     client = plan.client.value + (f" ({plan.client_id})" if plan.client_id else "")
     facts = [
-        ("server", f"{server}  {plan.url}"),
-        ("token for", plan.resource),
-        ("signs in at", urlsplit(plan.issuer).netloc),
-        ("page", plan.authorization_endpoint),
-        ("token from", plan.token_endpoint),
-        *([("registers at", plan.registration_endpoint)] if plan.client is ClientOrigin.REGISTER else []),
+        ("server", f"{server}  {in_both(plan.url)}"),
+        ("token for", in_both(plan.resource)),
+        ("signs in at", host_in(plan.issuer).both),
+        ("page", in_both(plan.authorization_endpoint)),
+        ("token from", in_both(plan.token_endpoint)),
+        *([("registers at", in_both(plan.registration_endpoint))] if plan.client is ClientOrigin.REGISTER else []),
         *([] if plan.obtained else [("asks for", asks)]),
         *([("you have" if plan.obtained else "you had", " ".join(plan.granted))] if plan.granted else []),
         ("known there", client),
@@ -223,5 +224,5 @@ def _plan_lines(server: str, plan: Plan) -> Iterator[str]:
     ]
     for name, value in facts:
         yield f"  {name:<14}{show_line(value, NO_CUT)}"
-    for warning in (*plan.warnings, *filter(None, [plan.problem])):
+    for warning in (*plan.warnings, *warnings_of(plan.urls), *filter(None, [plan.problem])):
         yield f"  WARNING       {show_line(warning, NO_CUT)}"

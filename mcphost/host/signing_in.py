@@ -63,7 +63,7 @@ class SignIn:
         self.not_opened = ""
         """Why the page was not opened by itself."""
         self.paste_problem = ""
-        """Why the address that was pasted would not do."""
+        """Why what was pasted, or what a browser came back with, would not do."""
         self.error: McphostError | None = None
         self.standing: Standing | None = None
         self._desk = desk
@@ -121,6 +121,11 @@ class SignIn:
         if first:
             await self.reopen()
         return await self._pasted
+
+    def turned_away(self, problem: str) -> None:
+        """See `mcphost.auth.base.Person.turned_away`."""
+        self.paste_problem = problem
+        self._changed()
 
     def step(self, number: int, exchange: Exchange) -> None:
         """See `mcphost.auth.base.Person.step`."""

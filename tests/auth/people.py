@@ -60,6 +60,9 @@ class Person:
             self.browsing = asyncio.ensure_future(self.browse(link.url))
         return await self.pasted.get()
 
+    def turned_away(self, problem: str) -> None:
+        self.problems.append(problem)
+
     def step(self, number: int, exchange: Exchange) -> None:
         self.steps[number] = exchange
 

@@ -25,6 +25,7 @@ class Waiting:
     loopback: Loopback
     port: int
     answer: asyncio.Task[Any]
+    problems: list[str]
 
     async def say(self, request: bytes) -> bytes:
         """What it answers to these bytes; nothing where it hangs up."""
@@ -44,13 +45,14 @@ class Waiting:
 
 @asynccontextmanager
 async def waiting() -> AsyncIterator[Waiting]:
-    listener = Loopback()
+    problems: list[str] = []
+    listener = Loopback(problems.append)
     uri = await listener.open(Listen("/callback/x", 0, insist=False))
     pending = Pending("https://as.example.com", STATE, "verifier", uri, sends_issuer=False)
     answer = asyncio.ensure_future(listener.callback(pending))
     await asyncio.sleep(0)
     try:
-        yield Waiting(listener, int(uri.split(":")[2].split("/")[0]), answer)
+        yield Waiting(listener, int(uri.split(":")[2].split("/")[0]), answer, problems)
     finally:
         answer.cancel()
         await listener.aclose()
@@ -84,6 +86,7 @@ async def test_a_hundred_wrong_callbacks_do_not_end_the_wait_and_the_right_one_d
         answers += await asyncio.gather(*(here.get(f"/callback/x?state={n}{STATE}&code=evil") for n in range(100)))
         assert {answer.split(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 400 Bad Request"}
         assert not here.answer.done()
+        assert sorted(here.problems) == [loopback.OTHER_STATE, loopback.NO_STATE]  # each once
         good = await here.get(GOOD)
         assert good.startswith(b"HTTP/1.1 200 OK")
         for answer in (*answers, good):
@@ -104,9 +107,9 @@ async def test_of_two_right_callbacks_the_first_is_taken() -> None:
 
 async def test_nothing_is_taken_before_the_browser_is_sent_out() -> None:
     """C13."""
-    listener = Loopback()
+    listener = Loopback(lambda _: None)
     uri = await listener.open(Listen("/callback/x", 0, insist=False))
-    early = Waiting(listener, int(uri.split(":")[2].split("/")[0]), asyncio.ensure_future(asyncio.sleep(0)))
+    early = Waiting(listener, int(uri.split(":")[2].split("/")[0]), asyncio.ensure_future(asyncio.sleep(0)), [])
     assert b" 400 " in await early.get(GOOD)
     await listener.aclose()
     with pytest.raises(OSError, match="onnect"):

@@ -185,6 +185,44 @@ def test_at_a_terminal_the_plan_is_agreed_to_and_the_address_pasted() -> None:
         assert b"code=" not in tty.raw
 
 
+def test_a_browser_that_comes_back_with_another_state_or_none_is_told_at_once() -> None:
+    command = ("login", "web", "--yes", "--no-browser")
+    with guarded() as (_, web), terminal(*command, columns=400, rows=60, env={"MCPHOST_KEYCHAIN": "off"}) as tty:
+        text = tty.wait_for("It is waited for")
+        (link,) = [line for line in text.splitlines() if line.startswith(f"http://127.0.0.1:{web.port}/authorize?")]
+        location = httpx.URL(httpx.get(link, trust_env=False).headers["location"])
+        for _ in range(3):
+            assert httpx.get(location.copy_set_param("state", "other"), trust_env=False).status_code == 400
+            assert httpx.get(location.copy_remove_param("state"), trust_env=False).status_code == 400
+        screen = tty.wait_for(
+            "mcphost: a browser came back from another sign-in (its state is not ours) and was turned away",
+            "mcphost: a browser came back without the state of this sign-in and was turned away",
+        )
+        assert screen.count("was turned away") == 2
+        assert httpx.get(location, trust_env=False).status_code == 200
+        tty.wait_for("web: signed in at")
+        assert tty.wait_exit() == 0
+
+
+def test_a_plan_begins_each_address_with_the_host_that_is_looked_up() -> None:
+    fake, real = "https://\u0430pple.com", "https://xn--pple-43d.com"
+    plan = Plan(
+        *("web", f"{fake}/mcp", f"{fake}/mcp", fake, f"{fake}/authorize", f"{fake}/token", f"{fake}/register"),
+        scopes=(),
+        scopes_from="nobody",
+        granted=(),
+        client=ClientOrigin.REGISTER,
+        client_id="",
+        redirect_uri="http://127.0.0.1:9/callback",
+    )
+    lines = list(_plan_lines("web", plan))
+    for number, path in enumerate(("/mcp", "/mcp", None, "/authorize", "/token", "/register")):
+        told = "xn--pple-43d.com (" if path is None else f"{real}{path}  ("
+        assert f"{told}reads \u0430pple.com)" in lines[number]
+    assert sum("mixes Cyrillic and Latin letters" in line for line in lines) == 1
+    assert "signed in at xn--pple-43d.com (reads" in standing_words(Standing(True, fake))
+
+
 def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None:
     done = mcphost("config", "client-metadata", "https://example.com/mcphost.json", "--port", "4711")
     document = json.loads(done.out)

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from mcphost.auth.base import Choice, ClientOrigin, Plan
 from mcphost.protocol.display import show_line
-from mcphost.tui.hosts import host_in
+from mcphost.protocol.hosts import host_in
 from mcphost.tui.widgets.answers import Way, Ways
 from mcphost.tui.widgets.facts import Facts
 from mcphost.tui.widgets.rows import RowList

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from mcphost.errors import ConfigError, Declined, McphostError, SignInFailed
 from mcphost.host.signing_in import SignIn, SignInState
 from mcphost.protocol.display import duration_text, show, show_line
-from mcphost.tui.hosts import host_in
+from mcphost.protocol.hosts import host_in
 from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.sign_in_steps import failing
 

@@ -11,7 +11,7 @@ from textual.content import Content
 
 from mcphost.auth.base import ClientOrigin, Plan
 from mcphost.protocol.display import show, show_line
-from mcphost.tui.hosts import HostName, host_in, warnings_of
+from mcphost.protocol.hosts import HostName, host_in, warnings_of
 from mcphost.tui.widgets.facts import Fact, fact
 
 LONG = 2000
@@ -33,8 +33,7 @@ def plan_facts(server: str, plan: Plan) -> Iterator[Fact]:
 
 def warnings(plan: Plan) -> list[str]:
     """What a careful person should know: of the flow, and of the letters of its hosts."""
-    urls = (plan.url, plan.resource, plan.issuer, plan.authorization_endpoint, plan.token_endpoint)
-    return [*plan.warnings, *warnings_of((*urls, plan.registration_endpoint))]
+    return [*plan.warnings, *warnings_of(plan.urls)]
 
 
 def _places(plan: Plan) -> Iterator[Fact]:

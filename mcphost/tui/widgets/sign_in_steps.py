@@ -13,7 +13,7 @@ from textual.content import Content
 
 from mcphost.host.signing_in import SignIn, SignInState
 from mcphost.protocol.display import duration_text, show, show_line
-from mcphost.tui.hosts import host_in
+from mcphost.protocol.hosts import host_in
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.json_text import json_spans
 from mcphost.tui.widgets.rows import RowList

@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 from mcphost.auth.base import Link
 from mcphost.host.signing_in import SignIn
 from mcphost.protocol.display import duration_text, show
-from mcphost.tui.hosts import host_in
+from mcphost.protocol.hosts import host_in
 from mcphost.tui.widgets.facts import Fact, Facts, fact
 
 

@@ -52,6 +52,19 @@ def host_in(url: str) -> HostName:
     return HostName(f"{names[0]}{end}", f"{names[1]}{end}", _warning(names[0], names[1], read))
 
 
+def in_both(url: str) -> str:
+    """The URL with its host as it is looked up, and then how a person would read that host where it differs.
+
+    Foreign text: make it safe before it is shown.
+    """
+    host = host_in(url)
+    start, slashes, rest = url.partition("://")
+    if host.wire == host.read or not slashes:
+        return url
+    end = min((at for sign in "/?#" if (at := rest.find(sign)) >= 0), default=len(rest))
+    return f"{start}://{host.wire}{rest[end:]}  (reads {host.read})"
+
+
 def warnings_of(urls: Iterable[str]) -> list[str]:
     """What is odd about the hosts of these, each once."""
     return list(dict.fromkeys(found for url in urls if (found := host_in(url).warning)))

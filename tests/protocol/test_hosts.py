@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcphost.tui.hosts import host_in, warnings_of
+from mcphost.protocol.hosts import host_in, in_both, warnings_of
 
 HOSTS = [
     ("https://as.example.com/authorize?x=1", "as.example.com", "as.example.com", ""),
@@ -33,6 +33,20 @@ def test_a_host_is_told_in_both_spellings(url: str, wire: str | None, read: str,
         assert (found.wire, found.read) == (wire, read)
         assert warning in found.warning
         assert bool(warning) == bool(found.warning)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("https://as.example.com:1/a?b#c", "https://as.example.com:1/a?b#c"),
+        ("https://аррӏе.com", "https://xn--80ak6aa92e.com  (reads аррӏе.com)"),
+        ("https://аррӏе.com:8/а?u=http://x/", "https://xn--80ak6aa92e.com:8/а?u=http://x/  (reads аррӏе.com:8)"),
+        ("https://xn--80ak6aa92e.com?a=/", "https://xn--80ak6aa92e.com?a=/  (reads аррӏе.com)"),
+        ("аррӏе", "аррӏе"),
+    ],
+)
+def test_an_address_begins_with_the_host_that_is_looked_up(url: str, told: str) -> None:
+    assert in_both(url) == told
 
 
 def test_a_warning_is_given_once() -> None:
