@@ -17,11 +17,10 @@ from mcphost.config.fields import reason_against_document, reason_against_url
 from mcphost.config.models import Config, ModelConfig
 from mcphost.config.oauth import OAuthConfig
 from mcphost.config.servers import ServerConfig
-from mcphost.config.values import Values, looks_secret
+from mcphost.config.values import Values, looks_secret, secret_parameters
 from mcphost.errors import ConfigError, UnknownName
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_PARAMETER = re.compile(r"[?&]([^=&#]+)=([^&#]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,7 @@ class _Resolution:
             headers[name] = self._optional(text, f"http_headers.{name}") or ""
         for name, variable in server.env_http_headers.items():
             where = f"{self._where}.env_http_headers.{name}"
-            headers[name] = self._values.variable(variable, where, secret=looks_secret(name))
+            headers[name] = self._values.variable(variable, where, secret=True)
         if server.bearer_token_env_var:
             where = f"{self._where}.bearer_token_env_var"
             headers["Authorization"] = (
@@ -223,9 +222,8 @@ class _Resolution:
             return None
         if reason := reason_against_url(url):
             raise ConfigError(f"{self._where}.{key}: {reason}")
-        for name, value in _PARAMETER.findall(url):
-            if looks_secret(name):
-                self._values.remember(value)
+        for value in secret_parameters(url):
+            self._values.remember(value)
         return url
 
     def roots(self, server: ServerConfig) -> list[ResolvedRoot]:

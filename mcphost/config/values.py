@@ -10,9 +10,9 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from mcphost.config.files import read_regular
 from mcphost.config.references import MalformedReferenceError, Reference, parse
@@ -38,9 +38,52 @@ _SECRET_NAME = re.compile(
 )
 
 
+MIN_SECRET_SHAPE = 12
+"""Characters of the shortest value that is taken for a secret by its shape alone, whatever it is called."""
+
+_SEPARATORS = re.compile(r"""[\s"'{}\[\],;]+""")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/?#@]*?:(?P<password>[^/?#@]*)@)?(?P<rest>.*)", re.IGNORECASE)
+_PARAMETER = re.compile(r"[?&]([^=&#]+)=([^&#]+)")
+_PATH = re.compile(r"~|\.{0,2}/")
+_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::[0-9]+)?")
+_WORDS = re.compile(r"(?:[^a-z0-9]*(?:[a-z]+|[0-9]{1,4})(?![a-z0-9]))+[^a-z0-9]*", re.IGNORECASE)
+"""Words and small numbers: en_US.UTF-8, eu-central-1, 2025-11-25."""
+_PIECE = re.compile(r"[a-z0-9]{20}", re.IGNORECASE)
+_MIXED = re.compile(r"(?=.*[a-z])(?=.*[0-9])", re.IGNORECASE)
+
+
 def looks_secret(name: str) -> bool:
     """Say whether a variable, header, option or field of this name probably holds a secret."""
     return _SECRET_NAME.search(name) is not None
+
+
+def secrets_in(value: str) -> Iterator[str]:
+    """The parts of a value that are secrets by their shape: what its variable is called does not tell.
+
+    ``true``, ``8080``, paths, hosts, dates and plain words are none, since they occur in any text.
+    """
+    for word in _SEPARATORS.split(value):
+        name, _, named = word.partition("=")
+        address = _ADDRESS.fullmatch(word)
+        if address is not None:
+            yield address["password"] or ""
+            yield from secret_parameters(word)
+            yield from (unquote(part) for part in re.split(r"[/?#&=@:]", address["rest"]) if _is_secret_shape(part))
+        elif named.strip("=") and looks_secret(name):
+            yield named
+        elif _is_secret_shape(word):
+            yield word
+
+
+def secret_parameters(url: str) -> Iterator[str]:
+    """The values of a URL's parameters whose names look secret."""
+    return (value for name, value in _PARAMETER.findall(url) if looks_secret(name))
+
+
+def _is_secret_shape(word: str) -> bool:
+    if len(word) < MIN_SECRET_SHAPE or _PATH.match(word) or _HOST.fullmatch(word):
+        return False
+    return _PIECE.search(word) is not None or (_MIXED.match(word) is not None and not _WORDS.fullmatch(word))
 
 
 class Values:
@@ -66,7 +109,8 @@ class Values:
         """Return ``text`` with its references replaced.
 
         ``field`` says where it stands (``servers.db.env.TOKEN``). With ``secret``, or a field whose name looks
-        like it, the result is remembered as one. Raises UnresolvedReference: what is unset is never sent as it
+        like it, the result is remembered as one; of what a reference stands for, also whatever has the shape of one.
+        Raises UnresolvedReference: what is unset is never sent as it
         stands, nor as nothing.
         """
         try:
@@ -86,8 +130,8 @@ class Values:
     def passed_on(self, name: str) -> str | None:
         """Return an environment variable for a child, or None when it is not set."""
         value = self._env.get(name)
-        if value and looks_secret(name):
-            self.remember(value)
+        if value:
+            self._learn(value, secret=looks_secret(name))
         return value
 
     def path(self, text: str, field: str) -> Path:
@@ -118,9 +162,13 @@ class Values:
         value = value or reference.default
         if value is None:
             raise UnresolvedReference(field, reference.text, advice)
-        if secret or reference.kind != "env" or looks_secret(reference.name):
-            self.remember(value)
+        self._learn(value, secret=secret or reference.kind != "env" or looks_secret(reference.name))
         return value
+
+    def _learn(self, value: str, *, secret: bool) -> None:
+        """Mask it from now on if it is a ``secret``, else what in it has the shape of one."""
+        for each in (value,) if secret else secrets_in(value):
+            self.remember(each)
 
     def _found(self, reference: Reference, field: str) -> tuple[str | None, str]:
         """Return the value, or nothing and what to do about it."""

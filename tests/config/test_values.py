@@ -10,6 +10,7 @@ import pytest
 
 from mcphost.config import MASK, Config, ModelConfig, OAuthConfig, RootConfig, ServerConfig, Values, parse, references
 from mcphost.config.resolved import ResolvedOAuth, ResolvedServer, resolve_model, resolve_server
+from mcphost.config.values import secrets_in
 from mcphost.errors import ConfigError, UnknownName, UnresolvedReference
 
 ENV = {"SET": "value", "EMPTY": "", "API_TOKEN": "tok-12345678", "CRLF": "a\r\nX: b", "HOST": "h.example"}
@@ -100,6 +101,46 @@ def test_references_are_listed_with_their_origin() -> None:
 def test_a_resolved_secret_is_masked(values: Values, text: str, field: str, shown: str) -> None:
     """Case C10."""
     assert values.mask(values.resolve(text, field)) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "secrets"),
+    [
+        *((value, []) for value in ("true", "8080", "production", "eu-central-1", "en_US.UTF-8", "2025-11-25")),
+        *(
+            (value, [])
+            for value in ("/home/me/project-12345678", "~/src1/src2/src3", "/usr/bin:/bin", "127.0.0.1:8080")
+        ),
+        *((value, []) for value in ("db1.internal.example.com:5432", "https://api.example.com/v1", "abc12345678")),
+        *((value, [value]) for value in ("tok-12345678", "0123456789ab", "ghp_abcdefgh1234", "abc12/34567+89==")),
+        *((value, [value]) for value in ("550e8400-e29b-41d4-a716-446655440000", "x" * 20)),
+        ("Bearer abc123def456", ["abc123def456"]),
+        ('{"id": 7, "k": "abc123def456"}', ["abc123def456"]),
+        ("Server=db;Password=hunter22", ["hunter22"]),
+        ("postgres://sa:hunter22@db/x", ["hunter22"]),
+        ("https://h.example/x?token=hunter22&page=2", ["hunter22"]),
+        ("https://hooks.example.com/T00000000/abcdefghijklmnopqrst", ["abcdefghijklmnopqrst"]),
+    ],
+)
+def test_a_value_of_a_harmless_name_is_masked_where_it_has_the_shape_of_a_secret(
+    value: str, secrets: list[str]
+) -> None:
+    assert [each for each in secrets_in(value) if each] == secrets
+    masked = value
+    for secret in secrets:
+        masked = masked.replace(secret, MASK)
+    for passed_on in (True, False):
+        values = Values({"PLAIN": value})
+        given = values.passed_on("PLAIN") if passed_on else values.resolve("${PLAIN}", "servers.a.env.MODE")
+        assert given == value
+        assert values.mask(value) == masked
+
+
+def test_every_value_of_a_header_from_a_variable_is_masked() -> None:
+    values = Values({"TEAM": "lighthouse", "FLAG": "true"})
+    server = ServerConfig(url="https://h", env_http_headers={"X-Team": "TEAM", "X-Flag": "FLAG"})
+    assert resolve_server(_config(a=server), values, "a").headers == {"X-Team": "lighthouse", "X-Flag": "true"}
+    assert values.mask("lighthouse true") == f"{MASK} true"
 
 
 def test_a_secret_is_masked_in_every_form_it_travels_in() -> None:

@@ -108,9 +108,9 @@ ODD_RESULTS: dict[str, Message] = {
 
 @mode
 def tells_secrets(peer: Peer) -> None:
-    """Says what its variables named *_KEY hold, on a call: in a log message, progress, a stray line and
+    """Says what its variables named *_KEY and *_PLAIN hold, on a call: in a log message, progress, a stray line and
     on stderr; then as --kind: an error, a failure, a shape that is none, or the last words before it dies. C10"""
-    secrets = " and ".join(value for name, value in sorted(os.environ.items()) if name.endswith("_KEY"))
+    secrets = " and ".join(value for name, value in sorted(os.environ.items()) if name.endswith(("_KEY", "_PLAIN")))
 
     def call(request: Message) -> None:
         words = f"the keys are {secrets}"

@@ -28,21 +28,24 @@ CANARIES = {
     "IN_BEARER": "canary-bearer-01234567",
     "IN_URL": "canary-url-01234567",
     "IN_FILE": "canary-file-01234567",
+    "IN_PLAIN": "canary-plain-01234567",
+    "IN_TEAM": "canary-team-01234567",
 }
 
 
 def telling(talk: Talk) -> None:
     """A server on the web that says what it was sent wherever it may: heads, bodies, errors, addresses."""
-    told = f"{talk.headers.get('x-api-key')} and {talk.headers.get('authorization')} and {talk.path}"
+    heads = talk.headers
+    told = f"{heads.get('x-api-key')} and {heads.get('x-team')} and {heads.get('authorization')} and {talk.path}"
     message = talk.visit.message or {}
-    heads: dict[str, Any] = {"X_Told": told, "Set_Cookie": f"a={told}", "WWW_Authenticate": f'Bearer realm="{told}"'}
+    more: dict[str, Any] = {"X_Told": told, "Set_Cookie": f"a={told}", "WWW_Authenticate": f'Bearer realm="{told}"'}
     tool = message["params"]["name"] if message.get("method") == "tools/call" else ""
     if tool == "error":
-        talk.json({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": told}}, **heads)
+        talk.json({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": told}}, **more)
     elif tool == "page":
-        talk.whole(500, told.encode(), f"text/plain; told={told}", **heads)
+        talk.whole(500, told.encode(), f"text/plain; told={told}", **more)
     elif tool == "elsewhere":
-        talk.whole(307, location=f"http://127.0.0.1:1/{talk.path}", **heads)
+        talk.whole(307, location=f"http://127.0.0.1:1/{talk.path}", **more)
     elif tool == "no-http":
         talk.raw(f"TOLD {told}\r\n\r\n".encode())
         talk.close_connection = True
@@ -64,11 +67,12 @@ def planted(folder: Path, kind: str = "error") -> Iterator[Path]:
 [servers.program]
 command = "{sys.executable}"
 args = {args}
-env = {{ OWN_KEY = "${{IN_ENV}}", OTHER_KEY = "${{file:key}}" }}
+env = {{ OWN_KEY = "${{IN_ENV}}", OTHER_KEY = "${{file:key}}", A_PLAIN = "${{IN_PLAIN}}" }}
 
 [servers.web]
 url = "{web.url}?token=${{IN_URL}}"
 http_headers = {{ X-Api-Key = "${{IN_HEADER}}" }}
+env_http_headers = {{ X-Team = "IN_TEAM" }}
 bearer_token_env_var = "IN_BEARER"
 """
         )
