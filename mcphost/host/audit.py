@@ -1,7 +1,7 @@
 """The audit log: one JSON object a line, appended, for every question that was decided and every call that was sent.
 
-Knows files and rotation. Refuses to know what a record means. Lines are written by one thread of its own, in order, so
-that nobody waits for a disk; a log that cannot be written is an alarm, and a refusal where the policy requires it.
+Knows files and rotation. Refuses to know what a record means. A log that cannot be written is an alarm, and a refusal
+where the policy requires it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import SimpleQueue
@@ -28,6 +29,14 @@ FIELD_CHARACTERS: Final = 1000
 CLOSE_SECONDS: Final = 2.0
 """How long the end of mcphost waits for a disk that does not answer."""
 
+SLOW_SECONDS: Final = 0.05
+"""What an append may take before it counts as slow; a healthy disk's takes about 20 µs."""
+
+SLOW_SPELL: Final = 60.0
+"""Seconds after a slow append in which a thread writes: a slow disk holds the event loop once a minute at most."""
+
+_encoder = json.JSONEncoder(default=str)
+
 _Job = tuple[bytes, "asyncio.Future[None]", asyncio.AbstractEventLoop]
 
 
@@ -37,6 +46,9 @@ class AuditLog:
     def __init__(self, path: Path | None, mask: Callable[[str], str]) -> None:
         self.path = path
         self._mask = mask
+        self._file = None if path is None else PrivateFile(path)
+        self._direct_from = 0.0
+        self._unwritten = 0
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._last: asyncio.Future[None] | None = None
@@ -45,42 +57,63 @@ class AuditLog:
         """Append one record; the future ends when the system has it, with OSError where it could not be written."""
         loop = asyncio.get_running_loop()
         written: asyncio.Future[None] = loop.create_future()
-        if self.path is None:
+        if self._file is None:
             written.set_result(None)
-            return written
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._write_all, args=(self.path,), name="audit log", daemon=True)
-            self._thread.start()
-        self._jobs.put((self._line(fields), written, loop))
-        self._last = written
+        elif self._unwritten or time.monotonic() < self._direct_from:
+            self._hand_over(self._file, (self._line(fields), written, loop))
+        else:
+            # On the event loop, since the system takes a line into its cache in less time than it takes to wake a
+            # thread, and what waits for a thread is lost when mcphost is killed. Nothing waits for the disk itself:
+            # there is no fsync. A slow file system (a network's, a disk that is busy) is found out by the clock.
+            _settle(written, self._append(self._file, self._line(fields)))
         return written
 
     async def aclose(self) -> None:
         """Write what is still to be written."""
-        self._jobs.put(None)
+        if self._thread is not None:
+            self._jobs.put(None)
         if self._last is not None and not self._last.done():
             await asyncio.wait([self._last], timeout=CLOSE_SECONDS)
 
+    def _append(self, file: PrivateFile, line: bytes) -> OSError | None:
+        """Append a line; why that failed, if it did."""
+        began = time.monotonic()
+        try:
+            file.append(line, ROTATE)
+        except OSError as error:
+            return error
+        finally:
+            if (now := time.monotonic()) - began > SLOW_SECONDS:
+                self._direct_from = now + SLOW_SPELL
+        return None
+
+    def _hand_over(self, file: PrivateFile, job: _Job) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write_all, args=(file,), name="audit log", daemon=True)
+            self._thread.start()
+        self._unwritten += 1
+        self._jobs.put(job)
+        self._last = job[1]
+
     def _line(self, fields: Mapping[str, Any]) -> bytes:
         # ASCII only: whatever a reader takes for the end of a line, or a terminal for a command, is escaped.
-        text = json.dumps(fields, default=str)
+        text = _encoder.encode(fields)
         if len(text) > RECORD_CHARACTERS:
             short = {name: _shortened(value) for name, value in fields.items()}
-            text = json.dumps({**short, "arguments": f"left out: a record of {len(text)} characters"}, default=str)
+            text = _encoder.encode({**short, "arguments": f"left out: a record of {len(text)} characters"})
         masked = self._mask(text)
         return masked.encode("ascii", "backslashreplace") + b"\n"
 
-    def _write_all(self, path: Path) -> None:
-        file = PrivateFile(path)
+    def _write_all(self, file: PrivateFile) -> None:
         while (job := self._jobs.get()) is not None:
             line, written, loop = job
-            failure: OSError | None = None
-            try:
-                file.append(line, ROTATE)
-            except OSError as error:
-                failure = error
+            failure = self._append(file, line)
             if not loop.is_closed():
-                loop.call_soon_threadsafe(_settle, written, failure)
+                loop.call_soon_threadsafe(self._was_written, written, failure)
+
+    def _was_written(self, written: asyncio.Future[None], failure: OSError | None) -> None:
+        self._unwritten -= 1
+        _settle(written, failure)
 
 
 def _shortened(value: Any) -> Any:

@@ -20,10 +20,7 @@ class PrivateFile:
 
     def append(self, lines: bytes, rotate: int) -> None:
         """Append whole lines; over ``rotate`` bytes the file is then renamed to ``NAME.1``. Raises OSError."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Not blocking: a pipe planted under this name would hold the thread for ever.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        descriptor = os.open(self.path, flags, 0o600)
+        descriptor = self._open()
         try:
             size = _make_private(descriptor)
             whole = b"\n" + lines if self._torn else lines
@@ -34,6 +31,15 @@ class PrivateFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if size > rotate:
             self.path.replace(self.path.with_name(self.path.name + ".1"))
+
+    def _open(self) -> int:
+        # Not blocking: a pipe planted under this name would hold the thread for ever.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            return os.open(self.path, flags, 0o600)
+        except FileNotFoundError:  # the folder is there but for the first time: looking first would double the work
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self.path, flags, 0o600)
 
 
 def _make_private(descriptor: int) -> int:

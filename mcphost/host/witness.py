@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from mcphost.config import Config
 from mcphost.errors import Declined
 from mcphost.host.audit import AuditLog
+
+DISK_SECONDS: Final = 2.0
+"""How long a call waits for its record where the policy does not require one."""
 
 
 class Witness:
@@ -23,16 +26,20 @@ class Witness:
         self._alarmed = False
 
     async def before(self, record: Mapping[str, Any]) -> None:
-        """Write down what is about to be sent. Raises Declined where the policy wants a record that cannot be kept."""
-        written = self.note(record)
-        if written is None or self._config().policy.audit != "required":
-            return
-        if self._audit.path is None:
+        """Write down what is about to be sent, and wait until the system has the record: then no crash loses it.
+
+        Raises Declined where the policy wants a record that cannot be kept. Where it does not, a disk that does not
+        answer is waited for `DISK_SECONDS`.
+        """
+        written, required = self.note(record), self._config().policy.audit == "required"
+        if required and self._audit.path is None:
             raise _not_kept("policy.audit is 'required', and no audit log is kept here")
-        try:
-            await asyncio.shield(written)
-        except OSError as error:
-            raise _not_kept(f"the audit log cannot be written: {error}") from None
+        if written is None:
+            return
+        if not written.done():
+            await asyncio.wait([written], timeout=None if required else DISK_SECONDS)
+        if required and (error := written.exception()):
+            raise _not_kept(f"the audit log cannot be written: {error}")
 
     def note(self, record: Mapping[str, Any]) -> asyncio.Future[None] | None:
         """Write down what happened; None where the policy wants no records."""
@@ -40,7 +47,10 @@ class Witness:
             return None
         time = datetime.now().astimezone().isoformat(timespec="milliseconds")
         written = self._audit.record({"time": time, **record})
-        written.add_done_callback(self._watch)
+        if written.done():
+            self._watch(written)
+        else:
+            written.add_done_callback(self._watch)
         return written
 
     def _watch(self, written: asyncio.Future[None]) -> None:

@@ -192,6 +192,19 @@ def test_a_hangup_that_nohup_ignored_ends_nothing(witness: Witness) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("audit", ["on", "required"])
+def test_kill_9_loses_no_record_of_a_call_that_was_sent(isolated: Path, tmp_path: Path, audit: str) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(entry("echo", "--kill-client", more=f'[policy]\naudit = "{audit}"'))
+    for sent in range(1, 6):
+        process = start(["call", "echo", "echo", f"text={sent}", "--yes", "--config", str(config)])
+        process.communicate(timeout=SECONDS)
+        assert process.returncode == -signal.SIGKILL
+        (log,) = isolated.rglob("audit.jsonl")
+        records = [json.loads(line) for line in log.read_text().splitlines()]
+        assert [record["arguments"] for record in records] == [{"text": str(n)} for n in range(1, sent + 1)]
+
+
 def test_a_second_signal_does_not_wait_for_a_server_that_will_not_leave(witness: Witness) -> None:
     process = sleeping_call(witness, "--ignore-eof", "--ignore-sigterm", grace=30)
     process.send_signal(signal.SIGINT)

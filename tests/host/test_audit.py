@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import stat
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -59,6 +60,38 @@ async def test_records_keep_their_order_in_a_private_file(path: Path) -> None:
     path.chmod(0o644)
     await written(path, {})
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_after_a_slow_append_a_thread_writes_and_the_loop_waits_for_no_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "SLOW_SECONDS", -1.0)
+    log, whole, disk = AuditLog(path, unmasked), os.write, threading.Event()
+
+    def write(descriptor: int, data: bytes) -> int:
+        assert disk.wait(15)
+        return whole(descriptor, data)
+
+    assert log.record({"n": 0}).done()
+    monkeypatch.setattr(os, "write", write)
+    waiting = [log.record({"n": n}) for n in range(1, 20)]
+    assert not any(written.done() for written in waiting)
+    disk.set()
+    await asyncio.gather(*waiting)
+    await log.aclose()
+    assert [record["n"] for record in records(path)] == list(range(20))
+
+
+async def test_once_the_disk_is_quick_again_records_are_written_on_the_spot(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = AuditLog(path, unmasked)
+    monkeypatch.setattr(audit, "SLOW_SPELL", 0.0)
+    monkeypatch.setattr(audit, "SLOW_SECONDS", -1.0)
+    assert log.record({"n": 0}).done()
+    monkeypatch.setattr(audit, "SLOW_SECONDS", 15.0)
+    assert log.record({"n": 1}).done()
+    await log.aclose()
 
 
 async def test_a_huge_record_is_cut_to_its_fields(path: Path) -> None:

@@ -207,6 +207,8 @@ class Echo:
 
     def call(self, request: Message) -> Message | None:
         name, arguments = request["params"]["name"], request["params"].get("arguments") or {}
+        if self.options.kill_client:
+            os.kill(os.getppid(), signal.SIGKILL)
         if slow := self.slow.get(name):
             stop = self.running[request["id"]] = threading.Event()
             threading.Thread(target=self.run, args=(slow, request, stop), daemon=True).start()
@@ -264,6 +266,7 @@ def echo_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--instructions", default="", help="instructions for the model")
     parser.add_argument("--no-tools", action="store_true", help="neither offer nor know tools")
     parser.add_argument("--no-logging", action="store_true", help="neither offer nor know logging/setLevel")
+    parser.add_argument("--kill-client", action="store_true", help="kill who started it as soon as a tool is called")
     parser.add_argument("--unknown", default="-32601", metavar="CODE|silent|exit", help="to unknown requests")
     return parser
 
