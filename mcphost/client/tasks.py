@@ -50,8 +50,10 @@ class Tasks:
 
     def suit(self, tool: Tool, *, wanted: bool = False) -> bool:
         """Is this tool to be called as a task: because it must, or because it may and that is ``wanted``?"""
+        if not self.offered:
+            return False
         support = tool.task_support
-        return self.offered and (support is TaskSupport.REQUIRED or (wanted and support is TaskSupport.OPTIONAL))
+        return support is TaskSupport.REQUIRED or (wanted and support is TaskSupport.OPTIONAL)
 
     async def call_tool(
         self,

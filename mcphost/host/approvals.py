@@ -12,11 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
 from mcphost.host.argument_rules import fits, in_words
 from mcphost.protocol.types import Tool
+from mcphost.protocol.wire import canonical
 
 ANY: Final[Mapping[str, str]] = MappingProxyType({})
 """Patterns for no argument: an answer that is not bound to what the arguments are."""
@@ -66,7 +68,7 @@ class Grant:
         return f"where {in_words(self.when)}" if self.when else "any arguments"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sighting:
     """A tool as it was when the user allowed it: what to compare with, and how long the answer holds."""
 
@@ -80,7 +82,7 @@ class Sighting:
     rules: tuple[Rule, ...] = ()
     """What of it is allowed by argument, oldest first; no two have the same patterns."""
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """See `fingerprint`."""
         return fingerprint(self.identity, self.definition)
@@ -171,7 +173,11 @@ class Standing:
 
 def fingerprint(identity: str, definition: Mapping[str, Any]) -> str:
     """Equal exactly when command and definition are; the order of members does not count."""
-    return hashlib.sha256(canonical([identity, definition]).encode()).hexdigest()
+    return _fingerprint(identity, canonical(definition))
+
+
+def _fingerprint(identity: str, definition: str) -> str:
+    return hashlib.sha256(f"[{canonical(identity)},{definition}]".encode()).hexdigest()
 
 
 class Approvals:
@@ -185,10 +191,9 @@ class Approvals:
         known = self._sightings.get((server, tool.name))
         if known is None:
             return Standing(Kind.NEW)
-        definition = tool.definition()
-        if fingerprint(identity, definition) == known.fingerprint:
+        if _fingerprint(identity, tool.canonical) == known.fingerprint:
             return Standing(Kind.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
-        changes = (*_changed_command(known.identity, identity), *differences(known.definition, definition))
+        changes = (*_changed_command(known.identity, identity), *differences(known.definition, tool.definition()))
         return Standing(Kind.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity)
 
     def allow(
@@ -275,8 +280,3 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from _leaves(item, f"{path}[{index}]")
     else:
         yield path, json.dumps(value, ensure_ascii=False)
-
-
-def canonical(value: Any) -> str:
-    """A JSON value as text; the order of members does not count."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -12,7 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from mcphost.host.approvals import Lifetime, Rule, Sighting, by_tool, canonical
+from mcphost.host.approvals import Lifetime, Rule, Sighting, by_tool
+from mcphost.protocol.wire import canonical
 
 
 def to_toml(sightings: Iterable[Sighting]) -> dict[str, Any]:

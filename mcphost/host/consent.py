@@ -5,21 +5,23 @@ Knows the order of these steps. Refuses to know how a question is shown: an `App
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from mcphost.config import Config
-from mcphost.errors import Declined
+from mcphost.errors import Declined, ServerNotReady
 from mcphost.host.approvals import ANY, Approvals, Grant, Kind, Lifetime, Standing
 from mcphost.host.argument_rules import problem
 from mcphost.host.audit import AuditLog
 from mcphost.host.borrowing import NOTHING, Borrowing
-from mcphost.host.calls import Call
+from mcphost.host.calls import NOTHING_SENT, Call
 from mcphost.host.past_calls import Past, past_of
 from mcphost.host.policy import Decision, Verdict, decide
 from mcphost.host.questions import Answer, Approver, ToolCallQuestion
+from mcphost.host.waiting import is_cancelled
 from mcphost.host.witness import Witness
 from mcphost.protocol.display import hidden_in
 from mcphost.protocol.types import Tool
@@ -66,10 +68,13 @@ class ConsentBroker:
         self._config, self.approvals, self._approver = config, approvals, approver
         self._changed, self._alarm = changed, alarm
         self.witness = Witness(config, audit, alarm)
+        self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
         self._log, self._began = audit.path, datetime.now().astimezone()
 
     async def settle(self, proposal: Proposal) -> Answer:
-        """The yes to this call, recorded before anything is sent. Raises Declined.
+        """The yes to this call, recorded before anything is sent.
+
+        Raises Declined, or ServerNotReady where the server went away while somebody was asked.
 
         An answer may carry other arguments: the caller checks them as it checked the first.
         """
@@ -85,6 +90,12 @@ class ConsentBroker:
         else:
             self._unasked(proposal, standing, answer)
         return answer
+
+    def withdraw(self, server: str) -> None:
+        """Nobody needs to answer what could not be sent: this server is gone."""
+        for name, asking in self._asking.values():
+            if name == server:
+                asking.cancel()
 
     def foresee(
         self, server: str, sent_to: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
@@ -171,7 +182,21 @@ class ConsentBroker:
             note=proposal.note,
             borrowed=proposal.borrowed,
         )
-        return await self._approver.ask(question)
+        return await self._ask(question)
+
+    async def _ask(self, question: ToolCallQuestion) -> Answer:
+        """Somebody's answer. Raises ServerNotReady where the server went away meanwhile."""
+        asking = asyncio.ensure_future(self._approver.ask(question))
+        self._asking[question.call] = question.server, asking
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            gone = f"{question.server} went away while the question about {question.tool.name} was open"
+            raise ServerNotReady(f"{gone}; {NOTHING_SENT}") from None
+        finally:
+            del self._asking[question.call]
 
     def _remember(self, proposal: Proposal, answer: Answer) -> None:
         lifetime, now, when = answer.lifetime, datetime.now().astimezone(), dict(answer.when)
@@ -190,7 +215,8 @@ class ConsentBroker:
             fields = ", ".join(each.field for each in standing.differences[:CHANGES_NAMED])
             name = f"{proposal.server}:{proposal.tool.name}"
             self._alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")
-        if answer.by == "policy":  # what a flag on one command line allowed may still be asked about on screen
+        # What a flag on one command line allowed may still be asked about on screen.
+        if answer.by == "policy" and standing.kind is not Kind.UNCHANGED:
             self._remember(proposal, Answer(allow=True))
 
     async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:

@@ -24,7 +24,6 @@ from mcphost.errors import (
     InvalidArguments,
     McphostError,
     ServerError,
-    ServerNotReady,
     SessionExpired,
     TaskStopped,
 )
@@ -35,13 +34,11 @@ from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker, Proposal
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
 from mcphost.host.faults import fault, without_secrets
-from mcphost.host.questions import Answer
 from mcphost.host.recipient import sent_to
 from mcphost.host.sending import Sending
 from mcphost.host.signing_in import SignIn
 from mcphost.host.traffic.book import current_call
 from mcphost.host.validation import Verdict, validate
-from mcphost.host.waiting import is_cancelled
 from mcphost.host.weight import weight
 from mcphost.host.witness import Witness
 from mcphost.protocol.jsonrpc import ErrorCode
@@ -94,7 +91,6 @@ class CallDesk:
         """Who has a server's pages visited; None: nobody."""
         self.calls: dict[int, Call] = {}
         self._sent: dict[int, str] = {}
-        self._asking: dict[int, asyncio.Future[Answer]] = {}
         self._numbers = count(1)
         self._ended: deque[tuple[int, int]] = deque()
         self._kept_bytes = 0
@@ -120,12 +116,6 @@ class CallDesk:
     def sent_on(self, server: str) -> list[Call]:
         """The calls that were sent to this server and have not ended, in the order they were sent."""
         return [self.calls[number] for number, name in self._sent.items() if name == server]
-
-    def withdraw(self, server: str) -> None:
-        """Nobody needs to answer what could not be sent: this server is gone."""
-        for number, asking in self._asking.items():
-            if self.calls[number].request.server == server:
-                asking.cancel()
 
     async def _carry_out(self, call: Call) -> None:
         try:
@@ -240,7 +230,7 @@ class CallDesk:
     async def _settle(self, call: Call, connection: Connection, why: str) -> tuple[Tool, Mapping[str, Any]]:
         """The tool and the arguments that were allowed; ``why`` it is asked again, if it is.
 
-        Raises InvalidArguments or Declined.
+        Raises InvalidArguments, Declined, or ServerNotReady where the server went while somebody was asked.
         """
         request = call.request
         tool = self._catalog.tool(request.server, request.tool)
@@ -256,7 +246,7 @@ class CallDesk:
             outside=request.outside,
             borrowed=request.borrowed.after(call.arguments) if call.edited else request.borrowed,
         )
-        answer = await self._ask(proposal)
+        answer = await self._consent.settle(proposal)
         call.allowed = True
         if answer.arguments is not None:
             await _check_arguments(tool, answer.arguments)
@@ -265,23 +255,10 @@ class CallDesk:
         self._still_as_shown(proposal, connection)
         return tool, call.arguments if answer.arguments is None else answer.arguments
 
-    async def _ask(self, proposal: Proposal) -> Answer:
-        """Somebody's or the policy's yes. Raises Declined, or ServerNotReady where the server went meanwhile."""
-        asking = self._asking[proposal.call] = asyncio.ensure_future(self._consent.settle(proposal))
-        try:
-            return await asking
-        except asyncio.CancelledError:
-            if is_cancelled():
-                raise
-            gone = f"{proposal.server} went away while the question about {proposal.tool.name} was open"
-            raise ServerNotReady(f"{gone}; {NOTHING_SENT}") from None
-        finally:
-            del self._asking[proposal.call]
-
     def _still_as_shown(self, shown: Proposal, connection: Connection) -> None:
         """What runs is what was shown: refuse it where it moved in the meantime."""
         tool = self._catalog.tool(shown.server, shown.tool.name)
-        if tool.definition() != shown.tool.definition():
+        if tool is not shown.tool and tool.canonical != shown.tool.canonical:
             moved = "the tool's definition"
         elif sent_to(connection.config) != shown.sent_to:
             moved = "the server's command or address"
@@ -300,6 +277,9 @@ class CallDesk:
             del self.calls[number]
 
 
+_strict = json.JSONEncoder(allow_nan=False)
+
+
 def _patience(call: Call, config: ServerConfig) -> Patience:
     own = config.tools.get(call.request.tool)
     idle = call.request.timeout or (own and own.timeout_sec) or config.tool_timeout_sec
@@ -309,7 +289,7 @@ def _patience(call: Call, config: ServerConfig) -> Patience:
 async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
     """What could not be checked; raises InvalidArguments for what is wrong."""
     try:
-        json.dumps(arguments, allow_nan=False)
+        _strict.encode(arguments)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArguments([("", f"cannot be written as JSON ({error})")]) from None
     verdict = await validate(tool.input_schema, arguments)

@@ -14,6 +14,7 @@ from mcphost.config import Config
 from mcphost.host.asked.answering import Desks
 from mcphost.host.catalog import Catalog, Kind
 from mcphost.host.connection import Connection
+from mcphost.host.consent import ConsentBroker
 from mcphost.host.desk import CallDesk
 from mcphost.host.events import (
     Event,
@@ -46,6 +47,7 @@ class Hearing:
     logs: LogBook
     catalog: Catalog
     _fittings: Fittings
+    consent: ConsentBroker
     _desk: CallDesk
     _desks: Desks
 
@@ -81,7 +83,7 @@ class Hearing:
         """Tell the fronts; what was asked about a server that is gone need not be answered."""
         connection = self.servers.get(server)
         if connection is None or not connection.ready:
-            self._desk.withdraw(server)
+            self.consent.withdraw(server)
             self._desks.elicitation.gone(server)
         self.bus.publish(ServerChanged(server))
 

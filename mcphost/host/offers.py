@@ -177,14 +177,16 @@ class Offers:
         self.resources = OfferList(_RESOURCES, *told)
         self.templates = OfferList(_TEMPLATES, *told)
         self.prompts = OfferList(_PROMPTS, *told)
+        lists = self.tools, self.resources, self.templates, self.prompts
+        self._by_kind: dict[Kind, OfferList[Any]] = dict(zip(Kind, lists, strict=True))
         self._offered: Collection[str] = ()
 
     def __iter__(self) -> Iterator[tuple[Kind, OfferList[Any]]]:
-        yield from zip(Kind, (self.tools, self.resources, self.templates, self.prompts), strict=True)
+        yield from self._by_kind.items()
 
     def of(self, kind: Kind) -> OfferList[Any]:
         """The list of this kind."""
-        return dict(self)[kind]
+        return self._by_kind[kind]
 
     def offers(self, kind: Kind) -> bool:
         """Did the server say, in this connection, that it has such a list?"""

@@ -18,7 +18,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from mcphost.protocol.schema_walk import nodes
-from mcphost.protocol.schemas import Problem, SchemaRefused, check_schema, is_cheap, problems
+from mcphost.protocol.schemas import Problem, SchemaRefused, problems_if_cheap
 
 LIMIT_SECONDS = 0.25
 START_SECONDS = 10.0
@@ -53,9 +53,9 @@ async def validate(schema: Any, instance: Any, *, limit_seconds: float = LIMIT_S
     ``limit_seconds`` bounds the check itself; a child's start-up comes on top.
     """
     try:
-        check_schema(schema)
-        if is_cheap(schema, instance):
-            return Verdict(tuple(problems(schema, instance)))
+        found = problems_if_cheap(schema, instance)
+        if found is not None:
+            return Verdict(tuple(found))
         return await _in_child(_written(schema, instance), limit_seconds)
     except SchemaRefused as refused:
         return Verdict(note=f"not validated: {refused}")

@@ -17,7 +17,7 @@ def weight(value: Any) -> int:
         total += PART
         if isinstance(current, str):
             total += len(current)
-        elif isinstance(current, Mapping):
+        elif type(current) is dict or isinstance(current, Mapping):  # a Mapping is known far less quickly
             total += sum(PART + len(key) for key in current if isinstance(key, str))
             waiting.extend(current.values())
         elif isinstance(current, list | tuple):

@@ -49,6 +49,9 @@ MAX_DEPTH = 64
 MAX_SUBSCHEMAS = 2000
 """More make compiling slow."""
 
+MAX_PROBLEMS = 20
+"""That are told of one value."""
+
 CHEAP_UNITS = 10_000
 """Work done on the spot, in microseconds of the validator and about as many of the estimate."""
 
@@ -69,6 +72,8 @@ DIALECTS = {
 _NEWEST = "json-schema.org/schema"
 
 _KNOWN = "mcphost knows draft 4, 6, 7, 2019-09 and 2020-12"
+
+_sorting = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 _HALF = "half a character (a lone surrogate)"
 
@@ -134,12 +139,15 @@ def check_schema(schema: Any) -> None:
     _admit(_canonical(schema))
 
 
-def problems(schema: Any, instance: Any, *, limit: int = 20) -> list[Problem]:
+def problems(schema: Any, instance: Any, *, limit: int = MAX_PROBLEMS) -> list[Problem]:
     """Return what is wrong with ``instance``, at most ``limit`` problems; raises `SchemaRefused`.
 
     This can take for ever and much memory: ask `is_cheap` first.
     """
-    canonical = _canonical(schema)
+    return _problems(_canonical(schema), instance, limit)
+
+
+def _problems(canonical: str, instance: Any, limit: int = MAX_PROBLEMS) -> list[Problem]:
     try:
         validator = _compile(canonical)
         if validator.is_valid(instance):
@@ -160,6 +168,13 @@ def is_cheap(schema: Any, instance: Any) -> bool:
     return within(CHEAP_UNITS, schema, instance)
 
 
+def problems_if_cheap(schema: Any, instance: Any) -> list[Problem] | None:
+    """The `problems` where `is_cheap` says yes, else None; raises `SchemaRefused` in both cases."""
+    canonical = _canonical(schema)  # once for all three: it is most of the work for a small value
+    _admit(canonical)
+    return _problems(canonical, instance) if within(CHEAP_UNITS, schema, instance) else None
+
+
 def _canonical(schema: Any) -> str:
     """Return the schema as JSON with sorted keys, once it is known to be small and shallow enough to write."""
     if not isinstance(schema, dict | bool):
@@ -169,7 +184,7 @@ def _canonical(schema: Any) -> str:
     if depth(schema, MAX_DEPTH) > MAX_DEPTH:
         raise SchemaRefused(f"the schema is nested deeper than {MAX_DEPTH} levels")
     try:
-        text = json.dumps(schema, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        text = _sorting.encode(schema)
         size = len(text.encode())
     except ValueError as error:
         reason = _HALF if isinstance(error, UnicodeEncodeError) else show_line(str(error))

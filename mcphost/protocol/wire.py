@@ -5,6 +5,7 @@ Knows reading. Refuses to know what the protocol's nouns are called.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Annotated, Any, Self, TypeVar
 
@@ -39,6 +40,16 @@ class Wire(BaseModel):
     def definition(self) -> dict[str, Any]:
         """The definition as it came, for fingerprints, differences and the raw view."""
         return self.model_dump(by_alias=True, exclude_unset=True)
+
+    @property
+    def canonical(self) -> str:
+        """The definition as text: equal exactly when the definitions are."""
+        return canonical(self.definition())
+
+
+def canonical(value: Any) -> str:
+    """A JSON value as text; the order of members does not count."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def first_problem(error: ValidationError) -> str:
