@@ -154,6 +154,8 @@ class Standing:
 
     def not_before(self, oldest: datetime | None) -> Standing:
         """Without the answers that are older than that. See `Lifetime.lapsed`."""
+        if self.lifetime is not Lifetime.ALWAYS and not self.rules:
+            return self
         gone = self.since is not None and self.lifetime.lapsed(self.since, oldest)
         rules = tuple(rule for rule in self.rules if not rule.lifetime.lapsed(rule.since, oldest))
         lifetime = Lifetime.ONCE if gone else self.lifetime
@@ -173,11 +175,7 @@ class Standing:
 
 def fingerprint(identity: str, definition: Mapping[str, Any]) -> str:
     """Equal exactly when command and definition are; the order of members does not count."""
-    return _fingerprint(identity, canonical(definition))
-
-
-def _fingerprint(identity: str, definition: str) -> str:
-    return hashlib.sha256(f"[{canonical(identity)},{definition}]".encode()).hexdigest()
+    return hashlib.sha256(canonical([identity, definition]).encode()).hexdigest()
 
 
 class Approvals:
@@ -185,13 +183,18 @@ class Approvals:
 
     def __init__(self, sightings: Iterable[Sighting] = ()) -> None:
         self._sightings = by_tool(sightings)
+        self._unchanged: dict[tuple[str, str], tuple[Sighting, str, Tool]] = {}
+        """What was compared last and found the same: a tool is the same object until its server lists it again."""
 
     def standing(self, server: str, identity: str, tool: Tool) -> Standing:
         """How this tool stands to what was allowed before."""
         known = self._sightings.get((server, tool.name))
         if known is None:
             return Standing(Kind.NEW)
-        if _fingerprint(identity, tool.canonical) == known.fingerprint:
+        before = self._unchanged.get((server, tool.name))
+        same = before is not None and before[0] is known and before[1] == identity and before[2] is tool
+        if same or fingerprint(identity, tool.definition()) == known.fingerprint:
+            self._unchanged[server, tool.name] = known, identity, tool
             return Standing(Kind.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
         changes = (*_changed_command(known.identity, identity), *differences(known.definition, tool.definition()))
         return Standing(Kind.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity)

@@ -241,7 +241,7 @@ class CallDesk:
             tool=tool,
             arguments=call.arguments,
             origin=request.origin,
-            sent_to=sent_to(connection.config),
+            sent_to=sent_to(config := connection.config),
             note=note or None,
             outside=request.outside,
             borrowed=request.borrowed.after(call.arguments) if call.edited else request.borrowed,
@@ -252,15 +252,15 @@ class CallDesk:
             await _check_arguments(tool, answer.arguments)
         await connection.current(Kind.TOOLS)
         _ = connection.client  # the server may be gone by now
-        self._still_as_shown(proposal, connection)
+        self._still_as_shown(proposal, config, connection)
         return tool, call.arguments if answer.arguments is None else answer.arguments
 
-    def _still_as_shown(self, shown: Proposal, connection: Connection) -> None:
+    def _still_as_shown(self, shown: Proposal, config: ServerConfig, connection: Connection) -> None:
         """What runs is what was shown: refuse it where it moved in the meantime."""
         tool = self._catalog.tool(shown.server, shown.tool.name)
         if tool is not shown.tool and tool.canonical != shown.tool.canonical:
             moved = "the tool's definition"
-        elif sent_to(connection.config) != shown.sent_to:
+        elif connection.config is not config and sent_to(connection.config) != shown.sent_to:
             moved = "the server's command or address"
         else:
             return

@@ -53,7 +53,7 @@ class Sending:
     ) -> None:
         self._call, self._connection, self._patience = call, connection, patience
         self._witness, self._publish, self._mask = witness, publish, mask
-        self._recipient = sent_to(connection.config)
+        self._config = connection.config
         self._token = new_token()
 
     async def run(self, client: Client, tool: Tool) -> CallToolResult:
@@ -125,7 +125,7 @@ class Sending:
                 await connection.settled(retries=True)
         except TimeoutError:
             raise lost from None
-        if not connection.ready or sent_to(connection.config) != self._recipient:  # not a stranger's to know
+        if not connection.ready or sent_to(connection.config) != sent_to(self._config):  # not a stranger's to know
             raise lost
         return connection.client
 

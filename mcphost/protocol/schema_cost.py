@@ -25,15 +25,10 @@ _EACH_VALUE = ("additionalProperties",)
 _EACH_ITEM = ("items", "additionalItems", "contains")
 
 
-class _TooMuch(Exception):
-    """The work cannot be bounded from here."""
-
-
 def within(budget: int, schema: Any, instance: Any) -> bool:
-    """Tell whether validating ``instance`` by ``schema``, compiling included, costs at most ``budget`` units."""
+    """Tell whether validating ``instance`` by a ``schema`` that `compiles_cheaply` costs at most ``budget`` units."""
     left = budget - nodes(instance, budget * 4) // 4
     try:
-        _check_compile(schema)
         waiting = [(schema, instance, 1)]
         while waiting and left >= 0:
             current, value, price = waiting.pop()
@@ -41,20 +36,20 @@ def within(budget: int, schema: Any, instance: Any) -> bool:
             if isinstance(current, dict):
                 left -= _own_cost(current, value)
                 waiting.extend(_next(schema, current, value))
-    except (_TooMuch, Unresolvable):
+    except Unresolvable:
         return False
     return left >= 0
 
 
-def _check_compile(schema: Any) -> None:
+def compiles_cheaply(schema: Any) -> bool:
+    """Tell whether the cost of ``schema`` can be estimated, and its patterns may be compiled on the spot."""
     weight = 0
     for part in walk(schema):
         if isinstance(part, dict):
             if not _OPAQUE.isdisjoint(part) or part.get("format") == "regex":
-                raise _TooMuch
+                return False
             weight += sum(map(pattern_weight, patterns(part)))
-    if weight > _COMPILE_WEIGHT:
-        raise _TooMuch
+    return weight <= _COMPILE_WEIGHT
 
 
 def _own_cost(schema: dict[str, Any], value: Any) -> int:

@@ -21,7 +21,7 @@ from urllib.parse import urldefrag, urljoin
 
 from mcphost.errors import PeerError
 from mcphost.protocol.display import show_line, size_text
-from mcphost.protocol.schema_cost import within
+from mcphost.protocol.schema_cost import compiles_cheaply, within
 from mcphost.protocol.schema_messages import message_of, path_of
 from mcphost.protocol.schema_walk import (
     BACKTRACKING,
@@ -72,6 +72,11 @@ DIALECTS = {
 _NEWEST = "json-schema.org/schema"
 
 _KNOWN = "mcphost knows draft 4, 6, 7, 2019-09 and 2020-12"
+
+KNOWN_SCHEMAS = 64
+
+_known_schemas: dict[int, tuple[Any, str, bool]] = {}
+"""By identity: the schema, held so that no other gets the same; its canonical text; does it compile cheaply."""
 
 _sorting = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
@@ -165,14 +170,22 @@ def is_cheap(schema: Any, instance: Any) -> bool:
         _canonical(schema)
     except SchemaRefused:
         return False
-    return within(CHEAP_UNITS, schema, instance)
+    return compiles_cheaply(schema) and within(CHEAP_UNITS, schema, instance)
 
 
 def problems_if_cheap(schema: Any, instance: Any) -> list[Problem] | None:
-    """The `problems` where `is_cheap` says yes, else None; raises `SchemaRefused` in both cases."""
-    canonical = _canonical(schema)  # once for all three: it is most of the work for a small value
+    """The `problems` where `is_cheap` says yes, else None; raises `SchemaRefused` in both cases.
+
+    For schemas that nobody changes: what is found out of one is kept, since a small value takes less than its schema.
+    """
+    known = _known_schemas.get(id(schema))
+    if known is None:
+        if len(_known_schemas) >= KNOWN_SCHEMAS:
+            _known_schemas.clear()
+        known = _known_schemas[id(schema)] = schema, _canonical(schema), compiles_cheaply(schema)
+    _, canonical, cheap = known
     _admit(canonical)
-    return _problems(canonical, instance) if within(CHEAP_UNITS, schema, instance) else None
+    return _problems(canonical, instance) if cheap and within(CHEAP_UNITS, schema, instance) else None
 
 
 def _canonical(schema: Any) -> str:
