@@ -17,6 +17,7 @@ from mcphost.errors import (
     ModelOverloaded,
     ModelRefused,
 )
+from mcphost.protocol.display import duration_text
 from mcphost.providers.endpoint import Endpoint
 
 BUSY: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
@@ -64,7 +65,7 @@ class Refusal:
         """Read ``{"error": …}``, in each of the shapes that occur; ``status`` where no type says better."""
         error = document.get("error", document) if isinstance(document, dict) else document
         if not isinstance(error, dict):
-            return cls(status, str(error))
+            return cls(status, "" if error is None else str(error))
         types = [text for name in ("code", "type") if isinstance(text := error.get(name), str)]
         known = next((name for name in types if name in _STATUS_OF), "")
         message = error.get("message", error.get("detail", ""))
@@ -105,7 +106,7 @@ def error_of(endpoint: Endpoint, refusal: Refusal, wait: float | None = None) ->
         )
     if status in BUSY:
         why = "too many requests" if status == 429 else "no room" if status in (503, 529) else "in trouble"
-        later = "later" if wait is None else f"in {wait:g} s"
+        later = "later" if wait is None else f"in {duration_text(wait)}"
         message = f"{endpoint.origin} says: {why} (HTTP {status}); try again {later}, or choose another model{said}"
         return ModelOverloaded(endpoint.entry, message, seconds=wait)
     if status >= 500 or status < 300:

@@ -10,7 +10,7 @@ from typing import Final
 
 import httpx
 
-from mcphost.errors import HttpStatusError
+from mcphost.errors import ConnectionLost, HttpStatusError
 from mcphost.protocol.display import show_line
 from mcphost.transports.http_answers import skip_body
 from mcphost.transports.http_failures import place
@@ -38,13 +38,21 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
 async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
     """Send ``request`` and go where it is redirected to on its origin; the response is still to be read and closed.
 
-    Raises HttpStatusError for any other redirect, and what the engine raises.
+    Raises HttpStatusError for any other redirect, ConnectionLost where it leads to no address at all, and what the
+    engine raises.
     """
     most = MOST_WITH_BODY if request.content else MOST
     for _ in range(most + 1):
         if client.is_closed:
             raise httpx.ConnectError("the connection is closed", request=request)
-        response = await client.send(request, stream=True)
+        try:
+            response = await client.send(request, stream=True)
+        except (httpx.InvalidURL, httpx.RemoteProtocolError) as error:
+            # InvalidURL can only be about the Location: the request's own URL was read before.
+            if not isinstance(error, httpx.InvalidURL) and not isinstance(error.__context__, httpx.InvalidURL):
+                raise
+            reason = f"{place(request.url)} redirects to what is no address to send to; correct the url"
+            raise ConnectionLost(reason, lasting=True) from None
         if response.status_code not in _REDIRECTS or "location" not in response.headers:
             return response
         async with aclosing(response):

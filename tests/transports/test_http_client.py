@@ -84,7 +84,9 @@ async def test_a_redirect_to_another_origin_is_named_and_never_followed(status: 
         (307, "file:///etc/passwd", "another origin"),
         (307, "https://{host}/there", "another origin"),
         (307, "http://user@{host}/there", "another origin"),
-        (307, "http://x:99x/", "Invalid URL in location"),
+        (307, "http://x:99x/", r"^127.0.0.1:\d+ redirects to what is no address to send to; correct the url$"),
+        (307, "javascript:alert(1)", r"^127.0.0.1:\d+ redirects to what is no address to send to; correct the url$"),
+        (307, "mailto:a@b", "redirects to what is no address"),
     ],
 )
 async def test_a_redirect_that_leads_nowhere_good_is_refused(status: int, where: str, says: str) -> None:
