@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from mcphost import __version__
 from mcphost.cli.parsing import parse
 from mcphost.config import Config, load
 from mcphost.protocol.schemas import DIALECTS
@@ -45,6 +47,14 @@ def test_every_dialect_of_a_schema_is_documented() -> None:
     for dialect in DIALECTS:
         word = dialect.split("/")[-2].removeprefix("draft-0")
         assert word in SECURITY.partition("### Text and schemas")[2], dialect
+
+
+def test_licence_version_and_the_way_to_report_a_hole_are_stated() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["authors"]
+    assert f"Version {__version__}; " in README
+    assert f"Licence: {project['license']}." in README
+    assert "private\nvulnerability reporting" in SECURITY
 
 
 def test_every_file_that_is_linked_is_there() -> None:

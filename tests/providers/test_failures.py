@@ -133,7 +133,9 @@ async def test_retries_are_bounded_in_number(vendor: str) -> None:
 @each_vendor
 async def test_a_wait_longer_than_anybody_waits_is_told_instead(vendor: str) -> None:
     async with meeting(vendor, refuses(429, None, retry_after=3600)) as met:
-        with pytest.raises(ModelOverloaded, match=r"too many requests .HTTP 429.; try again in 1 h, or choose") as caught:
+        with pytest.raises(
+            ModelOverloaded, match=r"too many requests .HTTP 429.; try again in 1 h, or choose"
+        ) as caught:
             await met.ask()
     assert (caught.value.seconds, met.events, len(met.web.visits)) == (3600, [], 1)
     assert "it says" not in str(caught.value)  # the body is null
