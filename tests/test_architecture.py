@@ -36,9 +36,9 @@ MAY_IMPORT: dict[str, list[str]] = {
     "transports": ["mcphost.errors", "mcphost.net", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
     "auth": ["mcphost.errors", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.addresses"],
-    # protocol.event_stream, protocol.framing: how a stream is read; protocol.addresses: what is this machine.
+    # protocol.framing: how lines are read; protocol.addresses: what is this machine.
     "providers": ["mcphost.errors", "mcphost.net", "mcphost.protocol.types", "mcphost.protocol.sampling",
-                  "mcphost.protocol.display", "mcphost.protocol.framing", "mcphost.protocol.event_stream",
+                  "mcphost.protocol.display", "mcphost.protocol.framing",
                   "mcphost.protocol.addresses"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.base: ports that a host is handed, values and protocols only.
@@ -58,7 +58,7 @@ OWNERS: dict[str, set[str]] = {
     "aiohttp": {"transports.http_engine"},
     "joserfc": {"auth"},
     "httpx": {"net", "transports", "auth", "providers", "wiring"},
-    "httpx_sse": {"transports", "providers"},
+    "httpx_sse": {"providers"},
     "jsonschema_rs": {"protocol", "host.validation_worker"},
     "keyring": {"auth", "wiring"},
     "markdown_it": {"tui"},

@@ -1,6 +1,7 @@
 """Server-sent events: bytes in, complete events out.
 
 Knows fields, blank lines and a size limit. Refuses to know what an event's data means or what to do when a stream ends.
+The transports use it instead of httpx-sse because it is bounded, tells ids and waits apart, and takes half the time.
 
 Specification: the WHATWG event stream format; basic/transports names the events.
 """

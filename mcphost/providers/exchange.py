@@ -21,10 +21,9 @@ from mcphost import __version__
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelUnreachable
 from mcphost.net.proxies import authorities, proxy_for
 from mcphost.protocol.display import size_text
-from mcphost.protocol.framing import Overlong
 from mcphost.providers.base import Event, Usage, Waiting
 from mcphost.providers.endpoint import Endpoint
-from mcphost.providers.framings import Framing
+from mcphost.providers.framings import Framing, Oversized
 from mcphost.providers.patience import Patience, told_wait
 from mcphost.providers.refusals import Refusal, error_of
 
@@ -60,9 +59,9 @@ class RefusedAnswer(ModelError):
 
 
 class Exchanges:
-    """The connections to one endpoint; ``framing`` is how its streams are read, given the most bytes of a document."""
+    """The connections to one endpoint; ``framing`` is how its streams are read."""
 
-    def __init__(self, endpoint: Endpoint, patience: Patience, framing: Callable[[int], Framing]) -> None:
+    def __init__(self, endpoint: Endpoint, patience: Patience, framing: Framing) -> None:
         self.endpoint, self.patience, self._framing = endpoint, patience, framing
         self._client: httpx.AsyncClient | None = None
         self._preparing = asyncio.Lock()
@@ -86,7 +85,7 @@ class Exchanges:
             async with aclosing(self._pieces(response)) as pieces:
                 count = 0
                 async for data in pieces:
-                    yield None if data == b"[DONE]" else self._document(data)
+                    yield None if data in ("[DONE]", b"[DONE]") else self._document(data)
                     count += 1
                     if count % AT_A_TIME == 0:
                         await asyncio.sleep(0)
@@ -129,22 +128,25 @@ class Exchanges:
             raise self._too_large(limit)
         return bytes(content[:limit])
 
-    async def _pieces(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
-        framing, size = self._framing(MOST_EVENT), 0
+    async def _pieces(self, response: httpx.Response) -> AsyncGenerator[str | bytes, None]:
+        async with (
+            aclosing(self._bounded(response)) as chunks,
+            aclosing(self._framing(chunks, MOST_EVENT)) as pieces,
+        ):
+            try:
+                async for data in pieces:
+                    yield data
+            except Oversized:
+                raise self._too_large(MOST_EVENT) from None
+
+    async def _bounded(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
+        size = 0
         async with aclosing(self._chunks(response)) as chunks:
             async for chunk in chunks:
                 size += len(chunk)
                 if size > MOST_ANSWER:
                     raise self._too_large(MOST_ANSWER)
-                for data in framing.feed(chunk):
-                    yield self._bounded(data)
-        for data in framing.rest():
-            yield self._bounded(data)
-
-    def _bounded(self, data: bytes | Overlong) -> bytes:
-        if isinstance(data, Overlong):
-            raise self._too_large(MOST_EVENT)
-        return data
+                yield chunk
 
     async def _chunks(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
         chunks, seconds = response.aiter_raw(), self.patience.first
@@ -171,11 +173,12 @@ class Exchanges:
             advice = self.endpoint.starting if failure is ModelUnreachable else "try again"
             raise failure(self.endpoint.entry, f"{origin} {what} ({reason}); {advice}") from None
 
-    def _document(self, data: bytes) -> Any:
+    def _document(self, data: str | bytes) -> Any:
         try:
             return json.loads(data)
         except (ValueError, RecursionError):
-            start = self.endpoint.clean(data[:4000].decode("utf-8", "replace"), 80)
+            text = data[:4000].decode("utf-8", "replace") if isinstance(data, bytes) else data[:4000]
+            start = self.endpoint.clean(text, 80)
             raise ModelAnswerMalformed(
                 self.endpoint.entry, f"{self.endpoint.origin} sent what is no JSON ({start}); try again"
             ) from None

@@ -6,51 +6,85 @@ Knows both framings and a size limit. Refuses to know what a document holds.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Protocol
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Final
 
-from mcphost.protocol.event_stream import EventParser
+import httpx
+from httpx_sse import EventSource
+
 from mcphost.protocol.framing import LineFramer, Overlong
 
+Framing = Callable[[AsyncGenerator[bytes, None], int], AsyncGenerator[str | bytes, None]]
+"""Cuts chunks of any size into documents. Raises Oversized for one with more bytes than the limit.
 
-class Framing(Protocol):
-    """Fed chunks of any size, gives the documents they complete; one over the limit comes out as `Overlong`."""
+Never holds more than the limit and one chunk. Whoever made the generator of chunks closes it.
+"""
 
-    def feed(self, chunk: bytes) -> Sequence[bytes | Overlong]:
-        """Take a chunk; return what it completed, in order."""
-
-    def rest(self) -> Sequence[bytes | Overlong]:
-        """No chunk follows: what is complete although nothing says so."""
-
-
-class Events:
-    """Server-sent events. One that no blank line ends is none."""
-
-    def __init__(self, limit: int) -> None:
-        self._parser = EventParser(limit)
-
-    def feed(self, chunk: bytes) -> Sequence[bytes | Overlong]:
-        """See `Framing.feed`."""
-        return [event.data for event in self._parser.feed(chunk)]
-
-    def rest(self) -> Sequence[bytes | Overlong]:
-        """See `Framing.rest`."""
-        return ()
+# The byte order mark that a stream may begin with is dropped, and what is no UTF-8 is replaced.
+_AS_EVENTS: Final = {"Content-Type": "text/event-stream; charset=utf-8-sig"}
 
 
-class Lines:
-    """A document on each line; blank lines are none. The last may lack its newline, but not a part of itself."""
+_BLANK_LINES: Final = re.compile(rb"[\r\n]{4,}")
+"""An end of a line and at least one blank line. Of a run of those, httpx-sse makes an event each."""
 
-    def __init__(self, limit: int) -> None:
-        self._framer = LineFramer(limit)
 
-    def feed(self, chunk: bytes) -> Sequence[bytes | Overlong]:
-        """See `Framing.feed`."""
-        return [line for line in self._framer.feed(chunk) if isinstance(line, Overlong) or line.strip()]
+class Oversized(Exception):
+    """A document is larger than the limit."""
 
-    def rest(self) -> Sequence[bytes | Overlong]:
-        """See `Framing.rest`."""
-        return [line for line in self.feed(b"\n") if isinstance(line, Overlong) or _is_whole(line)]
+
+async def events(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
+    """The data of server-sent events; see `Framing`. An event that no blank line ends is none."""
+    lines = _WholeLines(chunks, limit)
+    source = EventSource(httpx.Response(200, headers=_AS_EVENTS, stream=lines))
+    async with aclosing(source.aiter_sse()) as found:
+        async for event in found:
+            lines.event_ended()
+            if event.data:
+                yield event.data
+
+
+class _WholeLines(httpx.AsyncByteStream):
+    """Feeds httpx-sse, which has no limit of its own: whole lines only, and no more than ``limit`` bytes an event."""
+
+    def __init__(self, chunks: AsyncGenerator[bytes, None], limit: int) -> None:
+        self._chunks, self._limit = chunks, limit
+        self._size = 0
+
+    def event_ended(self) -> None:
+        """What follows belongs to the next event."""
+        self._size = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        line = bytearray()  # one growing buffer: httpx-sse keeps the pieces of a line as a list of strings
+        async for chunk in self._chunks:
+            self._size += len(chunk)
+            if self._size > self._limit:
+                raise Oversized
+            end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+            line += chunk[:end] or chunk
+            if end:
+                yield _BLANK_LINES.sub(b"\n\n", line)
+                line = bytearray(chunk[end:])
+
+
+async def lines(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
+    """A document on each line; see `Framing`. Blank lines are none; the last line may lack its end, but no more."""
+    framer = LineFramer(limit)
+    async for chunk in chunks:
+        for line in framer.feed(chunk):
+            if document := _checked(line).strip():
+                yield document
+    for line in framer.feed(b"\n"):
+        if _is_whole(document := _checked(line)):
+            yield document
+
+
+def _checked(line: bytes | Overlong) -> bytes:
+    if isinstance(line, Overlong):
+        raise Oversized
+    return line
 
 
 def _is_whole(line: bytes) -> bool:

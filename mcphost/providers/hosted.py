@@ -15,7 +15,7 @@ from mcphost.errors import ModelError
 from mcphost.providers.base import Capabilities, Event, ModelRequest, check
 from mcphost.providers.endpoint import Endpoint, checked, joined
 from mcphost.providers.exchange import Exchanges, Reading, RefusedAnswer, events_of, persistently
-from mcphost.providers.framings import Events, Lines
+from mcphost.providers.framings import Framing, events
 from mcphost.providers.patience import Patience
 from mcphost.providers.refusals import Refusal
 from mcphost.providers.room import fitted
@@ -38,7 +38,7 @@ class HostedProvider(ABC, Generic[Dialect]):
     """What its models take, where nothing else is known."""
     KEY_AT_HOME: ClassVar[bool] = True
     """Does its own address want a key?"""
-    FRAMING: ClassVar[type[Events | Lines]] = Events
+    FRAMING: ClassVar[Framing] = staticmethod(events)
     """How its streams are read."""
 
     def __init__(

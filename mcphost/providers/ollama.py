@@ -16,7 +16,7 @@ from mcphost.protocol.types import Media, Text, Tool
 from mcphost.providers.base import IMAGES, Capabilities, Done, Event, ModelRequest, TextDelta, ThoughtDelta
 from mcphost.providers.endpoint import Endpoint
 from mcphost.providers.exchange import RefusedAnswer
-from mcphost.providers.framings import Lines
+from mcphost.providers.framings import lines
 from mcphost.providers.hosted import HostedProvider
 from mcphost.providers.patience import read_usage
 from mcphost.providers.refusals import Refusal, error_of
@@ -45,7 +45,7 @@ class OllamaProvider(HostedProvider[None]):
     PATH = "/chat"
     CAPABILITIES = Capabilities(images=IMAGES, tools=True)
     KEY_AT_HOME = False
-    FRAMING = Lines
+    FRAMING = staticmethod(lines)
 
     def _headers(self, key: str) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from mcphost.providers.anthropic import AnthropicProvider, AnthropicReading
 from mcphost.providers.base import Event, Gathering, ModelRequest
 from mcphost.providers.endpoint import Endpoint
 from mcphost.providers.exchange import MOST_EVENT
-from mcphost.providers.framings import Events, Framing, Lines
+from mcphost.providers.framings import Framing, events, lines
 from mcphost.providers.ollama import OllamaProvider, OllamaReading
 from mcphost.providers.openai import OpenAIProvider, OpenAIReading
 from mcphost.providers.patience import Patience
@@ -149,7 +150,7 @@ def _arguments(written: str) -> Any:
 class Vendor:
     provider: Callable[..., Any]
     reading: Callable[..., Any]
-    framing: Callable[[int], Framing]
+    framing: Framing
     frame: Callable[[Any], bytes]
     """A document, or bytes in place of one, as it stands in a stream."""
     stream: Callable[[Steps], list[bytes]]
@@ -162,7 +163,7 @@ VENDORS: Mapping[str, Vendor] = {
     "anthropic": Vendor(
         AnthropicProvider,
         AnthropicReading,
-        Events,
+        events,
         event,
         anthropic_stream,
         "claude-real-1",
@@ -171,7 +172,7 @@ VENDORS: Mapping[str, Vendor] = {
     "openai": Vendor(
         OpenAIProvider,
         OpenAIReading,
-        Events,
+        events,
         event,
         openai_stream,
         "gpt-real-1",
@@ -180,7 +181,7 @@ VENDORS: Mapping[str, Vendor] = {
     "ollama": Vendor(
         OllamaProvider,
         OllamaReading,
-        Lines,
+        lines,
         line,
         ollama_stream,
         "qwen-real-1",
@@ -199,11 +200,23 @@ def read(vendor: str, *chunks: bytes, request: Any = ASKED) -> list[Event]:
     """The events of an answer that came in these chunks. Raises ModelError."""
     made = VENDORS[vendor]
     reading = made.reading(Endpoint("big", "http://127.0.0.1/"), request, tool_names(request), "asked-for")
-    framing, events = made.framing(MOST_EVENT), list[Event]()
-    for data in (*(each for chunk in chunks for each in framing.feed(chunk)), *framing.rest()):
-        assert isinstance(data, bytes)
-        events += reading.feed(None if data == b"[DONE]" else json.loads(data))
-    return [*events, *reading.finish()]
+    told = list[Event]()
+    for data in framed(made.framing, *chunks):
+        told += reading.feed(None if data == "[DONE]" else json.loads(data))
+    return [*told, *reading.finish()]
+
+
+def framed(framing: Framing, *chunks: bytes, limit: int = MOST_EVENT) -> list[str | bytes]:
+    """The documents that these chunks are cut into."""
+
+    async def given() -> AsyncGenerator[bytes, None]:
+        for chunk in chunks:
+            yield chunk
+
+    async def documents() -> list[str | bytes]:
+        return [each async for each in framing(given(), limit)]
+
+    return asyncio.run(documents())
 
 
 def gathered(events: list[Event]) -> Gathering:
