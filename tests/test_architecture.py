@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -215,7 +216,7 @@ NOT_YET_SEEN = {
 } | {"mcphost.auth.base", "mcphost.providers.base", "mcphost.host.chat.chat", *SELDOM_ASKED}  # fmt: skip
 """Screens and panes that are no part of the first picture."""
 ONE_CALL = "from mcphost.cli import main; assert main(['call', {server!r}, 'echo', 'text=hello', '--yes']) == 0"
-ECHO = f"stdio:{sys.executable} -S -E {Path(__file__).parent / 'servers' / 'echo.py'}"
+ECHO = f"stdio:{shlex.join([sys.executable, '-S', '-E', str(Path(__file__).parent / 'servers' / 'echo.py')])}"
 
 
 def test_what_is_unwanted_somewhere_exists() -> None:

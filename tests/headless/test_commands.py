@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def test_a_call_prints_its_result_and_ends_with_the_code_for_it(
 
 
 def test_an_argument_that_a_tool_does_not_take_is_answered_with_those_it_takes(mcphost: Mcphost) -> None:
-    said = mcphost("call", f"stdio:{sys.executable} -P -m mcphost.demo", "feed_gulls", "fsh=2", "--yes")
+    demo = f"stdio:{shlex.join([sys.executable, '-P', '-m', 'mcphost.demo'])}"
+    said = mcphost("call", demo, "feed_gulls", "fsh=2", "--yes")
     assert (said.code, said.out) == (2, "")
     assert said.err == 'mcphost: arguments: has an unknown key: "fsh"; feed_gulls: takes fish\n'
 

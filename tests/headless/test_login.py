@@ -19,6 +19,7 @@ from mcphost.auth.base import ClientOrigin, Plan, Standing
 from mcphost.headless.accounts import standing_words
 from mcphost.headless.login import _link_lines, _plan_lines
 from tests.auth.people import Echo, Guarded, Web
+from tests.executables import write_executable
 from tests.headless.conftest import Mcphost, echo
 from tests.terminal import mcphost as terminal
 
@@ -56,12 +57,11 @@ def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A desktop whose browser goes to the page, agrees and comes back; where it writes down what it was given."""
     folder, seen = tmp_path / "bin", tmp_path / "browser.txt"
     folder.mkdir()
-    opener = folder / "xdg-open"
-    opener.write_text(
-        f"#!{sys.executable}\nimport sys, urllib.request\nopen({str(seen)!r}, 'w').write('\\n'.join(sys.argv[1:]))\n"
+    program = (
+        f"import sys, urllib.request\nopen({str(seen)!r}, 'w').write('\\n'.join(sys.argv[1:]))\n"
         "urllib.request.build_opener(urllib.request.ProxyHandler({})).open(sys.argv[1], timeout=5).read()\n"
     )
-    opener.chmod(0o700)
+    write_executable(folder / "xdg-open", [sys.executable, "-c", program])
     monkeypatch.setenv("DISPLAY", ":99")
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     return seen

@@ -18,6 +18,7 @@ from mcphost.transports.descendants import MARK_VARIABLE, ProcessId
 from mcphost.transports.groups import live_groups
 from mcphost.transports.stdio import Command, StdioTransport, child_environment, exit_text
 from tests.conftest import LoopWatchdog, PythonServer, Until
+from tests.executables import write_executable
 from tests.transports.conftest import Start
 from tests.transports.processes import AT_ONCE, FAST, Inbox, members
 
@@ -233,8 +234,8 @@ async def test_a_server_runs_in_its_folder_and_by_its_absolute_name(tmp_path: Pa
     """S09"""
     program = tmp_path / "bin dir" / "serve; touch harm"
     program.parent.mkdir()
-    program.write_text(f"#!{sys.executable}\nimport os, sys\nprint(os.getcwd(), sys.argv[1:], file=sys.stderr)\n")
-    program.chmod(0o755)
+    says = "import os, sys; print(os.getcwd(), sys.argv[1:], file=sys.stderr)"
+    write_executable(program, [sys.executable, "-c", says])
     (tmp_path / "work").mkdir()
     command = Command(program.name, ("$HOME", "a b", "`id`"), cwd=tmp_path / "work")
     transport = StdioTransport(command, FAST, {"PATH": str(program.parent)})

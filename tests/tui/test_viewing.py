@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,7 @@ def desktop(tmp_path: Path, terminal: pytest.MonkeyPatch) -> Path:
     record, folder = tmp_path / "opened", tmp_path / "bin"
     folder.mkdir()
     program = folder / "xdg-open"
-    program.write_text(f'#!/bin/sh\nstat -c "%a %s %n" "$@" "$(dirname "$1")" >> {record}\n')
+    program.write_text(f'#!/bin/sh\nstat -c "%a %s %n" "$@" "$(dirname "$1")" >> {shlex.quote(str(record))}\n')
     program.chmod(0o755)
     terminal.setenv("DISPLAY", ":0")
     terminal.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -265,12 +266,13 @@ def test_the_opener_is_the_desktops_and_needs_a_screen(
 
 async def test_an_opener_that_fails_is_a_sentence_and_every_copy_has_its_own_name(tmp_path: Path) -> None:
     program, desktop = tmp_path / "opener", Desktop()
-    program.write_text(f'#!/bin/sh\nls "$(dirname "$1")" > {tmp_path}/names\nexit 4\n')
+    names_file = tmp_path / "names"
+    program.write_text(f'#!/bin/sh\nls "$(dirname "$1")" > {shlex.quote(str(names_file))}\nexit 4\n')
     program.chmod(0o700)
     for _ in range(2):
         with pytest.raises(NotDone, match="ended with 4, so no program may be set for image/png"):
             await desktop.open(str(program), b"x", "image/png")
-    names = (tmp_path / "names").read_text().split()
+    names = names_file.read_text().split()
     assert len(set(names)) == 2
     with pytest.raises(NotDone, match="No such file"):
         await desktop.open(str(tmp_path / "none"), b"x", "image/png")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +22,7 @@ import httpx
 
 from tests.auth.keyring_session import Session, session
 from tests.conftest import SERVERS
+from tests.executables import write_executable
 from tests.npm import installed
 from tests.terminal import Terminal, mcphost
 from tests.whole.peers import free_port, listening, until_listening
@@ -206,9 +206,8 @@ class Desk:
         """From now on pages open in this browser of `tests.whole`, which is also given these words."""
         opener = self.folder / "bin/xdg-open"
         opener.parent.mkdir(exist_ok=True)
-        command = shlex.join([sys.executable, "-m", f"tests.whole.{program}", *words])
-        opener.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {command} "$1"\n')
-        opener.chmod(0o700)
+        python = ["env", f"PYTHONPATH={ROOT}", sys.executable]
+        write_executable(opener, [*python, "-m", f"tests.whole.{program}", *words])
 
     def files(self) -> list[Path]:
         """All files of this machine."""
