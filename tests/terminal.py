@@ -24,6 +24,8 @@ from typing import Self
 
 import pyte
 
+from tests.screen_text import says
+
 KEYS: Mapping[str, str] = {
     "enter": "\r",
     "escape": "\x1b",
@@ -128,7 +130,7 @@ class Terminal:
         end = time.monotonic() + SECONDS
 
         def so(text: str) -> bool:
-            return all(word in text for word in words) and not (but and but in text)
+            return all(says(text, word) for word in words) and not (but and but in text)
 
         self.press(*keys)
         while time.monotonic() < end:
@@ -139,8 +141,8 @@ class Terminal:
         return self.wait_until(so, f"{words} after {keys}", 0)
 
     def wait_for(self, *words: str, seconds: float = SECONDS) -> str:
-        """Read until all the words are on the screen."""
-        return self.wait_until(lambda text: all(word in text for word in words), f"{words}", seconds)
+        """Read until all the words are on the screen, wrapped or not."""
+        return self.wait_until(lambda text: all(says(text, word) for word in words), f"{words}", seconds)
 
     def wait_gone(self, word: str, seconds: float = SECONDS) -> str:
         """Read until the word is not on the screen."""

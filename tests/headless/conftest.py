@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,4 +72,19 @@ def mcphost_command(*words: str) -> list[str]:
 def start_program(words: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
     """A process with pipes, without a terminal."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-    return subprocess.Popen(words, **pipes)  # type: ignore[call-overload,no-any-return]
+    process: subprocess.Popen[bytes] = subprocess.Popen(words, **pipes)  # type: ignore[call-overload]
+    _started.append(process)
+    return process
+
+
+_started: list[subprocess.Popen[bytes]] = []
+
+
+@pytest.fixture(autouse=True)
+def no_program_left() -> Iterator[None]:
+    """What a failed test started is ended."""
+    yield
+    while _started:
+        with _started.pop() as process:
+            if process.poll() is None:
+                process.kill()

@@ -25,6 +25,7 @@ from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.screens.tool_call import ToolCallScreen
 from mcphost.tui.widgets.top_line import TopLine
 from mcphost.wiring import demo_config, fittings, values_for
+from tests.screen_text import says
 from tests.screenshots import until
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
@@ -88,7 +89,7 @@ class Stage:
 
     async def shows(self, *words: str, seconds: float = 30.0) -> None:
         """Wait until all the words are on screen."""
-        await self.until(lambda _: all(word in self.text for word in words), seconds)
+        await self.until(lambda _: all(says(self.text, word) for word in words), seconds)
 
     async def ready(self) -> None:
         """Wait until every server is ready and its tools are listed."""
@@ -104,6 +105,11 @@ class Stage:
         await self.until(lambda app: isinstance(app.screen, ToolCallScreen) and app.screen.shown_for() >= 0)
         assert isinstance(self.app.screen, ToolCallScreen)
         return self.app.screen
+
+    async def read_on(self) -> None:
+        """Scroll a question to its end, where a long path has pushed that out of sight: else nothing can be allowed."""
+        while says(self.text, "more below: press space until the end"):
+            await self.press("space")
 
     async def gone(self) -> None:
         """Wait until nothing is above the main screen."""

@@ -35,7 +35,7 @@ Serve = Callable[[Talk], None]
 
 
 @asynccontextmanager
-async def hosted(url: str, *, startup: float = 2.0, timeout: float = 0.3, **entry: Any) -> AsyncIterator[Host]:
+async def hosted(url: str, *, startup: float = 20.0, timeout: float = 20.0, **entry: Any) -> AsyncIterator[Host]:
     """A host with the server `a` at ``url``, once it is ready or has failed."""
     server = {"url": url, "startup_timeout_sec": startup, "tool_timeout_sec": timeout, **entry}
     config = Config.model_validate({"servers": {"a": server}, "policy": {"default": "allow"}}, strict=False)
@@ -178,7 +178,7 @@ async def test_a_server_that_is_away_is_tried_again_however_long_that_takes(
     url: str, says: str, silent_port: int, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     """H06"""
-    async with hosted(url.format(silent=silent_port), startup=0.2) as host:
+    async with hosted(url.format(silent=silent_port), startup=0.2 if says is OUT_OF_TIME else 20.0) as host:
         connection = host.server("a")
         assert connection.state is RECONNECTING
         assert says in words(host)
@@ -322,7 +322,8 @@ async def test_a_spoiled_answer_ends_its_call_in_words_and_the_next_call_is_answ
     """H04, H06, H07, H08, H09, H10: the call is sent once, whatever becomes of it and of the connection."""
     monkeypatch.setattr(backoff, "FIRST", 0.01)
     with Web(spoiling(mode)) as web:
-        async with hosted(web.url, limits={"message_bytes": 100_000}) as host:
+        timeout = 1.0 if headline is NO_TIME else 20.0
+        async with hosted(web.url, timeout=timeout, limits={"message_bytes": 100_000}) as host:
             call = await called(host)
             assert call.state is (CallState.TIMED_OUT if headline is NO_TIME else CallState.ERROR)
             failure = failure_of(call)
