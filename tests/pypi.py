@@ -10,14 +10,14 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.npm import CACHE, alone, download
+from tests.npm import CACHE, alone, download, untimed
 
 
 def environment(name: str, packages: Sequence[str]) -> Path:
     """The folder of programs of an environment that holds ``packages``, in a cache folder called ``name``."""
     folder = CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
-    with alone(folder / "lock"):
+    with untimed(), alone(folder / "lock"):
         wanted = "\n".join((sys.version, str(folder), *packages))
         done = folder / "installed"
         if not done.exists() or done.read_text() != wanted:
@@ -32,7 +32,7 @@ def sources(name: str, version: str, programs: Path) -> Path:
     folder = CACHE / "sources"
     folder.mkdir(parents=True, exist_ok=True)
     unpacked = folder / f"{name}-{version}"
-    with alone(folder / "lock"):
+    with untimed(), alone(folder / "lock"):
         if not unpacked.exists():
             exact = ("--no-deps", "--no-binary", ":all:", f"{name}=={version}")
             download(str(programs / "pip"), "download", "-q", "--disable-pip-version-check", "-d", str(folder), *exact)

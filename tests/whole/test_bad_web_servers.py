@@ -284,7 +284,7 @@ async def called(host: Host, tool: str = "act", **arguments: Any) -> Call:
 
 
 NO_ANSWER = "Connection lost"
-NO_TIME = "Timed out: 0.3 s without an answer or a sign of progress"
+NO_TIME = "Timed out: 1 s without an answer or a sign of progress"
 CALLS: list[tuple[str, str, str]] = [
     ("html", "HTTP 200 came instead of an answer", "HTTP 200 (text/html)"),
     ("server-error", "HTTP 502 came instead of an answer", "HTTP 502 (text/html)"),
