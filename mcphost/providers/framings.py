@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Final
+from typing import Final, Protocol
 
 import httpx
 from httpx_sse import EventSource
 
 from mcphost.protocol.framing import LineFramer, Overlong
 
-Framing = Callable[[AsyncGenerator[bytes, None], int], AsyncGenerator[str | bytes, None]]
-"""Cuts chunks of any size into documents. Raises Oversized for one with more bytes than the limit.
 
-Never holds more than the limit and one chunk. Whoever made the generator of chunks closes it.
-"""
+class Framing(Protocol):
+    """Cuts chunks of any size into documents; raises Oversized for one with more bytes than the limit.
+
+    Never holds more than the limit and one chunk. Whoever made the generator of chunks closes it.
+    """
+
+    def __call__(self, chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
+        """The documents, in order."""
+
 
 # The byte order mark that a stream may begin with is dropped, and what is no UTF-8 is replaced.
 _AS_EVENTS: Final = {"Content-Type": "text/event-stream; charset=utf-8-sig"}
