@@ -33,6 +33,9 @@ from mcphost.config.policy import Verdict
 from mcphost.config.sampling import SamplingConfig
 
 _PROGRAM_KEYS = ("args", "env", "env_vars", "cwd")
+NOT_SPOKEN = (
+    'protocol = "modern" is not spoken yet (2026-07-28 and later, without the handshake); write "auto" or "legacy"'
+)
 _ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oauth")
 
 
@@ -97,7 +100,8 @@ class ServerConfig(Table):
     transport: Literal["auto", "stdio", "http", "sse"] = "auto"
     """The wire; auto: stdio for a command, for a URL Streamable HTTP and then the older SSE."""
     protocol: Literal["auto", "legacy", "modern"] = "auto"
-    """The protocol's era: with the initialize handshake (legacy), without (modern), or found out."""
+    """The protocol's era: with the initialize handshake (legacy) or without (modern, refused: it is not spoken yet);
+    auto: whatever is spoken here and there, which is legacy."""
     minimum_version: Revision | None = None
     """The oldest protocol revision accepted; an older offer ends the connection."""
     required_capabilities: Distinct[Filled] = ()
@@ -162,6 +166,8 @@ class ServerConfig(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.protocol == "modern":
+            raise misplaced("protocol", NOT_SPOKEN)
         if self.tool_timeout_sec > self.tool_timeout_max_sec:
             raise misplaced(
                 "tool_timeout_sec", "tool_timeout_sec is above tool_timeout_max_sec; raise that one as well"

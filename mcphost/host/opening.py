@@ -10,9 +10,9 @@ from mcphost.client.inputs import InputHandler
 from mcphost.client.listener import Listener
 from mcphost.client.listing import ListLimits
 from mcphost.config import Limits, ServerConfig
-from mcphost.errors import CapabilityMissing, McphostError
+from mcphost.errors import CapabilityMissing, ConfigError, McphostError
 from mcphost.protocol.declared import Declared
-from mcphost.protocol.revisions import LEGACY, find_revision
+from mcphost.protocol.revisions import LEGACY, Revision
 from mcphost.protocol.types import LogLevel
 from mcphost.transports.base import ProcessReport, Transport
 
@@ -25,7 +25,10 @@ def new_client(
     limits: Limits,
     answers: tuple[InputHandler, Declared],
 ) -> Client:
-    """A client for one connection, not yet open; ``answers`` is who answers what the server asks, and what it may."""
+    """A client for one connection, not yet open; ``answers`` is who answers what the server asks, and what it may.
+
+    Raises ConfigError where only revisions are wanted that are not spoken.
+    """
     handler, declared = answers
     return Client(
         transport,
@@ -33,11 +36,20 @@ def new_client(
         identity,
         capabilities=declared.under,
         handler=handler,
-        minimum=find_revision(config.minimum_version) or LEGACY[0],
+        minimum=_oldest_accepted(config.minimum_version or ""),
         patience=Patience(config.tool_timeout_sec, config.tool_timeout_max_sec),
         list_limits=ListLimits(limits.list_pages, limits.list_items, limits.list_seconds),
         pending_inputs=limits.pending_server_requests,
     )
+
+
+def _oldest_accepted(minimum_version: str) -> Revision:
+    """The oldest revision that is not older than this; versions are dates."""
+    for revision in LEGACY:
+        if revision.version >= minimum_version:
+            return revision
+    newest = LEGACY[-1].version
+    raise ConfigError(f'minimum_version = "{minimum_version}" is newer than all that is spoken here, up to {newest}')
 
 
 def check_required(session: Session, config: ServerConfig) -> None:

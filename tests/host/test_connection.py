@@ -68,6 +68,11 @@ async def test_a_server_that_starts_is_ready_with_session_process_and_tools(host
         (hostile("version-unknown"), "2199-01-01"),
         (echo("--protocol", "2024-11-05", minimum_version="2025-03-26"), "2024-11-05"),
         (
+            echo("--protocol", "2025-03-26", minimum_version="2025-04-01"),
+            "below this server's minimum_version 2025-06-18",
+        ),
+        (echo(minimum_version="2026-07-28"), "newer than all that is spoken here, up to 2025-11-25"),
+        (
             echo(required_capabilities=["prompts"]),
             "the server does not offer prompts, which required_capabilities needs",
         ),
@@ -85,6 +90,15 @@ async def test_what_trying_again_cannot_mend_fails_with_words(host: HostOf, entr
         call = await running.run("a", "echo")
     assert isinstance(call.error, ServerNotReady)
     assert words in str(call.error)
+
+
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+async def test_a_server_is_shaken_hands_with_whichever_spoken_era_is_wanted(
+    host: HostOf, tmp_path: Path, protocol: str
+) -> None:
+    async with host(a=echo("--record", tmp_path / "wire", protocol=protocol)) as running:
+        await running.ready()
+    assert received(tmp_path / "wire")[0] == "initialize"
 
 
 @pytest.mark.parametrize("mode", ["crash-at-start", "crash-in-initialize"])
