@@ -114,6 +114,9 @@ class Malformed:
 
 Message = Request | Notification | Response
 
+REFUSED_ANSWERS: Final = 100
+"""Answers in a batch that is refused whose requests are told so; as many as a batch may hold by default."""
+
 
 def encode(message: Message) -> bytes:
     """One line of UTF-8 without a raw newline. Half a character, which no UTF-8 holds, leaves as ``?``."""
@@ -134,22 +137,60 @@ def decode(
     try:
         value = _parse(data, max_items, max_depth)
     except _Refused as refused:
-        answers = answered_by(data)
+        # What passed a limit is not read once more, but it is whole: its last member tells as well as its first.
+        answers = _answered_leniently(data) if refused.limit is None else answered_by(data, data[-_LAST_BYTES:])
         return (Malformed(str(refused), data, answers=answers, is_json=refused.is_json, limit=refused.limit),)
     return tuple(_batch(value, data, batch_items)) if type(value) is list else (_message(value, data),)
 
 
-_ANSWER: Final = re.compile(
-    rb'\s*\{\s*("jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(?P<id>-?\d{1,18}|"[\w.:-]{1,80}")\s*,'
-    rb'\s*("jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(result|error)"'
-)
+_TWO: Final = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+_ID: Final = rb'"id"\s*:\s*(?P<id>-?\d{1,18}|"[\w.:-]{1,80}")\s*'
+_OUTCOME: Final = rb'"(?:result|error)"\s*:'
+_FIRST: Final = re.compile(rb"\s*\{\s*(?:%s,\s*)?%s,\s*(?:%s,\s*)?%s" % (_TWO, _ID, _TWO, _OUTCOME))
+_OUTCOME_FIRST: Final = re.compile(rb"\s*\{\s*(?:%s,\s*)?%s" % (_TWO, _OUTCOME))
+_LAST: Final = re.compile(rb",\s*%s(?:,\s*%s)?\}\s*\Z" % (_ID, _TWO))
+_LAST_BYTES: Final = 200
+"""Bytes at the end of an answer in which its id stands, if it is the last member."""
 
 
-def answered_by(start: bytes) -> RequestId | None:
-    """Whose answer a message that cannot be read is, where it begins as most programs write answers; else None."""
-    found = _ANSWER.match(start)
+def answered_by(start: bytes, end: bytes = b"") -> RequestId | None:
+    """Whose answer a message that is not read is, where it begins, or ends, as most programs write answers; else None.
+
+    ``end`` may only be given of a message that is whole.
+    """
+    found = _FIRST.match(start) or (_OUTCOME_FIRST.match(start) and _LAST.search(end))
     answered: RequestId | None = json.loads(found["id"]) if found else None
     return answered
+
+
+def _answered_leniently(data: bytes) -> RequestId | None:
+    """Whose answer a message that breaks the rules is; None where that is not sure."""
+    try:
+        value = _lenient.decode(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return answered_by(data)
+    if type(value) is not _Pairs:
+        return None
+    names = [name for name, _ in value.pairs]
+    if names.count("id") != 1 or "method" in names or not {"result", "error"} & set(names):
+        return None
+    return _id_of(dict(value.pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """An object as it was written, a key perhaps twice."""
+
+    pairs: list[tuple[str, Any]]
+
+
+_lenient: Final = json.JSONDecoder(
+    object_pairs_hook=_Pairs,
+    parse_int=lambda text: int(text) if len(text) < 20 else None,
+    parse_float=lambda text: None,
+    parse_constant=lambda text: None,
+    strict=False,
+)
 
 
 def _with_params(message: dict[str, Any], params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -234,15 +275,22 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def _batch(items: list[Any], data: bytes, limit: int) -> Iterator[Message | Malformed]:
-    if not limit:
-        yield Malformed("a batch, which only revision 2025-03-26 has", data)
-    elif not items:
+    if not items:
         yield Malformed("an empty batch", data)
+    elif not limit:
+        yield from _refused_batch("a batch, which only revision 2025-03-26 has", items, data)
     elif len(items) > limit:
-        yield Malformed(f"a batch of {len(items)} messages, over the limit of {limit}", data)
+        yield from _refused_batch(f"a batch of {len(items)} messages, over the limit of {limit}", items, data)
     else:
         for item in items:
             yield _message(item, data)
+
+
+def _refused_batch(reason: str, items: list[Any], data: bytes) -> Iterator[Malformed]:
+    """What is wrong, once; and once for each request that the batch would have answered, up to a few."""
+    answers = [_id_of(item) for item in items if type(item) is dict and {"result", "error"} & item.keys()]
+    told = [answer for answer in answers if answer is not None][:REFUSED_ANSWERS]
+    yield from (Malformed(reason, data, answers=answer) for answer in told or [None])
 
 
 def _message(value: Any, data: bytes) -> Message | Malformed:

@@ -114,6 +114,52 @@ def test_an_invalid_answer_says_why_and_whose_it_was(data: str, reason: str) -> 
     assert problem.data == data.encode()
 
 
+UNREADABLE: list[tuple[bytes, int | str | None]] = [
+    ('{"result":{"a":"é"},"jsonrpc":"2.0","id":7}'.encode("latin-1"), 7),
+    ('{"jsonrpc":"2.0","result":{"a":"é"},"id":"x"}'.encode("latin-1"), "x"),
+    (b'{"result":{"a":1,"a":2},"jsonrpc":"2.0","id":7}', 7),
+    (b'{"error":{"code":1,"code":2,"message":"m"},"id":7,"jsonrpc":"2.0"}', 7),
+    (b'{"result":{"a":"\t"},"jsonrpc":"2.0","id":7}', 7),
+    (b'{"result":{"a":NaN},"jsonrpc":"2.0","id":7}', 7),
+    (b'{"result":{"id":8,"a":1e999},"jsonrpc":"2.0","id":7}', 7),
+    (b'{"result":{"a":%s},"jsonrpc":"2.0","id":7}' % (b"9" * 10_000), 7),
+    # Nobody is told where it could be another one's.
+    (b'{"result":{"a":1,"a":2},"jsonrpc":"2.0","id":7,"id":8}', None),
+    (b'{"result":{"a":1,"a":2},"jsonrpc":"2.0","id":true}', None),
+    (b'{"result":{"a":1,"a":2},"jsonrpc":"2.0"}', None),
+    (b'{"method":"m","params":{"a":1,"a":2},"id":7}', None),
+    (b'{"result":{"a":{"a":1,"jsonrpc":"2.0","id":7}', None),
+]
+
+
+@pytest.mark.requirement("MSG-13")
+@pytest.mark.parametrize(("data", "answers"), UNREADABLE)
+def test_an_answer_that_cannot_be_read_says_whose_it_was_wherever_its_id_stands(
+    data: bytes, answers: int | str | None
+) -> None:
+    assert refused(data).answers == answers
+
+
+@pytest.mark.parametrize("order", ['{"jsonrpc":"2.0","id":7,%s}', '{%s,"jsonrpc":"2.0","id":7}', '{%s,"id":7}'])
+def test_an_answer_with_too_many_items_says_whose_it_was(order: str) -> None:
+    problem = one((order % f'"result":{{"a":[{"[]," * 400_000}0]}}').encode(), max_items=1000)
+    assert isinstance(problem, Malformed)
+    assert (problem.answers, problem.limit) == (7, 1000)
+
+
+@pytest.mark.requirement("BATCH-01")
+@pytest.mark.parametrize(("limit", "reason"), [(0, "which only revision 2025-03-26 has"), (2, "over the limit of 2")])
+def test_a_batch_that_may_not_be_says_whose_answers_it_holds(limit: int, reason: str) -> None:
+    items = ['{"jsonrpc":"2.0","id":7,"result":{}}', '{"jsonrpc":"2.0","method":"n"}', '{"id":"x","error":{}}', "[]"]
+    found = decode(f"[{','.join(items)}]".encode(), batch_items=limit)
+    assert [problem.answers for problem in found if isinstance(problem, Malformed) and reason in problem.reason] == [
+        7,
+        "x",
+    ]
+    assert len(decode(f"[{','.join(items[:1] * 1000)}]".encode())) == 100
+    assert len(decode(b'[{"jsonrpc":"2.0","method":"n"},1]')) == 1
+
+
 def test_how_deep_a_message_may_be_can_be_set() -> None:
     """J06"""
     data = answer(f'"result":{{"a":{"[" * 9}{"]" * 9}}}')
