@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from enum import IntEnum
 from typing import Any, Final
 
@@ -288,9 +289,11 @@ def _batch(items: list[Any], data: bytes, limit: int) -> Iterator[Message | Malf
 
 def _refused_batch(reason: str, items: list[Any], data: bytes) -> Iterator[Malformed]:
     """What is wrong, once; and once for each request that the batch would have answered, up to a few."""
-    answers = [_id_of(item) for item in items if type(item) is dict and {"result", "error"} & item.keys()]
-    told = [answer for answer in answers if answer is not None][:REFUSED_ANSWERS]
-    yield from (Malformed(reason, data, answers=answer) for answer in told or [None])
+    ids = (_id_of(item) for item in items if type(item) is dict and {"result", "error"} & item.keys())
+    answers = list(islice((each for each in ids if each is not None), REFUSED_ANSWERS))
+    yield from (Malformed(reason, data, answers=each) for each in answers)
+    if not answers:
+        yield Malformed(reason, data)
 
 
 def _message(value: Any, data: bytes) -> Message | Malformed:
