@@ -37,6 +37,11 @@ class Session:
         self.keyring = daemon(self.env, "--replace", "--unlock")
 
 
+def installed() -> bool:
+    """Can a keyring be started on this machine?"""
+    return all(map(shutil.which, PROGRAMS))
+
+
 @contextmanager
 def session(folder: Path, *, unlocked: bool = True) -> Iterator[Session]:
     """A session whose keyring is kept in ``folder``; skips where the programs for it are not installed."""

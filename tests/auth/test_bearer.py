@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
+from urllib.parse import parse_qs
 
 import httpx
 import pytest
@@ -53,7 +54,7 @@ async def test_a_token_is_renewed_before_it_ends_and_the_newest_refresh_token_is
         assert [f"refresh_token={token}&" in body for token, body in zip(tokens[:2], renewals, strict=True)] == [
             True
         ] * 2
-        assert all("resource=http" in body for body in renewals)
+        assert [parse_qs(body)["resource"] for body in renewals] == [[home.web.url]] * 2
         assert len(set(tokens)) == (3 if rotates else 1)
         assert (home.guard.renewed, home.guard.reused) == (2, [])
         assert [visit.headers["authorization"] for visit in home.visits("/mcp")][-1][7:] in home.guard.valid

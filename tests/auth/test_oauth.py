@@ -9,6 +9,7 @@ import pytest
 from mcphost.auth.base import Choice, ClientOrigin, OAuthSettings
 from mcphost.auth.callback import s256
 from mcphost.auth.credentials import Client, Credentials
+from mcphost.auth.oauth import refresh
 from mcphost.auth.wire import Fetched, Unreachable
 from mcphost.errors import SignInFailed
 from tests.auth.flows import ISSUER, NOW, SERVER, TOKEN, World, document, issuer_document, resource_document
@@ -91,6 +92,21 @@ def test_a_second_authorization_server_is_used_where_the_first_is_down() -> None
     world.places[f"{PRM}/v1/mcp"] = resource_document(authorization_servers=["https://down.example.com", ISSUER])
     world.places["https://down.example.com/.well-known/oauth-authorization-server"] = Unreachable("refused")
     assert world.sign_in().issuer == ISSUER
+
+
+@pytest.mark.requirement("AUTH-12", "AUTH-24")
+def test_a_renewal_asks_the_same_authorization_server_for_the_same_resource() -> None:
+    world = World.usual()
+    grant = world.sign_in()
+    renewed = world.work(refresh(grant, OAuthSettings(), lambda: NOW))
+    exchanged, renewal = world.bodies("/token")
+    assert renewal == {
+        "grant_type": "refresh_token",
+        "refresh_token": "refresh-1",
+        "resource": SERVER,
+        "client_id": exchanged["client_id"],
+    }
+    assert (renewed.resource, renewed.issuer, renewed.client) == (SERVER, ISSUER, grant.client)
 
 
 OTHER = "https://other.example.com"

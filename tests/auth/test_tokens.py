@@ -79,6 +79,40 @@ async def test_an_item_that_something_else_wrote_is_as_good_as_none(text: str) -
     assert await store_over(shelf).read("web") == Credentials()
 
 
+@pytest.mark.requirement("AUTH-45")
+async def test_a_grant_of_another_authorization_server_takes_the_place_of_the_one_before() -> None:
+    """O16: once the second one ends the sign-in, no token of the first is sent, renewed or kept."""
+    shelf = Shelf()
+    store = store_over(shelf)
+    second = GRANT.model_copy(
+        update={
+            "issuer": "https://other.example.com",
+            "token_endpoint": "https://other.example.com/token",
+            "access_token": "access-of-other",
+            "refresh_token": "refresh-of-other",
+        }
+    )
+    asked: list[Fetch] = []
+
+    async def refuse(fetch: Fetch) -> Fetched | Unreachable:
+        asked.append(fetch)
+        return document({"error": "invalid_grant"}, 400)
+
+    for grant in (GRANT, second):
+        async with store.changing("web") as held:
+            await store.write("web", held.with_grant(grant))
+    session = TokenSession("web", URL, OAuthSettings(), store, lambda: 0.0)
+    session.fetch = refuse
+    assert await session.token() == "access-of-other"
+    assert await session.replacement("access-of-other", "") == ""
+    assert await session.token() == ""
+    assert await session.replacement("", "") == ""
+    assert [fetch.url for fetch in asked] == ["https://other.example.com/token"]
+    kept = (await store_over(shelf).read("web")).grants
+    assert kept == ()
+    assert not [text for text in shelf.items.values() if "access-0" in text or "refresh-0" in text]
+
+
 @pytest.mark.requirement("AUTH-18")
 @pytest.mark.parametrize("shelf", [Forgetful(), Lying()], ids=["forgets", "lies"])
 async def test_a_keychain_that_does_not_give_back_what_it_took_is_not_relied_on(shelf: Shelf) -> None:

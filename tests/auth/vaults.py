@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -62,7 +63,9 @@ class FileShelf(Shelf):
         return found
 
     def _keep(self, items: dict[str, str]) -> None:
-        self._path.write_text(json.dumps(items))
+        written = self._path.with_suffix(f".{os.getpid()}")  # who reads meanwhile finds the whole of it
+        written.write_text(json.dumps(items))
+        written.replace(self._path)
 
 
 class Forgetful(Shelf):

@@ -1,7 +1,8 @@
 """Whom a sign-in needs, for real: an authorization server, a protected server, a person's machine with its keychain.
 
-The authorization server is oidc-provider, the protected one stands on the official SDK, the keychain is GNOME's, and
-mcphost runs as a program. Every secret that goes through the authorization server is known here, to be looked for.
+The authorization server is oidc-provider, the protected one stands on the official SDK, the keychain is GNOME's, or a
+file where that is not installed, and mcphost runs as a program. Every secret that goes through the authorization
+server is known here, to be looked for.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,11 +21,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from tests.auth.keyring_session import Session, session
+from tests.auth.keyring_session import installed as keyring_installed
+from tests.auth.keyring_session import session
 from tests.conftest import SERVERS
 from tests.executables import write_executable
 from tests.npm import installed
-from tests.terminal import Terminal, mcphost
+from tests.terminal import Terminal
+from tests.whole.keychain_file import KeychainFile
 from tests.whole.peers import free_port, listening, until_listening
 
 PACKAGES = ("oidc-provider@9.13.3", "node@22")  # it wants a newer Node than Debian has
@@ -172,7 +175,12 @@ class Desk:
 
     folder: Path
     env: dict[str, str]
-    keyring: Session
+    unlock: Callable[[], None]
+    """Opens the keychain."""
+    keychain: str = "SecretService"
+    """Its name, as mcphost tells it."""
+    program: str = "mcphost"
+    """The module that is run as mcphost."""
     seen: list[bytes] = field(default_factory=list)
     """All that mcphost printed."""
 
@@ -184,7 +192,7 @@ class Desk:
         return self.ended(self.begin(*words))
 
     def begin(self, *words: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "mcphost", *words]
+        command = [sys.executable, "-m", self.program, *words]
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         return subprocess.Popen(command, env=self.env, cwd=self.folder, stdin=nothing, stdout=pipe, stderr=pipe)
 
@@ -196,7 +204,8 @@ class Desk:
     @contextmanager
     def sit(self, *words: str, **more: Any) -> Iterator[Terminal]:
         """mcphost on a terminal, with a person at the keyboard."""
-        with mcphost(*words, env=self.env, cwd=self.folder, **more) as terminal:
+        command = [sys.executable, "-m", self.program, *words]
+        with Terminal(command, env=self.env, cwd=self.folder, **more) as terminal:
             try:
                 yield terminal
             finally:
@@ -229,13 +238,26 @@ def thirds(secret: str) -> list[bytes]:
 
 
 @contextmanager
-def desk(folder: Path, url: str, *, keyring: Path | None = None, unlocked: bool = True) -> Iterator[Desk]:
-    """A machine whose files are in ``folder``; its keychain too, or in ``keyring``."""
-    with session(keyring or folder / "home", unlocked=unlocked) as found:
-        path = f"{folder / 'bin'}{os.pathsep}{found.env['PATH']}"
-        env = {**found.env, "PATH": path, "DISPLAY": ":9", "MCPHOST_CONFIG": str(folder / "config.toml")}
-        own = {"XDG_STATE_HOME": str(folder / "state"), "MCPHOST_KEYCHAIN": "", "NOTES_SECRET": SECRET}
-        made = Desk(folder, {**env, **own}, found)
+def desk(folder: Path, url: str, vault: Path, *, unlocked: bool = True) -> Iterator[Desk]:
+    """A machine whose files are in ``folder``, its keychain too; one in a file, not encrypted, in ``vault``."""
+    with ExitStack() as after:
+        if keyring_installed():
+            keyring = after.enter_context(session(folder / "home", unlocked=unlocked))
+            made = Desk(folder, dict(keyring.env), keyring.unlock)
+        else:
+            file = KeychainFile(vault / "keychain.json")
+            file.lock(not unlocked)
+            made = Desk(folder, dict(file.env), lambda: file.lock(False), "Shelf", KeychainFile.PROGRAM)
+        made.env |= {
+            "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "DISPLAY": ":9",
+            "MCPHOST_CONFIG": str(folder / "config.toml"),
+            "MCPHOST_KEYCHAIN": "",
+            "NOTES_SECRET": SECRET,
+            "HOME": str(folder / "home"),
+            "LANG": "C.UTF-8",
+            "XDG_STATE_HOME": str(folder / "state"),
+        }
         made.configure(url)
         made.browser()
         yield made

@@ -1,4 +1,4 @@
-"""Signing in for real: a certified authorization server, a server on the official SDK, a real keychain, whole programs.
+"""Signing in for real: a certified authorization server, a server on the official SDK, a keychain, whole programs.
 
 After each of these tests everything that mcphost printed and every file on the machine is searched for every secret
 that went through the authorization server.
@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -44,9 +45,16 @@ def machine(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def here(city: Town, machine: Path) -> Iterator[Desk]:
+def vault() -> Iterator[Path]:
+    """A folder for a keychain in a file, away from what is searched for secrets."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def here(city: Town, machine: Path, vault: Path) -> Iterator[Desk]:
     """A machine on which nobody signed in yet; in the end neither it nor what it showed holds a secret."""
-    with desk(machine, city.url) as found:
+    with desk(machine, city.url, vault) as found:
         yield found
     assert found.leaks(city.authorization.secrets()) == []
 
@@ -71,7 +79,7 @@ def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: D
     with city.authorization.hearing() as heard:
         done = signed_in(here, "-v", "--traffic", "login.jsonl")
     assert done.out.startswith(f"notes: signed in at 127.0.0.1:{city.authorization.port} for mcp:read until")
-    assert "tokens in the keychain (SecretService)" in done.out
+    assert f"tokens in the keychain ({here.keychain})" in done.out
     (registered,), (asked, *_), (token, *_) = heard("/reg"), heard("/auth"), heard("/token")
     assert registered.sent["redirect_uris"] == [asked.query["redirect_uri"]] == [token.sent["redirect_uri"]]
     assert (registered.sent["application_type"], asked.query["code_challenge_method"]) == ("native", "S256")
@@ -95,7 +103,8 @@ def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: D
     assert revocation.sent["token"] == renewal.answer["refresh_token"]
     assert city.authorization.takes(renewal) == 400
     assert (here.run(*READ).code, here.run("check", "--json").object["signIn"]["signedIn"]) == (3, False)
-    assert {path.name for path in here.files()} >= {"login.jsonl", "call.jsonl", "audit.jsonl", "login.keyring"}
+    own = {"login.keyring"} if here.keychain == "SecretService" else set()
+    assert {path.name for path in here.files()} >= {"login.jsonl", "call.jsonl", "audit.jsonl"} | own
 
 
 @pytest.mark.requirement("AUTH-23")
@@ -113,16 +122,18 @@ def test_programs_that_share_a_keychain_renew_each_token_once(city: Town, here: 
 
 
 @pytest.mark.requirement("AUTH-18")
-def test_a_keychain_keeps_tokens_over_its_restart_and_says_where_it_is_locked(city: Town, machine: Path) -> None:
+def test_a_keychain_keeps_tokens_over_its_restart_and_says_where_it_is_locked(
+    city: Town, machine: Path, vault: Path
+) -> None:
     """C08, C10"""
-    with desk(machine, city.url) as before:
+    with desk(machine, city.url, vault) as before:
         signed_in(before)
     outlive_the_token()
-    with desk(machine, city.url, unlocked=False) as after:
+    with desk(machine, city.url, vault, unlocked=False) as after:
         locked = after.run("check")
         assert (locked.code, "locked" in locked.out) == (3, True), locked
         assert "in memory until mcphost ends: it is locked" in signed_in(after).out
-        after.keyring.unlock()
+        after.unlock()
         assert after.run(*READ).out.startswith("alice: ")
     secrets = city.authorization.secrets()
     assert [*before.leaks(secrets), *after.leaks(secrets)] == []
