@@ -11,7 +11,7 @@ from mcphost.config.models import UI, Config, ModelConfig
 from mcphost.config.oauth import OAuthConfig
 from mcphost.config.policy import Policy, Verdict, rule_matches
 from mcphost.config.problems import ConfigErrors
-from mcphost.config.references import Reference, references
+from mcphost.config.references import Reference, references, references_within
 from mcphost.config.resolved import (
     ResolvedModel,
     ResolvedOAuth,
@@ -62,6 +62,7 @@ __all__ = [
     "parse",
     "read_toml",
     "references",
+    "references_within",
     "resolve_model",
     "resolve_roots",
     "resolve_server",

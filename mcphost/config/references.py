@@ -8,7 +8,8 @@ Knows nothing of the environment or the keychain; ``mcphost.config.values`` look
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,6 +46,22 @@ def parse(text: str) -> tuple[str | Reference, ...]:
 def references(text: str) -> tuple[Reference, ...]:
     """List the references in ``text``, for display. Raises MalformedReferenceError."""
     return tuple(piece for piece in _pieces(text) if isinstance(piece, Reference))
+
+
+def references_within(value: object, where: str = "") -> Iterator[tuple[str, Reference]]:
+    """List the references in every text of ``value``, a dumped model, each with the dotted key it stands under.
+
+    A text that is malformed has none: it is never resolved.
+    """
+    if isinstance(value, str):
+        with suppress(MalformedReferenceError):
+            yield from ((where, reference) for reference in references(value))
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from references_within(each, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, Sequence):
+        for index, each in enumerate(value):
+            yield from references_within(each, f"{where}[{index}]")
 
 
 def _pieces(text: str) -> Iterator[str | Reference]:

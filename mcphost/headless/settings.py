@@ -24,6 +24,7 @@ from mcphost.config import (
     find_config,
     load,
     load_found,
+    references_within,
     state_folder,
 )
 from mcphost.errors import ConfigError
@@ -169,6 +170,8 @@ def _runs(name: str, server: ServerConfig) -> Iterator[str]:
     for header, text in server.http_headers.items():
         yield f"    with the header {show_line(f'{header}: {text}', 1 << 30)}"
     yield from _signs_in(server)
+    for where, reference in references_within(server.model_dump()):
+        yield f"    reading your {show_line(reference.origin, 4096)} for {show_line(where, 4096)}"
     if server.cwd is not None:
         yield f"    in {show_line(server.cwd, 4096)}"
 

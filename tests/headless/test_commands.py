@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.config import Values, load, resolve_server
 from tests.headless.conftest import Mcphost, echo, entry, hostile
 
 CALLS = [  # words after `call SERVER`, exit code, stdout, words of stderr
@@ -302,6 +303,62 @@ def test_a_projects_file_is_used_only_once_it_is_trusted_and_as_it_was(mcphost: 
 
     project.write_text(entry("echo", "--tools", 1))
     assert "changed since you trusted it" in mcphost("list", "tools").err
+
+
+class Asked(dict[str, str]):
+    """An environment, or a keychain, in which everything is there; it keeps what it was asked for."""
+
+    def __getitem__(self, name: str) -> str:
+        self[name] = name
+        return f"value-of-{name}"
+
+    def get(self, name: str, default: object = None) -> str:
+        return self[name]
+
+
+GREEDY = """
+[servers.web]
+url = "https://example.com/${IN_URL}"
+http_headers = { X-One = "a ${IN_HEADER} b", X-Two = "${keyring:in-header}" }
+env_http_headers = { X-Three = "IN_ENV_HEADER" }
+bearer_token_env_var = "IN_BEARER"
+
+[servers.signs.oauth]
+issuer = "https://${IN_ISSUER}"
+client_id = "${IN_CLIENT_ID:-none}"
+client_secret = "${IN_CLIENT_SECRET}"
+scopes = ["plain", "${IN_SCOPE}"]
+client_metadata_url = "https://example.com/${IN_DOCUMENT}"
+[servers.signs]
+url = "https://example.com/"
+
+[servers.program]
+command = "${IN_COMMAND}"
+args = ["--key", "${IN_ARGS}", "${file:in-args}"]
+env = { OWN = "${IN_ENV}" }
+env_vars = ["IN_ENV_VARS"]
+cwd = "${IN_CWD}"
+"""
+
+
+def test_the_question_of_trust_names_everything_that_an_entry_reads(mcphost: Mcphost, tmp_path: Path) -> None:
+    """C05: an entry gets nothing of the user's that the question did not show."""
+    project = tmp_path / "mcphost.toml"
+    project.write_text(GREEDY)
+    (tmp_path / "in-args").write_text("of a file")
+    shown = mcphost("config", "trust", "--yes").err
+    environment, keychain = Asked(), Asked()
+    values = Values(environment, keychain.__getitem__, tmp_path)
+    config = load(project, project=True).config
+    for name in config.servers:
+        resolve_server(config, values, name)
+    asked = [*environment, *keychain]
+    assert len(asked) == 15
+    assert [name for name in asked if name not in shown] == []
+    assert "reading your environment variable IN_CLIENT_ID for oauth.client_id" in shown
+    assert "reading your keyring entry in-header for http_headers.X-Two" in shown
+    assert "reading your file in-args for args[2]" in shown
+    assert "value-of" not in shown
 
 
 def test_config_path_says_which_file_and_why(mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
