@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from keyring.backend import KeyringBackend
@@ -18,12 +18,14 @@ from mcphost.auth.keychain import TRUSTED
 from mcphost.config import Config, GivenServer, ServerConfig, Values, parse
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
 from mcphost.host.questions import DeclineAll
+from mcphost.protocol.revisions import LEGACY, Revision
 from mcphost.transports.base import Limits
 from mcphost.transports.detection import DetectedTransport
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.sse import SseTransport
 from mcphost.transports.stdio import StdioTransport
 from mcphost.wiring import opening
+from tests.transports.web_line import Echo, Talk, Web, WebLine
 
 NOBODY = DeclineAll("nobody")
 
@@ -209,3 +211,43 @@ async def test_a_url_is_spoken_to_over_http(kind: str, made: str) -> None:
     server = ServerConfig.model_validate({"url": "http://127.0.0.1:9/mcp", "transport": kind})
     transport = await wiring.fittings(NOBODY, Values({})).open_transport(Config(servers={"web": server}), "web")
     assert type(transport).__name__ == made
+
+
+HEADERS = {"authorization": "Bearer token-of-mine", "x-api-key": "key-of-mine", "x-plain": "as it stands"}
+
+
+@pytest.mark.requirement("AUTH-25", "AUTH-17")
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.version)
+@pytest.mark.parametrize("given", list(HEADERS))
+async def test_a_configured_header_goes_along_with_every_request_and_nobody_signs_in(
+    revision: Revision, given: str
+) -> None:
+    """A server that wants its own key in a header is served on each revision, over each transport it may have."""
+    old, header = revision is LEGACY[0], {given: HEADERS[given]}
+    echo = Echo(old=old, protocol=revision.version)
+
+    def serve(talk: Talk) -> None:
+        if header.items() <= talk.visit.headers.items():
+            echo(talk)
+        else:
+            talk.whole(401, www_authenticate="Bearer")
+
+    entries: dict[str, dict[str, Any]] = {
+        "authorization": {"bearer_token_env_var": "TOKEN"},
+        "x-api-key": {"env_http_headers": {"X-Api-Key": "KEY"}},
+        "x-plain": {"http_headers": {"X-Plain": "as ${HOW} stands"}},
+    }
+    env = {"TOKEN": "token-of-mine", "KEY": "key-of-mine", "HOW": "it"}
+    with Web(serve) as web:
+        server = ServerConfig.model_validate({"url": web.url, **entries[given]})
+        opener = wiring.fittings(NOBODY, Values(env)).open_transport
+        line = WebLine(web, await opener(Config(servers={"web": server}), "web"))
+        try:
+            await line.transport.open(line.inbox)
+            await line.shake_hands(revision)
+            assert await line.call("echo", text="x") == "x"
+        finally:
+            await line.transport.aclose()
+        assert {visit.path for visit in web.visits} <= {"/mcp", "/messages?session=old%2F1"}
+        assert all(header.items() <= visit.headers.items() for visit in web.visits)
+        assert {visit.method for visit in web.visits} == ({"POST", "GET"} if old else {"POST", "DELETE"})

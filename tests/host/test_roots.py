@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from mcphost.client.inputs import InputRequest
 from mcphost.config import Config
 from mcphost.errors import NotDone, UnknownName
 from mcphost.host.approvals import Lifetime
@@ -174,7 +175,7 @@ async def test_each_server_whose_own_list_changed_is_told(tree: Path, until: Unt
                 await host.unshare(server_name, path)
 
 
-@pytest.mark.requirement("ROOT-04", "ROOT-11")
+@pytest.mark.requirement("ROOT-04", "ROOT-08", "ROOT-11")
 async def test_a_folder_that_goes_and_comes_back_is_told_when_a_tool_is_called(tree: Path, until: Until) -> None:
     async with asked_host(entry={"roots": [str(tree / "plain")]}) as host:
         await host.check_roots()
@@ -188,6 +189,19 @@ async def test_a_folder_that_goes_and_comes_back_is_told_when_a_tool_is_called(t
             assert await notices(host) == changes
             await host.check_roots()
             assert RootsChanged(None) not in host.events
+
+
+@pytest.mark.requirement("ROOT-08", "ROOT-11")
+async def test_a_folder_that_is_gone_is_left_out_of_the_next_list_though_nobody_looked(tree: Path) -> None:
+    """Not even a call, which looks as well, began in between."""
+    async with asked_host(granted(tree / "plain", tree / "größe")) as host:
+        assert await listed(host) == [str(tree / "plain"), str(tree / "größe")]
+        (tree / "größe").rmdir()
+        handler, _ = host.answers_for("a")
+        told = await handler.answer(InputRequest("roots/list", {}))
+        assert [root["name"] for root in told["roots"]] == ["plain"]
+        assert [folder.problem for folder in host.roots("a")] == ["", "does not exist"]
+        assert any("größe, which does not exist" in line for line in host.said("a"))
 
 
 @pytest.mark.requirement("ROOT-06", "ROOT-08", "ROOT-09")

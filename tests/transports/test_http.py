@@ -392,10 +392,18 @@ async def test_a_batch_that_may_not_be_fails_the_call_it_came_for(mode: str, rev
         assert len(line.inbox.problems) == 1
 
 
+@pytest.mark.requirement("HTTP-26")
+async def test_a_call_is_over_with_its_answer_though_the_server_keeps_the_stream_open(until: Until) -> None:
+    """And its connection is closed soon after, by us."""
+    async with connected(spoiling("keeps-open")) as line:
+        assert await asyncio.wait_for(line.call(), PROMPT) == "right"
+        await until(lambda: line.web.hung_up, PROMPT)
+
+
 # Giving up
 
 
-@pytest.mark.requirement("HTTP-24", "HTTP-26")
+@pytest.mark.requirement("HTTP-24")
 @pytest.mark.parametrize("mode", ["silent", "silent-stream", "comments", "drips", "keeps-open"])
 async def test_a_call_given_up_or_answered_closes_its_connection_at_once(mode: str, until: Until) -> None:
     """H06"""

@@ -285,7 +285,7 @@ def test_a_mark_is_seen_from_above_and_from_below(work: Path) -> None:
     }
 
 
-@pytest.mark.requirement("ROOT-04")
+@pytest.mark.requirement("ROOT-04", "ROOT-08")
 async def test_who_comes_back_to_the_terminal_has_the_folders_looked_at(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,7 +133,6 @@ async def test_defaults_stand_in_a_new_form_and_arguments_are_kept_as_they_were(
         assert app.form.values() == {"c": 3, "unknown": [1]}
 
 
-@pytest.mark.requirement("ELIC-13")
 async def test_an_error_appears_under_a_field_once_it_was_touched() -> None:
     async with shown(schema("name", "n", name=STRING, n=INTEGER)) as (app, pilot):
         assert "▲" not in app.screen_text()
