@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import io
+import re
 import shlex
 import subprocess
 import sys
+import tokenize
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -182,6 +186,81 @@ def test_there_is_no_import_cycle() -> None:
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
     assert not [module for module in MODULES if FORBIDDEN_NAMES & set(module.split("."))]
+
+
+NAMED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?`(?!`)|``(mcphost(?!\.toml)(?:\.\w+)+)``")
+
+
+def texts(module: str) -> Iterator[tuple[int, str]]:
+    """The docstrings and comments of a module, with their lines."""
+    source = sources()[module].read_text("utf-8")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+@cache
+def defined(module: str) -> dict[str, set[str]]:
+    """The names of a module, each with those of its members where it is a class."""
+    found: dict[str, set[str]] = {}
+    for node in ast.parse(sources()[module].read_bytes()).body:
+        for name in _names(node):
+            found[name] = set(_members(node)) if isinstance(node, ast.ClassDef) else set()
+    return found
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield node.name
+        case ast.Assign():
+            yield from (each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+        case ast.Import() | ast.ImportFrom():
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        case ast.If() | ast.Try():
+            yield from (name for child in ast.iter_child_nodes(node) for name in _names(child))
+
+
+def _members(of: ast.ClassDef) -> Iterator[str]:
+    yield from (name for node in of.body for name in _names(node))
+    for node in ast.walk(of):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def exists(name: str, module: str) -> bool:
+    """Is ``name``, as a text of ``module`` has it, one of the package's, or of a library that it uses?"""
+    home = next((each for each in _prefixes(name) if each in sources()), module)
+    head, *rest = name.removeprefix(home).removeprefix(".").split(".")
+    if not head:
+        return True
+    if head in sys.stdlib_module_names or head in OWNERS:
+        return not rest or hasattr(import_module(head), rest[0])
+    places = [home] if name.startswith("mcphost.") else MODULES
+    if not any(head in defined(each) for each in places):
+        own = {member for members in defined(module).values() for member in members}
+        return not rest and (head in own or any(head in each.split(".") for each in MODULES))
+    return not rest or any(rest[0] in defined(each).get(head, ()) for each in MODULES)
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+
+
+def test_the_names_in_docstrings_and_comments_are_those_of_the_package() -> None:
+    named = [
+        (module, line, match) for module in MODULES for line, text in texts(module) for match in NAMED.finditer(text)
+    ]
+    assert len(named) > 200
+    wrong = [f"{module}:{line}: {each[0]}" for module, line, each in named if not exists(each[1] or each[2], module)]
+    assert wrong == []
 
 
 def test_every_library_of_the_table_is_declared() -> None:

@@ -24,7 +24,7 @@ def with_defaults(schema: Json, given: Json) -> Json:
 
 
 def complaints(schema: Json, value: Any, where: str = "") -> Iterator[str]:
-    """Yield what is wrong with `value`, each as a phrase that starts with the place."""
+    """Yield what is wrong with ``value``, each as a phrase that starts with the place."""
     kind = schema["type"]
     if not _is(kind, value):
         yield f"{where}: should be of type {kind}"

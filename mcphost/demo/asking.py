@@ -21,7 +21,7 @@ class RefusedError(Exception):
 
 
 class Questions:
-    """What was asked and waits for its answer; `send` writes a message, `notify` a notification."""
+    """What was asked and waits for its answer; ``send`` writes a message, ``notify`` a notification."""
 
     def __init__(self, send: Callable[[Json], None], notify: Callable[[str, Json], None]) -> None:
         self._send, self._notify = send, notify

@@ -26,7 +26,7 @@ CONTENT_SINCE = {"audio": "2025-03-26", "resource_link": "2025-06-18"}
 
 
 def agreed(asked: object) -> str:
-    """The revision to answer `initialize` with."""
+    """The revision to answer ``initialize`` with."""
     return asked if isinstance(asked, str) and asked in REVISIONS else NEWEST
 
 

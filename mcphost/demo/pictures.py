@@ -39,7 +39,7 @@ class Canvas:
         self._pixels = bytearray(width * height * 3)
 
     def bar(self, left: int, right: int, y: int, colour: Colour) -> None:
-        """Paint row `y` from `left` up to, not including, `right`; what is outside is left out."""
+        """Paint row ``y`` from ``left`` up to, not including, ``right``; what is outside is left out."""
         left, right = max(left, 0), min(right, self.width)
         if left < right and 0 <= y < self.height:
             start = (y * self.width + left) * 3
@@ -72,7 +72,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def mix(one: Colour, other: Colour, share: float) -> Colour:
-    """`one` with a share, 0 to 1, of `other`."""
+    """``one`` with a share, 0 to 1, of ``other``."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
     return red, green, blue
 

@@ -128,7 +128,7 @@ class Server:
             self._send(answer)
 
     def _handle(self, message: Any) -> Json | None:
-        """The answer that `message` gets now, if any."""
+        """The answer that ``message`` gets now, if any."""
         if not isinstance(message, dict):
             return _error(None, -32600, "A message is one JSON object.")
         method, params = message.get("method"), message.get("params", {})
@@ -144,7 +144,7 @@ class Server:
         return self._answer(request_id, lambda: self._result(request_id, method, params))
 
     def _answer(self, request_id: str | int, produce: Callable[[], Json | None]) -> Json | None:
-        """The answer made of what `produce` returns or raises; None when it returns None."""
+        """The answer made of what ``produce`` returns or raises; None when it returns None."""
         try:
             result = produce()
         except RpcError as error:

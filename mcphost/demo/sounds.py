@@ -13,7 +13,7 @@ FADE_SECONDS = 0.08
 
 
 def foghorn(blasts: int, pitch: float) -> bytes:
-    """That many blasts of two tones a fifth apart, `pitch` in hertz being the lower one, as a WAV file."""
+    """That many blasts of two tones a fifth apart, ``pitch`` in hertz being the lower one, as a WAV file."""
     rest = b"\0\0" * int(RATE * REST_SECONDS)
     return wav((_blast(pitch) + rest) * blasts)
 

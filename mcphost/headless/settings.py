@@ -123,7 +123,7 @@ def verify(found: Found) -> Outcome:
 
 
 def client_metadata(url: str | None, port: int, document: Callable[[str, str], Mapping[str, object]]) -> Outcome:
-    """``config client-metadata``: the JSON to publish at ``url``, so that `client_metadata_url` can name it."""
+    """``config client-metadata``: the JSON to publish at ``url``, so that ``client_metadata_url`` can name it."""
     from mcphost.config.fields import reason_against_document
 
     if url is None:

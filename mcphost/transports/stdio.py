@@ -161,7 +161,7 @@ class StdioTransport(Pipe):
             reason = f"the server took nothing from its stdin for {self.limits.write_seconds:g} s"
             child.stalled = reason
             child.gone.set()
-            child.writable.set()  # the others who wait here are told by `fail`
+            child.writable.set()  # the others who wait here are told by `Pipe.fail`
             raise ConnectionLost(reason, stderr_tail=child.tail) from None
 
     async def _report_end(self, child: Child, inbound: Inbound) -> None:

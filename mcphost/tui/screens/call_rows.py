@@ -21,7 +21,7 @@ from mcphost.protocol.display import hidden_count, show, show_line, size_text
 from mcphost.tui.widgets.json_text import json_text
 
 SHOWN_CHARACTERS: Final = 20_000
-"""Of one argument. More is said in numbers; then all of it must have been read (`v`) before it can be allowed."""
+"""Of one argument. More is said in numbers; then all of it must have been read (``v``) before it can be allowed."""
 
 SHOWN_ARGUMENTS: Final = 300
 """Rows: a model may want a call with tens of thousands, which no screen lays out in time."""
