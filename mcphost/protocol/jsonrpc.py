@@ -14,8 +14,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from enum import IntEnum
+from itertools import islice
 from typing import Any, Final
 
 RequestId = int | str
