@@ -13,6 +13,7 @@ from mcphost.protocol.display import age_text, duration_text, hidden_count, hidd
 VISIBLE_FORMAT_CONTROLS = {0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x600, 0x606)}
 LETTERLIKE_BLANKS = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x3164, 0xFFA0}
 SELECTORS = {*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
+UNSEEN = LETTERLIKE_BLANKS | SELECTORS
 
 
 def must_not_come_out(character: str) -> bool:
@@ -20,7 +21,7 @@ def must_not_come_out(character: str) -> bool:
     code = ord(character)
     if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
         return character not in "\n\t" and code not in VISIBLE_FORMAT_CONTROLS
-    return code in LETTERLIKE_BLANKS | SELECTORS
+    return code in UNSEEN
 
 
 NASTY = [chr(code) for code in range(sys.maxunicode + 1) if must_not_come_out(chr(code))]
