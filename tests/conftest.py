@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 import signal
@@ -52,6 +53,12 @@ LOOPBACK = re.compile(r"localhost|127\.[\d.]+|::1|0\.0\.0\.0|::|")
 
 Until = Callable[..., Awaitable[None]]
 PythonServer = Callable[..., Command]
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests stay until the end: the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
