@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -117,3 +118,16 @@ def run(monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester, *args: str) 
     pytester.makeini("[pytest]\nmarkers = requirement(*ids): rows")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     return pytester.runpytest_subprocess("-p", "tests.requirement_rows", "-p", "no:cacheprovider", *args)
+
+
+RUNNERS = r"\b(Terminal|mcphost|asked|chatting|lent|on_stage|signing)\b"
+WHOLE_APP = re.compile(rf"^from tests\.(terminal|tui\.\w+) import .*{RUNNERS}", re.MULTILINE)
+SLOW_FOLDERS = {"benchmarks", "conformance", "demo", "servers", "whole"}
+
+
+def test_a_module_that_runs_the_whole_app_a_terminal_or_other_programs_has_slow_tests() -> None:
+    files = [path for path in Path(__file__).parent.rglob("test_*.py") if path.name != Path(__file__).name]
+    texts = {path: path.read_text("utf-8") for path in files}
+    slow = [path for path in files if path.parent.name in SLOW_FOLDERS or WHOLE_APP.search(texts[path])]
+    assert slow
+    assert [str(path) for path in slow if "pytest.mark.slow" not in texts[path]] == []

@@ -273,6 +273,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_two_processes_that_share_a_keychain_share_one_renewal(tmp_path: Path) -> None:
     """O17."""
     with house(keychain=shelved(FileShelf(tmp_path / "shelf"))) as home:

@@ -70,7 +70,7 @@ def misled(env: dict[str, str], folder: Path) -> dict[str, str]:
 
 
 # The keyring library leaves its connection open where the keychain is locked.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

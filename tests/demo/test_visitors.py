@@ -10,6 +10,7 @@ import pytest
 
 from tests.demo.conftest import Json, Keeper
 
+pytestmark = pytest.mark.slow
 BOTH: Json = {"elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
 
 

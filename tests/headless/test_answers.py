@@ -14,6 +14,7 @@ import pytest
 from tests.headless.conftest import ECHO, Mcphost
 from tests.terminal import Terminal
 
+pytestmark = pytest.mark.slow
 ASKS = f"stdio:{shlex.join([sys.executable, '-S', '-E', str(ECHO.with_name('asks.py'))])}"
 SCHEMA = {
     "type": "object",

@@ -30,6 +30,7 @@ from tests.providers.endpoints import (  # type: ignore[attr-defined]
 )
 from tests.terminal import Terminal
 
+pytestmark = pytest.mark.slow
 ECHO: Steps = (("use", "u1", "echo__echo", '{"text": "loud"}'), ("stop", "tools"))
 EVIL: Steps = (("text", "\x1b", "]0;pwned\x07 \u202e", "[red]x[/red]\r", "\nend\u200b"), ("stop", "end"))
 OK: Steps = (("text", "so be it"), ("stop", "end"))

@@ -133,6 +133,7 @@ def test_without_models_a_file_may_answer_and_nobody_else(mcphost: Mcphost, tmp_
     assert json.loads(told.out)[0]["result"]["content"]["text"] == "42"
 
 
+@pytest.mark.slow
 def test_at_a_terminal_the_request_and_the_answer_are_shown_and_asked_about(endpoint: Web, tmp_path: Path) -> None:
     path = config(tmp_path, endpoint)
     request = create("A\x1b[2Jquestion\nof two lines", systemPrompt="Be kind", includeContext="allServers")

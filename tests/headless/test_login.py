@@ -162,6 +162,7 @@ def test_without_a_keychain_the_command_says_that_tokens_end_with_it(mcphost: Mc
     assert (done.code, "tokens in memory until mcphost ends" in done.out) == (0, True)
 
 
+@pytest.mark.slow
 def test_at_a_terminal_the_plan_is_agreed_to_and_the_address_pasted() -> None:
     """By hand, over ssh: the browser is elsewhere, so the address that it ends at is pasted: longer than any line that
     a terminal takes, and not shown, since it holds the code."""

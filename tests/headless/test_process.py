@@ -17,6 +17,7 @@ import pytest
 
 from tests.headless.conftest import IN_BACKGROUND, echo, entry, mcphost_command, start, start_program
 
+pytestmark = pytest.mark.slow
 SECONDS = 20.0
 
 

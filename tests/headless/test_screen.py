@@ -9,6 +9,8 @@ import pytest
 from tests.headless.conftest import entry
 from tests.terminal import mcphost
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("mouse", [True, False])
 def test_the_mouse_is_left_to_the_terminal_where_the_user_says_so(tmp_path: Path, mouse: bool) -> None:

@@ -14,6 +14,8 @@ from tests.headless.test_answers import ASKS, PAGE
 from tests.headless.test_chatting import ECHO, OK, model
 from tests.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 
 def shell(words: list[str], before: str = "", after: str = "") -> list[str]:
     """A shell that runs mcphost with these words, with its streams put elsewhere."""

@@ -98,6 +98,7 @@ def test_a_command_that_opens_no_server_does_not_take_it(mcphost: Mcphost, tmp_p
     assert not (tmp_path / "own.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_the_screen_writes_it_too(tmp_path: Path) -> None:
     config, file = tmp_path / "own.toml", tmp_path / "own.jsonl"
     config.write_text(entry("echo"))

@@ -129,6 +129,7 @@ async def test_a_thousand_requests_at_once_get_a_thousand_answers_and_hold_up_no
     assert loop_watchdog.longest < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LOG-04", "SEC-07")
 async def test_log_messages_of_a_megabyte_fill_no_memory_and_hold_up_nobody(
     host: HostOf, loop_watchdog: LoopWatchdog

@@ -17,7 +17,7 @@ from tests.providers.endpoints import KEY, VENDORS, each_vendor
 from tests.whole import model_endpoints
 from tests.whole.model_endpoints import script, verdict
 
-pytestmark = pytest.mark.timeout(400)  # a first run installs
+pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]  # a first run installs
 
 PATHS = {"anthropic": "/anthropic", "openai": "/v1"}
 """Where llmock speaks like whom."""

@@ -56,6 +56,7 @@ async def test_stray_lines_are_reported_and_skipped(start: Start) -> None:
     assert await line.says_right()
 
 
+@pytest.mark.slow
 async def test_a_flood_of_tiny_lines_is_read_to_its_end(until: Until) -> None:
     """J03: both outputs at once, a line a byte, and then the program ends."""
     flood = "import os; from threading import Thread as T;\n"

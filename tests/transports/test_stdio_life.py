@@ -53,6 +53,7 @@ async def test_stopping_closes_stdin_then_terminates_then_kills(
     assert line.inbox.ends == []
 
 
+@pytest.mark.slow
 async def test_stubborn_servers_are_stopped_side_by_side(start: Start, loop_watchdog: LoopWatchdog) -> None:
     """S01"""
     stubborn = ("echo.py", "--ignore-eof", "--ignore-sigterm")

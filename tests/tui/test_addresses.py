@@ -13,6 +13,8 @@ from mcphost.tui.screens.reader import ReaderScreen
 from tests.tui.story import on_stage
 from tests.tui.test_resources_pane import go, offers, seen
 
+pytestmark = pytest.mark.slow
+
 
 @asynccontextmanager
 async def listening() -> AsyncIterator[tuple[int, list[object]]]:

@@ -10,6 +10,7 @@ from mcphost.tui.faults import Faults, place, sentence
 from mcphost.tui.widgets.tool_list import ToolList
 from tests.tui.story import NARROW, echo, on_stage, server, servers
 
+pytestmark = pytest.mark.slow
 TOKEN = "sk-planted-secret"
 
 

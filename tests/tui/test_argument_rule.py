@@ -17,6 +17,8 @@ from mcphost.tui.screens.reader import ReaderScreen
 from mcphost.tui.screens.tool_call import ToolCallScreen
 from tests.tui.story import NARROW, Stage, echo, on_stage
 
+pytestmark = pytest.mark.slow
+
 
 async def make(stage: Stage, arguments: dict[str, Any], tool: str = "echo") -> Call:
     """Ask about a call and open the screen for a rule."""

@@ -16,6 +16,8 @@ from mcphost.tui.widgets.facts import Facts
 from tests.tui.inquiries import Browser, at
 from tests.tui.story import NARROW, WIDE, Stage, on_stage
 
+pytestmark = pytest.mark.slow
+
 
 async def begin(stage: Stage, words: str) -> None:
     """Run a tool that takes nothing."""

@@ -85,6 +85,7 @@ def test_what_is_too_long_to_show_is_cut_as_before_and_still_said() -> None:
     assert (underlined(content), content.plain.split("\n")[0]) == ([TREE], bare.plain.split("\n")[0])
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("TOOLS-14")
 async def test_the_dialog_names_the_server_that_the_words_are_from_and_an_edit_is_told_of() -> None:
     """M04"""

@@ -18,6 +18,7 @@ from mcphost.tui.bridge import FRAME, EventGatherer, HostChanged, QuestionsChang
 from tests.conftest import Until
 from tests.tui.story import NARROW, hostile, on_stage
 
+pytestmark = pytest.mark.slow
 TOOL = Tool.model_validate({"name": "t", "inputSchema": {"type": "object"}})
 QUESTION = ToolCallQuestion(1, "s", TOOL, {}, "you", "run", Standing(Kind.NEW), "rule")
 

@@ -23,6 +23,7 @@ from tests.host.scripted_model import Wait, given, says, text, use, uses
 from tests.tui.chats import ChatStage, chatting
 from tests.tui.story import WIDE, calls_in
 
+pytestmark = pytest.mark.slow
 A = {"a": echo()}
 ALLOW = {"default": "allow"}
 

@@ -9,6 +9,8 @@ from mcphost.tui.screens.chat_preview import PreviewScreen
 from tests.host.scripted_model import text, use, uses
 from tests.tui.chats import chatting
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.requirement("TOOLS-13")
 async def test_somebody_asks_brings_a_prompt_in_allows_refuses_and_looks_at_what_was_done() -> None:

@@ -10,6 +10,8 @@ import pytest
 from mcphost.config import Config, Policy
 from tests.tui.story import NARROW, Stage, on_stage, server
 
+pytestmark = pytest.mark.slow
+
 
 async def in_resources(stage: Stage, words: str) -> None:
     """To the resources, and to the first that these words find."""

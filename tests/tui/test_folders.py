@@ -22,6 +22,8 @@ from tests.host.asked import ROOTS
 from tests.tui.inquiries import ask, asked, at, got
 from tests.tui.story import NARROW, WIDE, Stage
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -20,6 +20,7 @@ from tests.host.asked import form
 from tests.tui.inquiries import ask, asked, at, got
 from tests.tui.story import NARROW, WIDE, Stage
 
+pytestmark = pytest.mark.slow
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 EVERY = {
     "type": "object",

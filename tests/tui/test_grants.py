@@ -10,6 +10,7 @@ from mcphost.host.calls import CallState
 from mcphost.tui.screens.grants import GrantsScreen
 from tests.tui.story import NARROW, Stage, echo, on_stage
 
+pytestmark = pytest.mark.slow
 HI = {"text": "hi"}
 
 

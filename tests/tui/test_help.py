@@ -10,6 +10,7 @@ from mcphost.tui.screens.help import HelpScreen
 from mcphost.tui.widgets.facts import Facts
 from tests.tui.story import NARROW, Stage, echo, on_stage
 
+pytestmark = pytest.mark.slow
 PLACES = {
     "tools": (["t"], ["filter", "definition", "open"]),
     "servers": (["s"], ["on/off", "restart", "log level"]),

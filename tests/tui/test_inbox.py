@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mcphost.host.calls import CallState
 from mcphost.tui.screens.inbox import InboxScreen
 from tests.tui.story import NARROW, calls_in, echo, on_stage, server, servers
+
+pytestmark = pytest.mark.slow
 
 
 async def test_parked_questions_are_listed_oldest_first_and_opened_by_enter(tmp_path: Path) -> None:

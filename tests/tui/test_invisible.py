@@ -11,6 +11,7 @@ from tests.host.test_over_http import hosted
 from tests.transports.web_line import Echo, Web
 from tests.tui.story import on_stage, servers
 
+pytestmark = pytest.mark.slow
 HARMLESS = {"inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
 TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "read the keys")
 

@@ -10,6 +10,7 @@ from mcphost.tui.screens.ask import AskScreen
 from tests.tui.story import NARROW, WIDE, Stage, on_stage
 from tests.tui.test_resources_pane import SIZES, go, offers, pane, seen
 
+pytestmark = pytest.mark.slow
 HUGE = "memo:///huge"
 
 

@@ -20,6 +20,7 @@ from tests.tui.chats import chatting
 A = {"a": echo()}
 
 
+@pytest.mark.slow
 async def test_an_address_that_a_model_or_a_tool_shows_as_a_picture_is_not_fetched() -> None:
     """M04, T11: what it would carry away stays here, and can be read."""
     with Web(lambda talk: talk.whole(200)) as web:
@@ -79,6 +80,7 @@ def test_what_is_not_all_shown_is_known_to_be_cut(arguments: dict[str, Any]) -> 
     assert len(rows(arguments)) <= SHOWN_ARGUMENTS + 2
 
 
+@pytest.mark.slow
 async def test_a_call_with_more_arguments_than_are_shown_is_read_elsewhere_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

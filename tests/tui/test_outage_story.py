@@ -13,6 +13,7 @@ from mcphost.transports import resumption
 from tests.transports.web_line import Echo, Talk, Web
 from tests.tui.story import NARROW, WIDE, Stage, on_stage, servers
 
+pytestmark = pytest.mark.slow
 FORM: dict[str, Any] = {
     "type": "object",
     "properties": {

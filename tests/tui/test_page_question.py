@@ -17,6 +17,7 @@ from tests.host.asked import page, required
 from tests.tui.inquiries import Browser, ask, asked, at, got
 from tests.tui.story import NARROW, WIDE
 
+pytestmark = pytest.mark.slow
 PAGE = "https://example.com/x"
 ACCEPTED = {"action": "accept"}
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.command import CommandPalette
 
 from mcphost.tui.screens.grants import GrantsScreen
 from tests.tui.story import NARROW, echo, on_stage
+
+pytestmark = pytest.mark.slow
 
 
 async def test_the_palette_names_every_action_and_every_server() -> None:

@@ -14,6 +14,8 @@ from mcphost.tui.widgets.reading import Reading, ReadingView
 from tests.tui.story import NARROW, WIDE, Stage, on_stage
 from tests.tui.test_resources_pane import PNG, SIZES, Alone, offers, seen, shows
 
+pytestmark = pytest.mark.slow
+
 
 async def go(stage: Stage) -> None:
     await stage.ready()

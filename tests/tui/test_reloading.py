@@ -16,6 +16,7 @@ from mcphost.tui.screens.reload import ReloadScreen
 from tests.conftest import SERVERS
 from tests.tui.story import Stage, on_stage
 
+pytestmark = pytest.mark.slow
 ECHO = f'command = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}"]\n'
 
 

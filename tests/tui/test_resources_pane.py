@@ -24,6 +24,7 @@ from mcphost.tui.widgets.reading import Reading, ReadingView
 from mcphost.tui.widgets.resources import ResourcesPane
 from tests.tui.story import NARROW, WIDE, Stage, on_stage, server, servers
 
+pytestmark = pytest.mark.slow
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
 README, PIXEL = "memo:///readme.md", "memo:///pixel.png"
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02").decode()

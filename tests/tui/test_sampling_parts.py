@@ -79,6 +79,7 @@ def flood(count: int) -> Attempt:
     return (*steps, Done("endTurn", "m"))
 
 
+@pytest.mark.slow
 async def test_ten_thousand_pieces_of_an_answer_cost_no_more_than_some_frames() -> None:
     """M05"""
     config = lending(sampling={"max_tokens": 100_000})
@@ -96,6 +97,7 @@ async def test_ten_thousand_pieces_of_an_answer_cost_no_more_than_some_frames() 
         assert took < 10.0
 
 
+@pytest.mark.slow
 async def test_a_prompt_of_ten_megabytes_is_there_at_once_and_can_be_read_to_its_end() -> None:
     """F04"""
     async with lent() as stage:
@@ -111,6 +113,7 @@ async def test_a_prompt_of_ten_megabytes_is_there_at_once_and_can_be_read_to_its
         await stage.gone()
 
 
+@pytest.mark.slow
 async def test_what_comes_is_followed_to_its_end_until_one_scrolls_back_and_each_look_costs_the_same() -> None:
     async with lent() as stage:
         _, screen = await stage.wanted(create())

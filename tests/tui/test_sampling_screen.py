@@ -25,6 +25,7 @@ from tests.tui.samplings import LOCAL, LentStage, lending, lent
 from tests.tui.story import NARROW, WIDE
 from tests.tui.test_pictures import picture
 
+pytestmark = pytest.mark.slow
 UNREACHABLE: Attempt = (ModelUnreachable("claude", "nobody answers at [red]api.example\x1b[2J"),)
 CUT: Attempt = (TextDelta("Half an"), ModelAnswerCut("claude", "broke off"))
 BAH: Attempt = (TextDelta("Bah"), Usage(9, 1), Done("endTurn", "m"))

@@ -12,6 +12,8 @@ from tests.tui.inquiries import at
 from tests.tui.samplings import lending, lent
 from tests.tui.story import NARROW
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-09")
 async def test_a_newcomer_without_a_model_writes_the_verse() -> None:

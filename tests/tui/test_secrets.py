@@ -10,6 +10,7 @@ import pytest
 from mcphost.config import ServerConfig
 from tests.tui.story import SERVERS, WIDE, on_stage, servers
 
+pytestmark = pytest.mark.slow
 CANARY = "canary-0123456789"
 SAYS_IT = 'echo "the key is $TOKEN" >&2; exec "$0" "$@"'
 

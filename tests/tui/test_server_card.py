@@ -11,6 +11,7 @@ from mcphost.tui.widgets.server_card import ServerCard
 from tests.transports.web_line import Echo, Web
 from tests.tui.story import NARROW, Stage, echo, hostile, on_stage, server, servers
 
+pytestmark = pytest.mark.slow
 CARDS = [
     (
         hostile("crash-at-start"),

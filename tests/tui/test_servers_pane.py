@@ -11,6 +11,8 @@ from mcphost.protocol.types import LogLevel
 from mcphost.tui.screens.level import LevelScreen
 from tests.tui.story import NARROW, Stage, echo, on_stage, server, servers
 
+pytestmark = pytest.mark.slow
+
 
 def state(stage: Stage, name: str = "echo") -> ServerState:
     return stage.host.servers[name].state

@@ -33,6 +33,7 @@ from tests.tui.sign_ins import (
 )
 from tests.tui.story import NARROW, WIDE, Stage
 
+pytestmark = pytest.mark.slow
 OTHER_SHAPES = ("xn--80ak6aa92e.com", "аррӏе.com")
 
 

@@ -25,6 +25,8 @@ from tests.auth.people import Guarded, Web, browse
 from tests.tui.sign_ins import at_sign_in, listens
 from tests.tui.story import NARROW, WIDE, Stage
 
+pytestmark = pytest.mark.slow
+
 
 class Browser:
     """Goes to the page and comes back; ``absent``: there is none, and somebody opens the page elsewhere."""

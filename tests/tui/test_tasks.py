@@ -16,6 +16,8 @@ from mcphost.tui.screens.tasks import TasksScreen
 from mcphost.tui.widgets.task_rows import task_facts, task_row
 from tests.tui.story import NARROW, WIDE, Stage, on_stage, server, servers
 
+pytestmark = pytest.mark.slow
+
 
 def errands(*arguments: object) -> Config:
     config = servers(errands=server("errands.py", *arguments), plain=server("echo.py"))

@@ -16,6 +16,7 @@ from mcphost.tui.widgets.rows import RowList
 from tests.transports.web_line import Echo, Web
 from tests.tui.story import NARROW, WIDE, calls_in, echo, hostile, on_stage, servers
 
+pytestmark = pytest.mark.slow
 HI = {"text": "hi"}
 
 

@@ -13,6 +13,7 @@ from mcphost.host.catalog import OfferedTool
 from mcphost.tui.screens.reader import ReaderScreen
 from tests.tui.story import NARROW, WIDE, Stage, calls_in, echo, hostile, on_stage
 
+pytestmark = pytest.mark.slow
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
 
 

@@ -330,6 +330,7 @@ async def test_a_large_frame_is_laid_out_beside_the_screen_and_its_row_shows_no_
         await until(pilot, lambda _: '"data": "so ••• xxx' in app.detail)
 
 
+@pytest.mark.slow
 async def test_f4_on_a_result_shows_its_frames_c_goes_to_the_call_and_it_is_sent_again_behind_the_dialog() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
@@ -351,6 +352,7 @@ async def test_f4_on_a_result_shows_its_frames_c_goes_to_the_call_and_it_is_sent
         assert stage.app.main.tools.shown_call == again.number
 
 
+@pytest.mark.slow
 async def test_a_listing_is_sent_again_and_answered() -> None:
     async with on_stage(echo(), size=WIDE) as stage:
         await stage.ready()

@@ -25,6 +25,7 @@ from tests.tui.story import NARROW, WIDE, Stage, on_stage
 from tests.tui.test_pictures import chunk, encoded, picture, png
 from tests.tui.test_resources_pane import SIZES, Alone, go, shows
 
+pytestmark = pytest.mark.slow
 HALF = "▀▀"
 SOUND = "sound_foghorn"
 

@@ -18,7 +18,8 @@ from tests.conftest import Until
 from tests.host.conftest import RecordingHost
 from tests.whole.peers import PEERS, TRANSPORTS, followed, meeting, read, running
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]  # a first run installs
+# A first run installs.
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400), pytest.mark.slow]
 
 MEETINGS = [(name, transport) for name in ("fastmcp", "sdk") for transport in TRANSPORTS]
 TEMPLATE = "memo://{day}/{part}"
