@@ -37,6 +37,9 @@ class Policy(Table):
     """What holds for servers that ask for a language model's answer; deny is stronger than what a server's own says."""
     remember_days: Annotated[int, Field(ge=0, le=36_500)] = 90
     """After so many days a call that was allowed for good on screen is asked about again; 0: never."""
+    relist_sec: Annotated[float, Field(ge=0, le=31_536_000)] = 60.0
+    """Before a call that runs because it was allowed on screen, the server's tools are listed again if the last listing
+    is older than so many seconds; 0: before each such call."""
     audit: Literal["on", "required", "off"] = "on"
     """Whether calls are recorded; ``required``: what cannot be recorded does not run."""
 

@@ -202,6 +202,12 @@ class Connection:
         """Wait until what is kept of this kind is what the server said last. Raises ServerNotReady."""
         await self.offers.of(kind).current(self.client, self.config)
 
+    async def recent(self, kind: Kind, seconds: float) -> str:
+        """Have what is kept of this kind listed within so many seconds; why it could not be. Raises ServerNotReady."""
+        offers = self.offers.of(kind)
+        await offers.recent(self.client, self.config, seconds)
+        return "" if offers.failure is None else str(offers.failure)
+
     async def relist(self, kind: Kind = Kind.TOOLS) -> None:
         """List again now. Raises ServerNotReady; a listing that fails is noted and the last one stays."""
         await self.offers.of(kind).read(self.client, self.config)

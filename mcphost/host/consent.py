@@ -47,6 +47,8 @@ class Proposal:
     """What a model that wants it has read from outside; empty: nothing, or no model wants it."""
     borrowed: Borrowing = NOTHING
     """What of the arguments such a model read elsewhere."""
+    unconfirmed: str = ""
+    """Why the server's tools could not be listed again, where that was due."""
 
 
 class ConsentBroker:
@@ -104,6 +106,16 @@ class ConsentBroker:
         standing = self._standing(server, sent_to, tool)
         return self._decide(Proposal(0, server, tool, arguments, "", sent_to, outside=outside), standing).verdict
 
+    def remembers(self, proposal: Proposal) -> bool:
+        """Would this run by what was allowed on screen? Then its definition must not be read too long ago."""
+        standing = self._standing(proposal.server, proposal.sent_to, proposal.tool)
+        return self._decide(proposal, standing).rule == standing.remembered(proposal.arguments)
+
+    @property
+    def relist_sec(self) -> float:
+        """Seconds that is."""
+        return self._config().policy.relist_sec
+
     async def past(self, question: ToolCallQuestion, calls: Iterable[Call]) -> Past:
         """The calls of the tool that is asked about: of ``calls``, those of this run, and of the audit log."""
         return await past_of(question, calls, self._log, self._began)
@@ -152,19 +164,18 @@ class ConsentBroker:
         # what it says of itself.
         believable = "read-only" in proposal.tool.claims and standing.kind is not Kind.CHANGED
         believable = believable and not hidden_in(proposal.tool.definition())
-        wary = bool(proposal.outside) and proposal.tool.reaches_out
+        doubt = _doubt(proposal)
         remembered = standing.remembered(proposal.arguments)
         decision = decide(
             self._config(),
             proposal.server,
             proposal.tool.name,
-            remembered=None if wary else remembered,
+            remembered=None if doubt else remembered,
             claims_read_only=believable,
             arguments=proposal.arguments,
         )
-        if wary and remembered and decision.verdict is Verdict.ASK:
-            why = f"the model has read {proposal.outside}, so that it is asked again; {remembered}"
-            return Decision(Verdict.ASK, why)
+        if doubt and remembered and decision.verdict is Verdict.ASK:
+            return Decision(Verdict.ASK, f"{doubt}, so that it is asked again; {remembered}")
         return decision
 
     async def _answer(self, proposal: Proposal, standing: Standing, decision: Decision) -> Answer:
@@ -237,6 +248,13 @@ class ConsentBroker:
                 "reason": answer.reason,
             }
         )
+
+
+def _doubt(proposal: Proposal) -> str:
+    """Why what was allowed on screen does not hold for this call; empty where it does."""
+    if proposal.outside and proposal.tool.reaches_out:
+        return f"the model has read {proposal.outside}"
+    return proposal.unconfirmed and f"it may have changed ({proposal.unconfirmed})"
 
 
 def _words(answer: Answer, tool: Tool) -> str:

@@ -13,6 +13,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
@@ -232,28 +233,35 @@ class CallDesk:
 
         Raises InvalidArguments, Declined, or ServerNotReady where the server went while somebody was asked.
         """
+        proposal, config = await self._proposal(call, connection, why), connection.config
+        if self._consent.remembers(proposal):
+            problem = await connection.recent(Kind.TOOLS, self._consent.relist_sec)
+            proposal = replace(await self._proposal(call, connection, why), unconfirmed=problem)
+        answer = await self._consent.settle(proposal)
+        call.allowed = True
+        if answer.arguments is not None:
+            await _check_arguments(proposal.tool, answer.arguments)
+        await connection.current(Kind.TOOLS)
+        _ = connection.client  # the server may be gone by now
+        self._still_as_shown(proposal, config, connection)
+        return proposal.tool, call.arguments if answer.arguments is None else answer.arguments
+
+    async def _proposal(self, call: Call, connection: Connection, why: str) -> Proposal:
+        """What is settled, as it stands now. Raises UnknownName, InvalidArguments."""
         request = call.request
         tool = self._catalog.tool(request.server, request.tool)
         note = "; ".join(filter(None, [why, await _check_arguments(tool, call.arguments)]))
-        proposal = Proposal(
+        return Proposal(
             call=call.number,
             server=request.server,
             tool=tool,
             arguments=call.arguments,
             origin=request.origin,
-            sent_to=sent_to(config := connection.config),
+            sent_to=sent_to(connection.config),
             note=note or None,
             outside=request.outside,
             borrowed=request.borrowed.after(call.arguments) if call.edited else request.borrowed,
         )
-        answer = await self._consent.settle(proposal)
-        call.allowed = True
-        if answer.arguments is not None:
-            await _check_arguments(tool, answer.arguments)
-        await connection.current(Kind.TOOLS)
-        _ = connection.client  # the server may be gone by now
-        self._still_as_shown(proposal, config, connection)
-        return tool, call.arguments if answer.arguments is None else answer.arguments
 
     def _still_as_shown(self, shown: Proposal, config: ServerConfig, connection: Connection) -> None:
         """What runs is what was shown: refuse it where it moved in the meantime."""

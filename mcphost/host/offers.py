@@ -9,6 +9,7 @@ Specification: server/tools, server/resources, server/prompts (list changes).
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -80,6 +81,8 @@ class OfferList(Generic[Item]):
         self._reading = asyncio.Lock()
         self._lives = 0
         self._known = False
+        self._listed_at = -math.inf
+        """When the listing that `items` are from was begun, on the event loop's clock."""
         self.items: list[Item] = []
         self.rejected: list[Rejected] = []
         self.notice: str | None = None
@@ -111,6 +114,12 @@ class OfferList(Generic[Item]):
         """List if it was not yet, or the server said that it changed; where a listing is under way, wait for it."""
         async with self._reading:
             if self._stale.is_set():
+                await self._read_noting(client, config)
+
+    async def recent(self, client: Client, config: ServerConfig, seconds: float) -> None:
+        """List if the last listing that went well is older than that, or out of date."""
+        async with self._reading:
+            if self._stale.is_set() or asyncio.get_running_loop().time() - self._listed_at > seconds:
                 await self._read_noting(client, config)
 
     def failed(self, reason: str, *, timed_out: bool) -> None:
@@ -148,10 +157,11 @@ class OfferList(Generic[Item]):
         self._changed()
 
     async def _read(self, client: Client, config: ServerConfig, life: int) -> None:
+        began = asyncio.get_running_loop().time()
         listing = await self._source.fetch(client)
         if life != self._lives:
             return
-        self._known, self.failure = True, None
+        self._known, self._listed_at, self.failure = True, began, None
         self.items, self.rejected = self._source.sift(listing, config)
         self.notice = listing.notice
         for rejected in self.rejected:

@@ -20,6 +20,7 @@ from mcphost.host.policy import Verdict
 from mcphost.host.questions import Answer, DeclineAll, ToolCallQuestion
 from tests.conftest import Until
 from tests.host.conftest import NO, YES, FileStore, HostOf, RecordingHost, echo, hostile, settings
+from tests.host.test_calls import wire
 
 ALWAYS = Answer(allow=True, lifetime=Lifetime.ALWAYS)
 SESSION = Answer(allow=True, lifetime=Lifetime.SESSION)
@@ -132,6 +133,31 @@ async def test_a_silent_change_is_found_at_the_next_listing_and_in_the_next_run(
     async with host(a=entry, fittings={"store": store}) as running:
         await running.run("a", "act")
         assert running.approver.questions == []  # it is again what was allowed
+
+
+@pytest.mark.parametrize(("seconds", "listed", "state"), [(0, 2, CallState.DECLINED), (3600, 1, CallState.DONE)])
+@pytest.mark.requirement("TOOLS-30")
+async def test_a_silent_change_is_found_before_a_call_that_was_allowed_by_a_list_that_is_too_old(
+    host: HostOf, tmp_path: Path, seconds: int, listed: int, state: CallState
+) -> None:
+    entry = hostile("silent-change", "--record", tmp_path / "wire")
+    async with host(a=entry, answers=(ALWAYS, NO), policy={"relist_sec": seconds}) as running:
+        await running.run("a", "act")
+        assert len(wire(tmp_path / "wire", "tools/list")) == 1  # a person was asked: nothing was remembered
+        call = await running.run("a", "act")
+        assert call.state is state
+        assert len(wire(tmp_path / "wire", "tools/list")) == listed
+    assert [question.standing.kind for question in running.approver.questions][1:] == [Kind.CHANGED] * (listed - 1)
+
+
+async def test_what_runs_by_a_rule_of_the_configuration_is_not_held_up_by_another_listing(
+    host: HostOf, tmp_path: Path
+) -> None:
+    entry = echo("--record", tmp_path / "wire")
+    async with host(a=entry, policy={"relist_sec": 0, "allow": ["a:*"]}) as running:
+        for _ in range(2):
+            assert (await running.run("a", "echo", SAY)).state is CallState.DONE
+    assert len(wire(tmp_path / "wire", "tools/list")) == 1
 
 
 async def change_tool(running: RecordingHost) -> None:

@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from mcphost.config import Config
+from mcphost.host.approvals import Lifetime
 from mcphost.host.calls import CallState
-from mcphost.protocol.jsonrpc import Request, Response
+from mcphost.host.questions import Answer
+from mcphost.protocol.jsonrpc import ErrorObject, Request, Response
 from mcphost.transports.base import Limits, Transport
 from mcphost.transports.stdio import Command, StdioTransport
 from tests.conftest import Until
-from tests.host.conftest import RecordingHost, echo, settings
+from tests.host.conftest import RecordingHost, ScriptedApprover, echo, settings
 from tests.host.test_calls import wire
 
 SAY = {"text": "x"}
@@ -95,3 +97,32 @@ async def test_tools_that_are_listed_too_slowly_for_the_start_come_later(tmp_pat
         gate.opened.set()
         await until(lambda: bool(running.catalog.tools("a")))
         assert running.server("a").notice is None
+
+
+class Unlisted(StdioTransport):
+    """Lists its tools once."""
+
+    lists = 0
+
+    async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
+        if request.method == "tools/list":
+            self.lists += 1
+            if self.lists > 1:
+                return Response(request.id, error=ErrorObject(-32603, "not now"))
+        return await super().request(request, headers)
+
+
+async def test_what_was_allowed_is_asked_about_again_where_its_tools_cannot_be_listed_again() -> None:
+    async def open_transport(config: Config, name: str) -> Transport:
+        server = config.servers[name]
+        return Unlisted(Command(server.command or "", server.args), Limits(exit_grace=0.1), os.environ)
+
+    config = settings(policy={"relist_sec": 0}, a=echo())
+    always = Answer(True, lifetime=Lifetime.ALWAYS)
+    async with RecordingHost(config, ScriptedApprover(always, Answer(True)), open_transport=open_transport) as running:
+        await running.ready()
+        for _ in range(2):
+            assert (await running.run("a", "echo", SAY)).state is CallState.DONE
+        again = running.approver.questions[1]
+    assert "it may have changed (listing the tools failed: not now" in again.rule
+    assert "so that it is asked again; allowed by you, always" in again.rule
