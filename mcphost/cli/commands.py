@@ -42,7 +42,7 @@ def run_call(options: Words) -> int:
     given = read_given(options.pairs, options.args)
     chosen, name = selected_one(options)
     approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
-    wish = Wish(name, options.tool, given, options.timeout, options.json)
+    wish = Wish(name, options.tool, given, options.timeout, options.json, options.output)
     return asked(options, chosen, approver, lambda host: call(host, wish, chosen.broken))
 
 
@@ -110,7 +110,8 @@ def run_tasks(options: Words) -> int:
     if options.cancel is not None:
         return recorded(options, chosen, None, lambda host: tasks.cancel(host, name, options.cancel, broken, **how))
     if options.result is not None:
-        return asked(options, chosen, None, lambda host: tasks.collect(host, name, options.result, broken, **how))
+        saves = {**how, "output": options.output}
+        return asked(options, chosen, None, lambda host: tasks.collect(host, name, options.result, broken, **saves))
     return without_calls(options, chosen, lambda host: tasks.show(host, name, broken, **how))
 
 

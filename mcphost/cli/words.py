@@ -56,6 +56,11 @@ def add_answers(parser: Parser) -> None:
     )
 
 
+def add_output(parser: Parser, about: str) -> None:
+    """Where to write."""
+    parser.add_argument("--output", metavar="FILE", help=f"{about}; several: FILE, FILE-2, …")
+
+
 def add_call(parser: Parser) -> None:
     """The words of ``call``."""
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
@@ -68,6 +73,7 @@ def add_call(parser: Parser) -> None:
     )
     parser.add_argument("--yes", action="store_true", help="allow the call; what policy denies stays denied")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds without an answer or progress")
+    add_output(parser, "write what is no text into FILE")
     add_answers(parser)
     add_json(parser, "the protocol's own result object")
 
@@ -96,7 +102,7 @@ def add_read(parser: Parser) -> None:
     """The words of ``read``."""
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
     parser.add_argument("uri", metavar="URI", help="listed or not; it goes out as it is typed")
-    parser.add_argument("--output", metavar="FILE", help="write what it holds into FILE; several: FILE, FILE-2, …")
+    add_output(parser, "write what it holds into FILE")
     add_answers(parser)
     add_json(parser, "the protocol's own result object")
 
@@ -127,6 +133,7 @@ def add_tasks(parser: Parser) -> None:
     one = parser.add_mutually_exclusive_group()
     one.add_argument("--cancel", metavar="ID", help="stop this task")
     one.add_argument("--result", metavar="ID", help="print what this task brought, waiting for its end")
+    add_output(parser, "with --result: write what is no text into FILE")
     add_answers(parser)
     add_json(parser, "the protocol's own objects")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcphost.errors import (
+    ConfigError,
     ConnectionLost,
     InvalidArguments,
     McphostError,
@@ -18,6 +20,7 @@ from mcphost.errors import (
 from mcphost.headless.arguments import Given, typed
 from mcphost.headless.failing import Broken, failure, why_unknown, with_last_words
 from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text
+from mcphost.headless.saving import files_in, write
 from mcphost.host.advice import next_step
 from mcphost.host.calls import Call
 from mcphost.host.catalog import Kind
@@ -47,6 +50,8 @@ class Wish:
     given: Given
     timeout: float | None = None
     as_json: bool = False
+    output: str | None = None
+    """The file for what is no text."""
 
 
 async def call(host: Host, wish: Wish, broken: Broken) -> Outcome:
@@ -58,14 +63,14 @@ async def call(host: Host, wish: Wish, broken: Broken) -> Outcome:
     arguments = typed(wish.given, tool.input_schema)
     running = host.call_tool(wish.server, tool.name, arguments, timeout=wish.timeout)
     try:
-        return await outcome_of(host, running, broken, as_json=wish.as_json)
+        return await outcome_of(host, running, broken, as_json=wish.as_json, output=wish.output)
     except InvalidArguments as error:
         if all(path for path, _ in error.problems):
             raise
         raise InvalidArguments([*error.problems, (tool.name, _takes(tool))]) from None  # as a whole: names, mostly
 
 
-async def outcome_of(host: Host, running: Call, broken: Broken, *, as_json: bool) -> Outcome:
+async def outcome_of(host: Host, running: Call, broken: Broken, *, as_json: bool, output: str | None = None) -> Outcome:
     """Wait for a call's end, its progress on the status line. Raises where it is mcphost that did not send it."""
     server, status = running.request.server, StatusLine()
     stop = host.bus.observe(lambda event: _show_progress(event, running, status))
@@ -79,7 +84,19 @@ async def outcome_of(host: Host, running: Call, broken: Broken, *, as_json: bool
         stop()
         status.clear()
     text = json_text(result.raw) if as_json else result_text(result)
-    return Outcome(text, Exit.TOOL_FAILED if result.is_error else Exit.DONE, tuple(_doubts(running)))
+    code, doubts = Exit.TOOL_FAILED if result.is_error else Exit.DONE, _doubts(running)
+    try:
+        return Outcome(text, code, (*doubts, *await _saved(result, output, as_json=as_json)))
+    except ConfigError as error:  # the tool has run: what it said is not lost for want of a file
+        return Outcome(text, exit_for(error), (*doubts, str(error)))
+
+
+async def _saved(result: CallToolResult, output: str | None, *, as_json: bool) -> list[str]:
+    """Write what is no text into the file ``output``; the sentences on it. Raises ConfigError."""
+    files = files_in(result.content)
+    if output is not None:
+        return await asyncio.to_thread(write, output, files) or [f"nothing is in {output}: the result holds no file"]
+    return ["what is no text is only named; --output FILE saves it"] if files and not as_json else []
 
 
 def result_text(result: CallToolResult) -> str:

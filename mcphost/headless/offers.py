@@ -9,11 +9,9 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from mcphost.errors import (
-    ConfigError,
     InvalidArguments,
     McphostError,
     ServerNotReady,
@@ -22,6 +20,7 @@ from mcphost.errors import (
 from mcphost.headless.calling import block_text, ended, once_ready
 from mcphost.headless.failing import Broken, failure, left_out, listing_failure, others, why_unknown, worst
 from mcphost.headless.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
+from mcphost.headless.saving import write
 from mcphost.host.catalog import Kind
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line, size_text
@@ -146,7 +145,9 @@ async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str
         result = await host.read_resource(server, uri)
         spoilt = [each for each in result.contents if isinstance(each, Unreadable)]
         remarks = [f"{server}: contents that cannot be read: {each.reason}" for each in spoilt]
-        remarks += await asyncio.to_thread(_write, output, result) if output is not None else []
+        if output is not None:
+            readable = [each for each in result.contents if isinstance(each, ResourceContents)]
+            remarks += await asyncio.to_thread(write, output, readable)
         text = json_text(result.raw) if as_json else "" if output is not None else _contents_text(result)
         return Outcome(text, Exit.NOT_CONNECTED if spoilt else Exit.DONE, tuple(remarks))
 
@@ -226,28 +227,3 @@ def _text(contents: ResourceContents) -> str:
     if contents.text is not None:
         return foreign(contents.text)
     return ended(block_text(EmbeddedResource(type="resource", resource=contents)) + " --output FILE saves it")
-
-
-def _write(output: str, result: ReadResourceResult) -> list[str]:
-    """Write each of the contents into a file; the words that tell of it."""
-    readable = [each for each in result.contents if isinstance(each, ResourceContents)]
-    return list(_written(list(zip(_paths(Path(output)), readable, strict=False))))
-
-
-def _written(files: Sequence[tuple[Path, ResourceContents]]) -> Iterator[str]:
-    for path, contents in files:
-        data = contents.content()
-        try:
-            path.write_bytes(data)
-        except OSError as error:
-            raise ConfigError(f"{path} could not be written: {error.strerror}") from None
-        yield f"{size_text(len(data))} in {path}"
-
-
-def _paths(first: Path) -> Iterator[Path]:
-    """The file that was named, and ones beside it for what there is more."""
-    yield first
-    number = 2
-    while True:
-        yield first.with_name(f"{first.stem}-{number}{first.suffix}")
-        number += 1

@@ -36,6 +36,15 @@ from mcphost.protocol.display import show, show_line
 STATUS_PAUSE: Final = 0.1
 """Seconds between two states of the status line: faster is flicker, and a terminal is slow."""
 
+NAMES: Final = 2
+"""The first columns of a table: they hold what a person may want to copy."""
+
+GAP: Final = 2
+"""Blanks between two columns."""
+
+NARROWEST: Final = 4
+"""Columns of a terminal below which no column of a table is cut."""
+
 MESSAGE_CHARACTERS: Final = 2000
 """Characters of a remark: it may quote what a server said."""
 
@@ -149,12 +158,28 @@ def json_text(value: Any) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Lines of aligned columns, the first row being the heading; on a terminal no wider than that."""
-    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    """Lines of aligned columns, the first row being the heading.
+
+    On a terminal narrower than that the widest columns are cut: each keeps its beginning on one line.
+    """
     safe = [[show_line(cell) for cell in row] for row in rows]
     widths = [max(_cells(cell) for cell in column) for column in zip(*safe, strict=True)]
-    lines = ("  ".join(map(_padded, row, widths)).rstrip() for row in safe)
-    return "".join(f"{line if width is None else _fitted(line, width)}\n" for line in lines)
+    gaps = GAP * (len(widths) - 1)
+    width = shutil.get_terminal_size().columns - 1 if is_terminal(sys.stdout) else sum(widths) + gaps
+    widths = _narrowed(widths, width - gaps)
+    lines = ((" " * GAP).join(map(_padded, map(_fitted, row, widths), widths)).rstrip() for row in safe)
+    return "".join(f"{_fitted(line, width)}\n" for line in lines)
+
+
+def _narrowed(widths: list[int], room: int) -> list[int]:
+    """The same widths, the widest made smaller until all fit; those with names last, none below `NARROWEST`."""
+    narrowed = list(widths)
+    for columns in (range(NAMES, len(widths)), range(len(widths))):
+        while sum(narrowed) > room and (widest := max(columns, key=narrowed.__getitem__, default=None)) is not None:
+            if narrowed[widest] <= NARROWEST:
+                break
+            narrowed[widest] -= 1
+    return narrowed
 
 
 class StatusLine:

@@ -50,11 +50,12 @@ async def cancel(host: Host, server: str, task: str, broken: Broken, *, as_json:
     return await once_ready(host, server, broken, work)
 
 
-async def collect(host: Host, server: str, task: str, broken: Broken, *, as_json: bool) -> Outcome:
+async def collect(host: Host, server: str, task: str, broken: Broken, *, as_json: bool, output: str | None) -> Outcome:
     """Print what a task brought, once it has ended; the task goes on where nobody waits any more."""
 
     async def work() -> Outcome:
-        return await outcome_of(host, host.collect_task(server, task), broken, as_json=as_json)
+        collected = host.collect_task(server, task)
+        return await outcome_of(host, collected, broken, as_json=as_json, output=output)
 
     return await once_ready(host, server, broken, work)
 

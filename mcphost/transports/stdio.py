@@ -231,4 +231,5 @@ def exit_text(code: int) -> str:
 def _not_found(program: str, path: str) -> str:
     if os.sep in program:
         return f"{program} does not exist or may not be run; correct command"
-    return f"{program} is not installed, or not on PATH; correct command, or set env.PATH (now {path})"
+    folders = f"the {len(path.split(os.pathsep))} folders of PATH"
+    return f"{program} is not installed, or not in one of {folders}; correct command, or set env.PATH"

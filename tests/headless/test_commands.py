@@ -190,6 +190,34 @@ def test_list_tools_as_json_has_the_definitions_as_they_came(mcphost: Mcphost) -
     assert "stdio-2: the server exited with code 1" in said.err
 
 
+def test_what_is_no_text_is_written_where_output_says_and_the_option_is_named_without(
+    mcphost: Mcphost, tmp_path: Path
+) -> None:
+    demo = f"stdio:{sys.executable} -P -m mcphost.demo"
+    told = mcphost("call", demo, "paint_view", "--yes")
+    assert (told.code, told.err) == (0, "mcphost: what is no text is only named; --output FILE saves it\n")
+    file = tmp_path / "view.png"
+    saved = mcphost("call", demo, "paint_view", "--yes", "--output", str(file))
+    assert (saved.code, saved.out, saved.err.count("\n")) == (0, told.out, 1)
+    assert saved.err.endswith(f" in {file}\n")
+    assert file.read_bytes().startswith(b"\x89PNG")
+    lost = mcphost("call", demo, "paint_view", "--yes", "--output", str(tmp_path / "no" / "folder"))
+    assert (lost.code, lost.out) == (2, told.out)  # the tool has run
+    assert "could not be written: No such file or directory" in lost.err
+    nothing = mcphost("call", echo(), "echo", "text=x", "--yes", "--output", str(tmp_path / "x"))
+    assert (nothing.code, nothing.out) == (0, "x\n")
+    assert f"nothing is in {tmp_path / 'x'}: the result holds no file" in nothing.err
+
+
+def test_a_program_that_is_not_found_does_not_pour_out_the_whole_path(
+    mcphost: Mcphost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", os.pathsep.join(f"/folder/number/{number}" for number in range(40)))
+    said = mcphost("check", "stdio:no-such-program-here")
+    assert "no-such-program-here is not installed, or not in one of the 40 folders of PATH; correct command" in said.out
+    assert "/folder/number" not in said.out
+
+
 MANY = ("stdio: left out the tool bad: inputSchema: ", "stdio: left out 5 more tools\n")
 
 

@@ -28,7 +28,7 @@ def test_columns_align_also_under_wide_and_combining_characters() -> None:
 
 @pytest.mark.usefixtures("on_a_terminal")
 def test_a_table_is_no_wider_than_its_terminal() -> None:
-    assert table([("NAME", "TEXT"), ("日本", "word " * 9)]) == "NAME  TEXT\n日本  word word wor…\n"
+    assert table([("NAME", "TEXT"), ("日本", "word " * 9)]) == "NAME  TEXT\n日本  word word wo…\n"
 
 
 def test_cells_of_a_table_are_always_safe_to_show() -> None:
@@ -73,6 +73,25 @@ def test_a_status_line_leaves_room_for_what_else_is_written(
     status.show("done")
     status.clear()
     assert capsys.readouterr().err == "\rhalf\x1b[K\r\x1b[Kmcphost: by the way\n\rdone\x1b[K\r\x1b[K"
+
+
+@pytest.mark.parametrize("width", [80, 40, 20])
+def test_on_a_terminal_the_widest_columns_of_a_table_are_cut_and_no_line_wraps(
+    monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = [
+        ("SERVER", "TOOL", "TITLE", "TEXT"),
+        ("demo", "a_tool", "日本" * 30, "d" * 300),
+        ("demo", "x", "y", "short"),
+    ]
+    lines = table(rows).splitlines()
+    cells = [sum(1 + (letter in "日本") for letter in line) for line in lines]
+    assert max(cells) < width
+    assert lines[1].split()[:2] == (["demo", "a_tool"] if width > 20 else ["demo", "a_t…"])
+    assert lines[1].count("…") >= 2
+    assert "short" in lines[2] or width == 20
 
 
 def test_what_no_encoding_can_hold_is_written_all_the_same(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
