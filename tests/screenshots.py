@@ -41,9 +41,9 @@ async def until(pilot: Pilot[None], condition: Callable[[McphostApp], object], s
 
 
 async def open_tool(pilot: Pilot[None], words: str) -> None:
-    """Filter the tools by these words and open the first that is left."""
+    """Filter the tools by these words and open the best match."""
     await pilot.press("t", "slash", *("underscore" if letter == "_" else letter for letter in words))
-    await pilot.press("enter", "enter")
+    await pilot.press("enter")
     await pilot.pause()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -75,6 +75,11 @@ class Language(Generic[_T]):
         else:
             test = maker(term.sign, term.value.casefold())
         return (lambda thing: not test(thing)) if term.negated else test
+
+    def sought(self, terms: Iterable[Term]) -> tuple[str, ...]:
+        """The texts that must occur in what passes."""
+        free = (term for term in terms if not term.negated and term.field not in self.fields)
+        return tuple(term.field + term.sign + term.value for term in free)
 
     def _refuse_misspelling(self, term: Term) -> None:
         """``sever:db`` is a slip, ``TypeError:`` is a text to look for."""

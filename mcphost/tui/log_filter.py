@@ -41,6 +41,8 @@ class LogFilter:
     tests: tuple[Test, ...] = ()
     names_level: bool = False
     """The filter speaks of levels itself, so that no other bound should be set."""
+    words: tuple[str, ...] = ()
+    """The texts that occur in each line that passes."""
 
     def passes(self, record: LogRecord) -> bool:
         """Is every term true of this line?"""
@@ -56,7 +58,7 @@ def parse_filter(text: str) -> LogFilter:
     text = text.strip()
     terms = list(split_terms(text))
     names_level = any(term.field == "level" for term in terms)
-    return LogFilter(text, tuple(map(_LANGUAGE.test, terms)), names_level)
+    return LogFilter(text, tuple(map(_LANGUAGE.test, terms)), names_level, _LANGUAGE.sought(terms))
 
 
 def _words(text: str) -> Test:

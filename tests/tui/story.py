@@ -116,10 +116,10 @@ class Stage:
         await self.until(lambda app: len(app.screen_stack) == 1)
 
     async def open_tool(self, words: str) -> None:
-        """Filter the tools by these words and open the first that is left."""
+        """Filter the tools by these words and open the best match."""
         await self.press("t", "slash")
         await self.write(words)
-        await self.press("enter", "enter")
+        await self.press("enter")
 
     def call(self, tool: str, arguments: Mapping[str, Any] | None = None, server: str = "") -> Call:
         """Begin a call as a model would, past the form."""

@@ -20,8 +20,8 @@ async def in_resources(stage: Stage, words: str) -> None:
     await stage.shows("Resources · ", "{} A ship")
     await stage.press("slash")
     await stage.write(words)
-    await stage.press("enter")
-    await stage.shows(f"│{words}", " of 8")
+    await stage.press("down")
+    await stage.shows(f"│/ {words}", " of 8")
 
 
 async def test_a_link_in_a_result_is_followed_and_esc_goes_back_to_the_result() -> None:

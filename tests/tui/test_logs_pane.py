@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from mcphost.host.logs import LogBook, LogBudget, LogRecord, Source
 from mcphost.protocol.types import LogLevel
 from mcphost.tui.log_filter import FilterError, parse_filter
+from mcphost.tui.widgets.filter_line import FilterLine
 from mcphost.tui.widgets.log_detail import LogDetail, text_view
 from mcphost.tui.widgets.logs import LogsPane
 from mcphost.tui.widgets.rows import RowList
@@ -158,7 +159,7 @@ async def refresh(app: Logs, pilot: Pilot[None]) -> None:
 
 
 async def set_filter(app: Logs, pilot: Pilot[None], text: str) -> None:
-    app.pane._typed.value = text
+    app.pane.query_one(FilterLine).show_filter(text)
     await pilot.pause()
 
 
@@ -248,7 +249,7 @@ async def test_a_filter_works_as_it_is_typed_and_letters_act_only_in_the_list() 
         assert len(app.pane._rows.items) == 10
         await set_filter(app, pilot, "server:git 7")
         assert [line.split()[-2:] for line in app.lines() if line] == [["work", "7"]]
-        assert str(app.pane._count.content) == "1 of 20"
+        assert str(app.pane.query_one(FilterLine)._count.content) == "1 of 20"
         assert "filtered" in app.heading
         await pilot.press("enter", "f")
         await pilot.pause()
@@ -260,7 +261,7 @@ async def test_a_filter_works_as_it_is_typed_and_letters_act_only_in_the_list() 
         await pilot.press("escape")
         await pilot.pause()
         assert len(app.pane._rows.items) == 30
-        assert not app.pane.has_class("-filtering")
+        assert not app.pane.query_one(FilterLine).is_open
 
 
 async def test_a_filter_that_names_a_level_overrides_the_least_level() -> None:
@@ -280,9 +281,9 @@ async def test_a_wrong_filter_says_so_and_leaves_the_last_good_one() -> None:
         await pilot.press("slash")
         await set_filter(app, pilot, "7")
         await set_filter(app, pilot, "7 level:")
-        assert str(app.pane._problem.content).startswith("Write a value after level:")
+        assert str(app.pane.query_one(FilterLine).problem.content).startswith("Write a value after level:")
         await pilot.press("enter")
-        assert app.pane._typed.has_focus
+        assert app.pane.query_one(FilterLine).input.has_focus
         assert len(app.pane._rows.items) == 1
         await set_filter(app, pilot, "7 level:info")
         await pilot.press("enter")

@@ -51,9 +51,9 @@ async def go(stage: Stage, words: str = "") -> None:
     await stage.press("e")
     await stage.until(lambda _: stage.app.main.resources and pane(stage).list.rows.has_focus and pane(stage).list.item)
     if words:
-        await stage.press("slash", "ctrl+u")
+        await stage.press("slash")
         await stage.write(words)
-        await stage.press("enter")
+        await stage.press("down")
 
 
 @SIZES

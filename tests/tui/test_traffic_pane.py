@@ -116,7 +116,7 @@ async def refresh(app: Passing, pilot: Pilot[None]) -> None:
 
 
 async def set_filter(app: Passing, pilot: Pilot[None], text: str) -> None:
-    app.pane.list.filter_line.open(text)
+    app.pane.list.filter_line.show_filter(text)
     await pilot.pause()
 
 

@@ -29,7 +29,7 @@ def test_nothing_is_left_when_the_terminal_closes(tmp_path: Path, busy: bool) ->
     (server,) = children(terminal.process.pid)
     if busy:
         find(terminal, "log")
-        terminal.press("enter", "enter")
+        terminal.press("enter")
         terminal.wait_for("ctrl+r run")
         terminal.press("ctrl+u", *"100000", "enter", *"words", "ctrl+r")
     terminal.hang_up()

@@ -143,7 +143,7 @@ def do(terminal: Terminal, keys: Sequence[str], words: Sequence[str], but: str =
 def call(terminal: Terminal, tool: str, steps: Sequence[Step]) -> str:
     """Call the tool and follow the steps, of which the last one says what its result shows; all of the screen then."""
     find(terminal, tool)
-    terminal.press("enter", "enter")
+    terminal.press("enter")
     shown: Sequence[str] = ()
     for keys, words in steps[:-1]:
         do(terminal, keys, words, shown=shown)

@@ -58,7 +58,7 @@ def find(terminal: Terminal, words: str) -> None:
 
 def open_tool(terminal: Terminal, words: str) -> None:
     find(terminal, words)
-    terminal.press("enter", "enter")
+    terminal.press("enter")
 
 
 @pytest.mark.requirement("TOOLS-13", "TOOLS-14", "TOOLS-29")
@@ -87,7 +87,7 @@ def test_a_tool_of_each_foreign_server_is_called_on_screen(five_servers: Path) -
         terminal.wait_for("5 ready")
         for words, filling, answer in calls:
             find(terminal, words)
-            terminal.press("enter", "enter")
+            terminal.press("enter")
             if filling:
                 terminal.wait_for("ctrl+r run")
                 terminal.press(*filling)

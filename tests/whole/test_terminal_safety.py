@@ -135,7 +135,7 @@ def test_leaving_with_an_open_question_leaves_no_process_and_sends_nothing(tmp_p
     with start(tmp_path, str(SERVERS / "echo.py"), "--record", str(record)) as terminal:
         terminal.wait_for("1 ready")
         find(terminal, "environment")
-        terminal.press("enter", "enter")
+        terminal.press("enter")
         terminal.press_until(["ctrl+r"], QUESTION)
         asked(terminal)
         server = child_of(terminal.process.pid, "echo.py")

@@ -38,6 +38,8 @@ class TrafficFilter:
 
     text: str = ""
     tests: tuple[Test, ...] = ()
+    words: tuple[str, ...] = ()
+    """The texts that occur in each frame that passes."""
 
     def passes(self, frame: Frame) -> bool:
         """Is every term true of this frame? It must have been paired, as those that the traffic book gives are."""
@@ -51,7 +53,8 @@ def parse_traffic_filter(text: str) -> TrafficFilter:
     ``size:1k`` and ``latency:100ms`` mean at least so much, on an answer and on its request. Raises FilterError.
     """
     text = text.strip()
-    return TrafficFilter(text, tuple(map(_LANGUAGE.test, split_terms(text))))
+    terms = list(split_terms(text))
+    return TrafficFilter(text, tuple(map(_LANGUAGE.test, terms)), _LANGUAGE.sought(terms))
 
 
 _ANSWERS: Final = frozenset({Kind.RESPONSE, Kind.ERROR})

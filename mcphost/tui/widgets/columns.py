@@ -25,7 +25,7 @@ class Cell(NamedTuple):
     """None takes what the others leave, shared evenly with other such columns."""
     align: Literal["left", "right"] = "left"
     keep: Literal["start", "end"] = "start"
-    """What is left of a text that is too long: paths and URIs differ at their end. Only for a text without styles."""
+    """What is left of a text that is too long: paths and URIs differ at their end."""
 
 
 def columns(width: int, cells: Sequence[Cell], gap: int = 1) -> Content:
@@ -79,7 +79,10 @@ def _fit(cell: Cell, width: int) -> tuple[str, list[Span]]:
     plain, spans = (cell.text, []) if isinstance(cell.text, str) else (cell.text.plain, list(cell.text.spans))
     length = cell_len(plain)
     if length > width and cell.keep == "end":
-        plain = "…" + set_cell_size(plain[::-1], width - 1).rstrip()[::-1]
+        kept = set_cell_size(plain[::-1], width - 1).rstrip()[::-1]
+        gone = len(plain) - len(kept) - 1
+        plain = "…" + kept
+        spans = [Span(max(0, start - gone), end - gone, style) for start, end, style in spans if end - gone > 1]
         length = cell_len(plain)
     elif length > width:
         plain = set_cell_size(plain, width - 1).rstrip() + "…"  # a wide character is not halved, but left out

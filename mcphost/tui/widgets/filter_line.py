@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Input, Label, Static
@@ -19,6 +21,10 @@ from mcphost.protocol.display import show_line
 
 class FilterLine(Vertical):
     """Closed until ``open``. ``parse`` reads what is typed; while it raises FilterError, the last good one stays."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "leave", "to the rows", id="filter.down", show=False, tooltip="From the filter to its rows"),
+    ]
 
     DEFAULT_CSS = """
     FilterLine {
@@ -39,14 +45,16 @@ class FilterLine(Vertical):
 
         text: str
 
-    @dataclass
     class Entered(Message):
         """The user is done with it: on to what passes."""
+
+    class Left(Message):
+        """The user goes down to the rows."""
 
     def __init__(self, parse: Callable[[str], object], examples: str) -> None:
         super().__init__()
         self._parse = parse
-        self.input = Input(compact=True, placeholder=examples)
+        self.input = Input(compact=True, placeholder=examples, select_on_focus=False)
         self._count = Static(markup=False, classes="count")
         self.problem = Static(markup=False, classes="problem")
 
@@ -63,11 +71,16 @@ class FilterLine(Vertical):
         """Is it there to be seen?"""
         return self.has_class("-open")
 
-    def open(self, text: str | None = None) -> None:
-        """Let it be seen, with another filter on it or the one it had."""
+    def open(self) -> None:
+        """Go there. The text it had is selected, so that typing replaces it."""
         self.add_class("-open")
-        if text is not None:
-            self.input.value = text
+        self.input.focus()
+        self.input.select_all()
+
+    def show_filter(self, text: str) -> None:
+        """Let it be seen with this filter on it."""
+        self.add_class("-open")
+        self.input.value = text
 
     def close(self) -> None:
         """Put it away, emptied."""
@@ -89,6 +102,10 @@ class FilterLine(Vertical):
         else:
             self.remove_class("-wrong")
             self.post_message(self.Typed(event.value))
+
+    def action_leave(self) -> None:
+        """See `Left`."""
+        self.post_message(self.Left())
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go on, unless it is wrong."""

@@ -5,24 +5,25 @@ from __future__ import annotations
 from datetime import datetime
 from functools import lru_cache
 
-from textual.content import Content, Span
+from textual.content import Content
 
 from mcphost.host.logs import LogRecord, Source
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.types import LogLevel
 from mcphost.tui.log_filter import OWN_NAME
+from mcphost.tui.ranking import Search
 from mcphost.tui.widgets.columns import Cell, columns
 
 
-def log_row(record: LogRecord, width: int, name_width: int) -> Content:
-    """One line: time, server, level or source, text, and the call that was running."""
+def log_row(record: LogRecord, width: int, name_width: int, search: Search) -> Content:
+    """One line: time, server, level or source, text with the words that are searched, and the call that was running."""
     mark, style = _look(record.level)
     word = record.level.wire if record.source is Source.SERVER else record.source.value
     cells = [
         Cell(_clock(int(record.time)), "$text-muted", 8, 8),
         Cell(show_line(record.server, 40) or OWN_NAME, "", min(8, name_width), name_width),
         Cell(f"{mark} {word}", style, 10, 10),
-        Cell(_text(record, width), style if record.level >= LogLevel.WARNING else "", 10),
+        Cell(_text(record, width, search), style if record.level >= LogLevel.WARNING else "", 10),
     ]
     if record.call is not None:
         cells.append(Cell(f"↗{record.call}", "$text-accent", 4, len(str(record.call)) + 1, "right"))
@@ -43,12 +44,11 @@ def log_line(record: LogRecord) -> str:
     return " ".join(word for word in words if word)
 
 
-def _text(record: LogRecord, width: int) -> Content:
-    text = show_line(record.text, width)
+def _text(record: LogRecord, width: int, search: Search) -> Content:
+    text = search.mark(show_line(record.text, width))
     if not record.logger:
-        return Content(text)
-    logger = show_line(record.logger, 24)
-    return Content(f"{logger} {text}", [Span(0, len(logger), "$text-muted")])
+        return text
+    return Content.assemble((show_line(record.logger, 24), "$text-muted"), " ", text)
 
 
 def _look(level: LogLevel) -> tuple[str, str]:

@@ -13,15 +13,16 @@ from typing import ClassVar, Final
 from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input, Label, Static
 
 from mcphost.host.logs import LogBook, LogRecord
 from mcphost.protocol.display import show_line
 from mcphost.protocol.types import LogLevel
-from mcphost.tui.log_filter import EXAMPLES, OWN_NAME, FilterError, LogFilter, parse_filter
+from mcphost.tui.log_filter import EXAMPLES, OWN_NAME, LogFilter, parse_filter
+from mcphost.tui.ranking import Search
+from mcphost.tui.widgets.filter_line import FilterLine
 from mcphost.tui.widgets.log_detail import LogDetail, Wish
 from mcphost.tui.widgets.log_rows import log_line, log_row
 from mcphost.tui.widgets.rows import RowList
@@ -68,15 +69,6 @@ class LogsPane(Vertical):
     LogsPane {
         height: 1fr; border: round $surface-lighten-2; border-title-color: $text-muted;
         &:focus-within { border: round $accent; border-title-color: $text; }
-        & > #log-filter {
-            height: 1; display: none;
-            & > Label { color: $accent; width: 2; }
-            & > Input { width: 1fr; }
-            & > Static { width: auto; padding: 0 1; color: $text-muted; }
-        }
-        & > #log-problem { height: auto; display: none; padding: 0 2; color: $text-error; }
-        &.-filtering > #log-filter { display: block; }
-        &.-wrong > #log-problem { display: block; }
     }
     """
 
@@ -102,17 +94,13 @@ class LogsPane(Vertical):
         self._servers: set[str] = set()
         self._name_width = len(OWN_NAME)
         self._title, self._works = "", (False, False)
-        self._count, self._problem = Static(markup=False), Static(markup=False, id="log-problem")
-        self._typed = Input(compact=True, placeholder=EXAMPLES)
+        self._search = Search()
+        self._filter_line = FilterLine(parse_filter, EXAMPLES)
         self._rows = RowList[LogRecord](self.row, empty=_NOTHING_YET, tails=True, id="log-rows")
 
     def compose(self) -> ComposeResult:
-        """The filter line, its problem, and the rows."""
-        with Horizontal(id="log-filter"):
-            yield Label("/ ")
-            yield self._typed
-            yield self._count
-        yield self._problem
+        """The filter line and the rows."""
+        yield self._filter_line
         yield self._rows
 
     def on_mount(self) -> None:
@@ -182,7 +170,7 @@ class LogsPane(Vertical):
 
     def row(self, record: LogRecord, width: int) -> Content:
         """How a line looks."""
-        return log_row(record, width, self._name_width)
+        return log_row(record, width, self._name_width, self._search)
 
     def _say(self) -> None:
         """Title, count and what an empty view says."""
@@ -200,8 +188,7 @@ class LogsPane(Vertical):
         if title != self._title:
             self._title = title
             self.border_title = Content(title)
-        if self.has_class("-filtering"):
-            self._count.update(f"{len(self._rows.items):,} of {self._total:,}")
+        self._filter_line.say_count(len(self._rows.items), self._total)
         if not self._rows.items:
             self._rows.empty = _NOTHING_PASSES if self._total else _cleared_words(self._cleared)
 
@@ -213,48 +200,51 @@ class LogsPane(Vertical):
         if action == "call":
             return record is not None and record.call is not None
         if action == "filter":
-            return not self._typed.has_focus
+            return not self._filter_line.input.has_focus
         if action == "unfilter":
-            return self.has_class("-filtering")
+            return self._filter_line.is_open
         if action == "restore":
             return bool(self._cleared)
         return record is not None if action in ("copy", "save") else True
 
     def action_filter(self) -> None:
         """Open the filter line."""
-        self.add_class("-filtering")
-        self._say()
-        self._typed.focus()
+        self._filter_line.open()
         self.refresh_bindings()
 
     def action_unfilter(self) -> None:
         """Close the filter line and show all lines."""
-        self._typed.value = ""
-        self.remove_class("-filtering")
+        self._filter_line.close()
+        self._apply("")
         self.focus_rows()
         self.refresh_bindings()
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter as it is typed; while it is wrong, the last good one stays."""
+    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
+        """Filter as it is typed; the newest line that passes is under the cursor."""
         event.stop()
-        try:
-            wanted = parse_filter(event.value)
-        except FilterError as problem:
-            self.add_class("-wrong")
-            self._problem.update(show_line(str(problem), 400))
-            return
-        self.remove_class("-wrong")
-        if wanted.text != self._filter.text:
-            self._filter = wanted
+        if event.text == self._filter_line.input.value:  # else a later one is on its way
+            self._apply(event.text)
+            if self._filter.text:
+                self._rows.highlighted = len(self._rows.items) - 1
+
+    def _apply(self, text: str) -> None:
+        if text.strip() != self._filter.text:
+            self._filter = parse_filter(text)
+            self._search = Search(words=self._filter.words)
             self._rebuild()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def on_filter_line_entered(self, event: FilterLine.Entered) -> None:
         """Go on to the lines that pass."""
         event.stop()
-        if not event.value.strip():
-            self.action_unfilter()
-        elif not self.has_class("-wrong"):
+        if self._filter.text:
             self.focus_rows()
+        else:
+            self.action_unfilter()
+
+    def on_filter_line_left(self, event: FilterLine.Left) -> None:
+        """Down is enough to go there."""
+        event.stop()
+        self.focus_rows()
 
     def action_follow(self) -> None:
         """Follow the newest line, or pause."""

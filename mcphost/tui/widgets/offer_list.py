@@ -1,4 +1,4 @@
-"""A list of what servers offer, filtered as one types.
+"""A list of what servers offer, filtered as one types: the best match first, and under the cursor.
 
 Knows the filter above and the list below. What a row looks like, and what can be done with it, its heirs know.
 """
@@ -15,9 +15,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input
 
+from mcphost.protocol.display import show_line
 from mcphost.protocol.types import Wire
+from mcphost.tui.ranking import Search, SearchText
+from mcphost.tui.widgets.columns import Cell
+from mcphost.tui.widgets.filter_line import FilterLine
 from mcphost.tui.widgets.rows import RowList
 
 
@@ -43,17 +46,15 @@ class OfferList(Vertical, Generic[Offered]):
     EMPTY: ClassVar[str]
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "filter", id="offers.filter", tooltip="Type words that must occur"),
+        Binding("slash", "filter", "filter", id="offers.filter", tooltip="Type words; enter opens the best match"),
         Binding("d", "definition", "definition", id="offers.definition", tooltip="As its server defines it"),
         Binding("escape", "clear", "clear", id="offers.clear", show=False, tooltip="Drop the filter"),
-        Binding("down", "to_list", "to the list", id="offers.down", show=False, tooltip="From the filter to its rows"),
     ]
 
     DEFAULT_CSS = """
     OfferList {
         border: round $panel-lighten-2;
         &:focus-within { border: round $accent; }
-        & > Input { padding: 0 1; background: $panel; }
     }
     """
 
@@ -70,21 +71,22 @@ class OfferList(Vertical, Generic[Offered]):
     def __init__(self) -> None:
         super().__init__()
         self._offered: Sequence[Offered] = ()
-        self._haystacks: list[str] = []
+        self._texts: list[SearchText] | None = None  # prepared when somebody filters
         self._server: str | None = None
         self.sorted_by = ""
         """Words for the title, where it is not as listed."""
         self.mixed = False
         """Do the rows belong to more than one server?"""
-        self._filter = Input(compact=True, placeholder="words that must occur", select_on_focus=False)
-        self._filter.display = False
+        self.search = Search()
+        """What the rows were filtered by."""
+        self.filter_line = FilterLine(Search, "words of a name, a title or a description")
         self.rows = RowList[Offered](self.row, empty=self.EMPTY)
         """The list itself."""
 
     def compose(self) -> ComposeResult:
-        """The filter, hidden while empty, and the list."""
+        """The filter, closed while empty, and the list."""
         self.border_title = self.TITLE
-        yield self._filter
+        yield self.filter_line
         yield self.rows
 
     @property
@@ -100,9 +102,29 @@ class OfferList(Vertical, Generic[Offered]):
         """The thing as its server defines it."""
         raise NotImplementedError
 
-    def haystack(self, offered: Offered) -> str:
+    def search_text(self, offered: Offered) -> SearchText:
         """What the words of the filter are looked for in."""
         raise NotImplementedError
+
+    def title_cells(self, label: str, name: str, about: str, width: int) -> list[Cell]:
+        """What it is called and, where there is room, what it is for; with the letters that the filter matches marked.
+
+        The name is added where it matches and the title does not; a description begins at its match where nothing else
+        has one.
+        """
+        label, name = show_line(label, 80), show_line(name, 80)
+        first_line = show_line(about.strip().split("\n", 1)[0], 160)
+        by_name = self.search.finds(name) and not self.search.finds(label)
+        if not by_name and not self.search.finds(label):
+            first_line = self.search.excerpt(show_line(about, 2_000)) or first_line
+        if width < 58:
+            return [Cell(self.search.mark(f"{label} · {name}" if by_name else label), "bold", 10)]
+        if by_name:
+            first_line = f"{name} · {first_line}"
+        return [
+            Cell(self.search.mark(label), "bold", 10, min(30, width // 3)),
+            Cell(self.search.mark(first_line), "$foreground-muted"),
+        ]
 
     def sort(self, offered: Sequence[Offered]) -> Sequence[Offered]:
         """In the order that they are to be listed in."""
@@ -118,18 +140,32 @@ class OfferList(Vertical, Generic[Offered]):
             return
         self._offered, self._server = offered, server
         self.mixed = server is None and len({each.server for each in offered}) > 1
-        self._haystacks = [self.haystack(each).lower() for each in offered]
+        self._texts = None
         self._apply()
 
-    @on(Input.Changed)
-    def _typed(self, event: Input.Changed) -> None:
+    @on(FilterLine.Typed)
+    def _typed(self, event: FilterLine.Typed) -> None:
         event.stop()
-        self._apply()
+        if event.text == self.filter_line.input.value:  # else a later one is on its way
+            self.search = Search(event.text)
+            self._apply(to_best=bool(self.search.words))
 
-    @on(Input.Submitted)
-    def _entered(self, event: Input.Submitted) -> None:
+    @on(FilterLine.Entered)
+    def _entered(self, event: FilterLine.Entered) -> None:
         event.stop()
-        self.action_to_list()
+        if not self.search.words:
+            self.action_clear()
+        elif self.item is not None:
+            self.rows.focus()
+            self.post_message(self.Chosen())
+
+    @on(FilterLine.Left)
+    def _left(self, event: FilterLine.Left) -> None:
+        event.stop()
+        if self.search.words:
+            self.rows.focus()
+        else:
+            self.action_clear()
 
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[Offered]) -> None:
@@ -138,32 +174,36 @@ class OfferList(Vertical, Generic[Offered]):
 
     def action_filter(self) -> None:
         """Go to the filter."""
-        self._filter.display = True
-        self._filter.focus()
+        self.filter_line.open()
+        self._texts = self._prepared()  # now, so that the first letter is as fast as the others
 
     def action_clear(self) -> None:
         """Drop the filter."""
-        if self._filter.value or self._filter.has_focus:
-            self._filter.value = ""
-            self._filter.display = False
+        if self.filter_line.is_open:
+            self.filter_line.close()
             self.rows.focus()
-
-    def action_to_list(self) -> None:
-        """From the filter to its matches."""
-        self._filter.display = bool(self._filter.value)
-        self.rows.focus()
 
     def action_definition(self) -> None:
         """See `DefinitionWanted`."""
         if self.item is not None:
             self.post_message(self.DefinitionWanted(self.item.server, self.defined(self.item).definition()))
 
-    def _apply(self) -> None:
-        words = self._filter.value.lower().split()
-        pairs = zip(self._offered, self._haystacks, strict=True)
-        matching = [each for each, hay in pairs if all(word in hay for word in words)] if words else self._offered
-        self.rows.empty = "Nothing matches. esc clears the filter." if words and self._offered else self.EMPTY
-        self.rows.set_items(self.sort(matching), keep=lambda each: each.key)
-        count = f"{len(matching)} of {len(self._offered)}" if words else str(len(self._offered))
-        parts = (self.TITLE, self._server or "all servers", count, self.sorted_by)
+    def _prepared(self) -> list[SearchText]:
+        return [self.search_text(each) for each in self._offered] if self._texts is None else self._texts
+
+    def _apply(self, *, to_best: bool = False) -> None:
+        """List what matches. The cursor stays on its row, unless it is ``to_best``: the user typed another letter."""
+        filtered = bool(self.search.words)
+        if filtered:
+            self._texts = self._prepared()
+            matching: Sequence[Offered] = self.search.best_first(self._offered, self._texts)
+        else:
+            matching = self._offered
+        self.rows.empty = "Nothing matches. esc clears the filter." if filtered and self._offered else self.EMPTY
+        listed = self.sort(matching)
+        self.rows.set_items(listed, keep=lambda each: each.key, from_top=True)
+        if to_best and matching:
+            self.rows.highlighted = listed.index(matching[0])
+        self.filter_line.say_count(len(matching), len(self._offered))
+        parts = (self.TITLE, self._server or "all servers", f"{len(self._offered):,}", self.sorted_by)
         self.border_title = Content(" · ".join(filter(None, parts)))

@@ -14,6 +14,7 @@ from mcphost.errors import ServerError
 from mcphost.host.catalog import OfferedPrompt
 from mcphost.protocol.display import hidden_count, show, show_line
 from mcphost.protocol.types import CompletionRef, Prompt, PromptRef
+from mcphost.tui.ranking import SearchText
 from mcphost.tui.widgets.argument_form import Field
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.failure import code_label
@@ -37,18 +38,15 @@ class PromptList(OfferList[OfferedPrompt]):
         "A prompt is a text that a server has ready for a model. c shows the server's card."
     )
     HELP = (
-        "The prompts on offer. Type / and words to filter by name or description.\n"
+        "The prompts on offer. Type / and words to filter by name, title or description; enter opens the best match.\n"
         "enter asks for a prompt's arguments, or gets it where it takes none; d shows its definition."
     )
 
     def row(self, offered: OfferedPrompt, width: int) -> Content:
         """Title, description, number of arguments."""
-        prompt, roomy = offered.prompt, width >= 58
+        prompt = offered.prompt
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
-        cells.append(Cell(show_line(prompt.label, 80), "bold", 10, min(30, width // 3) if roomy else None))
-        if roomy:
-            about = (prompt.description or "").strip().split("\n", 1)[0]
-            cells.append(Cell(show_line(about, 160), "$foreground-muted"))
+        cells += self.title_cells(prompt.label, prompt.name, prompt.description or "", width)
         count = len(prompt.arguments or ())
         word = f"{count} argument{'' if count == 1 else 's'}" if count else ""
         return columns(width, [*cells, Cell(word, "$foreground-muted", 11, 12, "right")])
@@ -57,10 +55,10 @@ class PromptList(OfferList[OfferedPrompt]):
         """The prompt."""
         return offered.prompt
 
-    def haystack(self, offered: OfferedPrompt) -> str:
+    def search_text(self, offered: OfferedPrompt) -> SearchText:
         """All that is known of it."""
         prompt = offered.prompt
-        return f"{offered.server} {prompt.name} {prompt.label} {prompt.description or ''}"
+        return SearchText(prompt.name, prompt.label, offered.server, more=prompt.description or "")
 
 
 class PromptsPane(OfferPane[OfferedPrompt]):

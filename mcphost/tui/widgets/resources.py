@@ -17,6 +17,7 @@ from mcphost.host.catalog import OfferedResource, OfferedTemplate
 from mcphost.host.watches import Watch
 from mcphost.protocol.display import show, show_line, size_text
 from mcphost.protocol.types import CompletionRef, Resource, ResourceTemplate, TemplateRef
+from mcphost.tui.ranking import SearchText
 from mcphost.tui.widgets.argument_form import Field
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.offer_list import OfferList
@@ -72,11 +73,14 @@ class ResourceList(OfferList[OfferedEither]):
         thing, roomy = _thing(offered), width >= 44
         uri = offered.key[1]
         label = show_line(thing.label, 80)
+        if self.search.finds(thing.name) and not self.search.finds(f"{label} {uri}"):
+            label = f"{label} · {show_line(thing.name, 80)}"
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
         cells.append(Cell(self._mark(offered), "$text-accent", 2, 2))
-        cells.append(Cell(label, "bold", 10, min(30, width // 3) if roomy else None))
+        cells.append(Cell(self.search.mark(label), "bold", 10, min(30, width // 3) if roomy else None))
         if roomy:
-            cells.append(Cell("" if thing.label == uri else show_line(uri, 160), "$foreground-muted", keep="end"))
+            shown = "" if thing.label == uri else show_line(uri, 160)
+            cells.append(Cell(self.search.mark(shown), "$foreground-muted", keep="end"))
         if self._addressed and width >= 56:
             cells.append(Cell(audience(thing), "$foreground-muted", 10, 10))
         if width >= 84:
@@ -104,12 +108,11 @@ class ResourceList(OfferList[OfferedEither]):
         """The resource or template."""
         return _thing(offered)
 
-    def haystack(self, offered: OfferedEither) -> str:
+    def search_text(self, offered: OfferedEither) -> SearchText:
         """All that is known of it."""
         thing = _thing(offered)
-        about = (thing.name, thing.title, _type(thing), thing.description, audience(thing))
-        parts = (offered.server, offered.key[1], *about)
-        return " ".join(part for part in parts if part)
+        more = (_type(thing), thing.description, audience(thing))
+        return SearchText(thing.name, thing.label, offered.key[1], offered.server, more="\n".join(filter(None, more)))
 
     def _mark(self, offered: OfferedEither) -> str:
         if isinstance(offered, OfferedTemplate):

@@ -108,6 +108,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         self._items: list[Item] = []
         self._cursor: int | None = None
         self._announced: object = None
+        self._moved = False
         self._parsed_styles: dict[str, Style] = {}
         self._keep: Callable[[Item], object] = lambda item: item
         self._empty = empty
@@ -127,6 +128,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
     @highlighted.setter
     def highlighted(self, index: int | None) -> None:
         if index is not None and self._items:
+            self._moved = True
             self._place(index)
             self._reveal()
 
@@ -145,10 +147,13 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         self._empty = text
         self.refresh()
 
-    def set_items(self, items: Iterable[Item], keep: Callable[[Item], object] | None = None) -> None:
+    def set_items(
+        self, items: Iterable[Item], keep: Callable[[Item], object] | None = None, *, from_top: bool = False
+    ) -> None:
         """Replace all items. The cursor stays on the item with the same ``keep(item)``, else on the same row number.
 
-        The row under the cursor stays where it is on the screen; a list that stood at its top stays there.
+        The row under the cursor stays where it is on the screen; a list that stood at its top stays there. With
+        ``from_top`` the cursor stays on the first row until something moves it.
         """
         self._keep = keep or self._keep
         before, top = self._cursor, round(self.scroll_y)
@@ -156,8 +161,9 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         kept = None if self.item is None else self._keep(self.item)
         self._items = list(items)
         self._resize()
-        after = self._find(kept) if before is not None else None
-        self._place((before or 0) if after is None else after)
+        unmoved = from_top and not self._moved
+        after = self._find(kept) if before is not None and not unmoved else None
+        self._place(0 if unmoved or before is None else before if after is None else after)
         if top and on_screen and before is not None and after is not None:
             self._scroll(top + after - before)
         if self.following:
@@ -216,6 +222,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
 
     def action_open(self) -> None:
         """Tell the parent that the user wants this item."""
+        self._moved = True
         if self._cursor is not None:
             self.post_message(self.Selected(self, self._items[self._cursor]))
 
@@ -298,6 +305,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
 
     def _move(self, distance: int) -> None:
         """Move the cursor as the user said."""
+        self._moved = True
         if self._cursor is None:
             return
         self._place(self._cursor + distance)

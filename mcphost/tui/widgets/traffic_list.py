@@ -18,6 +18,7 @@ from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.filter import EXAMPLES, parse_traffic_filter
 from mcphost.host.traffic.frames import Frame
 from mcphost.protocol.display import show_line
+from mcphost.tui.ranking import Search
 from mcphost.tui.widgets.filter_line import FilterLine
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.traffic_feed import Order, TrafficFeed
@@ -96,13 +97,14 @@ class TrafficList(Vertical):
 
     def show_filtered(self, text: str) -> None:
         """Show the frames that pass this filter, and go there."""
-        self.filter_line.open(text)
+        self.filter_line.show_filter(text)
         self._apply(text)
         self.rows.focus()
 
     def show_book(self, book: TrafficBook, file: str = "") -> None:
         """Show another book; ``file`` is where it comes from, if it is not live."""
         self.file, self._look = file, TrafficRows(book)
+        self._look.search = Search(words=self.feed.filter.words)
         self.feed.show_book(book)
         self.rows.focus()
 
@@ -152,18 +154,20 @@ class TrafficList(Vertical):
     def action_filter(self) -> None:
         """Open the filter line."""
         self.filter_line.open()
-        self.filter_line.input.focus()
         self.refresh_bindings()
 
     def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
-        """Filter as it is typed."""
+        """Filter as it is typed; the newest frame that passes, or the first in another order, is under the cursor."""
         event.stop()
         if event.text == self.filter_line.input.value:  # else a later one is on its way
             self._apply(event.text)
+            if self.feed.filter.text:
+                self.rows.highlighted = len(self.rows.items) - 1 if self.feed.order is Order.TIME else 0
 
     def _apply(self, text: str) -> None:
         if text.strip() != self.feed.filter.text:
             self.feed.filter = parse_traffic_filter(text)
+            self._look.search = Search(words=self.feed.filter.words)
             self._rebuild()
 
     def _rebuild(self) -> None:
@@ -177,6 +181,11 @@ class TrafficList(Vertical):
             self.rows.focus()
         else:
             self.action_unfilter()
+
+    def on_filter_line_left(self, event: FilterLine.Left) -> None:
+        """Down is enough to go there."""
+        event.stop()
+        self.rows.focus()
 
     def action_unfilter(self) -> None:
         """Close the filter line and show all frames."""

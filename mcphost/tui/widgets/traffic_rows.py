@@ -16,6 +16,7 @@ from textual.content import Content
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.frames import Frame, Kind
 from mcphost.protocol.display import duration_text, show_line, size_text
+from mcphost.tui.ranking import Search
 from mcphost.tui.widgets.columns import Cell, columns
 
 ROOMY: Final = 100
@@ -49,6 +50,8 @@ class TrafficRows:
     def __init__(self, book: TrafficBook) -> None:
         self.book = book
         self.server_width = 0
+        self.search = Search()
+        """The words that are marked."""
         self._words: dict[int, Words] = {}
 
     def name_servers(self, servers: set[str]) -> None:
@@ -73,7 +76,7 @@ class TrafficRows:
             Cell(show_line(frame.server, 40), "$text-muted", name, server) if server else None,
             Cell(frame.kind.value, style, 12, 12) if roomy else None,
             Cell(
-                "" if roomy and words.title == frame.kind.value else words.title,
+                self.search.mark("" if roomy and words.title == frame.kind.value else words.title),
                 f"bold {style}".strip(),
                 10,
                 min(28, width // 7) if roomy else 15,
@@ -82,7 +85,7 @@ class TrafficRows:
             Cell(size_text(frame.size), "", 6, 7, "right"),
             Cell(_latency(frame), "", 7, 9 if roomy else 7, "right"),
             Cell("" if frame.call is None else f"↗{frame.call}", "$text-accent", 3, 4),
-            Cell(words.preview, style or "$text-muted", 0),
+            Cell(self.search.mark(words.preview), style or "$text-muted", 0),
         ]
         return columns(width, [cell for cell in cells if cell is not None])
 
