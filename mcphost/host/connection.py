@@ -20,7 +20,7 @@ from mcphost.errors import AuthorizationRequired, McphostError, ServerNotReady
 from mcphost.host.advice import next_step
 from mcphost.host.backoff import Backoff
 from mcphost.host.catalog import Kind
-from mcphost.host.falls import Loss, after_failure
+from mcphost.host.falls import LastFailure, Loss, after_failure
 from mcphost.host.faults import fault
 from mcphost.host.listening import Ears, Irregularities, Listening
 from mcphost.host.logs import Source
@@ -73,6 +73,8 @@ class Connection:
         self.started_at: float | None = None
         self.session: Session | None = None
         self.process = ProcessReport()
+        self.last_failure: LastFailure | None = None
+        """How it ended the last time it did so by itself, kept when it is up again."""
         self.restarts = 0
         """How often it failed."""
         self.level: LogLevel | None = LogLevel.read(self.config.log_level)
@@ -274,17 +276,22 @@ class Connection:
     async def _end_life(self, transport: Transport | None, failure: McphostError | None) -> None:
         """Say at once how it goes on, then close: a program that will not leave takes seconds."""
         self._look_at(transport)
+        failed_at: float | None = None
         if failure is not None and self._wanted:
+            failed_at = self._around.now()
             self._fall(failure)
         elif self._wanted:
             self._enter(ServerState.STARTING, "closing the connection before")
         else:
             self._enter(self._at_rest, "closing the connection")
+        reason = self.reason
         self.ready_at = None
         client, self._client = self._client, None
         if client is not None:
             await to_the_end(client.aclose())
         self._look_at(transport)
+        if failed_at is not None:
+            self.last_failure = LastFailure(failed_at, reason, self.process)
 
     def _look_at(self, transport: Transport | None) -> None:
         """Keep what is known of the process."""

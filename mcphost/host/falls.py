@@ -21,6 +21,7 @@ from mcphost.errors import (
 from mcphost.host.advice import next_step
 from mcphost.host.backoff import Backoff
 from mcphost.host.states import ServerState
+from mcphost.transports.base import ProcessReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,15 @@ class Ahead:
     advice: str
     wait: float | None = None
     """Seconds to the next try; None: there is none by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastFailure:
+    """How a connection ended by itself. ``at`` is on the host's clock; ``process`` has exit code and last words."""
+
+    at: float
+    reason: str
+    process: ProcessReport
 
 
 class Loss:
