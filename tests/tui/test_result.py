@@ -438,3 +438,25 @@ async def test_more_blocks_than_anyone_reads_are_counted(app: Stage) -> None:
 async def test_a_result_without_content_says_so(app: Stage) -> None:
     async with showing(app.done(), app):
         assert "No content: the tool sent nothing back." in app.text
+
+
+async def test_the_focus_stays_in_a_result_that_changes_while_it_gets_the_focus(app: Stage) -> None:
+    call = app.call()
+    async with showing(call, app) as pilot:
+        app.view.focus()
+        await pilot.pause()
+        focus = app.view.focus
+
+        def focus_and_end() -> None:
+            app.screen.set_focus(None)  # as Textual does once what had the focus is removed
+            focus()
+            if call.outcome is None:
+                call.answered(CallToolResult.read({"content": [text("there it is")]}), None)
+                app.view.refresh_call()
+
+        app.view.focus = focus_and_end  # type: ignore[assignment, method-assign]
+        app.view._rebuild()
+        await pilot.pause()
+        await pilot.pause()
+        assert "there it is" in app.text
+        assert app.view.has_focus_within

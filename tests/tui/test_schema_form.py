@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App, ComposeResult
+from textual.geometry import Size
 from textual.message import Message
 from textual.pilot import Pilot
+from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.protocol.forms import read_form
+from mcphost.tui.widgets.key_line import KeyLine
 from mcphost.tui.widgets.schema_form import SchemaForm
 from mcphost.tui.widgets.schema_form.lines import LineBox, LinesBox, nudge
 from mcphost.tui.widgets.schema_form.lists import OneOf
@@ -391,3 +394,48 @@ def test_every_key_is_explained() -> None:
     bindings = [key for widget in (SchemaForm, LineBox, Picker) for key in widget.BINDINGS]
     assert all(getattr(key, "tooltip", "") and getattr(key, "id", "") for key in bindings)
     assert issubclass(SchemaForm.Submitted, Message)
+
+
+async def test_another_schema_does_not_keep_what_was_said_of_the_one_before() -> None:
+    async with shown(schema("n", n=INTEGER)) as (app, pilot):
+        await pilot.press("ctrl+r")
+        assert "1 field is wrong" in app.screen_text()
+        await begin(app, schema(s=STRING))
+        await pilot.pause()
+        assert "wrong" not in app.screen_text()
+
+
+async def test_the_key_line_names_the_key_to_raw_json_as_the_form_does_and_says_where_it_leads() -> None:
+    class WithKeys(FormApp):
+        def compose(self) -> ComposeResult:
+            yield SchemaForm()
+            yield KeyLine()
+
+    app = WithKeys()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begin(app, schema(j={}))  # a text area, which has a use of its own for f7
+        await pilot.pause()
+        assert "^j raw JSON" in app.screen_text().splitlines()[-1]
+        await pilot.press("ctrl+j")
+        await pilot.pause()
+        assert "^j fields" in app.screen_text().splitlines()[-1]
+        assert "raw JSON" not in app.screen_text().splitlines()[-1]
+
+
+async def test_a_letter_in_a_field_lays_out_nothing() -> None:
+    async with shown(schema(s=STRING, n=INTEGER)) as (app, pilot):
+        await pilot.press("a")
+        await pilot.pause()
+        laid_out = 0
+        reflow = app.screen._compositor.reflow
+
+        def counted(parent: Widget, size: Size) -> Any:
+            nonlocal laid_out
+            laid_out += 1
+            return reflow(parent, size)
+
+        app.screen._compositor.reflow = counted  # type: ignore[method-assign]
+        await pilot.press(*"bcdefgh")
+        await pilot.pause()
+        assert app.form.values() == {"s": "abcdefgh"}
+        assert laid_out == 0

@@ -41,7 +41,7 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         "enter goes to the next field and after the last one on; ctrl+r goes on at once; esc goes back."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r,ctrl+enter,f5", "submit", "go on", id="arguments.submit", tooltip="Use what the form holds"),
+        Binding("ctrl+r,ctrl+enter", "submit", "go on", id="arguments.submit", tooltip="Use what the form holds"),
     ]
     DEFAULT_CSS = """
     ArgumentForm {

@@ -17,6 +17,7 @@ from textual.widgets import Input, Label, Static
 
 from mcphost.host.filter_terms import FilterError
 from mcphost.protocol.display import show_line
+from mcphost.tui.widgets.line_input import LineInput
 
 
 class FilterLine(Vertical):
@@ -54,7 +55,7 @@ class FilterLine(Vertical):
     def __init__(self, parse: Callable[[str], object], examples: str) -> None:
         super().__init__()
         self._parse = parse
-        self.input = Input(compact=True, placeholder=examples, select_on_focus=False)
+        self.input = LineInput(compact=True, placeholder=examples, select_on_focus=False)
         self._count = Static(markup=False, classes="count")
         self.problem = Static(markup=False, classes="problem")
 

@@ -5,12 +5,14 @@ Textual's own footer is a widget for every key, made anew each time the focus mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 from textual import events
+from textual.binding import ActiveBinding, Binding
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -74,11 +76,19 @@ class KeyLine(Widget):
 
     def _keys(self) -> Iterator[Key]:
         seen: set[str] = set()
-        for _, binding, enabled, _ in self.screen.active_bindings.values():
+        active = self.screen.active_bindings
+        for node, binding, enabled, _ in active.values():
             if binding.show and enabled and binding.action not in seen:
                 seen.add(binding.action)
-                shown = self.app.get_key_display(binding)
-                yield Key(binding.key, shown, binding.description, binding.action)
+                named = _first(node, binding, active)
+                yield Key(named.key, self.app.get_key_display(named), named.description, named.action)
+
+
+def _first(node: DOMNode, binding: Binding, active: Mapping[str, ActiveBinding]) -> Binding:
+    """The first key of several that do the same: in a text area, ``active`` has f7 before ctrl+j."""
+    bound = (each for several in node._bindings.key_to_bindings.values() for each in several)
+    same = (each for each in bound if each.action == binding.action)
+    return next((each for each in same if each.key in active and active[each.key].binding is each), binding)
 
 
 def _drawn(key: Key) -> Content:

@@ -33,7 +33,7 @@ from mcphost.tui.widgets.wishes import CopyWanted, ResourceWanted, SaveWanted
 
 _EMPTY: Final = (
     "Results appear here: what a tool answered, block by block, its structured content as a table, and the raw "
-    "JSON as it came.\n\nChoose a tool, fill its form and run it with ctrl+enter."
+    "JSON as it came.\n\nChoose a tool, fill its form and run it with ctrl+r."
 )
 _TITLE_CELLS: Final = 46
 """What a title needs beside the two names."""
@@ -87,6 +87,7 @@ class ResultView(Vertical):
         self._area = _ResultArea()
         self._bodies: dict[Tab, Widget] = {}
         self._clock: Timer | None = None
+        self._focus_due = False  # what had the focus was replaced, and Textual gave it to another widget meanwhile
 
     def compose(self) -> ComposeResult:
         """Tabs above, one body below."""
@@ -186,7 +187,7 @@ class ResultView(Vertical):
     # What is shown.
 
     def _rebuild(self) -> None:
-        focused = self.has_focus_within
+        focused = self.has_focus_within or self._focus_due
         self._shown_state = None if self.call is None else self.call.state
         outcome = None if self.call is None else self.call.outcome
         self._weight = 0 if outcome is None else weight([dict(outcome.raw)])
@@ -211,8 +212,16 @@ class ResultView(Vertical):
         self._tell_title()
         self._tell_progress()
         if focused:
-            self.call_after_refresh(self.focus)  # what was just mounted has no children yet
+            self._focus_due = True
+            self.call_after_refresh(self._focus_again)  # what was just mounted has no children yet
         self.refresh_bindings()
+
+    def _focus_again(self) -> None:
+        self.focus()
+        self.app.call_later(self._focus_came)  # behind the focus, which Textual sets later too
+
+    def _focus_came(self) -> None:
+        self._focus_due = False
 
     def _body(self, tab: Tab) -> Widget:
         call = self.call

@@ -48,6 +48,7 @@ class FormKeys(Static):
 
     def offer(self, submit_label: str, other: str) -> None:
         """Show what submitting is called, and what ``ctrl+j`` leads to; nothing does with ``""``."""
-        toggle = f" · [@click=press('raw')]ctrl+j {other}[/]" if other else ""
+        action = "fields" if other == "fields" else "raw"
+        toggle = f" · [@click=press('{action}')]ctrl+j {other}[/]" if other else ""
         keys = f"[@click=press('submit')]ctrl+r $label[/]{toggle}"
         self.update(Content.from_markup(keys, label=submit_label))

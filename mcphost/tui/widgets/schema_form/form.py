@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -28,6 +28,9 @@ from mcphost.tui.widgets.schema_form.lines import StepAway
 from mcphost.tui.widgets.schema_form.raw import RawArea, RawEditor, read_object
 from mcphost.tui.widgets.schema_form.row import Columns, FieldRow, GroupTitle
 from mcphost.tui.widgets.schema_form.typed import dump
+
+RAW_KEYS: Final = "ctrl+j,alt+j,f7"
+"""From the fields to raw JSON and back: some terminals send ctrl+j as enter."""
 
 Problems = Sequence[tuple[str | Sequence[str | int], str]]
 """Where (as ``items[2].name`` or its parts; empty for the whole), and a sentence that goes on from there."""
@@ -54,10 +57,9 @@ class SchemaForm(Vertical):
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r,ctrl+enter,f5", "submit", "run", id="form.submit", priority=True, tooltip="Submit the form"),
-        Binding(
-            "ctrl+j,alt+j,f7", "raw", "raw JSON", id="form.raw", priority=True, tooltip="Fields to raw JSON, and back"
-        ),
+        Binding("ctrl+r,ctrl+enter", "submit", "run", id="form.submit", priority=True, tooltip="Submit the form"),
+        Binding(RAW_KEYS, "raw", "raw JSON", id="form.raw", priority=True, tooltip="The same as raw JSON"),
+        Binding(RAW_KEYS, "fields", "fields", id="form.fields", priority=True, tooltip="Back to the fields"),
     ]
 
     DEFAULT_CSS = """
@@ -96,6 +98,7 @@ class SchemaForm(Vertical):
         self._outside: dict[Path, str] = {}
         self._elsewhere: list[tuple[str, str]] = []
         self._tried = False
+        self._said: list[str] = []
         self._last: Widget | None = None
         self._columns = Columns(12, 0)
         self._loading = asyncio.Lock()
@@ -112,6 +115,7 @@ class SchemaForm(Vertical):
         form = self._form = read_form(schema)
         self._base, self._tried, self._last = arguments, False, None
         self._outside, self._elsewhere = {}, []
+        self._say([])
         entries = fill(form, arguments)
         self._columns = Columns.fit(list(form.leaves()), self._room)
         self._rows = {each.path: FieldRow(each, entries[each.path], self._columns) for each in form.leaves()}
@@ -238,8 +242,21 @@ class SchemaForm(Vertical):
         """See `submit`."""
         self.submit()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """One key leads to the JSON, and back to the fields where there are some."""
+        if action == "raw":
+            return not self.raw_shown
+        return action != "fields" or (self.raw_shown and self._form.raw_only is None)
+
+    def action_fields(self) -> None:
+        """Go back to the fields; JSON that is none stays where it is."""
+        self._toggle_raw()
+
     def action_raw(self) -> None:
-        """Go from the fields to raw JSON, or back; JSON that is none stays where it is."""
+        """Go from the fields to raw JSON."""
+        self._toggle_raw()
+
+    def _toggle_raw(self) -> None:
         if not self.raw_shown:
             before = to_object(self._form, self._entries(), self._base)
             self._set_raw(dump(before), before)
@@ -303,6 +320,7 @@ class SchemaForm(Vertical):
             f"As JSON, since {reason}." if reason else "All arguments as JSON. ctrl+j: back to the fields."
         )
         self.query_one(FormKeys).offer(self._submit_label, "" if reason else "fields" if shown else "raw JSON")
+        self.refresh_bindings()
 
     def _judge(self) -> dict[Path, str]:
         """Show what is wrong, where one was already or everywhere once submitted; return all that is."""
@@ -328,6 +346,9 @@ class SchemaForm(Vertical):
         return said + [f"{place} {words}".strip() for place, words in self._elsewhere[:3]]
 
     def _say(self, lines: list[str]) -> None:
+        if lines == self._said:
+            return  # an update lays out the whole screen, which costs more than all checks of a keystroke
+        self._said = lines
         status = self.query_one("#status", Static)
         status.update(Content("\n".join(f"▲ {show_line(line, 300)}" for line in lines)))
         status.display = bool(lines)

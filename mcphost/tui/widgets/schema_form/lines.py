@@ -17,9 +17,10 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
+from textual.widgets import TextArea
 
 from mcphost.protocol.forms import ABSENT, Field, FieldError, Kind, parse, render
+from mcphost.tui.widgets.line_input import LineInput
 from mcphost.tui.widgets.schema_form.typed import conceal, escape, reveal
 
 TEXT_LINES: Final = (3, 8)
@@ -78,7 +79,7 @@ def _typed_number(text: str) -> int | float | None:
     return int(text) if re.fullmatch(r"\s*[+-]?[0-9]+\s*", text) else float(text)
 
 
-class LineBox(Input):
+class LineBox(LineInput):
     """One line of text, or a number that up and down change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -41,6 +41,10 @@ class RawEditor(Vertical):
     }
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._listed: Sequence[tuple[str, str]] | None = None
+
     def compose(self) -> ComposeResult:
         """The reason, the editor, the problems."""
         yield Static(id="reason", markup=False)
@@ -67,6 +71,9 @@ class RawEditor(Vertical):
 
     def list_problems(self, problems: Sequence[tuple[str, str]]) -> None:
         """List what is wrong: where, and a sentence."""
+        if problems == self._listed:
+            return  # an update lays out the whole screen
+        self._listed = problems
         lines = [Content.assemble(("▲ ", "bold $text-error"), *_told(place, words)) for place, words in problems[:7]]
         if len(problems) > len(lines):
             lines.append(Content.styled(f"and {len(problems) - len(lines)} more", "$foreground-muted"))
