@@ -445,3 +445,24 @@ async def test_looking_back_stays_where_it_is_while_more_comes_and_paging_leaves
         wait.release.set()
         await stage.rest()
         assert stage.text.split("\n")[3:15] == before.split("\n")[3:15]
+
+
+async def test_esc_goes_from_the_input_to_the_conversation_and_from_there_back_to_where_one_came_from() -> None:
+    async with chatting(text("done"), servers=A) as stage:
+        await stage.say("go")
+        await stage.rest()
+        await stage.press("escape")
+        assert stage.pane.transcript.has_focus
+        await stage.press("escape")
+        assert not stage.app.main.conversing
+        assert stage.app.main.tools.list.rows.has_focus
+        await stage.press("h", "f5")
+        assert stage.pane.input.area.has_focus
+        await stage.press("escape", "escape")
+        assert stage.app.main.calls.rows.has_focus
+
+
+async def test_esc_leaves_a_chat_without_a_model() -> None:
+    async with chatting(servers=A, model=False) as stage:
+        await stage.press("escape")
+        await stage.until(lambda app: not app.main.conversing)

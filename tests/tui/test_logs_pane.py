@@ -172,9 +172,9 @@ async def test_a_row_names_time_server_level_or_source_text_and_call_and_obeys_n
     async with running(app):
         lines = [line[2:] for line in app.lines()[:3]]
         assert [line[2:8] for line in lines] == [":46:40"] * 3
-        assert lines[0][8:] == " db      ! warning  pool [red]slow[/]⏎query ␛[31m".ljust(65) + "↗12"
-        assert lines[1][8:] == " files     stderr   " + "a" * 47 + "…"
-        assert lines[2][8:] == " mcphost ✖ mcphost  not started"
+        assert lines[0][8:] == " db      ! warning   pool [red]slow[/]⏎query ␛[31m".ljust(65) + "↗12"
+        assert lines[1][8:] == " files     stderr    " + "a" * 46 + "…"
+        assert lines[2][8:] == " mcphost ✖ mcphost   not started"
 
 
 async def test_work_for_each_refresh_is_proportional_to_what_is_new() -> None:

@@ -41,6 +41,20 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 130
 """Columns from which list, form and result stand side by side."""
 
+WHOLE_TABS = 78
+"""Columns from which the names of all tabs fit beside the servers."""
+
+TAB_NAMES = {
+    "tools": ("Tools", "Tools"),
+    "resources": ("Resources", "Res."),
+    "prompts": ("Prompts", "Pro."),
+    "chat": ("Chat", "Chat"),
+    "calls": ("Calls", "Calls"),
+    "card": ("Server", "Srv."),
+    "traffic": ("Traffic", "Traf."),
+}
+"""What stands on each tab, and what where there is little room."""
+
 FIRST_PICTURE = 0.1
 """Seconds in which what is seen first gets the processor to itself: everything else can wait that long."""
 
@@ -81,6 +95,7 @@ class MainScreen(Sturdy, LatePanes):
         TabPane { padding: 0; }
         Tabs { height: 1; }
         Tab { height: 1; }
+        &.-tight Tab { padding: 0 1 0 0; }
         Tab.-active { text-style: bold reverse; }
         Underline { display: none; }
         LogsPane { height: 32%; min-height: 6; }
@@ -111,6 +126,8 @@ class MainScreen(Sturdy, LatePanes):
         self.logs = LogsPane(logs)
         self._keys = KeyLine()
         self._tasks_there = False
+        self._counts: Mapping[str, int] = {}
+        self._before_chat = "tools"
 
     def compose(self) -> ComposeResult:
         """Top line, servers beside the work, footer: what is seen first. `_furnish` adds the rest."""
@@ -121,14 +138,10 @@ class MainScreen(Sturdy, LatePanes):
         with Horizontal(id="body"):
             yield self.servers
             with TabbedContent(id="work-tabs"):
-                with TabPane("Tools", id="tools"):
-                    yield self.tools
-                yield TabPane("Resources", id="resources")
-                yield TabPane("Prompts", id="prompts")
-                yield TabPane("Chat", id="chat")
-                yield TabPane("Calls", id="calls")
-                yield TabPane("Server", id="card")
-                yield TabPane("Traffic", id="traffic")
+                for name, (full, short) in TAB_NAMES.items():
+                    with TabPane(short if self.has_class("-tight") else full, id=name):
+                        if name == "tools":
+                            yield self.tools
         if is_open:
             yield self.logs
         yield self._keys
@@ -159,6 +172,8 @@ class MainScreen(Sturdy, LatePanes):
 
     def _arrange(self, size: Size) -> None:
         self.set_class(size.width < 100, "-narrow")
+        self.set_class(size.width < WHOLE_TABS, "-tight")
+        self._label_tabs()
         self.single = size.width < SIDE_BY_SIDE or size.height < 24
         for pane in (self.tools, self.resources, self.prompts):
             if pane is not None:
@@ -199,8 +214,18 @@ class MainScreen(Sturdy, LatePanes):
     def _tab_changed(self, event: TabbedContent.TabActivated) -> None:
         self.set_class(event.pane.id == "traffic", "-traffic")
         self.set_class(event.pane.id == "chat", "-chat")
+        if event.pane.id not in ("chat", None):
+            self._before_chat = event.pane.id
         if event.pane.id == "chat":
             self.post_message(self.ChatOpened())
+
+    async def on_chat_pane_left(self) -> None:
+        """Back to where the user was before."""
+        if self._before_chat == "traffic":
+            self.query_one(TabbedContent).active = "traffic"
+            (await self.traffic_pane()).focus_rows()
+        else:
+            self.action_go(self._before_chat)
 
     async def action_traffic(self) -> None:
         """Go to the traffic; from a call, to what was sent and came for it."""
@@ -247,11 +272,16 @@ class MainScreen(Sturdy, LatePanes):
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Say in the labels of these tabs how many there are, where there is room."""
+        self._counts = counts
+        self._label_tabs()
+
+    def _label_tabs(self) -> None:
         for tab in self.query(Tab):  # none yet at the start, none any more at the end
             name = (tab.id or "").rpartition("-")[2]
-            count = 0 if self.has_class("-narrow") else counts.get(name, 0)
-            label = Content(f"{name.capitalize()} {count:,}" if count else name.capitalize())
-            if name in counts and tab.label != label:
+            count = 0 if self.has_class("-narrow") else self._counts.get(name, 0)
+            full, short = TAB_NAMES[name]
+            label = Content(short if self.has_class("-tight") else f"{full} {count:,}" if count else full)
+            if tab.label != label:
                 tab.label = label
 
     def action_logs(self) -> None:

@@ -45,7 +45,7 @@ change its arguments, or say no and why.
   ctrl+t           which tools the model may use, and what they cost
   ctrl+o   f8      which model · other conversations
   f9               results wait for you before the model gets them
-  esc              stops the model; again: to the conversation, f1 says more"""
+  esc              stops the model; again: to the conversation, and out of the chat. f1 says more"""
 
 NO_MODEL: Final = """\
 No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration (mcphost \
@@ -115,7 +115,7 @@ class ChatPane(SearchArea):
             "back",
             "stop, back",
             id="chat.back",
-            tooltip="Stop the model; else to the text, and back",
+            tooltip="Stop the model; else from the input to the conversation, and from there out of the chat",
         ),
         Binding("ctrl+g", "look", "preview", id="chat.preview", tooltip="What would be sent, and its cost", show=False),
         Binding("ctrl+t,x", "wish('TOOLS')", "its tools", id="chat.tools", tooltip="Which tools it may use, and costs"),
@@ -141,6 +141,9 @@ class ChatPane(SearchArea):
             super().__init__()
             self.wish, self.item = wish, item
 
+    class Left(Message):
+        """The user is done here for now."""
+
     @dataclass
     class SendWanted(Message):
         """Say this; ``look``: after a look at what it brings along. ``instead_of`` is as in `Draft`."""
@@ -156,6 +159,7 @@ class ChatPane(SearchArea):
         self.chat: Chat | None = None
         """What is shown."""
         self._welcome = Static(markup=False, id="empty")
+        self._welcome.can_focus = True
         self._ticking: Timer | None = None
         self._instead_of, self._before = 0, ""
         self._put_by: dict[int, Draft] = {}
@@ -202,7 +206,7 @@ class ChatPane(SearchArea):
     def focus_input(self) -> None:
         """Go where one writes; where there is no model, to what says so."""
         if self.has_class("-no-model"):
-            self.screen.set_focus(None)
+            self._welcome.focus()
         else:
             self.input.focus()
 
@@ -292,7 +296,7 @@ class ChatPane(SearchArea):
         return [self.transcript]
 
     def action_back(self) -> None:
-        """Stop the model; where it is idle, from the input to the conversation and back."""
+        """Stop the model; where it is idle, from the input to the conversation, and from there out of the chat."""
         if self.bar.has_class("-open"):
             self.action_close_search()
             return
@@ -306,7 +310,7 @@ class ChatPane(SearchArea):
         elif self.input.area.has_focus and self.transcript.display:
             self.transcript.focus()
         else:
-            self.focus_input()
+            self.post_message(self.Left())
 
     def action_look(self) -> None:
         """See what would be sent."""

@@ -22,7 +22,7 @@ def log_row(record: LogRecord, width: int, name_width: int, search: Search) -> C
     cells = [
         Cell(_clock(int(record.time)), "$text-muted", 8, 8),
         Cell(show_line(record.server, 40) or OWN_NAME, "", min(8, name_width), name_width),
-        Cell(f"{mark} {word}", style, 10, 10),
+        Cell(f"{mark} {word}", style, 11, 11),
         Cell(_text(record, width, search), style if record.level >= LogLevel.WARNING else "", 10),
     ]
     if record.call is not None:
