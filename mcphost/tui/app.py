@@ -50,6 +50,12 @@ from mcphost.tui.widgets.servers import ServersPane
 GUARD: Final = 0.3
 """Seconds after a dialog appears in which keys do nothing; nor do letters that follow each other without that pause."""
 
+QUIT: Final = "ctrl+q"
+"""The key to leave by, which waits for no other."""
+
+ALWAYS_HEARD: Final = frozenset({QUIT, "f1"})
+"""Keys that answer nothing, and must work also while one dialog follows another: leaving, and help."""
+
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
 
@@ -82,7 +88,7 @@ class McphostApp(
         Binding("f2", "inbox", "inbox", id="app.inbox", tooltip="What waits for your answer"),
         Binding("g", "grants", "allowed", id="app.grants", tooltip="What runs without asking", show=False),
         Binding("ctrl+l", "reload", "reload", id="app.reload", tooltip="Read the configuration again", show=False),
-        Binding("ctrl+q", "quit", "quit", id="app.quit", tooltip="Leave mcphost; servers are stopped", priority=True),
+        Binding(QUIT, "quit", "quit", id="app.quit", tooltip="Leave mcphost; servers are stopped", priority=True),
     ]
 
     def __init__(
@@ -128,7 +134,10 @@ class McphostApp(
     async def on_event(self, event: TextualEvent) -> None:
         """Give out keys one at a time, and drop what was typed before a dialog could be read."""
         if isinstance(event, Key) and not event.is_forwarded:
-            await self.keys.take(event)
+            if event.key == QUIT:
+                await self._give_key(event)
+            else:
+                await self.keys.take(event)
         elif isinstance(event, Paste | MouseDown) and self._too_early(event):
             event.stop()
         else:
@@ -136,7 +145,7 @@ class McphostApp(
 
     async def _give_key(self, key: Key) -> None:
         self.questions.typed()
-        if self._too_early(key):
+        if key.key not in ALWAYS_HEARD and self._too_early(key):
             key.stop()
         else:
             await super().on_event(key)

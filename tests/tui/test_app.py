@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from textual.content import Content
+from textual.events import Key
 
 from mcphost.errors import NotDone
 from mcphost.tui.faults import Faults, place, sentence
+from mcphost.tui.screens.help import HelpScreen
 from mcphost.tui.widgets.tool_list import ToolList
 from tests.tui.story import NARROW, echo, on_stage, server, servers
 
@@ -90,3 +92,34 @@ async def test_ctrl_q_leaves_from_wherever_one_is() -> None:
         await stage.press("t", "slash", "x", "ctrl+q")
         await stage.pilot.pause()
         assert not stage.app.is_running
+
+
+async def test_leaving_and_help_work_at_once_in_a_dialog_that_has_just_appeared() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        stage.app.guard_seconds = 60.0
+        stage.call("echo", {"text": "x"})
+        await stage.asked()
+        await stage.press("y", "f1")
+        await stage.at(HelpScreen)
+        await stage.press("escape")
+        await stage.asked()
+        await stage.press("ctrl+q")
+        await stage.pilot.pause()
+        assert not stage.app.is_running
+
+
+async def test_ctrl_q_does_not_wait_for_a_key_that_is_not_done() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        stage.app.keys._under_way = 1  # a key whose target is busy with a flood
+        stage.app.post_message(Key("ctrl+q", None))
+        await stage.until(lambda app: not app.is_running)
+
+
+async def test_every_tab_has_a_whole_word_on_sixty_columns() -> None:
+    async with on_stage(echo(), size=(60, 18)) as stage:
+        await stage.ready()
+        await stage.shows("Tools Res. Pro. Chat Calls Srv. Traf.")
+        await stage.pilot.resize_terminal(100, 30)
+        await stage.shows("Resources", "Server  Traffic")
