@@ -21,6 +21,7 @@ from mcphost.tui.showing import Showing
 from mcphost.tui.widgets.logs import LogsPane
 from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
+from mcphost.tui.widgets.wishes import RestartWanted
 
 if TYPE_CHECKING:
     _App = App[Any]
@@ -41,7 +42,7 @@ class ServerWishes(_App):
         off = server.state in (ServerState.STOPPED, ServerState.DISABLED, ServerState.FAILED)
         server.start() if off else server.stop()
 
-    def on_servers_pane_restart_wanted(self, event: ServersPane.RestartWanted) -> None:
+    def on_restart_wanted(self, event: RestartWanted) -> None:
         """Disconnect it, and connect anew."""
         self.host.server(event.server).restart()
 

@@ -198,7 +198,7 @@ async def signing(
 
 async def at_sign_in(stage: Stage) -> SignInScreen:
     """Open the sign-in from the list of servers."""
-    await stage.press("s", "down", "s")
+    await stage.press("s", "down", "S")
     await listens(stage)
     assert isinstance(stage.app.screen, SignInScreen)
     return stage.app.screen

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from mcphost.host.logs import LogBook, LogBudget, LogRecord, Source
 from mcphost.protocol.types import LogLevel
 from mcphost.tui.log_filter import FilterError, parse_filter
+from mcphost.tui.ranking import HIT
 from mcphost.tui.widgets.filter_line import FilterLine
 from mcphost.tui.widgets.log_detail import LogDetail, text_view
 from mcphost.tui.widgets.logs import LogsPane
@@ -295,7 +296,7 @@ async def test_keys_post_what_the_user_wants() -> None:
     app.book.add("db", Source.SERVER, LogLevel.INFO, "one\ntwo \x1b[0m", logger="pool", call=12)
     app.book.add("", Source.MCPHOST, LogLevel.INFO, "three")
     async with running(app) as pilot:
-        await pilot.press("c", "L", "up", "c", "L", "y", "w")
+        await pilot.press("C", "L", "up", "C", "L", "y", "w")
         await pilot.pause()
         level, call, server_level, copied, saved = app.wishes
         assert (level, call) == (LogsPane.LevelWanted(None), LogsPane.CallWanted(12))
@@ -333,7 +334,7 @@ async def test_enter_opens_the_line_and_c_goes_from_there_to_its_call() -> None:
     app = Logs()
     app.book.add("db", Source.SERVER, LogLevel.INFO, "one\ntwo", call=12)
     async with running(app) as pilot:
-        await pilot.press("enter", "c")
+        await pilot.press("enter", "C")
         await pilot.pause()
         assert app.wishes == [LogsPane.CallWanted(12)]
         await pilot.press("enter")
@@ -373,3 +374,24 @@ def test_every_key_is_explained() -> None:
     for binding in (*LogsPane.BINDINGS, *LogDetail.BINDINGS, *RowList.BINDINGS):
         assert isinstance(binding, Binding)
         assert all((binding.description, binding.tooltip, binding.id))
+
+
+async def test_the_longest_level_is_shown_whole() -> None:
+    app = Logs()
+    app.book.add("db", Source.SERVER, LogLevel.EMERGENCY, "fire")
+    async with running(app):
+        assert "✖ emergency fire" in app.lines()[0]
+
+
+async def test_words_of_a_filter_are_marked_and_the_newest_match_is_under_the_cursor() -> None:
+    app = Logs()
+    app.log_lines(10, "work", "git")
+    async with running(app) as pilot:
+        await pilot.press("home", "slash", *"work")
+        await pilot.pause()
+        assert app.pane._rows.highlighted == 9
+        row = app.pane.row(app.pane._rows.items[0], 60)
+        assert [row.plain[span.start : span.end] for span in row.spans if span.style == HIT] == ["work"]
+        await pilot.press("enter", "slash", "9")  # what was typed is selected
+        await pilot.pause()
+        assert len(app.pane._rows.items) == 1

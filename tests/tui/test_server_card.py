@@ -7,6 +7,8 @@ import pytest
 from mcphost.config import Config, ServerConfig
 from mcphost.config.limits import Limits
 from mcphost.tui.screens import main
+from mcphost.tui.screens.help import HelpScreen
+from mcphost.tui.widgets.facts import Facts
 from mcphost.tui.widgets.server_card import ServerCard
 from tests.transports.web_line import Echo, Web
 from tests.tui.story import NARROW, Stage, echo, hostile, on_stage, server, servers
@@ -21,7 +23,7 @@ CARDS = [
     (hostile("garbage-first"), ["stray stdout", "lines that are no messages; the first:"]),
     (hostile("one-bad-tool"), ["left out", "inputSchema"]),
     (echo(disabled_tools=("echo",)), ["left out      echo: left out by enabled_tools or"]),
-    (hostile("version-unknown"), ["✖ failed", "go on         press r in the list of servers"]),
+    (hostile("version-unknown"), ["✖ failed", "go on         press r to try again"]),
     (servers(gone=server("echo.py").model_copy(update={"command": "/no/such/program"})), ["✖ failed", "/no/such"]),
     (echo("--name", "someone else"), ["Server · echo", "calls itself  someone else 1.0", "revision      2025-11-25"]),
 ]
@@ -65,7 +67,7 @@ async def test_the_servers_title_stands_before_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "first"), [(0.0, "initialize · p measures again"), (0.02, "ping · again every 20 ms")]
+    ("interval", "first"), [(0.0, "initialize · P measures again"), (0.02, "ping · again every 20 ms")]
 )
 async def test_the_round_trip_is_that_of_the_latest_ping_or_of_the_handshake(interval: float, first: str) -> None:
     async with on_stage(echo(ping_interval_sec=interval), size=NARROW) as stage:
@@ -74,16 +76,16 @@ async def test_the_round_trip_is_that_of_the_latest_ping_or_of_the_handshake(int
         await stage.until(lambda _: "round trip" in stage.flat and f"ms · {first}" in stage.flat)
 
 
-async def test_p_pings_a_server_that_is_ready_and_says_what_came_of_it() -> None:
+async def test_shift_p_pings_a_server_that_is_ready_and_says_what_came_of_it() -> None:
     async with on_stage(servers(up=server("echo.py"), gone=server("no-such.py"))) as stage:
         await open_card(stage)
         await stage.shows("round trip")
-        await stage.press("p")
-        await stage.shows("ms · ping · p measures again", "up answered a ping in")
-        assert "p ping" in stage.text.splitlines()[-1]
+        await stage.press("P")
+        await stage.shows("ms · ping · P measures again", "up answered a ping in")
+        assert "P ping" in stage.text.splitlines()[-1]
         await stage.press("s", "down", "enter")
         await stage.until(lambda app: "Server · gone" in stage.text)
-        assert "p ping" not in stage.text.splitlines()[-1]
+        assert "P ping" not in stage.text.splitlines()[-1]
 
 
 async def test_the_card_can_be_gone_to_before_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +100,8 @@ async def test_a_ping_without_an_answer_is_said() -> None:
     async with on_stage(hostile("both", "--at", "ping")) as stage:
         await open_card(stage)
         await stage.shows("round trip")
-        await stage.press("p")
-        await stage.shows("hostile: the server's answer is invalid", "initialize · p measures again")
+        await stage.press("P")
+        await stage.shows("hostile: the server's answer is invalid", "initialize · P measures again")
 
 
 async def test_what_is_known_of_a_failure_is_said_as_a_thing_to_do() -> None:
@@ -147,3 +149,51 @@ async def test_what_a_program_takes_is_looked_at_while_its_card_is_in_view_and_b
             assert "u look" not in stage.text.splitlines()[-1]
         warned = [record.text for record in host.logs.of("local") if "process_bytes" in record.text] if words else []
         assert len(warned) == len(words)
+
+
+async def test_a_server_that_crashed_and_came_back_tells_its_exit_code_and_last_words() -> None:
+    async with on_stage(size=NARROW) as stage:
+        await stage.ready()
+        call = stage.call("put_out_light")
+        await stage.asked()
+        await stage.press("y")
+        await stage.ended(call)
+        await stage.until(lambda app: app.host.servers["demo"].restarts == 1)
+        await stage.until(lambda app: app.host.servers["demo"].ready)
+        await open_card(stage)
+        card = stage.app.main.query_one(ServerCard)
+        told = ("● ready", "last failure  just now: ", "exit code     ", "demo last wrote on stderr:")
+        await stage.until(lambda _: all(words in card.text for words in told))
+
+
+async def test_r_on_the_card_of_a_failed_server_tries_it_again() -> None:
+    async with on_stage(hostile("version-unknown"), size=NARROW) as stage:
+        await open_card(stage)
+        await stage.shows("✖ failed", "press r to try again")
+        server = stage.host.servers["hostile"]
+        assert server.restarts == 1
+        await stage.press("r")
+        await stage.until(lambda _: server.restarts == 2)
+
+
+async def test_the_help_of_a_card_lists_each_key_once() -> None:
+    async with on_stage(echo(), size=(100, 80)) as stage:
+        await stage.ready()
+        await open_card(stage)
+        await stage.press("question_mark")
+        await stage.at(HelpScreen)
+        text = stage.app.screen.query_one(Facts).text
+        keys = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2:3].strip()]
+        assert "S" not in keys  # neither to sign in nor out: it has no address
+        letters = [key for key in keys if len(key) == 1]
+        assert sorted(letters) == sorted(set(letters))
+
+
+async def test_a_server_may_change_after_its_card_was_taken_down() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await open_card(stage)
+        await stage.shows("P ping")
+        await stage.app.main.card.remove()
+        stage.host.servers["echo"].stop()
+        await stage.shows("1 stopped")

@@ -73,7 +73,7 @@ async def test_twenty_servers_are_walked_through_on_a_small_screen() -> None:
         await stage.shows("server-19")
         assert stage.app.main.servers.chosen == "server-19"
         await stage.press("enter")
-        await stage.shows("Server · server-19", "press space in the list of servers to")
+        await stage.shows("Server · server-19", "press r to connect")
         await stage.press("s", "home")
         await stage.shows("all servers")
 

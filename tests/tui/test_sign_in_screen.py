@@ -60,10 +60,10 @@ def attempt(stage: Stage) -> SignInState:
 async def test_a_server_that_wants_a_sign_in_says_which_key_begins_it() -> None:
     async with signing(ScriptedPort()) as stage:
         await stage.press("s", "down")
-        await stage.shows("▲ linear sign in", "s sign in")
+        await stage.shows("▲ linear sign in", "S sign in")
         await stage.press("enter")
-        await stage.shows("press s to sign in", "s sign in")
-        await stage.press("s")
+        await stage.shows("press S to sign in", "S sign in")
+        await stage.press("S")
         await stage.at(SignInScreen)
 
 
@@ -205,7 +205,7 @@ async def test_a_question_left_for_later_is_asked_again_where_its_sign_in_is_ope
         await stage.press("p")
         await stage.gone()
         await stage.shows("1 waiting for you", "signing")
-        await stage.press("s", "s")
+        await stage.press("s", "S")
         await listens(stage)
         await stage.press("y")
         await stage.shows("waiting for the browser")
@@ -316,14 +316,14 @@ async def test_leaving_while_the_browser_is_waited_for_stops_nothing_and_x_does(
         assert attempt(stage) is SignInState.VISITING
         await stage.shows("▲ signing in to linear", "linear signing")
         await stage.press("enter")
-        await stage.shows("waiting for the browser to come back: s")
-        await stage.press("s")
+        await stage.shows("waiting for the browser to come back: S")
+        await stage.press("S")
         await listens(stage)
         await stage.press("x")
         await stage.shows("◌ cancelled", "nothing of it was kept", "r try again")
         await stage.press("escape")
         await stage.gone()
-        await stage.shows("last try", "press s to sign in")
+        await stage.shows("last try", "press S to sign in")
 
 
 ENDS = [

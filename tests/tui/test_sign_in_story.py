@@ -96,13 +96,13 @@ async def test_a_person_signs_in_calls_a_tool_and_signs_out(size: tuple[int, int
         await stage.press("y")
         assert (await stage.ended(call)).state is CallState.DONE
         await stage.press("s", "enter")
-        await stage.shows("signed in", "then renewed by itself", "s sign out")
-        await stage.press("s")
+        await stage.shows("signed in", "then renewed by itself", "S sign out")
+        await stage.press("S")
         await stage.until(lambda app: isinstance(app.screen, AskScreen) and app.screen.shown_for() >= 0)
         await stage.press("y")
         await stage.shows("web: signed out; the tokens")
         await stage.until(lambda app: app.host.servers["web"].state is ServerState.NEEDS_SIGN_IN)
-        await stage.shows("press s to sign in")
+        await stage.shows("press S to sign in")
         assert not guard.valid
 
 
@@ -117,7 +117,7 @@ async def test_a_call_begins_a_sign_in_which_is_finished_by_pasting_the_address(
         await stage.press("escape")
         await stage.gone()
         assert call.state is CallState.SIGNING_IN
-        await stage.press("s", "down", "s")
+        await stage.press("s", "down", "S")
         await listens(stage)
         async with httpx.AsyncClient(trust_env=False) as elsewhere:
             back = (await elsewhere.get(browser.pages[0])).headers["location"]

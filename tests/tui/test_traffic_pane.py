@@ -182,7 +182,7 @@ async def test_one_slow_call_among_ten_thousand_frames_is_found_by_keys_alone() 
         app.call(number, 2.5 if number == 3_210 else 0.01)
     async with running(app) as pilot:
         await until(pilot, lambda _: len(app.numbers) == 10_001)
-        await pilot.press("s")
+        await pilot.press("S")
         assert app.heading == "Traffic · largest latency first"
         assert app.pane.frame is not None
         assert (app.pane.frame.id, app.pane.frame.latency) == (3_210, 2.5)
@@ -264,7 +264,7 @@ async def test_pausing_counts_what_is_new_and_clearing_leaves_what_is_pinned() -
     app = Passing()
     app.call(1)
     async with running(app) as pilot:
-        await pilot.press("f", "p")
+        await pilot.press("f", "P")
         assert app.lines()[1].startswith("▸ ◆")
         app.call(2)
         await refresh(app, pilot)
@@ -279,7 +279,7 @@ async def test_keys_post_what_the_user_wants_and_nothing_that_cannot_be() -> Non
     app = Passing()
     app.call(1, text=SECRET)
     async with running(app) as pilot:
-        await pilot.press("R", "y", "up", "R", "c", "w")
+        await pilot.press("R", "y", "up", "R", "C", "w")
         await until(pilot, lambda _: len(app.wishes) == 4)
         copied, again, call, saved = app.wishes
         assert isinstance(copied, CopyWanted)
@@ -313,7 +313,7 @@ async def test_an_exported_file_is_read_only_and_the_live_traffic_is_a_key_away(
         await pilot.press("enter")
         await until(pilot, lambda _: len(app.numbers) == 2)
         assert app.heading == "Traffic · file theirs.jsonl, read only"
-        await pilot.press("up", "R", "c")
+        await pilot.press("up", "R", "C")
         assert not app.wishes
         await pilot.press("escape")
         assert len(app.numbers) == 4
@@ -347,7 +347,7 @@ async def test_f4_on_a_result_shows_its_frames_c_goes_to_the_call_and_it_is_sent
         assert again.arguments == {"text": "hello"}
         await stage.press("escape")
         await stage.shows("initialize", "↗2")
-        await stage.press("end", "c")
+        await stage.press("end", "C")
         await stage.shows("hello")
         assert stage.app.main.tools.shown_call == again.number
 

@@ -212,7 +212,7 @@ def test_on_a_screen_calls_go_on_after_each_sign_in_that_they_take(city: Town, h
     """C10, O17: for more rights, silently when the token ended, and anew at a server that forgot who signed in."""
     with here.sit("--traffic", "screen.jsonl", columns=110, rows=34) as terminal:
         terminal.wait_for("needs sign-in")
-        terminal.press("s", "down", "s")
+        terminal.press("s", "down", "S")
         agree(terminal)
         terminal.wait_for("1 ready")
         call(terminal, "read_note")
@@ -259,7 +259,7 @@ def agree(terminal: Terminal) -> None:
 def call(terminal: Terminal, tool: str, *filling: str) -> None:
     """Call a tool, up to the question whether to."""
     find(terminal, tool)
-    terminal.press("enter", "enter")
+    terminal.press("enter")
     terminal.wait_for(f"notes › {tool}", "ctrl+r run")
     terminal.press(*filling)
     terminal.press_until(["ctrl+r"], f"Run {tool} on notes?")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
+from textual.actions import parse
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -90,7 +91,8 @@ def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterat
     """What ``node`` is for, and its keys but those that do something else (``active``) nearer to the focus."""
     text = getattr(type(node), "HELP", None)
     own = type(node).__dict__.get("BINDINGS", ())
-    known = [each for each in own if isinstance(each, Binding) and not each.system and each.action not in seen]
+    ours = [each for each in own if isinstance(each, Binding) and not each.system]
+    known = [each for each in ours if _action(each) not in seen and not _gives_way(node, each, ours)]
     bindings = [each for each in known if any(active.get(key, each.action) == each.action for key in _keys(each))]
     if len(bindings) < len(known):
         text = None  # it names keys that do something else here
@@ -100,11 +102,26 @@ def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterat
     if isinstance(text, str):
         yield Fact("", Content.styled(_BROKEN.sub(" ", text.strip()), "$foreground-muted"), wide=True)
     for binding in bindings:
-        seen.add(binding.action)
+        seen.add(_action(binding))
         keys = ", ".join(node.app.get_key_display(part) for part in _each_key(binding))
         about = f"  {binding.tooltip}" if binding.tooltip else ""
         yield Fact(f"  {keys}", Content.assemble(binding.description, (about, "$foreground-muted")))
     yield Fact("", Content(""), wide=True)
+
+
+def _gives_way(node: DOMNode, binding: Binding, others: Sequence[Binding]) -> bool:
+    """Does its key do something else now, or nothing, as for signing in and out?"""
+    rivals = [each for each in others if each is not binding and not set(_keys(each)).isdisjoint(_keys(binding))]
+    return bool(rivals) and not _works(node, binding)
+
+
+def _action(binding: Binding) -> str:
+    return binding.action.removeprefix("screen.")  # the same, bound by a part of the screen
+
+
+def _works(node: DOMNode, binding: Binding) -> bool:
+    _, name, parameters = parse(binding.action)
+    return node.check_action(name, parameters) is True
 
 
 def _keys(binding: Binding) -> list[str]:

@@ -42,7 +42,7 @@ class SamplingScreen(SamplingView):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,enter", "agree", "agree", id="sampling.agree", tooltip="Ask the model; send the answer"),
         Binding("e", "edit", "edit", id="sampling.edit", tooltip="Change the block that is marked, or write one"),
-        Binding("ctrl+r,ctrl+enter,f5", "take", "take over", id="sampling.take", tooltip="Take over what was typed"),
+        Binding("ctrl+r,ctrl+enter", "take", "take over", id="sampling.take", tooltip="Take over what was typed"),
         Binding("x", "drop", "leave out", id="sampling.drop", tooltip="Stop the answer; leave out what is marked"),
         Binding("m", "model", "model", id="sampling.model", tooltip="Choose who answers: a model, or you"),
         Binding("l", "limits", "limits", id="sampling.limits", tooltip="Max tokens, temperature, stops, tools"),

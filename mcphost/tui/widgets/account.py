@@ -54,16 +54,16 @@ def account_facts(connection: Connection, account: Account) -> Iterator[Fact]:
     if not connection.config.signs_in:
         return
     if account.running is not None:
-        yield fact("sign-in", f"◐ {account.running.state.value}: s shows it", "$text-warning")
+        yield fact("sign-in", f"◐ {account.running.state.value}: S shows it", "$text-warning")
     elif connection.state is ServerState.NEEDS_SIGN_IN:
         yield from _last_try(account.attempt)
-        yield fact("go on", "press s to sign in", "bold $text-warning")
+        yield fact("go on", "press S to sign in", "bold $text-warning")
     if account.standing is not None and account.signed_in:
         words = "yes, but it does not let this in" if connection.state is ServerState.NEEDS_SIGN_IN else "yes"
         yield fact("signed in", words)
         yield from standing_facts(account.standing, time.time())
         if key_of(connection, account) == "sign_out":
-            yield fact("", "s signs out · F forgets everything about this server", "$foreground-muted")
+            yield fact("", "S signs out · F forgets everything about this server", "$foreground-muted")
 
 
 def _last_try(attempt: SignIn | None) -> Iterator[Fact]:

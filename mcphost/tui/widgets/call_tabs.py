@@ -172,7 +172,7 @@ class Progressing(Static):
             yield Content.assemble(("runs as task  ", "dim"), _task(call, call.task))
             yield Content(_stay(call.task)).stylize("dim")
         if call.state is CallState.SIGNING_IN:
-            yield Content("nothing was done yet · in the list of servers, s shows the sign-in").stylize("dim")
+            yield Content("nothing was done yet · in the list of servers, S shows the sign-in").stylize("dim")
         if not call.state.ended:
             ends = "cancels" if call.request.task is None else "stops waiting; the task goes on"
             yield Content(f"esc or x {ends}").stylize("dim")

@@ -23,11 +23,11 @@ Wish = Literal["call", "copy"]
 class LogDetail(ModalScreen[Wish | None]):
     """The whole text of a record, laid out when it is JSON. Its result is what the user wants done with it."""
 
-    HELP = "One line of the log in full.\ny copies it · c goes to the call that was running · Esc goes back"
+    HELP = "One line of the log in full.\ny copies it · C goes to the call that was running · Esc goes back"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "back", "back", tooltip="Back to the log", id="log_detail.back"),
         Binding("y", "wish('copy')", "copy", tooltip="Copy this line", id="log_detail.copy"),
-        Binding("c", "wish('call')", "call", tooltip="Go to the call that was running", id="log_detail.call"),
+        Binding("C", "wish('call')", "call", tooltip="Go to the call that was running", id="log_detail.call"),
     ]
     DEFAULT_CSS = """
     LogDetail {
@@ -48,7 +48,7 @@ class LogDetail(ModalScreen[Wish | None]):
         """The text in a frame whose title is ours, and names the server."""
         with Vertical() as frame:
             frame.border_title = Content(_title(self.record))
-            keys = ("c call", "y copy", "esc back") if self.record.call is not None else ("y copy", "esc back")
+            keys = ("C call", "y copy", "esc back") if self.record.call is not None else ("y copy", "esc back")
             frame.border_subtitle = Content(" · ".join(keys))
             yield text_view(self.record.text)
 

@@ -50,7 +50,7 @@ class LogsPane(Vertical):
     HELP = (
         "The log of all servers: what they logged, their stderr and stray stdout, and what mcphost decided.\n"
         "/ filter · l least level shown · L level of this server · f follow or pause · Enter the whole line ·\n"
-        "c call that was running · y copy · w save the lines shown · x clear the view · X bring cleared lines back\n"
+        "C call that was running · y copy · w save the lines shown · x clear the view · X bring cleared lines back\n"
         f"A filter: {EXAMPLES}"
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,7 +58,7 @@ class LogsPane(Vertical):
         _key("f", "follow", "follow", "Follow the newest line, or pause"),
         _key("l", "least", "level", "The least level shown here"),
         _key("L", "server_level", "server level", "Ask this row's server to log more or less", show=False),
-        _key("c", "call", "call", "Go to the call that was running"),
+        _key("C", "call", "call", "Go to the call that was running"),
         _key("y", "copy", "copy", "Copy this line"),
         _key("w", "save", "save", "Save all lines shown to a file"),
         _key("x", "clear", "clear", "Clear the view; the lines are kept", show=False),

@@ -18,7 +18,7 @@ from mcphost.host.connection import Connection, ServerState
 from mcphost.host.kept_tasks import keeps_tasks
 from mcphost.host.recipient import sent_to
 from mcphost.host.upkeep import RoundTrip
-from mcphost.protocol.display import duration_text, show, show_line
+from mcphost.protocol.display import age_text, duration_text, show, show_line
 from mcphost.protocol.types import Implementation
 from mcphost.tui.marks import SERVER_MARKS
 from mcphost.tui.widgets.account import NOBODY, Account, account_facts, key_of
@@ -26,7 +26,7 @@ from mcphost.tui.widgets.asks import QUIET, Asks, asks_facts
 from mcphost.tui.widgets.facts import Fact, Facts, fact
 from mcphost.tui.widgets.spending import has_budget
 from mcphost.tui.widgets.usage import Seen, usage_facts
-from mcphost.tui.widgets.wishes import BudgetWanted, FoldersWanted, MuteWanted
+from mcphost.tui.widgets.wishes import BudgetWanted, FoldersWanted, MuteWanted, RestartWanted
 
 EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
 
@@ -34,9 +34,9 @@ LOOK_AGAIN: Final = 2.0
 """Seconds in which a card that is drawn again does not look again at what the program takes."""
 
 HOW_TO_GO_ON = {
-    ServerState.FAILED: "press r in the list of servers to try again",
-    ServerState.STOPPED: "press space in the list of servers to connect",
-    ServerState.DISABLED: "set enabled = true in its entry, or press space to connect for now",
+    ServerState.FAILED: "press r to try again",
+    ServerState.STOPPED: "press r to connect",
+    ServerState.DISABLED: "set enabled = true in its entry, or press r to connect for now",
 }
 
 
@@ -45,17 +45,19 @@ class ServerCard(VerticalScroll):
 
     HELP = (
         "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed.\n"
-        "p asks the server for a sign of life, T lists its tasks, y copies the card. s signs in to one at an address,\n"
-        "or out of it; F forgets everything about a server: tokens, and what you allowed of it. f chooses the folders\n"
-        "it may know of; M declines everything it asks until mcphost exits, or listens to it again. b raises the\n"
-        "budget of what it may use of your language models. u looks anew at what its program takes of this machine."
+        "r restarts the server or retries now, P asks it for a sign of life, T lists its tasks, y copies the card.\n"
+        "S signs in to one at an address, or out of it; F forgets everything about a server: tokens, and what you\n"
+        "allowed of it. f chooses the folders it may know of; M declines everything it asks until mcphost exits, or\n"
+        "listens to it again. b raises the budget of what it may use of your language models. u looks anew at what\n"
+        "its program takes of this machine."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("p", "ping", "ping", id="card.ping", tooltip="Ask the server for a sign of life, and time it"),
+        Binding("P", "ping", "ping", id="card.ping", tooltip="Ask the server for a sign of life, and time it"),
+        Binding("r", "restart", "restart", id="card.restart", tooltip="Restart it, or retry now"),
         Binding("T", "screen.tasks", "tasks", id="card.tasks", tooltip="The tasks it keeps: calls it answers later"),
-        Binding("s", "sign_in", "sign in", id="card.sign-in", tooltip="Sign in to this server, or see how it goes"),
-        Binding("s", "sign_out", "sign out", id="card.sign-out", tooltip="Forget its tokens; asks first"),
+        Binding("S", "sign_in", "sign in", id="card.sign-in", tooltip="Sign in to this server, or see how it goes"),
+        Binding("S", "sign_out", "sign out", id="card.sign-out", tooltip="Forget its tokens; asks first"),
         Binding("F", "forget", "forget", id="card.forget", tooltip="Forget everything about this server; asks first"),
         Binding("f", "folders", "folders", id="card.folders", tooltip="Choose which folders it may know of"),
         Binding(
@@ -139,7 +141,8 @@ class ServerCard(VerticalScroll):
         shown = ("", "") if connection is None else (connection.name, key_of(connection, account))
         if (answering, shown) != (self._answering, self._shown):
             self._answering, self._shown = answering, shown
-            self.refresh_bindings()
+            if self.is_attached:  # while mcphost leaves, it may be taken down before its servers are
+                self.refresh_bindings()
 
     @property
     def text(self) -> str:
@@ -152,7 +155,7 @@ class ServerCard(VerticalScroll):
             return action == self._shown[1]
         if action == "budget":
             return self._budget
-        if action in ("forget", "folders", "mute"):
+        if action in ("restart", "forget", "folders", "mute"):
             return bool(self._shown[0])
         if action == "usage":
             return self._program is not None
@@ -178,6 +181,10 @@ class ServerCard(VerticalScroll):
         """See `PingWanted`."""
         if self._answering is not None:
             self.post_message(self.PingWanted(self._answering))
+
+    def action_restart(self) -> None:
+        """See `RestartWanted`."""
+        self.post_message(RestartWanted(self._shown[0]))
 
     def action_sign_in(self) -> None:
         """See `SignInWanted`."""
@@ -225,7 +232,7 @@ def card(
     yield from _tools(connection)
     yield from asks_facts(connection.name, asks, now)
     yield from _irregularities(connection, dropped)
-    yield from _last_words(connection)
+    yield from _last_words(connection, now)
     yield from _instructions(connection)
 
 
@@ -252,7 +259,7 @@ def _state(connection: Connection, now: float) -> Iterator[Fact]:
 
 def _round_trip(last: RoundTrip, interval: float) -> str:
     took = duration_text(last.seconds) if last.seconds >= 0.001 else "under 1 ms"
-    return f"{took} · {last.request} · {f'again every {duration_text(interval)}' if interval else 'p measures again'}"
+    return f"{took} · {last.request} · {f'again every {duration_text(interval)}' if interval else 'P measures again'}"
 
 
 def _session(connection: Connection) -> Iterator[Fact]:
@@ -299,9 +306,12 @@ def _irregularities(connection: Connection, dropped: int) -> Iterator[Fact]:
         yield fact("log lines", f"{dropped} dropped: too many a second", "$text-warning")
 
 
-def _last_words(connection: Connection) -> Iterator[Fact]:
-    process = connection.process
-    if connection.ready or not (process.stderr_tail or process.exit_code is not None):
+def _last_words(connection: Connection, now: float) -> Iterator[Fact]:
+    last = connection.last_failure if connection.ready else None
+    process = connection.process if last is None else last.process
+    if last is not None:
+        yield fact("last failure", f"{age_text(now - last.at)}: {show(last.reason, limit=2000)}")
+    if (connection.ready and last is None) or not (process.stderr_tail or process.exit_code is not None):
         return
     if process.exit_code is not None:
         yield fact("exit code", str(process.exit_code))

@@ -21,6 +21,7 @@ from mcphost.host.kept_tasks import keeps_tasks
 from mcphost.tui.marks import SERVER_MARKS
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.rows import RowList
+from mcphost.tui.widgets.wishes import RestartWanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,12 @@ class ServersPane(Vertical):
 
     HELP = (
         "Servers, as configured. ● ready  ◐ starting  ↻ trying again  ▲ needs sign-in  ✖ failed  ◌ off.\n"
-        "enter opens a server's card, space switches it on or off, r restarts it or retries now, s signs in to one\n"
+        "enter opens a server's card, space switches it on or off, r restarts it or retries now, S signs in to one\n"
         "that needs it."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "sign_in", "sign in", id="servers.sign-in", tooltip="Sign in to it, or see how that goes"),
+        Binding("S", "sign_in", "sign in", id="servers.sign-in", tooltip="Sign in to it, or see how that goes"),
         Binding("space", "on_off", "on/off", id="servers.toggle", tooltip="Connect or disconnect this server"),
         Binding("r", "restart", "restart", id="servers.restart", tooltip="Restart it, or retry now"),
         Binding("v", "level", "log level", id="servers.level", tooltip="Which log messages it should send"),
@@ -70,12 +71,6 @@ class ServersPane(Vertical):
     @dataclass
     class ToggleWanted(Message):
         """Switch this server on or off."""
-
-        server: str
-
-    @dataclass
-    class RestartWanted(Message):
-        """Restart this server, or retry now."""
 
         server: str
 
@@ -158,7 +153,7 @@ class ServersPane(Vertical):
     def action_restart(self) -> None:
         """See `RestartWanted`."""
         if self.chosen is not None:
-            self.post_message(self.RestartWanted(self.chosen))
+            self.post_message(RestartWanted(self.chosen))
 
     def action_level(self) -> None:
         """See `LevelWanted`."""
@@ -188,7 +183,7 @@ def _row(row: ServerRow, width: int) -> Content:
     return columns(width, [Cell(mark, style, 1, 1), Cell(row.connection.name, "", 6), last])
 
 
-_NEEDED, _SIGNING_IN = ("s sign in", "sign in", ""), ("signing in", "signing", "")
+_NEEDED, _SIGNING_IN = ("S sign in", "sign in", ""), ("signing in", "signing", "")
 """What is said of a server, by the room there is."""
 
 

@@ -36,21 +36,22 @@ class TrafficPane(Container):
     """A live view of ``live``, or of a file; the app calls ``refresh_traffic`` when frames came."""
 
     HELP = (
-        "The traffic: / filters it, s sorts it, enter shows a frame in full and esc goes back. r goes from a request\n"
-        "to its response, R sends a request again (a tool call is asked for as any other), p keeps a frame.\n"
-        "w exports what is shown to a file, o imports such a file: it is read, and esc goes back to the live traffic."
+        "The traffic: / filters it, S sorts it, enter shows a frame in full and esc goes back. r goes from a request\n"
+        "to its response, R sends a request again (a tool call is asked for as any other), P keeps a frame, C goes to\n"
+        "the call it belongs to. w exports what is shown to a file, o imports such a file: it is read, and esc goes\n"
+        "back to the live traffic."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         key("escape", "back", "back", "From the frame to the list, from a file to the live traffic"),
         key("r", "partner", "partner", "From a request to its response, or back"),
         key("v", "look", "raw", "As it came, or laid out"),
-        key("c", "call", "call", "Go to the call it belongs to"),
-        key("p", "pin", "pin", "Keep this frame whatever comes, or no longer"),
+        key("C", "call", "call", "Go to the call it belongs to"),
+        key("P", "pin", "pin", "Keep this frame whatever comes, or no longer"),
         key("R", "resend", "send again", "Send this request again"),
         key("y", "copy", "copy", "Copy this frame"),
         key("w", "save", "export", "Export the frames shown to a file (JSONL)"),
         key("o", "open", "import", "Import a file of exported traffic, only to be read"),
-        key("c", "say_no_call", "no call", "", show=False, system=True),
+        key("C", "say_no_call", "no call", "", show=False, system=True),
         key("R", "say_not_sent", "not to be sent", "", show=False, system=True),
     ]
     DEFAULT_CSS = """

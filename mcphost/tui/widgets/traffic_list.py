@@ -45,12 +45,12 @@ class TrafficList(Vertical):
 
     HELP = (
         "Every message to and from every server: → out, ← in; ✖ failed, ◆ pinned, ↗12 belongs to call 12.\n"
-        f"A filter: {EXAMPLES}\nThe slowest: s, or /latency>1s. Secrets are masked here, in copies and in files."
+        f"A filter: {EXAMPLES}\nThe slowest: S, or /latency>1s. Secrets are masked here, in copies and in files."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         key("escape", "unfilter", "no filter", "Show all frames again"),
         key("slash", "filter", "filter", "Show only some frames"),
-        key("s", "sort", "sort", "Sort by latency, by size, or by time"),
+        key("S", "sort", "sort", "Sort by latency, by size, or by time"),
         key("f", "follow", "follow", "Follow the newest frame, or pause"),
         key("x", "clear", "clear", "Clear the view; pinned frames stay", show=False),
         key("X", "restore", "unclear", "Bring cleared frames back", show=False),

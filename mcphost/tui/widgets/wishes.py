@@ -35,6 +35,13 @@ class ResourceWanted(Message):
 
 
 @dataclass
+class RestartWanted(Message):
+    """Restart this server, or try it again now."""
+
+    server: str
+
+
+@dataclass
 class MuteWanted(Message):
     """Decline everything this server asks until mcphost exits; or, not ``muted``, listen to it again."""
 
