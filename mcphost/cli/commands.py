@@ -105,6 +105,8 @@ def run_tasks(options: Words) -> int:
     """The tasks a server keeps."""
     from mcphost.headless import tasks
 
+    if options.output is not None and options.result is None:
+        raise ConfigError("--output goes with --result")
     chosen, name = selected_one(options)
     broken, how = chosen.broken, {"as_json": options.json}
     if options.cancel is not None:

@@ -434,6 +434,7 @@ def test_config_check_prints_each_problem_with_its_line(
         (["call", "a", "b", "--timeout", "soon"], "is no number of seconds"),
         (["list", "tools", "--config", "/no/such/file"], "there is no such file"),
         (["check"], "no server is configured"),
+        (["tasks", "demo", "--output", "file"], "--output goes with --result"),
         ([], "the screen needs a terminal"),
         (["demo"], "the screen needs a terminal"),
     ],
