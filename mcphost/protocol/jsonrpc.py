@@ -10,24 +10,20 @@ Specification: basic/index (messages), 2025-03-26 basic (batching).
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
 from typing import Any, Final
 
+from mcphost.protocol.limits import JSON_DEPTH, MESSAGE_ITEMS
+from mcphost.protocol.strict_json import IN_STEPS, Refused, parse, parse_in_steps
+
 RequestId = int | str
 """Ids are compared by type and value: ``3`` never answers ``"3"``, nor ``3.0`` or ``true`` either of them."""
 
 VERSION: Final = "2.0"
-
-MAX_DEPTH: Final = 128
-"""Objects in objects. Real tool schemas stay under 30; Python's own parser gives up at about 1000."""
-
-BIG_MESSAGE: Final = 1_000_000
-"""Bytes. Below this a message is parsed in a few milliseconds whatever is in it."""
 
 
 class ErrorCode(IntEnum):
@@ -128,19 +124,61 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 def decode(
-    data: bytes, *, batch_items: int = 0, max_items: int = 50_000, max_depth: int = MAX_DEPTH
+    data: bytes, *, batch_items: int = 0, max_items: int = MESSAGE_ITEMS, max_depth: int = JSON_DEPTH
 ) -> Sequence[Message | Malformed]:
     """Read one JSON text: a message, or a batch of up to ``batch_items`` (0: this revision has no batches).
 
-    ``max_items`` bounds the objects and arrays of a message over 1 MB, since those, not bytes, cost time;
-    ``max_depth`` those inside each other.
+    A large one takes long: `decode_in_steps` is for the event loop.
     """
+    if len(data) < IN_STEPS:
+        return _decode_small(data, batch_items, max_depth)
+    steps = decode_in_steps(data, batch_items=batch_items, max_items=max_items, max_depth=max_depth)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            messages: Sequence[Message | Malformed] = end.value
+            return messages
+
+
+Decoding = Generator[None, None, Sequence[Message | Malformed]]
+"""Yields after each short step; returns the messages."""
+
+
+def decode_in_steps(
+    data: bytes, *, batch_items: int = 0, max_items: int = MESSAGE_ITEMS, max_depth: int = JSON_DEPTH
+) -> Decoding:
+    """As `decode`.
+
+    ``max_items`` bounds the objects and arrays of a message over 1 MB, ``max_depth`` those inside each other.
+    """
+    if len(data) < IN_STEPS:
+        return _decode_small(data, batch_items, max_depth)
     try:
-        value = _parse(data, max_items, max_depth)
-    except _Refused as refused:
-        # What passed a limit is not read once more, but it is whole: its last member tells as well as its first.
-        answers = _answered_leniently(data) if refused.limit is None else answered_by(data, data[-_LAST_BYTES:])
-        return (Malformed(str(refused), data, answers=answers, is_json=refused.is_json, limit=refused.limit),)
+        value = yield from parse_in_steps(data, max_items, max_depth)
+    except Refused as refused:
+        return (_unreadable(data, refused),)
+    return _messages(value, data, batch_items)
+
+
+def _decode_small(data: bytes, batch_items: int, max_depth: int) -> Sequence[Message | Malformed]:
+    try:
+        value = parse(data, max_depth)
+    except Refused as refused:
+        return (_unreadable(data, refused),)
+    return _messages(value, data, batch_items)
+
+
+def _unreadable(data: bytes, refused: Refused) -> Malformed:
+    # What is large is not read once more, but where it is JSON it is whole: its last member tells as well as its first.
+    if refused.limit is None and len(data) < IN_STEPS:
+        answers = _answered_leniently(data)
+    else:
+        answers = answered_by(data, data[-_LAST_BYTES:] if refused.is_json else b"")
+    return Malformed(str(refused), data, answers=answers, is_json=refused.is_json, limit=refused.limit)
+
+
+def _messages(value: Any, data: bytes, batch_items: int) -> Sequence[Message | Malformed]:
     return tuple(_batch(value, data, batch_items)) if type(value) is list else (_message(value, data),)
 
 
@@ -198,81 +236,6 @@ def _with_params(message: dict[str, Any], params: Mapping[str, Any] | None) -> d
     if params is not None:
         message["params"] = params
     return message
-
-
-class _Refused(Exception):
-    def __init__(self, reason: str, *, is_json: bool = True, limit: int | None = None) -> None:
-        super().__init__(reason)
-        self.is_json, self.limit = is_json, limit
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise _Refused("a key stands twice in one object")
-    return members
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise _Refused(f"the number {text[:20]} is too large")
-    return number
-
-
-def _no_constant(text: str) -> float:
-    raise _Refused(f"{text} is not JSON")
-
-
-_decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_float=_finite, parse_constant=_no_constant)
-
-
-def _parse(data: bytes, max_items: int, max_depth: int) -> Any:
-    opened = data.count(b"{") + data.count(b"[")
-    if len(data) > BIG_MESSAGE and opened > max_items:
-        told = f"{opened} objects and arrays in one message, over the limit of {max_items}"
-        raise _Refused(told, limit=max_items)
-    try:
-        value = _decoder.decode(data.decode("utf-8").removeprefix("\ufeff"))
-    except UnicodeDecodeError as error:
-        raise _Refused(f"not UTF-8 at byte {error.start}", is_json=False) from None
-    except RecursionError:
-        raise _Refused(f"nested deeper than {max_depth}") from None
-    except json.JSONDecodeError as error:
-        raise _Refused(f"not JSON: {error}", is_json=False) from None
-    except ValueError:  # Python reads no integer of thousands of digits
-        raise _Refused("a number too long to read") from None
-    if opened > max_depth and _deeper_than(value, max_depth):
-        raise _Refused(f"nested deeper than {max_depth}")
-    return _without_surrogates(value) if b"\\ud" in data or b"\\uD" in data else value
-
-
-def _deeper_than(value: Any, depth: int) -> bool:
-    level = [value]
-    for _ in range(depth):
-        level = [child for parent in level for child in _children(parent)]
-        if not level:
-            return False
-    return True
-
-
-def _children(value: Any) -> Iterator[Any]:
-    inside = value.values() if type(value) is dict else value if type(value) is list else ()
-    return (child for child in inside if type(child) in (dict, list))
-
-
-_HALF: Final = re.compile(r"[\ud800-\udfff]")
-
-
-def _without_surrogates(value: Any) -> Any:
-    # JSON can spell half a character; nothing downstream (files, the model, the terminal) can hold it.
-    if type(value) is str:
-        return value if value.isascii() else _HALF.sub("\ufffd", value)
-    if type(value) is list:
-        return [_without_surrogates(item) for item in value]
-    if type(value) is dict:
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    return value
 
 
 def _batch(items: list[Any], data: bytes, limit: int) -> Iterator[Message | Malformed]:

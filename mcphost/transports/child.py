@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import Iterator
 from typing import Final, cast
 
 from mcphost.protocol.framing import LineFramer, Overlong
@@ -38,7 +39,8 @@ class Child(asyncio.SubprocessProtocol):
         self._inbound = inbound
         self._stdout = LineFramer(limits.message_bytes)
         self._stderr = LineFramer(STDERR_LINE)
-        self._turns = Turns(pipe.received), Turns(self._note)
+        self._turns = Turns(self._take), Turns(self._note)
+        self._cut_off: bytes | Overlong | None = None
         self._open_outputs, self._heard = 2, False
         self.tail: deque[str] = deque(maxlen=STDERR_TAIL)
         self.first_closed = ""
@@ -78,8 +80,8 @@ class Child(asyncio.SubprocessProtocol):
 
     def _end_output(self, fd: int) -> None:
         if fd == 1 and self._stdout.pending:
-            for line in self._stdout.feed(b"\n"):
-                self._pipe.received(line, cut_off=True)
+            (self._cut_off,) = self._stdout.feed(b"\n")
+            self._turns[0].add([self._cut_off])
         if fd == 2 and self._stderr.pending:
             self.pipe_data_received(fd, b"\n")
         self._open_outputs -= 1
@@ -98,6 +100,9 @@ class Child(asyncio.SubprocessProtocol):
     def resume_writing(self) -> None:
         """Its stdin takes more."""
         self.writable.set()
+
+    def _take(self, line: bytes | Overlong) -> Iterator[None] | None:
+        return self._pipe.received(line, cut_off=line is self._cut_off)
 
     def _note(self, line: bytes | Overlong) -> None:
         raw = line.start + b" ..." if isinstance(line, Overlong) else line

@@ -155,7 +155,7 @@ class HttpTransport:
             body = await answers.read_body(response, self.limits.message_bytes)
         except FAILURES as error:
             raise self._endpoint.lost(error) from None
-        answer.take_body(self._incoming.messages(body))
+        answer.take_body(await self._incoming.messages(body))
 
     async def _answer_from_stream(self, response: httpx.Response, answer: Answer) -> None:
         stream = EventStream(self._incoming, answer.take)

@@ -78,7 +78,7 @@ async def error_in(response: httpx.Response, incoming: Incoming) -> Response | N
     """The JSON-RPC error in the body of a refusal, if it holds one."""
     if media_type(response) != JSON:
         return None
-    messages = incoming.messages(await read_body(response, incoming.limits.message_bytes))
+    messages = await incoming.messages(await read_body(response, incoming.limits.message_bytes))
     found = [message for message in messages if isinstance(message, Response) and message.error]
     return found[0] if found else None
 

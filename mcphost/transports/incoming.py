@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from mcphost.protocol.display import size_text
 from mcphost.protocol.framing import Overlong
-from mcphost.protocol.jsonrpc import Malformed, Message, answered_by, decode
+from mcphost.protocol.jsonrpc import Malformed, Message, answered_by, decode_in_steps
 from mcphost.protocol.revisions import Revision
 from mcphost.transports.base import Limits
 from mcphost.transports.tap import Tap
+from mcphost.transports.turns import in_turns
 
 
 class Incoming:
@@ -27,12 +28,14 @@ class Incoming:
         """From now on arrays are taken where the revision has them."""
         self._batch_items = self.limits.batch_items if revision.batches else 0
 
-    def messages(self, data: bytes) -> Sequence[Message | Malformed]:
+    async def messages(self, data: bytes) -> Sequence[Message | Malformed]:
         """The messages in a body, or in an event's data."""
         if self._tap is not None:
             self._tap.received(data)
-        limits = self.limits
-        return decode(data, batch_items=self._batch_items, max_items=limits.message_items, max_depth=limits.json_depth)
+        items, limits = self._batch_items, self.limits
+        return await in_turns(
+            decode_in_steps(data, batch_items=items, max_items=limits.message_items, max_depth=limits.json_depth)
+        )
 
     def too_large(self, event: Overlong) -> Malformed:
         """What to make of an event over the limit."""

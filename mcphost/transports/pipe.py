@@ -6,7 +6,7 @@ Knows ids and lines. Refuses to know how the bytes travel: a subclass writes the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
 from mcphost.errors import ConnectionLost, MessageTooLarge, TransportError
@@ -14,15 +14,18 @@ from mcphost.protocol.display import size_text
 from mcphost.protocol.framing import Overlong
 from mcphost.protocol.jsonrpc import (
     Malformed,
+    Message,
     Notification,
     Request,
     RequestId,
     Response,
     answered_by,
     decode,
+    decode_in_steps,
     encode,
 )
 from mcphost.protocol.revisions import Revision
+from mcphost.protocol.strict_json import IN_STEPS
 from mcphost.transports.answer import why_invalid
 from mcphost.transports.base import Inbound, Limits
 from mcphost.transports.tap import Tap
@@ -80,25 +83,38 @@ class Pipe:
         """Put one whole message on the wire; raises ConnectionLost. For a subclass to provide."""
         raise NotImplementedError
 
-    def received(self, line: bytes | Overlong, *, cut_off: bool = False) -> None:
+    def received(self, line: bytes | Overlong, *, cut_off: bool = False) -> Generator[None, None, None] | None:
         """Take one message as it came and give it to whoever waits for it. After `fail` nothing is taken any more.
 
+        A large one is read in steps, which are returned: the next message may be given only after the last of them.
         ``cut_off``: the channel ended without a newline. Half an answer then answers nobody: the end does.
         """
         if self._lost is not None:
-            return
+            return None
         if isinstance(line, Overlong):
             self._overlong(line)
-            return
+            return None
         if not line or line.isspace():
-            return
+            return None
         if self.tap is not None:
             self.tap.received(line)
-        limits, batch_items = self.limits, self._batch_items
-        for message in decode(
-            line, batch_items=batch_items, max_items=limits.message_items, max_depth=limits.json_depth
-        ):
-            self._dispatch(replace(message, answers=None) if cut_off and isinstance(message, Malformed) else message)
+        if len(line) >= IN_STEPS:
+            return self._read_in_steps(line, cut_off)
+        self._dispatch_all(decode(line, **self._bounds()), cut_off)
+        return None
+
+    def _read_in_steps(self, line: bytes, cut_off: bool) -> Generator[None, None, None]:
+        messages = yield from decode_in_steps(line, **self._bounds())
+        if self._lost is None:
+            self._dispatch_all(messages, cut_off)
+
+    def _bounds(self) -> dict[str, int]:
+        limits = self.limits
+        return {
+            "batch_items": self._batch_items,
+            "max_items": limits.message_items,
+            "max_depth": limits.json_depth,
+        }
 
     def fail(self, reason: TransportError) -> None:
         """The channel is gone: everyone who waits is told now, later callers when they call."""
@@ -114,6 +130,10 @@ class Pipe:
             raise self._lost
         if self._inbound is None:
             raise ConnectionLost("the connection is not open")
+
+    def _dispatch_all(self, messages: Sequence[Message | Malformed], cut_off: bool) -> None:
+        for message in messages:
+            self._dispatch(replace(message, answers=None) if cut_off and isinstance(message, Malformed) else message)
 
     def _dispatch(self, message: Request | Notification | Response | Malformed) -> None:
         assert self._inbound is not None

@@ -16,6 +16,7 @@ from mcphost.protocol.event_stream import Event, EventParser
 from mcphost.protocol.framing import Overlong
 from mcphost.protocol.jsonrpc import Malformed, Message
 from mcphost.transports.incoming import Incoming
+from mcphost.transports.turns import Pace
 
 FIRST_WAIT: Final = 1.0
 """Seconds before coming back where the server named no time; doubled each time in vain."""
@@ -58,14 +59,15 @@ class EventStream:
     async def read(self, pieces: AsyncIterable[bytes], enough: Callable[[], bool]) -> None:
         """Take what one connection brings, until it ends or there is ``enough``."""
         self._tries += 1
-        parser = EventParser(self._incoming.limits.message_bytes)
+        parser, pace = EventParser(self._incoming.limits.message_bytes), Pace()
         came_from, began = self.last_id, time.monotonic()
         self._given_before = frozenset(self._given)
         self._brought_something = False
         try:
             async for piece in pieces:
                 for event in parser.feed(piece):
-                    self._give(event)
+                    await self._give(event)
+                    await pace.keep()
                 self._move(parser)
                 if enough():
                     return
@@ -115,7 +117,7 @@ class EventStream:
         if parser.last_id is not None:
             self.last_id = parser.last_id if _fits_header(parser.last_id) else ""
 
-    def _give(self, event: Event) -> None:
+    async def _give(self, event: Event) -> None:
         if event.id:
             if event.id in self._given_before:
                 return
@@ -123,15 +125,15 @@ class EventStream:
                 self._given.append(event.id)
         if event.name == "message":
             self._brought_something = True
-            self._messages(event.data)
+            await self._messages(event.data)
 
-    def _messages(self, data: bytes | Overlong) -> None:
+    async def _messages(self, data: bytes | Overlong) -> None:
         if isinstance(data, Overlong):
             problem = self._incoming.too_large(data)
             self.overlong = self.overlong or problem.answers is None
             self._take(problem)
             return
-        for message in self._incoming.messages(data):
+        for message in await self._incoming.messages(data):
             self._take(message)
 
 

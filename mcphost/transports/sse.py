@@ -25,6 +25,7 @@ from mcphost.transports.incoming import Incoming
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.redirects import same_origin
 from mcphost.transports.tap import Tap
+from mcphost.transports.turns import Pace, in_turns
 
 ENDPOINT_SECONDS: Final = 10.0
 """How long the server may take to say where it wants its messages."""
@@ -138,11 +139,12 @@ class SseTransport(Pipe):
 
     async def _read_all(self, response: httpx.Response) -> TransportError:
         """Take events until the stream ends; why it did."""
-        parser = EventParser(self.limits.message_bytes)
+        parser, pace = EventParser(self.limits.message_bytes), Pace()
         try:
             async for piece in answers.chunks(response):
                 for event in parser.feed(piece):
-                    self._take(event)
+                    await self._take(event)
+                    await pace.keep()
         except FAILURES as error:
             return self._endpoint.lost(error)
         except McphostError as error:
@@ -153,9 +155,10 @@ class SseTransport(Pipe):
             return _no_endpoint("before it closed its event stream")
         return ConnectionLost("the server closed its event stream, which ends the session")
 
-    def _take(self, event: Event) -> None:
+    async def _take(self, event: Event) -> None:
         if event.name == "message":
-            self.received(event.data)
+            if steps := self.received(event.data):
+                await in_turns(steps)
         elif event.name == "endpoint" and self._told is not None and not self._told.done():
             self._told.set_result(event.data.decode("utf-8", "replace") if isinstance(event.data, bytes) else "")
 

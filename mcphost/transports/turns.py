@@ -9,20 +9,50 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
 TURN: Final = 0.005
 """Seconds of one turn: a key press that waits for several servers' turns is still answered at once."""
 
+_OVER: Final = object()
 _T = TypeVar("_T")
 
 
-class Turns(Generic[_T]):
-    """Gives what is added to ``take``, in order, and lets the event loop go on after each `TURN`."""
+class Pace:
+    """Lets the event loop go on after each `TURN` of a coroutine that would not wait otherwise."""
 
-    def __init__(self, take: Callable[[_T], None]) -> None:
+    def __init__(self) -> None:
+        self._end = time.monotonic() + TURN
+
+    async def keep(self) -> None:
+        """Let the others go on if this turn is over."""
+        if time.monotonic() >= self._end:
+            await asyncio.sleep(0)
+            self._end = time.monotonic() + TURN
+
+
+async def in_turns(steps: Generator[None, None, _T]) -> _T:
+    """Go through all steps; what they return."""
+    pace = Pace()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            value: _T = end.value
+            return value
+        await pace.keep()
+
+
+class Turns(Generic[_T]):
+    """Gives what is added to ``take``, in order, and lets the event loop go on after each `TURN`.
+
+    ``take`` returns the steps that are left to be done before the next, if there are any.
+    """
+
+    def __init__(self, take: Callable[[_T], Iterator[None] | None]) -> None:
         self._take = take
+        self._steps: Iterator[None] | None = None
         self._waiting: deque[_T] = deque()
         self._pipe: asyncio.ReadTransport | None = None
         self.idle = asyncio.Event()
@@ -41,9 +71,12 @@ class Turns(Generic[_T]):
 
     def _turn(self) -> None:
         end = time.monotonic() + TURN
-        while self._waiting and time.monotonic() < end:
-            self._take(self._waiting.popleft())
-        if self._waiting:
+        while (self._steps or self._waiting) and time.monotonic() < end:
+            if self._steps is None:
+                self._steps = self._take(self._waiting.popleft())
+            elif next(self._steps, _OVER) is _OVER:
+                self._steps = None
+        if self._steps or self._waiting:
             self._wait()
         elif not self.idle.is_set():
             self.idle.set()

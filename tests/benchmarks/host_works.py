@@ -33,7 +33,7 @@ def _config(servers: int, *options: str) -> Config:
 
 
 @asynccontextmanager
-async def _host(config: Config, audit: Path | None = None) -> AsyncIterator[Host]:
+async def host_of(config: Config, audit: Path | None = None) -> AsyncIterator[Host]:
     fittings = Fittings(_open_transport, DeclineAll("nobody is asked here"), "0", audit_path=audit)
     async with Host(config, fittings) as host:
         await host.ready()
@@ -46,7 +46,7 @@ async def many_servers(sizes: Sizes, runs: int) -> list[Row]:
     config = _config(sizes.servers, "--delay", str(sizes.delay))
 
     async def take() -> Sample:
-        host = _host(config)
+        host = host_of(config)
         sample = await clocked(host.__aenter__())
         await host.__aexit__(None, None, None)
         return sample
@@ -66,7 +66,7 @@ async def audited_calls(sizes: Sizes, runs: int) -> list[Row]:
         await one_after_the_other(client.call_tool, count)
 
     with tempfile.TemporaryDirectory() as folder:
-        async with _host(_config(1), Path(folder) / "audit.jsonl") as host:
+        async with host_of(_config(1), Path(folder) / "audit.jsonl") as host:
             client = host.server("s0").client
             row = await compare(
                 "host call with policy and audit; beside it: client call",

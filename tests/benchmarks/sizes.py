@@ -16,6 +16,8 @@ class Sizes:
     logs: int = 50_000
     big: int = 15_000_000
     """Bytes of one text result."""
+    large: int = 15_900_000
+    """Bytes of an answer of many small values."""
     servers: int = 20
     delay: float = 1.0
     """Seconds each of those servers takes to answer ``initialize``."""
@@ -49,6 +51,7 @@ TINY = Sizes(
     flights=4,
     logs=200,
     big=50_000,
+    large=100_000,
     servers=2,
     delay=0.01,
     tools=50,

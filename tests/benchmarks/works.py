@@ -8,6 +8,7 @@ from typing import Final
 from tests.benchmarks import (
     capture_works,
     chat_works,
+    hold_works,
     host_works,
     memory_works,
     process_works,
@@ -29,6 +30,7 @@ WORKS: Final[Mapping[str, Work]] = {
     "call": process_works.one_call,
     "servers": host_works.many_servers,
     "audit": host_works.audited_calls,
+    "large": hold_works.large_answers,
     "capture": capture_works.captured_calls,
     "web": web_works.web_calls,
     "web-parallel": web_works.web_calls_in_flight,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,13 @@ def test_what_stands_between_messages_keeps_its_place_and_its_kind(book: Book) -
         ("http", "in", ("404",)),
         ("stderr", "in", ()),
     ]
+
+
+@pytest.mark.parametrize(("start", "kind"), [(b'{"a":1,', Kind.MALFORMED), (b" [", Kind.BATCH), (b"text", Kind.STRAY)])
+def test_a_large_text_that_begins_as_no_message_does_is_not_read_whole(start: bytes, kind: Kind) -> None:
+    began = time.thread_time()
+    assert read_facts(start + b",".join(b'"%x":0' % n for n in range(1_500_000)) + b"}", whole=True).kind is kind
+    assert time.thread_time() - began < 1.0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import mcphost
 from mcphost.protocol.jsonrpc import (
-    BIG_MESSAGE,
     ErrorCode,
     ErrorObject,
     Malformed,
@@ -23,6 +22,7 @@ from mcphost.protocol.jsonrpc import (
     decode,
     encode,
 )
+from mcphost.protocol.strict_json import BIG_TEXT
 
 
 def one(data: bytes | str, **limits: int) -> Message | Malformed:
@@ -226,7 +226,7 @@ def test_where_utf8_breaks_is_told() -> None:
 
 @pytest.mark.parametrize("spare", [0, 1])
 def test_a_big_message_may_hold_so_many_objects_and_no_more(spare: int) -> None:
-    text = "x" * BIG_MESSAGE
+    text = "x" * BIG_TEXT
     data = answer(f'"result":{{"text":"{text}","list":[{",".join(["{}"] * 47)}]}}')
     assert isinstance(one(data, max_items=50 - spare), Malformed) is bool(spare)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
@@ -20,7 +21,7 @@ from mcphost.transports import http, resumption
 from mcphost.transports.base import Limits
 from mcphost.transports.incoming import Incoming
 from mcphost.transports.resumption import EventStream
-from tests.conftest import Until
+from tests.conftest import LoopWatchdog, Until
 from tests.transports.test_tap import Recording
 from tests.transports.web_line import PROMPT, Echo, Talk, connected, spoiling
 
@@ -434,3 +435,33 @@ async def test_an_event_over_the_limit_does_not_end_the_stream(until: Until) -> 
         assert [problem.reason for problem in line.inbox.problems] == ["an event over the limit of 100 kB"]
         assert len(line.web.seen("GET")) == 1
         listening.cancel()
+
+
+async def pieces_of(data: bytes) -> AsyncIterator[bytes]:
+    for place in range(0, len(data), 1 << 18):
+        yield data[place : place + (1 << 18)]
+
+
+def notice(params: str) -> bytes:
+    return f'data: {{"jsonrpc":"2.0","method":"n","params":{{{params}}}}}\n\n'.encode()
+
+
+@pytest.fixture
+def large() -> bytes:
+    return notice(",".join(f'"{n:x}":0' for n in range(1_000_000)))
+
+
+async def test_a_large_event_is_read_in_turns_and_not_overtaken(large: bytes, loop_watchdog: LoopWatchdog) -> None:
+    came: list[Message | Malformed] = []
+    stream = EventStream(Incoming(Limits(), None), came.append)
+    await stream.read(pieces_of(large + notice("") + large), lambda: False)
+    assert [len(message.params or {}) for message in came if isinstance(message, Notification)] == [10**6, 0, 10**6]
+    assert loop_watchdog.longest < 0.25
+
+
+async def test_a_flood_of_events_leaves_room_for_the_others(loop_watchdog: LoopWatchdog) -> None:
+    came: list[Message | Malformed] = []
+    stream = EventStream(Incoming(Limits(), None), came.append)
+    await stream.read(pieces_of(notice("") * 100_000), lambda: False)
+    assert len(came) == 100_000
+    assert loop_watchdog.longest < 0.25

@@ -98,6 +98,22 @@ async def test_a_flood_leaves_room_for_the_others_and_stays_with_its_server(unti
     assert done[-1] == "resume"
 
 
+async def test_a_large_message_is_read_in_turns_and_not_overtaken(until: Until, loop_watchdog: LoopWatchdog) -> None:
+    """The last line is cut off by the end of the server."""
+    members = "','.join(f'\"{n:x}\":0' for n in range(1_000_000))"
+    script = f"import sys; members = {members}\n"
+    script += 'for n in (members, \'\', members): print(\'{"jsonrpc":"2.0","method":"n","params":{\' + n + \'}}\')\n'
+    script += 'sys.stdout.write(\'{"jsonrpc":"2.0","method":"n","params":{\' + members)'
+    line = Line(StdioTransport(Command(sys.executable, ("-S", "-E", "-c", script)), FAST, dict(os.environ)))
+    await line.transport.open(line.inbox)
+    await until(lambda: line.inbox.ends)
+    await line.transport.aclose()
+    assert [len(message.params or {}) for message in line.inbox.messages] == [1_000_000, 0, 1_000_000]
+    (problem,) = line.inbox.problems
+    assert problem.reason.startswith("not JSON")
+    assert loop_watchdog.longest < 0.25
+
+
 @pytest.mark.requirement("MSG-15", "MSG-13")
 @pytest.mark.parametrize(
     ("mode", "strays", "problems"),

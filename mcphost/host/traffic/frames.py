@@ -184,6 +184,8 @@ def read_facts(data: bytes, *, whole: bool) -> Facts:
         glimpse = _glimpse(data)
         if glimpse is not None:
             return glimpse
+    if len(data) > GLIMPSE:  # no message as any program writes them: reading it whole could hold the event loop
+        return Facts({b"[": Kind.BATCH, b"{": Kind.MALFORMED}.get(data.lstrip()[:1], Kind.STRAY))
     messages = decode(data, batch_items=_BATCH)
     if len(messages) == 1 and not data.lstrip().startswith(b"["):
         return _facts_of(messages[0])

@@ -1,0 +1,71 @@
+"""How long one piece of work holds the event loop: while it does, no key is heard and no other server either."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from mcphost.config import Config, ServerConfig
+from mcphost.config.policy import Policy
+from tests.benchmarks.host_works import host_of
+from tests.benchmarks.measure import Row, Sample
+from tests.benchmarks.sizes import Sizes
+
+LARGE: Final = str(Path(__file__).with_name("large.py"))
+TICK: Final = 0.001
+
+
+class Watch:
+    """Looks every millisecond whether the loop goes on; ``longest`` is the most processor time between two looks.
+
+    Processor time, since a busy machine keeps the loop waiting, too, and that says nothing of the work.
+    """
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    async def run(self) -> None:
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(TICK)
+            now = time.thread_time()
+            self.longest, last = max(self.longest, now - last), now
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[Watch]:
+    watch = Watch()
+    task = asyncio.create_task(watch.run())
+    await asyncio.sleep(TICK)
+    yield watch
+    await asyncio.sleep(TICK)
+    task.cancel()
+
+
+async def hold(work: str, take: Callable[[], Awaitable[object]], bound: float, runs: int) -> Row:
+    """The longest hold of each run, beside the longest there may be."""
+    holds: list[Sample] = []
+    for _ in range(runs):
+        async with watched() as watch:
+            await take()
+        holds.append(Sample(watch.longest))
+    return Row(f"longest hold: {work}", tuple(holds), (Sample(bound),) * runs, 1.0)
+
+
+async def large_answers(sizes: Sizes, runs: int) -> list[Row]:
+    entry = ServerConfig(command=sys.executable, args=("-S", "-E", LARGE, str(sizes.large)))
+    config = Config(servers={"s0": entry}, policy=Policy(default="allow"))
+    rows = []
+    async with host_of(config) as host:
+        for kind in ("numbers", "floats", "members", "strings"):
+
+            async def take(kind: str = kind) -> None:
+                await host.call_tool("s0", "answer", {"kind": kind}).result()
+
+            rows.append(await hold(f"answer of {sizes.large / 1e6:g} MB of {kind}", take, 0.25, max(1, runs // 3)))
+    return rows
