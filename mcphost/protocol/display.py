@@ -55,6 +55,11 @@ def show_line(text: str, limit: int = 200) -> str:
     return _cut(line.replace("\n", "⏎").replace("\t", "→"), limit, False, beyond)
 
 
+def show_name(name: str, limit: int = 200) -> str:
+    """A name from outside as a JSON string on one line: its quotes tell it from labels and words of ours."""
+    return show_line(json.dumps(name, ensure_ascii=False), limit)
+
+
 def readable_label(label: str) -> str:
     """The letters that a label of a host name stands for: of ``xn--`` what it decodes to, if it does; foreign text."""
     if not label.startswith("xn--"):

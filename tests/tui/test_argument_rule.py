@@ -178,7 +178,7 @@ async def test_no_rule_is_made_of_what_was_not_seen_to_its_end() -> None:
         await stage.asked()
         await stage.press("w")
         assert isinstance(stage.app.screen, ToolCallScreen)
-        await stage.press(*["space"] * 8, "w")
+        await stage.press(*["space"] * 14, "w")
         await opened(stage)
         call.cancel()
         await stage.gone()

@@ -21,9 +21,9 @@ SERVERS = {"notes": NOTES, "mail": echo()}
 
 def shown(value: object, *marks: Borrowed, note: str = "") -> list[Content]:
     """The values of the rows of one argument, `x`."""
-    rows = argument_rows({"x": value}, edited=False, borrowed=Borrowing(marks, note))
+    rows = argument_rows({"x": value}, Borrowing(marks, note))
     found = [static.content for row in rows for static in row._pending_children if isinstance(static, Static)]
-    return [each for each in found[3::2] if isinstance(each, Content)]
+    return [each for each in found[1::2] if isinstance(each, Content)]
 
 
 def underlined(content: Content) -> list[str]:

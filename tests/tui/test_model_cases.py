@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.tui.screens import call_rows
@@ -39,11 +40,13 @@ async def test_an_address_that_a_model_or_a_tool_shows_as_a_picture_is_not_fetch
 
 
 def rows(arguments: dict[str, Any]) -> list[str]:
-    """Label and value of each row."""
-    parts = [part.content for row in argument_rows(arguments, edited=False) for part in row._pending_children
-             if isinstance(part, Static)]  # fmt: skip
-    texts = [part.plain if isinstance(part, Content) else str(part) for part in parts]
-    return [f"{label}: {value}" for label, value in zip(texts[::2], texts[1::2], strict=True)]
+    """Name and value of each row, and names that have a line of their own."""
+    return [": ".join(filter(None, map(_plain, row._pending_children or [row]))) for row in argument_rows(arguments)]
+
+
+def _plain(part: Widget) -> str:
+    assert isinstance(part, Static)
+    return part.content.plain if isinstance(part.content, Content) else str(part.content)
 
 
 def nested(value: Any, depth: int) -> Any:
@@ -55,10 +58,10 @@ def nested(value: Any, depth: int) -> Any:
 HIDING = [
     ("deep down", {"x": nested("rm -rf /", 30)}, '"rm -rf /"'),
     ("deep down after blanks", {"x": nested(f"ls{' ' * 5000}rm", 3)}, "␣×5000 rm"),
-    ("in a name", {"n" * 100 + "rm -rf /": 1}, "name: " + "n" * 100 + "rm -rf /"),
-    ("in a name after blanks", {f"n{' ' * 5000}rm": 1}, "name: n ␣×5000 rm"),
+    ("in a name", {"n" * 100 + "rm -rf /": 1}, '"' + "n" * 100 + 'rm -rf /"'),
+    ("in a name after blanks", {f"n{' ' * 5000}rm": 1}, '"n␣×5000rm"'),
     ("in a name inside", {"x": {"n" * 100 + "rm": 1}}, "n" * 100 + "rm"),
-    ("last of many", {**{str(number): 0 for number in range(200)}, "last": "rm"}, "last: rm"),
+    ("last of many", {**{str(number): 0 for number in range(200)}, "last": "rm"}, '"last": rm'),
 ]
 
 
@@ -90,10 +93,9 @@ async def test_a_call_with_more_arguments_than_are_shown_is_read_elsewhere_first
     async with chatting(uses(use("a__echo", text="x", **many)), text("ok"), servers=A, size=(100, 40)) as stage:
         await stage.say("go")
         await stage.asked()
-        while "not shown here" not in stage.text:
+        await stage.shows("Arguments (101)", "81 more arguments are not shown here")
+        while "press v and read to the end" not in stage.text:
             await stage.press("space")
-        await stage.press("space", "space")
-        await stage.shows("81 more arguments are not shown here", "press v and read to the end")
         await stage.press("y")
         await stage.asked()
         await stage.press("v")

@@ -1,6 +1,7 @@
 """The arguments of a call that is asked about, row by row: nothing of them folded away, and what hides counted.
 
-Knows values. Refuses to know the question.
+Names are shown as JSON strings, and every row stands in a frame of its own: no argument can be called so that it looks
+like a fact of ours.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
+from rich.cells import cell_len
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.host.borrowing import NOTHING, Borrowed, Borrowing
-from mcphost.protocol.display import hidden_count, show, show_line, size_text
+from mcphost.protocol.display import hidden_count, show, show_line, show_name, size_text
+from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.json_text import json_text
+from mcphost.tui.widgets.to_the_end import ToTheEnd
 
 SHOWN_CHARACTERS: Final = 20_000
 """Of one argument. More is said in numbers; then all of it must have been read (``v``) before it can be allowed."""
@@ -26,8 +30,8 @@ SHOWN_CHARACTERS: Final = 20_000
 SHOWN_ARGUMENTS: Final = 300
 """Rows: a model may want a call with tens of thousands, which no screen lays out in time."""
 
-LABEL: Final = 60
-"""Characters of an argument's name before it: a longer one is shown in full above."""
+LABEL: Final = 24
+"""Cells of an argument's quoted name beside its value; a longer name stands on a line of its own above."""
 
 LOOKED_THROUGH: Final = 5 * SHOWN_CHARACTERS
 """Characters of JSON in which borrowed words are looked for: blanks that are counted are not shown."""
@@ -40,36 +44,58 @@ BORROWED: Final = "underline"
 """What stood elsewhere before; a line below says so in words."""
 
 
-def row(label: str, value: str | Content, style: str = "") -> Horizontal:
-    """A label and its value; foreign text in either has been made safe."""
-    text = value if isinstance(value, Content) else Content.styled(value, style)
-    return Horizontal(
-        Static(label, classes="label", markup=False), Static(text, classes="value", markup=False), classes="row"
-    )
+class Arguments(ToTheEnd):
+    """Arguments in a frame that says how many there are."""
+
+    DEFAULT_CSS = """
+    Arguments {
+        border: round $panel-lighten-2;
+        border-title-color: $text;
+        padding: 0 1;
+        .argument { height: auto; }
+        .argument > .value { width: 1fr; }
+        .name { color: $text-accent; height: auto; }
+    }
+    """
+
+    def __init__(self, arguments: Mapping[str, Any], *, edited: bool, borrowed: Borrowing = NOTHING) -> None:
+        super().__init__(*argument_rows(arguments, borrowed))
+        self.border_title = Content.assemble(
+            f"Arguments ({len(arguments):,})", (" · edited by you" if edited else "", "bold $text-warning")
+        )
 
 
-def argument_rows(arguments: Mapping[str, Any], *, edited: bool, borrowed: Borrowing = NOTHING) -> Iterator[Widget]:
-    """How many there are, then each; what is ``borrowed`` from elsewhere is underlined and said below."""
-    yield row("arguments", _count(arguments, edited=edited))
-    for name, value in islice(arguments.items(), SHOWN_ARGUMENTS):
-        if len(name) > LABEL:
-            yield row("name", _shown(name, ()))
-        yield row(show_line(name, LABEL), _value(value, borrowed, name))
+def argument_rows(arguments: Mapping[str, Any], borrowed: Borrowing = NOTHING) -> Iterator[Widget]:
+    """A row for each; what is ``borrowed`` from elsewhere is underlined and said below."""
+    shown = dict(islice(arguments.items(), SHOWN_ARGUMENTS))
+    names = {name: show_name(name, LABEL * 2) for name in shown}
+    short = [cell_len(quoted) for quoted in names.values() if cell_len(quoted) <= LABEL]
+    width = max(short, default=0) + 2
+    for name, value in shown.items():
+        beside = cell_len(names[name]) <= LABEL
+        if not beside:
+            yield Static(_shown(json.dumps(name, ensure_ascii=False), ()), classes="name", markup=False)
+        label = Static(names[name] if beside else "", classes="name", markup=False)
+        label.styles.width = width
+        yield Horizontal(
+            label, Static(_value(value, borrowed, name), classes="value", markup=False), classes="argument"
+        )
+    if not shown:
+        yield Static("none", markup=False)
+
+
+def argument_facts(arguments: Mapping[str, Any], borrowed: Borrowing = NOTHING) -> Iterator[Fact]:
+    """What is to be known of all of them together."""
     if (more := len(arguments) - SHOWN_ARGUMENTS) > 0:
-        yield row("beware", f"{more:,} more arguments are not shown here", "bold $text-error")
+        yield fact("beware", f"{more:,} more arguments are not shown here", "bold $text-error")
     if borrowed.note:
-        yield row("beware", show_line(borrowed.note, 400), "$text-warning")
+        yield fact("beware", show_line(borrowed.note, 400), "$text-warning")
 
 
 def is_cut(arguments: Mapping[str, Any]) -> bool:
     """Is there more of them than `argument_rows` shows?"""
     texts = (text for name, value in arguments.items() for text in (name, text_of(value)))
     return len(arguments) > SHOWN_ARGUMENTS or any(len(text) > SHOWN_CHARACTERS for text in texts)
-
-
-def _count(arguments: Mapping[str, Any], *, edited: bool) -> Content:
-    words = "none" if not arguments else str(len(arguments))
-    return Content.assemble(words, (" · edited by you" if edited else "", "bold $text-warning"))
 
 
 def _value(value: object, borrowed: Borrowing, name: str) -> Content:

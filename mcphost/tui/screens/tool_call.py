@@ -5,7 +5,7 @@ It shows and asks; the answer is the approver's to deliver.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from textual import on
@@ -13,24 +13,37 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.host.approvals import ANY, Lifetime
+from mcphost.host.borrowing import Borrowing
 from mcphost.host.past_calls import Past
 from mcphost.host.questions import Answer, ToolCallQuestion
-from mcphost.protocol.display import show, show_line
+from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.screens.call_rows import argument_rows, is_cut, row
+from mcphost.tui.screens.call_rows import Arguments, argument_facts, is_cut
 from mcphost.tui.screens.dialog import Asking
-from mcphost.tui.screens.tool_rows import standing_rows, tool_rows
+from mcphost.tui.screens.tool_rows import call_facts, tool_facts
 from mcphost.tui.widgets.answers import Way, Ways
+from mcphost.tui.widgets.facts import Fact, Facts
 from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.to_the_end import ToTheEnd
 
 TALL: Final = 30
-"""Rows of the screen from which each way to answer has one, where a conversation stands above."""
+"""Rows of the screen from which what stands behind the dialog stays readable."""
+
+SHORT: Final = 20
+"""Rows below which the ways to answer have one line together."""
+
+MOST_COLUMNS: Final = 140
+"""Of the dialog."""
+
+TINY: Final = 12
+"""Rows up to which the dialog covers everything."""
+
+LEAST: Final = 5
+"""Rows for the arguments and their frame, however much else there is to read."""
 
 
 class ToolCallScreen(Asking):
@@ -65,7 +78,10 @@ class ToolCallScreen(Asking):
     ToolCallScreen {
         .hint { color: $text-warning; height: auto; }
         .short { display: none; height: auto; border-top: solid $panel-lighten-2; color: $foreground-muted; }
+        & > .dialog { max-height: 100%; }
+        &.-low > .dialog { margin: 1 0 0 0; }
         &.-short .short { display: block; }
+        &.-short .hint { max-height: 1; }
         &.-short Ways { display: none; }
     }
     """
@@ -74,7 +90,8 @@ class ToolCallScreen(Asking):
         super().__init__(waiting, classes="-careful" if question.careful else None)
         self.question = question
         self.arguments: Mapping[str, Any] = question.arguments
-        self.what, self.answers = ToTheEnd(), Ways()
+        self.what, self.block, self.answers = ToTheEnd(), self._block(), Ways()
+        self._facts = Facts([*self._ours(), *tool_facts(question)])
         self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
         self._past = past
         self._read_in_full = False
@@ -94,7 +111,8 @@ class ToolCallScreen(Asking):
             )
             dialog.border_subtitle = Content(f"asked by {show_line(self.question.origin, 30)}")
             with self.what:
-                yield from self._rows()
+                yield self._facts
+            yield self.block
             yield self._hint
             yield self._short
             yield self.answers
@@ -115,12 +133,12 @@ class ToolCallScreen(Asking):
         self._hint.display = False
         self._offer()
         self.answers.focus()
-        self.call_after_refresh(self._tell_hint)
+        self.call_after_refresh(self._settle)
 
     def on_resize(self) -> None:
         """What fits changed."""
         self._leave_room()
-        self.call_after_refresh(self._tell_hint)
+        self.call_after_refresh(self._settle)
 
     @on(RowList.Selected)
     async def answer_chosen(self, event: RowList.Selected[Way]) -> None:
@@ -193,57 +211,82 @@ class ToolCallScreen(Asking):
         self.app.push_screen(screen, self._take_arguments)
 
     def action_page(self, direction: int) -> None:
-        """Scroll what is asked about by a page."""
-        self.what.page(direction)
+        """Scroll by a page: first what is known of the call, then its arguments; back the other way round."""
+        parts = (self.what, self.block)[::direction]
+        next((part for part in parts if part.more(direction)), parts[1]).page(direction)
 
     async def _take_arguments(self, arguments: Mapping[str, Any] | None) -> None:
         if arguments is None:
             return
         self.arguments, self._read_in_full = arguments, False
-        await self.what.remove_children()
-        await self.what.mount_all(self._rows())
+        before, self.block = self.block, self._block()
+        await self.query_one(".dialog").mount(self.block, after=before)
+        await before.remove()
+        self._facts.show_facts([*self._ours(), *tool_facts(self.question)])
         self.what.rewind()
         self._offer()
         self._leave_room()
         self.refresh_bindings()
-        self.call_after_refresh(self._tell_hint)
+        self.call_after_refresh(self._settle)
 
-    def _rows(self) -> Iterator[Widget]:
-        question = self.question
-        if question.tool.label != question.tool.name:
-            yield row("tool", show_line(question.tool.name))
-        borrowed = question.borrowed.after(self.arguments) if self.edited else question.borrowed
-        yield from argument_rows(self.arguments, edited=self.edited, borrowed=borrowed)
-        yield from tool_rows(question)
-        yield from standing_rows(question.standing)
-        yield row("sent to", show(question.sent_to, limit=2000))
-        yield row("rule", show_line(question.rule, 200))
-        if question.note:
-            yield row("note", show(question.note), "$text-warning")
+    def _block(self) -> Arguments:
+        return Arguments(self.arguments, edited=self.edited, borrowed=self._borrowed)
+
+    def _ours(self) -> Iterator[Fact]:
+        yield from call_facts(self.question)
+        yield from argument_facts(self.arguments, self._borrowed)
+
+    @property
+    def _borrowed(self) -> Borrowing:
+        return self.question.borrowed.after(self.arguments) if self.edited else self.question.borrowed
 
     def _offer(self) -> None:
         """The ways to answer, the cursor on the one that enter chooses."""
         self.answers.offer(self._ways(), at=self._easy)
-        self._short.update(Content(" · ").join(map(self._in_short, self._ways())))
+        self._short.update(self._in_one_line())
 
     @property
     def _easy(self) -> str:
         return "n" if self.question.careful else "y"
 
+    def _in_one_line(self) -> Content:
+        return Content(" · ").join(map(self._in_short, self._ways()))
+
     def _in_short(self, way: Way) -> Content:
         mark = "▸" if way.key == self._easy else ""
         return Content.assemble((mark + way.key, "bold $text-accent"), f" {way.short}")
 
-    def _leave_room(self) -> None:
-        """Nothing that is asked about can push the answers off the screen."""
-        self.set_class(self.has_class("-docked") and self.app.size.height < TALL, "-short")
-        ways = 2 if self.has_class("-short") else len(list(self._ways()))
-        taken = ways + 1 + 3  # the line above them, the frame and the hint
-        self.what.styles.max_height = max(2, int(self.app.size.height * self.share - taken))
+    def _leave_room(self, block: int | None = None) -> None:
+        """Share the rows, so that nothing pushes the answers off the screen; ``block``: the arguments need so many."""
+        width, height = self.app.size
+        tall, docked = height >= TALL, self.has_class("-docked")
+        self.set_class(not tall and not docked and height > TINY, "-low")
+        self.set_class(not tall and (docked or height < SHORT), "-short")
+        share = int(height * self.share) if tall or docked else height - (height > TINY)
+        inner = min(width, MOST_COLUMNS) - 4  # the frame and its padding
+        ways = len(self._in_one_line().wrap(inner)) if self.has_class("-short") else len(list(self._ways()))
+        room = share - ways - 3  # the line above the answers and the frame
+        facts = self._rows_of([*self._ours(), *tool_facts(self.question)], inner)
+        if block is None or facts + block > room:
+            room -= 1  # for the hint
+        room = max(4, room)
+        least = max(min(LEAST, room - 1), room - min(self._rows_of(self._ours(), inner), room // 2) - 1)
+        given = max(room - facts, least if block is None else min(least, block))
+        self.what.styles.max_height = max(1, room - given)
+        self.block.styles.max_height = given
+
+    def _rows_of(self, facts: Iterable[Fact], width: int) -> int:
+        return Facts(facts).get_content_height(self.size, self.size, width - 1)  # there may be a scrollbar
+
+    def _settle(self) -> None:
+        """Now that it is known how many rows the arguments take, give what they leave to what is known of the call."""
+        if self.block.virtual_size.height:
+            self._leave_room(self.block.virtual_size.height + 2)
+        self.call_after_refresh(self._tell_hint)
 
     @property
     def _all_seen(self) -> bool:
-        return self.what.reached and (self._read_in_full or not is_cut(self.arguments))
+        return self.what.reached and self.block.reached and (self._read_in_full or not is_cut(self.arguments))
 
     @on(ToTheEnd.Reached)
     def _tell_hint(self) -> None:
@@ -257,7 +300,7 @@ class ToolCallScreen(Asking):
         self.dismiss(Answer(allow=True, lifetime=lifetime, arguments=changed, when=when))
 
     def _how_to_see_all(self) -> str:
-        if not self.what.reached:
+        if not (self.what.reached and self.block.reached):
             return "▼ more below: press space until the end, then it can be allowed"
         return "▼ too long to show here: press v and read to the end, then it can be allowed"
 

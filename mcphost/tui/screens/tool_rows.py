@@ -1,6 +1,6 @@
-"""What is known of a tool that is asked about, row by row: what its server says of it, and what you allowed before.
+"""What mcphost knows of a call that is asked about: where it goes, what the server says, what you allowed before.
 
-Knows tools and standings. Refuses to know the arguments and the answers.
+What is short comes first, so that it is in view; what a server wrote at length comes last.
 """
 
 from __future__ import annotations
@@ -8,52 +8,62 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from textual.content import Content
-from textual.widget import Widget
 
 from mcphost.host.approvals import Difference, Kind, Standing
 from mcphost.host.argument_rules import in_words
 from mcphost.host.questions import ToolCallQuestion
-from mcphost.protocol.display import hidden_in, show, show_line
+from mcphost.protocol.display import hidden_in, show, show_line, show_name
 from mcphost.protocol.types import Tool
-from mcphost.tui.screens.call_rows import row
+from mcphost.tui.widgets.facts import Fact, fact
 
 
-def tool_rows(question: ToolCallQuestion) -> Iterator[Widget]:
-    """What its server says of it."""
+def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
+    """Where the arguments would go, why it is asked, and what is known of the tool."""
     tool = question.tool
-    yield row("claims", claims_text(tool))
-    if tool.description:
-        whole = question.standing.kind is not Kind.UNCHANGED
-        text = show(tool.description, limit=4000) if whole else show_line(tool.description, 120)
-        yield row("says", Content.styled(text, "italic $foreground-muted"))
+    if tool.label != tool.name:
+        yield fact("tool", show_name(tool.name))
+    yield Fact("server says", claims_text(tool))
+    yield fact("history", *_history(question.standing))
+    yield fact("sent to", show(question.sent_to, limit=2000))
+    yield fact("rule", show_line(question.rule, 200))
+    if question.note:
+        yield fact("note", show(question.note), "$text-warning")
     if hidden := hidden_in(tool.definition()):
-        yield row("beware", f"its definition holds {hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error")
+        yield fact("beware", f"its definition holds {hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error")
+
+
+def tool_facts(question: ToolCallQuestion) -> Iterator[Fact]:
+    """What changed, what is allowed already, and the server's own description."""
+    for difference in question.standing.differences:
+        yield Fact("changed", _difference(difference))
+    for rule in question.standing.rules:
+        yield fact("allowed", f"where {in_words(rule.when)}, {rule.lifetime.words}")
+    if description := question.tool.description:
+        whole = question.standing.kind is not Kind.UNCHANGED
+        text = show(description, limit=4000) if whole else show_line(description, 120)
+        yield Fact("description", Content.styled(text, "italic $foreground-muted"))
 
 
 def claims_text(tool: Tool) -> Content:
-    """What the server claims of a tool, as a claim."""
+    """What the server claims of a tool; its label says that it is a claim."""
     if not tool.claims:
         return Content.styled("nothing (so it may write, delete and reach the network)", "$foreground-muted")
-    words = [Content.styled(claim, _claim_style(claim)) for claim in tool.claims]
-    return Content.assemble(Content(", ").join(words), (" (claimed by the server)", "$foreground-muted"))
+    return Content(", ").join(Content.styled(claim, _claim_style(claim)) for claim in tool.claims)
 
 
 def _claim_style(claim: str) -> str:
     return {"destructive": "bold $text-error", "read-only": "$text-success"}.get(claim, "")
 
 
-def standing_rows(standing: Standing) -> Iterator[Widget]:
-    """What you allowed of it, and what is not as it was then."""
+def _history(standing: Standing) -> tuple[str, str]:
+    """What you allowed of it before, and the style to say it in."""
     if standing.kind is Kind.NEW or standing.since is None:
-        yield row("before", "never allowed until now")
-    elif standing.kind is Kind.UNCHANGED:
-        lapsed = "; that was for good, but too long ago (policy.remember_days)" if standing.lapsed else ""
-        yield row("before", f"definition unchanged since you allowed it on {standing.since:%-d %b %Y}{lapsed}")
-    else:
-        yield row("before", f"CHANGED since you allowed it on {standing.since:%-d %b %Y}:", "bold $text-error")
-        yield from (row("", _difference(each)) for each in standing.differences)
-    for rule in standing.rules:
-        yield row("allowed", f"where {in_words(rule.when)}, {rule.lifetime.words}")
+        return "not allowed before", ""
+    since = f"since you allowed it on {standing.since:%-d %b %Y}"
+    if standing.kind is Kind.CHANGED:
+        return f"CHANGED {since}", "bold $text-error"
+    lapsed = "; that was for good, but too long ago (policy.remember_days)" if standing.lapsed else ""
+    return f"definition unchanged {since}{lapsed}", ""
 
 
 def _difference(difference: Difference) -> Content:

@@ -34,6 +34,10 @@ class ToTheEnd(VerticalScroll, can_focus=False):
         self.scroll_home(animate=False)
         self.call_after_refresh(self._check)
 
+    def more(self, direction: int) -> bool:
+        """Is there something to scroll to on that side?"""
+        return self.scroll_offset.y < self.max_scroll_y if direction > 0 else self.scroll_offset.y > 0
+
     def page(self, direction: int) -> None:
         """Scroll by a page."""
         self.scroll_relative(y=direction * max(1, self.size.height - 1), animate=False)

@@ -106,7 +106,7 @@ def _about(offered: OfferedTool) -> Content:
     lines = []
     if tool.label != tool.name:
         lines.append(Content.styled(show_line(tool.label, 120), "bold"))
-    lines.append(Content.assemble(("claims ", "$foreground-muted"), claims_text(tool)))
+    lines.append(Content.assemble(("server says ", "$foreground-muted"), claims_text(tool)))
     if tool.refusal:
         lines.append(Content.styled(f"✖ refused, and never run: {tool.refusal}", "bold $text-error"))
     hidden = hidden_count(f"{tool.name}{tool.description}")
