@@ -25,8 +25,17 @@ _INVISIBLE = (  # bidi controls, zero-width, fillers, tags, selectors and the ot
     "\U000e0000-\U000e0fff"
 )
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
-_HIDDEN = re.compile(f"[{_INVISIBLE}]")
-_MARKED = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
+_EMPTY_BRAILLE = "\u2800++"
+_LONE_EMPTY_BRAILLE = "(?<![\u2800-\u28ff])\u2800++(?![\u2801-\u28ff])"  # not part of a picture made of dots
+_HIDDEN = re.compile(f"[{_INVISIBLE}\u2800]")
+_HIDDEN_IN_RESULTS = re.compile(f"[{_INVISIBLE}]|{_LONE_EMPTY_BRAILLE}")
+_MARKED = re.compile(f"[{_CONTROLS}{_INVISIBLE}]|{_EMPTY_BRAILLE}")
+_MARKED_IN_RESULTS = re.compile(f"[{_CONTROLS}{_INVISIBLE}]|{_LONE_EMPTY_BRAILLE}")
+_EMOJI = re.compile(  # the blocks of the symbols that have an emoji shape
+    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+)
+_KEYCAP = "\u20e3"
 _NEVER_COMBINING = r"\w\s\x00-\u02ff\u2000-\u200c\u200e-\u20cf\u2100-\u2cee\u2e00-\u3029\U0001f000-\U0001faff"
 _MAYBE_COMBINING = re.compile(rf"[^{_NEVER_COMBINING}]{{{MARKS_PER_BASE + 1},}}")
 _UNSAFE_ASCII = bytes(code for code in range(128) if (code < 32 and code not in b"\t\n") or code == 127)
@@ -41,7 +50,8 @@ def show(text: str, *, limit: int | None = None, joiners: bool = False) -> str:
     r"""Return ``text`` with every control, reordering and invisible character as a visible mark.
 
     Newlines, tabs and printable characters stay; ``\r\n`` becomes ``\n``. The result has at most ``limit`` characters,
-    then " … 193 kB more". ``joiners`` keeps what emoji need: for results only, never for names, arguments or URLs.
+    then " … 193 kB more"; a text that is no longer than that is not cut. ``joiners`` keeps what emoji and pictures made
+    of Braille dots need: for results only, never for names, arguments or URLs.
     """
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
@@ -80,7 +90,8 @@ def hidden_in(value: object) -> int:
     text = json.dumps(value, ensure_ascii=False)
     if text.isascii():
         return 0
-    return sum(_mark_unless_joining(found) != found[0] for found in _HIDDEN.finditer(text))
+    hidden = (found for found in _HIDDEN_IN_RESULTS.finditer(text) if _mark_unless_joining(found) != found[0])
+    return sum(len(found[0]) for found in hidden)
 
 
 def size_text(bytes: int) -> str:
@@ -125,12 +136,14 @@ def _two_units(amount: int, ratio: int, big: str, small: str) -> str:
 def _mark(text: str, joiners: bool) -> str:
     if text.isascii() and len(text.encode("ascii").translate(None, _UNSAFE_ASCII)) == len(text):
         return text
-    text = _MARKED.sub(_mark_unless_joining if joiners else _mark_one, text)
+    text = _MARKED_IN_RESULTS.sub(_mark_unless_joining, text) if joiners else _MARKED.sub(_mark_one, text)
     return text if text.isascii() else _MAYBE_COMBINING.sub(_thin_out, text)
 
 
 def _mark_one(match: re.Match[str]) -> str:
-    code = ord(match[0])
+    code = ord(match[0][0])
+    if len(match[0]) > 1:
+        return f"⟨U+{code:04X}×{len(match[0])}⟩"
     if code < 32:
         return chr(0x2400 + code)
     if code == 127:
@@ -139,10 +152,11 @@ def _mark_one(match: re.Match[str]) -> str:
 
 
 def _mark_unless_joining(match: re.Match[str]) -> str:
-    """Keep one emoji selector after a base, and one ZWJ after a base that is not ASCII: rows of them hide data."""
+    """Keep one selector after an emoji or in a keycap, and one ZWJ after a base that is not ASCII: others hide data."""
     character, start = match[0], match.start()
-    before = match.string[max(start - 1, 0) : start].strip()
-    selects = character in _EMOJI_SELECTORS and before and before not in _EMOJI_SELECTORS + _ZWJ
+    before, after = match.string[max(start - 1, 0) : start].strip(), match.string[match.end() : match.end() + 1]
+    keycap = before != "" and before in "0123456789#*" and after == _KEYCAP
+    selects = character in _EMOJI_SELECTORS and (keycap or _EMOJI.match(before) is not None)
     joins = character == _ZWJ and not before.isascii() and before != _ZWJ
     return character if selects or joins else _mark_one(match)
 
@@ -180,7 +194,12 @@ def _cut(text: str, limit: int, joiners: bool, beyond: int) -> str:
         fits = bisect_right(range(limit), limit, key=lambda count: len(_mark(text[:count], joiners))) - 1
         shown = _mark(text[:fits], joiners)
     rest = _utf8_size(text[fits:]) + beyond
-    return f"{shown} … {size_text(rest)} more" if rest else shown
+    if not rest:
+        return shown
+    cut = f"{shown} … {size_text(rest)} more"
+    if not beyond and len(text) <= len(cut) and len(whole := _mark(text, joiners)) <= len(cut):
+        return whole
+    return cut
 
 
 def _utf8_size(text: str) -> int:

@@ -59,7 +59,10 @@ def test_plain_text_is_unchanged(text: str) -> None:
 @given(HOSTILE, st.integers(0, 40))
 def test_a_limit_holds_and_never_cuts_a_mark_in_two(text: str, limit: int) -> None:
     cut = show(text, limit=limit)
-    head = cut if cut == show(text) else cut.rpartition(" … ")[0]
+    if cut == show(text):
+        assert len(cut) <= limit + len(" … 999 B more")
+        return
+    head = cut.rpartition(" … ")[0]
     assert len(head) <= limit
     assert "⟨U+" not in head[-10:].rpartition("⟩")[2]
 
@@ -92,7 +95,23 @@ def test_emoji_stay_whole_in_results_and_are_marked_elsewhere(emoji: str) -> Non
 
 
 def test_data_hidden_in_rows_of_joiners_is_marked_even_in_results() -> None:
-    assert show("a\ufe0f\ufe0e\u200d\u200d", joiners=True) == "a\ufe0f⟨U+FE0E⟩\u200d⟨U+200D⟩"
+    assert show("☀\ufe0f\ufe0e\u200d\u200d", joiners=True) == "☀\ufe0f⟨U+FE0E⟩\u200d⟨U+200D⟩"
+
+
+@pytest.mark.parametrize("base", ["a", "7", "#", "é", "日", "_", "─", "⟩"])
+def test_a_selector_stays_after_an_emoji_and_in_a_keycap_only(base: str) -> None:
+    # A selector after every other letter is a bit a letter that the model reads and the person does not see.
+    assert show(f"{base}\ufe0f{base}\ufe0e", joiners=True) == f"{base}⟨U+FE0F⟩{base}⟨U+FE0E⟩"
+    assert hidden_in(f"{base}\ufe0f") == 1
+
+
+def test_empty_braille_is_marked_unless_it_is_part_of_a_picture_of_dots() -> None:
+    assert show("a\u2800b") == "a⟨U+2800⟩b"
+    assert show("a" + "\u2800" * 500) == "a⟨U+2800×500⟩"
+    assert show("a" + "\u2800" * 500, joiners=True) == "a⟨U+2800×500⟩"
+    assert show("\u2800\u2800⣀⣤\u2800", joiners=True) == "\u2800\u2800⣀⣤\u2800"
+    assert hidden_count("⣀\u2800\u2800") == 2
+    assert (hidden_in("⣀\u2800\u2800"), hidden_in("x\u2800\u2800")) == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +119,11 @@ def test_data_hidden_in_rows_of_joiners_is_marked_even_in_results() -> None:
     [
         ("x" * 10, 10, "x" * 10),
         ("x" * 193_010, 10, "x" * 10 + " … 193 kB more"),
+        ("x" * 22, 10, "x" * 22),
+        ("x" * 23, 10, "x" * 10 + " … 13 B more"),
+        ("\x1b" * 22, 10, "␛" * 22),
         ("\u202e" * 50, 20, "⟨U+202E⟩⟨U+202E⟩ … 144 B more"),
-        ("é" * 5, 0, " … 10 B more"),
+        ("é" * 50, 0, " … 100 B more"),
     ],
 )
 def test_what_was_cut_off_is_said_in_bytes(text: str, limit: int, shown: str) -> None:
@@ -115,7 +137,8 @@ def test_what_was_cut_off_is_said_in_bytes(text: str, limit: int, shown: str) ->
         ("a\nb\tc  d\r\ne", "a⏎b→c  d⏎e"),
         ("\n" * 60 + "[y/N]" + "\t" * 4, "⏎×60[y/N]→×4"),  # T12
         ("a" + "\u00a0\u2003" * 9 + "b", "a␣×18b"),
-        ("x" * 201, "x" * 200 + " … 1 B more"),
+        ("x" * 201, "x" * 201),
+        ("x" * 240, "x" * 200 + " … 40 B more"),
         ("x" * 500_000, "x" * 200 + " … 500 kB more"),
     ],
 )
@@ -128,7 +151,7 @@ def test_hidden_characters_are_counted_for_review_screens() -> None:
     assert hidden_count("a\U000e0041\U000e0042\u200b\u202e\x1b\n") == 4
     assert hidden_count("plain\x1b") == 0
     assert hidden_in({"a\U000e0041": ["\u200b", "plain", 7]}) == 2
-    assert hidden_in(["\u2600\ufe0f sun", "\U0001f469\u200d\U0001f52c", "a\ufe0f\ufe0f", None]) == 1
+    assert hidden_in(["\u2600\ufe0f sun", "\U0001f469\u200d\U0001f52c", "a\ufe0f\ufe0f", None]) == 2
 
 
 @pytest.mark.parametrize(
