@@ -14,6 +14,7 @@ import asyncio
 import base64
 import io
 import warnings
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
@@ -126,9 +127,23 @@ def _opened(data: bytes) -> Pixels:
     assert WebPImagePlugin  # registered by being imported; the others are by Image itself
     Image.MAX_IMAGE_PIXELS = MOST_PIXELS  # for what is inside: frames and thumbnails
     warnings.simplefilter("error", Image.DecompressionBombWarning)
-    image = Image.open(io.BytesIO(data), formats=[FORMATS[found.type]])
+    file = io.BytesIO(_without_damaged_extras(data) if found.type == "image/png" else data)
+    image = Image.open(file, formats=[FORMATS[found.type]])
     _check(image.size)
     return image
+
+
+def _without_damaged_extras(png: bytes) -> bytes:
+    """A PNG without the ancillary chunks whose checksum is wrong: browsers skip them, Pillow refuses the picture."""
+    kept, start = [png[:8]], 8
+    while start + 12 <= len(png):
+        end = start + 12 + int.from_bytes(png[start : start + 4], "big")
+        chunk = png[start:end]
+        is_ancillary = bool(chunk[4] & 0x20)  # PNG specification 5.4: the fifth bit of the first letter
+        if not is_ancillary or int.from_bytes(chunk[-4:], "big") == zlib.crc32(chunk[4:-4]):
+            kept.append(chunk)
+        start = end
+    return b"".join((*kept, png[start:]))
 
 
 def _check(pixels: tuple[int, int]) -> None:

@@ -114,6 +114,19 @@ HOSTILE = [
 ]
 
 
+async def test_an_ancillary_chunk_with_a_wrong_checksum_is_skipped_and_the_picture_drawn() -> None:
+    """As browsers do; server-everything sends such a picture."""
+    whole = picture()
+    header = 8 + 25  # the signature and IHDR
+    profile = chunk(b"iCCP", b"sRGB\0\0" + zlib.compress(b"no profile"))
+    damaged = whole[:header] + profile[:-4] + b"oops" + whole[header:]
+    drawing = await draw(encoded(damaged), Size(10, 5), GROUND)
+    assert colours(drawing) == {RED}
+    critical = whole[: header - 4] + b"oops" + whole[header:]
+    with pytest.raises(Undrawable, match="damaged"):
+        await draw(encoded(critical), Size(10, 5), GROUND)
+
+
 @pytest.mark.parametrize(("data", "words"), HOSTILE, ids=range(len(HOSTILE)))
 async def test_what_is_too_large_damaged_or_no_picture_is_a_sentence_and_holds_nothing_up(
     data: bytes, words: str, loop_watchdog: LoopWatchdog
