@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from textual.pilot import Pilot
 
 from mcphost.host.logs import LogBook, LogBudget, LogRecord, Source
 from mcphost.protocol.types import LogLevel
+from mcphost.tui.app import McphostApp
 from mcphost.tui.log_filter import FilterError, parse_filter
 from mcphost.tui.ranking import HIT
 from mcphost.tui.widgets.filter_line import FilterLine
@@ -17,6 +19,7 @@ from mcphost.tui.widgets.log_detail import LogDetail, text_view
 from mcphost.tui.widgets.logs import LogsPane
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
+from tests.tui.story import echo, on_stage
 
 RECORDS = (
     LogRecord(1, 0.0, "db", Source.SERVER, LogLevel.WARNING, "slow Query: 12 ms", "db.pool", 12),
@@ -395,3 +398,24 @@ async def test_words_of_a_filter_are_marked_and_the_newest_match_is_under_the_cu
         await pilot.press("enter", "slash", "9")  # what was typed is selected
         await pilot.pause()
         assert len(app.pane._rows.items) == 1
+
+
+def logs_are(is_open: bool, app: McphostApp) -> bool:
+    return app.main.logs_open is is_open
+
+
+async def test_the_log_drawer_is_decided_on_anew_with_each_size_and_closed_in_the_chat() -> None:
+    async with on_stage(echo(), size=(120, 40)) as stage:
+        await stage.ready()
+        assert stage.app.main.logs_open
+        for height, is_open in ((24, False), (40, True), (10, False), (40, True)):
+            await stage.pilot.resize_terminal(120, height)
+            await stage.until(partial(logs_are, is_open))
+        await stage.press("f5")
+        await stage.until(lambda app: app.main.conversing and not app.main.logs_open)
+        await stage.press("escape", "t")
+        await stage.until(lambda app: app.main.logs_open)
+        await stage.press("f3", "f3")
+        await stage.pilot.resize_terminal(120, 50)
+        await stage.pilot.pause()
+        assert not stage.app.main.logs_open, "closed by the user"

@@ -59,7 +59,10 @@ FIRST_PICTURE = 0.1
 """Seconds in which what is seen first gets the processor to itself: everything else can wait that long."""
 
 ROOM_FOR_LOGS = 34
-"""Rows from which the log drawer is open at the start."""
+"""Rows from which the log drawer is open by itself."""
+
+ROOM_BESIDE_LOGS = 20
+"""Rows below which it is closed even where it was wanted: what else there is needs them."""
 
 
 class MainScreen(Sturdy, LatePanes):
@@ -132,8 +135,6 @@ class MainScreen(Sturdy, LatePanes):
     def compose(self) -> ComposeResult:
         """Top line, servers beside the work, footer: what is seen first. `_furnish` adds the rest."""
         self._arrange(self.app.size)
-        is_open = self._log_panel == "open" or (self._log_panel == "auto" and self.app.size.height >= ROOM_FOR_LOGS)
-        self.set_class(not is_open, "-no-logs")
         yield self.top_line
         with Horizontal(id="body"):
             yield self.servers
@@ -142,7 +143,7 @@ class MainScreen(Sturdy, LatePanes):
                     with TabPane(short if self.has_class("-tight") else full, id=name):
                         if name == "tools":
                             yield self.tools
-        if is_open:
+        if self.logs_open:
             yield self.logs
         yield self._keys
 
@@ -178,6 +179,14 @@ class MainScreen(Sturdy, LatePanes):
         for pane in (self.tools, self.resources, self.prompts):
             if pane is not None:
                 pane.set_single(self.single)
+        self._arrange_logs(size)
+
+    def _arrange_logs(self, size: Size) -> None:
+        """Open the log drawer where it is wanted and there is room; a conversation has the rows for itself."""
+        if not self.logs.has_focus_within:
+            least = {"open": ROOM_BESIDE_LOGS, "auto": ROOM_FOR_LOGS}.get(self._log_panel)
+            has_room = least is not None and size.height >= least and not self.has_class("-chat")
+            self.set_class(not has_room, "-no-logs")
 
     @property
     def logs_open(self) -> bool:
@@ -188,6 +197,7 @@ class MainScreen(Sturdy, LatePanes):
         """Put the focus on a part."""
         if where == "servers":
             self.remove_class("-traffic", "-chat")
+            self._arrange_logs(self.app.size)
             self.servers.rows.focus()
             return
         self.query_one(TabbedContent).active = where
@@ -216,6 +226,7 @@ class MainScreen(Sturdy, LatePanes):
         self.set_class(event.pane.id == "chat", "-chat")
         if event.pane.id not in ("chat", None):
             self._before_chat = event.pane.id
+        self._arrange_logs(self.app.size)
         if event.pane.id == "chat":
             self.post_message(self.ChatOpened())
 
@@ -287,9 +298,11 @@ class MainScreen(Sturdy, LatePanes):
     def action_logs(self) -> None:
         """Open the logs and go there; close them from there."""
         if self.logs_open and self.logs.has_focus_within:
+            self._log_panel = "closed"
             self.set_class(True, "-no-logs")
             self.action_go("tools")
         else:
+            self._log_panel = "open"
             self.set_class(False, "-no-logs")
             self.logs.focus_rows()
 
