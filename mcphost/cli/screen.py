@@ -49,12 +49,19 @@ def _start(options: Words) -> tuple[Config, StartInfo]:
     from mcphost.host.start import StartInfo
     from mcphost.wiring import demo_config
 
-    state, how_to = state_folder(os.environ), HOW_TO.format(file=default_path(os.environ))
+    state, own = state_folder(os.environ), default_path(os.environ)
+    how_to = HOW_TO.format(file=own)
     if options.demo:
-        return demo_config(), StartInfo(None, True, (), state, how_to)
+        if options.config is None:
+            return demo_config(), StartInfo(None, True, (), state, how_to)
+        settings = settings_for_screen(find(options.config, os.environ), os.environ)
+        config = demo_config().model_copy(update={"ui": settings.loaded.config.ui})
+        return config, StartInfo(None, True, settings.problems, state, how_to)
     settings = settings_for_screen(find(options.config, os.environ), os.environ)
-    config = settings.loaded.config if settings.path else demo_config()
-    return config, StartInfo(settings.path, settings.path is None, settings.problems, state, how_to)
+    if settings.path is None:
+        return demo_config(), StartInfo(None, True, settings.problems, state, how_to, missing=own)
+    how_to = HOW_TO.format(file=settings.path)
+    return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to)
 
 
 def _rereader(options: Words, start: StartInfo) -> Callable[[], Reread] | None:

@@ -59,10 +59,18 @@ class ModelConfig(Table):
         return self
 
 
+Theme = Literal[
+    "textual-dark", "textual-light", "nord", "gruvbox", "catppuccin-mocha", "dracula", "tokyo-night", "monokai",
+    "flexoki", "catppuccin-latte", "catppuccin-frappe", "catppuccin-macchiato", "solarized-light", "solarized-dark",
+    "rose-pine", "rose-pine-moon", "rose-pine-dawn", "atom-one-dark", "atom-one-light", "ansi-dark", "ansi-light",
+]  # fmt: skip
+"""The themes of Textual, which only the screen imports."""
+
+
 class UI(Table):
     """``[ui]``: the screen."""
 
-    theme: Filled = "textual-dark"
+    theme: Theme = "textual-dark"
     """A theme's name, as the command palette lists them."""
     log_panel: Literal["auto", "open", "closed"] = "auto"
     """The log panel at the start; auto: open where there is room."""

@@ -34,3 +34,5 @@ class StartInfo:
     """Where approvals and the audit log are kept."""
     how_to: str
     """How to add servers, in a few lines for somebody who has none."""
+    missing: Path | None = None
+    """Where a configuration would be, in a run that shows the demo because it found none."""

@@ -25,7 +25,7 @@ from mcphost.errors import McphostError
 from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
-from mcphost.protocol.display import show
+from mcphost.protocol.display import show, show_line
 from mcphost.tui import reloading
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chatting import ChatWishes
@@ -107,7 +107,7 @@ class McphostApp(
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
         self.main = MainScreen(host.logs, host.traffic, host.config.ui.log_panel, welcome)
         """There from the start, whatever is above it."""
-        self.showing = Showing(host, self.main, self.questions, self.account)
+        self.showing = Showing(host, self.main, self.questions, self.account, start.how_to)
         self.offering = Offering(self, host, self.main)
         self._gatherer: EventGatherer | None = None
 
@@ -123,6 +123,9 @@ class McphostApp(
         self._gatherer = EventGatherer(self.host.bus, self)
         self.approver.attach(self)
         self.call_after_refresh(self.showing.everything)
+        if self.start.missing is not None:
+            words = f"This is the built-in demo. Your own servers go into {show_line(str(self.start.missing), 4096)}"
+            self.notify(words, title="No configuration found", timeout=20, markup=False)
         for problem in self.start.problems:
             self.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
 

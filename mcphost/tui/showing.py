@@ -6,6 +6,7 @@ Knows which fact concerns which pane. Refuses to act: wishes and questions are t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from textual.timer import Timer
 
@@ -24,11 +25,17 @@ from mcphost.tui.widgets.usage import Seen
 CALLS = (CallStarted, CallChanged, CallFinished)
 
 
+NO_SERVERS: Final = "No servers are configured."
+
+
 class Showing:
     """Brings ``host`` onto ``main``; ``questions`` are those that wait unseen, ``account`` says who is signed in."""
 
-    def __init__(self, host: Host, main: MainScreen, questions: Questions, account: Callable[[str], Account]) -> None:
+    def __init__(
+        self, host: Host, main: MainScreen, questions: Questions, account: Callable[[str], Account], how_to: str
+    ) -> None:
         self._host, self._main, self._questions, self._account = host, main, questions, account
+        self._no_servers = f"{NO_SERVERS}\n{how_to}"
         self._ticking: Timer | None = None
 
     def everything(self) -> None:
@@ -58,6 +65,7 @@ class Showing:
     def chosen(self) -> None:
         """The tools and the card of the server under the cursor."""
         server = self._main.servers.chosen
+        self._main.tools.list.say_when_empty("" if self._host.servers else self._no_servers)
         self._main.tools.show_tools(self._host.catalog.tools(server), server)
         self.offers()
         self.card()

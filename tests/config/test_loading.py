@@ -117,6 +117,7 @@ FATAL = [
     ("[policy]\ndefault = 'never'", 2, 'must be one of "allow", "ask", "deny"'),
     ("[limits]\nlist_pages = 0", 2, "limits.list_pages: must be at least 1"),
     ("[limits]\nlist_pages = 1.5", 2, "must be a whole number"),
+    ("[ui]\ntheme = 'drakula'", 2, 'did you mean "dracula"?'),
     ("[ui]\nmouse = 0", 2, "ui.mouse: must be true or false"),
     ("\nx = " + "1" * 5000, None, "a number too long"),
     ("x = " + "[" * 20_000 + "]" * 20_000, None, "nested too deeply"),

@@ -75,6 +75,7 @@ class OfferList(Vertical, Generic[Offered]):
         self._server: str | None = None
         self.sorted_by = ""
         """Words for the title, where it is not as listed."""
+        self._nothing = self.EMPTY
         self.mixed = False
         """Do the rows belong to more than one server?"""
         self.search = Search()
@@ -133,6 +134,12 @@ class OfferList(Vertical, Generic[Offered]):
     def sort_again(self) -> None:
         """The order is another now."""
         self._apply()
+
+    def say_when_empty(self, text: str) -> None:
+        """Say this where nothing is offered; empty: what is said usually."""
+        if (text or self.EMPTY) != self._nothing:
+            self._nothing = text or self.EMPTY
+            self._apply()
 
     def show_offers(self, offered: Sequence[Offered], server: str | None) -> None:
         """These are offered, by this server (None: by all)."""
@@ -199,7 +206,7 @@ class OfferList(Vertical, Generic[Offered]):
             matching: Sequence[Offered] = self.search.best_first(self._offered, self._texts)
         else:
             matching = self._offered
-        self.rows.empty = "Nothing matches. esc clears the filter." if filtered and self._offered else self.EMPTY
+        self.rows.empty = "Nothing matches. esc clears the filter." if filtered and self._offered else self._nothing
         listed = self.sort(matching)
         self.rows.set_items(listed, keep=lambda each: each.key, from_top=True)
         if to_best and matching:
