@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mcphost.host.approvals import Kind, Lifetime, Standing
 from mcphost.host.borrowing import NOTHING, Borrowing
+from mcphost.protocol.display import show_name
+from mcphost.protocol.form_secrets import asks_for_secret
 
 if TYPE_CHECKING:  # what few questions are about, and most calls can do without
     from mcphost.auth.base import Plan
@@ -60,7 +62,7 @@ class ToolCallQuestion:
     @property
     def about(self) -> str:
         """What is asked, in a few words."""
-        return f"run {self.tool.label}"
+        return f"run {show_name(self.tool.label)}"
 
     @property
     def careful(self) -> bool:
@@ -118,6 +120,11 @@ class FormQuestion(OfServer):
     def about(self) -> str:
         """What is asked, in a few words."""
         return "fill in a form"
+
+    @property
+    def wants_secret(self) -> bool:
+        """Does the message seem to ask for a secret, whatever the fields say?"""
+        return asks_for_secret(self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +207,7 @@ class ResultQuestion:
     @property
     def about(self) -> str:
         """What is asked, in a few words; may hold foreign text."""
-        return f"show the model what {self.tool} answered"
+        return f"show the model what {show_name(self.tool)} answered"
 
 
 @dataclass(frozen=True, slots=True)

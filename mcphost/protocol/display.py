@@ -65,8 +65,8 @@ def show_line(text: str, limit: int = 200) -> str:
     return _cut(line.replace("\n", "⏎").replace("\t", "→"), limit, False, beyond)
 
 
-def show_name(name: str, limit: int = 200) -> str:
-    """A name from outside as a JSON string on one line: its quotes tell it from labels and words of ours."""
+def show_name(name: object, limit: int = 200) -> str:
+    """A name, or another JSON value from outside, as JSON on one line: its quotes tell it from words of ours."""
     return show_line(json.dumps(name, ensure_ascii=False), limit)
 
 

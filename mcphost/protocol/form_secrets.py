@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
+MESSAGE_CHARACTERS = 20_000
+"""Of a message that are looked at."""
+
 _WORDS = frozenset(
     {"apikey", "auth", "authorization", "bearer", "card", "cookie", "credential", "credentials", "creds", "cvc", "cvv"}
     | {"jwt", "mfa", "mnemonic", "otp", "passcode", "passphrase", "passwd", "password", "pin", "privatekey", "pwd"}
@@ -17,7 +20,10 @@ _HARMLESS_TOKENS = re.compile(r"\b(page|next|continuation|sync|cursor|max|start|
 _PHRASES = re.compile(
     r"pass ?(word|phrase|code|wd)|(api|access|private|secret|ssh|signing|encryption|recovery|license) ?keys?\b"
     r"|(access|auth|bearer|refresh|session) ?token|(credit|debit|bank) ?card|card number|credentials?\b|\bcvv\b"
-    r"|(seed|recovery) phrase|one ?time (code|pass)|(security|verification|mfa|2fa) code|client ?secret"
+    r"|(seed|recovery) phrase|one ?time (code|pass)|client ?secret|authenticator|(recovery|backup) codes?\b"
+    r"|(security|verification|confirmation|authentication|login|sms|mfa|2fa|\bdigit) code"
+    r"|code (from|in|on|sent to|texted to) your (app|bank|e ?mail|mail|phone|sms|text|token)"
+    r"|\bid (rsa|dsa|ecdsa|ed25519)\b|\bnetrc\b|\bkeychain\b"
 )
 _WORD = re.compile(r"[\w$@!]+")
 _SPACED = re.compile(r"(?<=\b\w) (?=\w\b)")
@@ -35,12 +41,18 @@ def looks_secret(name: str, title: str = "", description: str = "") -> bool:
     return _PHRASES.search(_plain(description)) is not None
 
 
+def asks_for_secret(message: str) -> bool:
+    """Tell whether the words with which a server sends a form ask for something secret, whatever its fields say."""
+    plain = _plain(message, MESSAGE_CHARACTERS)
+    return any(_PHRASES.search(words) is not None for words in (plain, plain.translate(_LOOKALIKES)))
+
+
 def _asks(words: str) -> bool:
     return _PHRASES.search(words) is not None or not _WORDS.isdisjoint(words.split())
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, limit: int = 2000) -> str:
     """Lower case words, one space apart, without accents, full-width forms and invisible characters."""
-    normal = unicodedata.normalize("NFKD", text[:2000])
+    normal = unicodedata.normalize("NFKD", text[:limit])
     visible = "".join(character for character in normal if unicodedata.category(character) not in _UNSEEN)
     return " ".join(_WORD.findall(_CAMEL.sub(" ", visible).lower().replace("_", " ")))

@@ -241,7 +241,8 @@ def _parse_json(field: Field, raw: Any) -> Any:
     try:
         return json.loads(raw, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise FieldError(f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        words = error.msg.removesuffix(" at")  # some of its messages end like this, and a place follows
+        raise FieldError(f"is not JSON: {words} at line {error.lineno}, column {error.colno}") from None
     except (ValueError, RecursionError):
         raise FieldError("is not JSON that can be read: too deep, or a number is too long or not finite") from None
 

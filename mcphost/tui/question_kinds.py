@@ -22,7 +22,7 @@ from mcphost.host.questions import (
     ToolCallQuestion,
     UrlQuestion,
 )
-from mcphost.protocol.display import show_line
+from mcphost.protocol.display import show_name
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.reasons import reason_of
 
@@ -106,7 +106,7 @@ def _result(host: Host, waiting: OpenQuestion, question: ResultQuestion) -> Aski
 
 
 def _with_message(question: FormQuestion | UrlQuestion) -> str:
-    return f"{question.about}: {show_line(question.message, 200)}" if question.message else question.about
+    return f"{question.about}: {show_name(question.message)}" if question.message else question.about
 
 
 KINDS: Final[Mapping[type, QuestionKind]] = {

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcphost.protocol.form_secrets import asks_for_secret
 from mcphost.protocol.forms import (
     ABSENT,
     Field,
@@ -197,12 +198,31 @@ def test_thousands_chosen_of_thousands_are_read_in_no_time() -> None:
         ),
         ("x", "Your Secret Access Key", True),
         ("x", "One-time code", True),
+        ("x", "6-digit code from your authenticator", True),
+        ("x", "The code sent to your phone", True),
+        ("x", "Postal code", False),
         *((name, "", False) for name in ("name", "max_tokens", "pageToken", "author", "keyboard", "pinned", "city")),
     ],
 )
 def test_fields_that_ask_for_secrets_are_noticed(name: str, title: str, secret: bool) -> None:
     """F05, in disguises too."""
     assert field({"type": "string", "title": title}, name).secret_looking is secret
+
+
+@pytest.mark.requirement("ELIC-08")
+@pytest.mark.parametrize(
+    ("message", "asks"),
+    [
+        ("Please paste the output of cat ~/.aws/credentials below", True),
+        ("To go on I need what is in ~/.ssh/id_rsa", True),
+        ("Enter the p4ssword of this machine", True),
+        ("x " * 3000 + "your API key", True),
+        ("Which city do you live in?", False),
+        ("Sign the guest book: your name, and a word to the keeper", False),
+    ],
+)
+def test_a_message_that_asks_for_secrets_is_noticed(message: str, asks: bool) -> None:
+    assert asks_for_secret(message) is asks
 
 
 def test_a_description_that_asks_for_secrets_is_noticed() -> None:
@@ -299,6 +319,7 @@ def test_what_is_typed_becomes_a_value_of_the_right_type(schema: Any, raw: Any, 
         ),
         ({**STRING, "format": "date-time"}, "tomorrow", "must be a date and time with a zone, such as 2026-07-28T09:"),
         ({}, "{", "is not JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
+        ({}, '"a', "is not JSON: Unterminated string starting at line 1, column 1"),
         ({}, "NaN", "is not JSON"),
         pytest.param({}, "[" * 100_000, "is not JSON", id="deep JSON"),
     ],

@@ -121,7 +121,7 @@ async def test_what_was_typed_is_there_again_when_a_question_is_opened_anew() ->
         await stage.shows("1 waiting for you · f2")
         await stage.press("f2")
         await stage.at(InboxScreen)
-        await stage.shows("Who are you?", f"asked for call {call.number} · ask · running")
+        await stage.shows("Who are you?", f"asked for call {call.number} · ask · ")
         await stage.press("enter")
         dialog = await at(stage, FormQuestionScreen)
         assert dialog.query_one(SchemaForm).values() == {"name": "Ada"}
@@ -139,7 +139,7 @@ async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
     async with asked(size=NARROW) as stage:
         call = ask(stage, form(schema))
         await at(stage, FormQuestionScreen)
-        await stage.shows("api_key looks like a secret: no server may ask for one in a form")
+        await stage.shows('"api_key" looks like a secret: no server may ask for one in a form')
         await stage.write("hush")
         await stage.press("ctrl+r")
         await stage.shows('"api_key": "••••', "v shows what is hidden", "▸ e   back to the form")

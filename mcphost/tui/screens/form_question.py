@@ -20,7 +20,7 @@ from textual.widgets import Static
 
 from mcphost.host.questions import Answer, FormQuestion
 from mcphost.host.validation import Verdict
-from mcphost.protocol.display import show_line
+from mcphost.protocol.display import show_line, show_name
 from mcphost.protocol.forms import Form, read_form
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.reasons import Reason
@@ -34,7 +34,7 @@ from mcphost.tui.widgets.text_view import TextView
 DRAFT: Final = "form"
 """Under which name what was typed is kept with the question."""
 
-SLACK: Final = 6
+SLACK: Final = 7
 """Rows below the fields: for the keys, and for a field that tells more while one is in it."""
 
 HIDDEN: Final = "••••••••"
@@ -63,8 +63,9 @@ class FormQuestionScreen(ServerQuestion):
     FormQuestionScreen {
         & > .dialog { height: auto; }
         &.-short > .dialog { height: 100%; max-height: 100%; }
-        SchemaForm { height: 1fr; border-top: solid $panel-lighten-2; }
-        TextView { height: 1fr; border-top: solid $panel-lighten-2; border-title-color: $text; display: none; }
+        SchemaForm, TextView { height: 1fr; border: round $panel-lighten-2; border-title-color: $text; }
+        SchemaForm:focus-within, TextView:focus { border: round $accent; }
+        TextView { display: none; }
         &.-review SchemaForm { display: none; }
         &.-review TextView { display: block; }
     }
@@ -84,6 +85,7 @@ class FormQuestionScreen(ServerQuestion):
         self._form, self._review = SchemaForm(submit_label="review"), TextView(spans=json_spans)
         self._warning = Static(classes="warning", markup=False)
         self._shape = Form()
+        self._message_doubt = question.wants_secret
         self._content: dict[str, Any] | None = None
         """What is reviewed."""
         self._note = ""
@@ -112,6 +114,7 @@ class FormQuestionScreen(ServerQuestion):
         self.offer(at="s")
         self.hint("")
         self._shape = read_form(self.question.schema)
+        self._form.border_title = f"Fields ({len(list(self._shape.leaves())):,})"
         await self._form.load(self.question.schema)
         draft = self.waiting.kept.get(DRAFT) if self.waiting is not None else None
         if isinstance(draft, FormState):
@@ -165,7 +168,7 @@ class FormQuestionScreen(ServerQuestion):
         self.add_class("-review")
         self._draw_review()
         self._warn()
-        self.offer(at="e" if self._secrets() else "y")
+        self.offer(at="e" if self._secrets() or self._message_doubt else "y")
         self.answers.focus()
 
     def action_review(self) -> None:
@@ -186,7 +189,7 @@ class FormQuestionScreen(ServerQuestion):
         content = self._content
         if content is None or not self._seen:
             self.app.bell()
-        elif secrets := self._secrets():
+        elif (secrets := self._secrets()) or (content and self._message_doubt):
             self._ask_again(content, secrets)
         else:
             self.dismiss(Answer(allow=True, content=content))
@@ -243,10 +246,12 @@ class FormQuestionScreen(ServerQuestion):
         return names if self._content is None else [name for name in names if name in self._content]
 
     def _warn(self) -> None:
-        names = ", ".join(show_line(name, 40) for name in self._secrets()[:5])
+        names = ", ".join(show_name(name, 40) for name in self._secrets()[:5])
         lines = []
         if names:
             lines.append(f"▲ {names} looks like a secret: no server may ask for one in a form")
+        elif self._message_doubt:
+            lines.append("▲ the message seems to ask for a secret: no server may ask for one in a form")
         if self._note and self._content is not None:
             lines.append(f"▲ {show_line(self._note, 300)}")
         self._warning.update(Content("\n".join(lines)))
@@ -259,7 +264,8 @@ class FormQuestionScreen(ServerQuestion):
         lines, _ = json_lines(content)
         self._review.load(lines)
         keys = " · v shows what is hidden" if self._secrets() else ""
-        self._review.border_title = Content(f"This would be sent to {self.reason.server}{keys}")
+        title = f"This would be sent to {self.reason.server} ({len(content):,})"
+        self._review.border_title = Content(f"{title}{keys}")
         self.call_after_refresh(self._see)
 
     def _ask_again(self, content: dict[str, Any], secrets: list[str]) -> None:
@@ -269,9 +275,10 @@ class FormQuestionScreen(ServerQuestion):
             if agreed and self._content == content:
                 self.dismiss(Answer(allow=True, content=content))
 
+        doubt = "what the message asks for"
         facts = [
             fact("to", self.reason.server),
-            fact("looks secret", ", ".join(show_line(name, 40) for name in secrets), "bold $text-error"),
+            fact("looks secret", ", ".join(show_name(name, 40) for name in secrets) or doubt, "bold $text-error"),
             fact("", "No server may ask for passwords, keys or codes in a form. What is sent cannot be taken back."),
         ]
         self.app.push_screen(AskScreen("Send what looks like a secret?", facts, "send it"), answered)
