@@ -19,7 +19,7 @@ from mcphost.errors import (
 )
 from mcphost.headless.arguments import Given, typed
 from mcphost.headless.failing import Broken, failure, why_unknown, with_last_words
-from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text
+from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text, marked
 from mcphost.headless.saving import files_in, write
 from mcphost.host.advice import next_step
 from mcphost.host.calls import Call
@@ -102,8 +102,8 @@ async def _saved(result: CallToolResult, output: str | None, *, as_json: bool) -
 def result_text(result: CallToolResult) -> str:
     """A result for people: its texts as they are, other blocks named; structured content where that is all."""
     if not result.content and result.has_structured:
-        return json_text(result.structured)
-    return "".join(map(ended, map(block_text, result.content)))
+        return marked(json_text(result.structured))
+    return "".join(marked(each.text) if isinstance(each, Text) else ended(block_text(each)) for each in result.content)
 
 
 async def once_ready(host: Host, server: str, broken: Broken, work: Callable[[], Awaitable[Outcome]]) -> Outcome:

@@ -21,9 +21,10 @@ from mcphost.errors import ConfigError, InvalidArguments, McphostError
 from mcphost.headless.arguments import read_given, typed
 from mcphost.headless.consent import NO_CUT, confirmed, question_lines, typed_line
 from mcphost.headless.failing import Broken, failure, listing_failure
+from mcphost.headless.margin import MARK, behind_margin, framed
 from mcphost.headless.output import Exit, Outcome, is_terminal, json_text, remark, table
 from mcphost.headless.telling import telling
-from mcphost.headless.terminal import say, somebody_there
+from mcphost.headless.terminal import room, say, somebody_there
 from mcphost.host.catalog import Kind
 from mcphost.host.chat.attaching import is_file
 from mcphost.host.chat.export import markdown
@@ -34,7 +35,7 @@ from mcphost.host.chat.transcripts import Transcripts
 from mcphost.host.events import ChatChanged, Event
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer, Question, ResultQuestion, ToolCallQuestion
-from mcphost.protocol.display import show, show_line, size_text
+from mcphost.protocol.display import show, show_line, show_name, size_text
 
 PIPE_SECONDS: Final = 3.0
 """To the first byte of a pipe that may be none of ours: some programs start others with one that never ends."""
@@ -186,7 +187,8 @@ def _changed(question: ToolCallQuestion, line: str) -> ToolCallQuestion | None:
 
 async def _reviewed(question: ResultQuestion) -> Answer:
     _end_line()
-    say(show(question.text))
+    title = f"{question.server} › {show_name(question.tool)} answered"
+    say(*framed(title, show(question.text), room()[0]))
     told = [f"{question.tokens} tokens", f"{question.hidden} hidden characters", f"{len(question.links)} links"]
     say(f"  {question.server}:{show_line(question.tool)} answered this: {', '.join(told)}")
     return Answer(allow=await confirmed(f"Show it to {show_line(question.origin)}? [y/N] "))
@@ -203,7 +205,8 @@ def _preview_lines(preview: Preview) -> Iterator[str]:
         note = f"; {show_line(piece.note)}" if piece.note else ""
         yield f"  {piece.title}: {size_text(piece.size)}, about {piece.tokens} tokens{note}"
         if piece.of_prompt:
-            yield from (f"    | {line}" for line in show(piece.text, limit=NO_CUT, joiners=True).split("\n"))
+            text = show(piece.text, limit=NO_CUT, joiners=True)
+            yield from behind_margin(text, room()[0], f"    {MARK}").splitlines()
     hidden = f", {preview.hidden} hidden characters" if preview.hidden else ""
     yield f"  together about {preview.tokens} tokens{hidden}; besides, each request has about {preview.besides}"
 

@@ -13,10 +13,11 @@ from contextlib import suppress
 from typing import Final
 
 from mcphost.headless.keyboard import forget_typed_ahead, hidden_line, shown_line
+from mcphost.headless.margin import framed, labelled
 from mcphost.headless.output import StatusLine
-from mcphost.headless.terminal import Seat, say, seat, somebody_there
+from mcphost.headless.terminal import Seat, room, say, seat, somebody_there
 from mcphost.host.questions import Answer, Approver, DeclineAll, Question, ToolCallQuestion
-from mcphost.protocol.display import show_line, size_text
+from mcphost.protocol.display import show_line, show_name, size_text
 
 NO_CUT: Final = 1 << 30
 """Characters of an argument that are shown: all of them. What is not seen cannot be allowed."""
@@ -54,30 +55,48 @@ def approver_for(server: str, tool: str, *, yes: bool, configured: bool) -> Appr
 
 
 def question_lines(question: ToolCallQuestion) -> Iterator[str]:
-    """Everything there is to know of a call before it is allowed, safe for a terminal."""
-    if question.origin != "you":
-        yield f"  wanted by  {show_line(question.origin)}"
-    yield f"  server     {question.server}"
-    yield f"  runs       {show_line(question.sent_to, NO_CUT)}"
-    yield f"  tool       {show_line(question.tool.name)}"
-    yield f"  claims     {', '.join(question.tool.claims) or 'nothing'}"
-    yield f"  asked as   {question.rule}"
-    if question.note:
-        yield f"  note       {show_line(question.note)}"
-    if question.standing.differences:
-        yield "  CHANGED since you allowed it:"
-    for change in question.standing.differences:
-        yield f"    {show_line(change.field)}: {_shown(change.before)} -> {_shown(change.after)}"
+    """Everything there is to know of a call before it is allowed, safe for a terminal.
+
+    The arguments stand in a frame below mcphost's facts, so that none can be named to look like one. Where the frame
+    pushes the facts out of view, they are told again below it.
+    """
+    width, rows = room()
+    facts = list(_facts(question, width))
     text = json.dumps(question.arguments, indent=2, ensure_ascii=False)
-    yield f"  arguments  {size_text(len(text.encode('utf-8', 'replace')))}"
-    for line in text.split("\n"):
-        inner = line.lstrip(" ")
-        yield f"    {' ' * (len(line) - len(inner))}{_whole(inner)}"
+    size = size_text(len(text.encode("utf-8", "replace")))
+    frame = framed(f"Arguments ({len(question.arguments):,}) · {size}", shown_json(question.arguments), width)
+    yield from facts
+    yield from frame
+    if len(facts) + len(frame) >= rows:
+        yield from facts
+
+
+def _facts(question: ToolCallQuestion, width: int) -> Iterator[str]:
+    if question.origin != "you":
+        yield from labelled("wanted by", show_line(question.origin), width)
+    yield from labelled("server", question.server, width)
+    yield from labelled("runs", show_line(question.sent_to, NO_CUT), width)
+    yield from labelled("tool", show_name(question.tool.name), width)
+    yield from labelled("server says", ", ".join(question.tool.claims) or "nothing", width)
+    yield from labelled("asked as", question.rule, width)
+    if question.note:
+        yield from labelled("note", show_line(question.note), width)
+    if question.standing.differences:
+        yield from labelled("history", "CHANGED since you allowed it:", width)
+    for change in question.standing.differences:
+        words = f"{show_line(change.field)}: {_shown(change.before)} -> {_shown(change.after)}"
+        yield from labelled("changed", words, width)
     for name in question.arguments:
         for words in question.borrowed.words(name):
-            yield f"  {show_line(name)} has words {words}"
+            yield from labelled("beware", f"the argument {show_name(name)} has words {words}", width)
     if question.borrowed.note:
-        yield f"  beware     {show_line(question.borrowed.note, NO_CUT)}"
+        yield from labelled("beware", show_line(question.borrowed.note, NO_CUT), width)
+
+
+def shown_json(value: object) -> str:
+    """All of a value as indented JSON, safe to show, with runs of blanks counted."""
+    lines = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
+    return "\n".join(" " * (len(line) - len(line.lstrip(" "))) + _whole(line.lstrip(" ")) for line in lines)
 
 
 def _whole(line: str, step: int = 50_000) -> str:
@@ -86,7 +105,7 @@ def _whole(line: str, step: int = 50_000) -> str:
 
 
 def _shown(text: str | None) -> str:
-    return "nothing" if text is None else show_line(text)
+    return "nothing" if text is None else show_name(text)
 
 
 async def confirmed(prompt: str) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcphost.headless.consent import NO_CUT, confirmed, typed_line
-from mcphost.headless.terminal import say
+from mcphost.headless.margin import framed, labelled
+from mcphost.headless.terminal import room, say
 from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit, SamplingReply
 from mcphost.host.questions import Answer, SamplingQuestion
-from mcphost.protocol.display import show, show_line
+from mcphost.protocol.display import show, show_line, show_name
 from mcphost.protocol.sampling import Block, ToolResult, ToolUse
 from mcphost.protocol.types import Media, Text
 
@@ -34,17 +35,20 @@ async def ask_at_terminal(sampling: Sampling, question: SamplingQuestion) -> Ans
 def _request_lines(sampling: Sampling) -> Iterator[str]:
     guess, request = sampling.estimate, sampling.request
     yield f"{sampling.server} wants a language model to answer this (the server asks, not mcphost):"
-    if request.system:
-        yield f"  system     {_text(request.system)}"
-    for message in request.messages:
-        for block in message.blocks:
-            yield f"  {show_line(message.role):<10} {_block(block)}"
-    for tool in request.tools:
-        yield f"  tool       {show_line(tool.name)}: {show_line(tool.description or '', TURNS)}"
-    yield from (f"  note       {show_line(note)}" for note in sampling.notes)
-    yield f"  model      {show_line(sampling.model.entry)}: {show_line(sampling.reason, 200)}"
+    width, _ = room()
+    for note in sampling.notes:
+        yield from labelled("note", show_line(note), width)
+    yield from labelled("model", f"{show_line(sampling.model.entry)}: {show_line(sampling.reason, 200)}", width)
     cost = "" if guess.cost is None else f", at most {guess.cost:.4g} by your prices"
-    yield f"  takes      about {guess.input_tokens} tokens, and up to {guess.most_tokens} for the answer{cost}"
+    takes = f"about {guess.input_tokens} tokens, and up to {guess.most_tokens} for the answer{cost}"
+    yield from labelled("takes", takes, width)
+    if request.system:
+        yield from framed("system prompt", _text(request.system), width)
+    for number, message in enumerate(request.messages, 1):
+        for block in message.blocks:
+            yield from framed(f"message {number}, as {show_name(message.role, 20)}", _block(block), width)
+    for tool in request.tools:
+        yield from framed(f"tool {show_name(tool.name)}", show_line(tool.description or "", TURNS), width)
 
 
 def _answer_lines(sampling: Sampling) -> Iterator[str]:
@@ -52,7 +56,9 @@ def _answer_lines(sampling: Sampling) -> Iterator[str]:
         yield f"The model gave {'half an' if sampling.blocks else 'no'} answer: {show_line(str(sampling.error), 1000)}"
     else:
         yield f"{show_line(sampling.answered_by or sampling.model.entry)} answers, for {sampling.server}:"
-    yield from (f"  {_block(block)}" for block in sampling.blocks)
+    width, _ = room()
+    for number, block in enumerate(sampling.blocks, 1):
+        yield from framed(f"answer {number} of {len(sampling.blocks)}", _block(block), width)
 
 
 def _block(block: Block) -> str:
@@ -62,12 +68,12 @@ def _block(block: Block) -> str:
         case Media():
             return f"[{show_line(block.type)} {show_line(block.mime_type)}]"
         case ToolUse():
-            return f"[wants {show_line(block.name)} with {show_line(str(block.input), TURNS)}]"
+            return f"[wants {show_name(block.name)} with {show_name(block.input, TURNS)}]"
         case ToolResult():
-            return f"[result: {show_line(str(block.content), TURNS)}]"
+            return f"[result: {show_name(block.content, TURNS)}]"
     return "[unreadable]"
 
 
 def _text(text: str) -> str:
     """The whole of it: what is not seen cannot be allowed."""
-    return show(text, limit=NO_CUT).replace("\n", "\n             ")
+    return show(text, limit=NO_CUT)

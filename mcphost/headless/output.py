@@ -12,7 +12,6 @@ import select
 import shutil
 import sys
 import time
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from mcphost.errors import (
     TaskStopped,
     UnknownName,
 )
+from mcphost.headless.margin import behind_margin, cell, cells, size
 from mcphost.protocol.display import show, show_line
 
 STATUS_PAUSE: Final = 0.1
@@ -148,6 +148,13 @@ def foreign(text: str) -> str:
     return show(text, joiners=True) if is_terminal(sys.stdout) else text
 
 
+def marked(text: str) -> str:
+    """Text from outside for stdout, its last line ended: on a terminal behind a margin, else as it is."""
+    if is_terminal(sys.stdout):
+        return behind_margin(show(text, joiners=True), size(sys.stdout)[0])
+    return text if text.endswith("\n") else f"{text}\n"
+
+
 def json_text(value: Any) -> str:
     """``value`` on one line for programs; on a terminal indented, with what is unsafe to show written as escapes."""
     if not is_terminal(sys.stdout):
@@ -163,7 +170,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     On a terminal narrower than that the widest columns are cut: each keeps its beginning on one line.
     """
     safe = [[show_line(cell) for cell in row] for row in rows]
-    widths = [max(_cells(cell) for cell in column) for column in zip(*safe, strict=True)]
+    widths = [max(map(cells, column)) for column in zip(*safe, strict=True)]
     gaps = GAP * (len(widths) - 1)
     width = shutil.get_terminal_size().columns - 1 if is_terminal(sys.stdout) else sum(widths) + gaps
     widths = _narrowed(widths, width - gaps)
@@ -239,25 +246,14 @@ def _encodable(text: str) -> bool:
     return False
 
 
-def _padded(cell: str, width: int) -> str:
-    return cell + " " * (width - _cells(cell))
-
-
-def _cells(text: str) -> int:
-    """Columns of a terminal that ``text`` takes."""
-    return len(text) if text.isascii() else sum(map(_cell, text))
-
-
-def _cell(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cells(text))
 
 
 def _fitted(line: str, width: int) -> str:
-    if _cells(line) <= width:
+    if cells(line) <= width:
         return line
     room, end = width - 1, 0
-    while end < len(line) and (room := room - _cell(line[end])) >= 0:
+    while end < len(line) and (room := room - cell(line[end])) >= 0:
         end += 1
     return f"{line[:end]}…"

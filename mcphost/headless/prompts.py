@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mcphost.headless.consent import confirmed, typed_line
+from mcphost.headless.consent import confirmed, shown_json, typed_line
+from mcphost.headless.margin import MARK, behind_margin, framed, labelled
 from mcphost.headless.model_prompts import ask_at_terminal
-from mcphost.headless.terminal import say
+from mcphost.headless.terminal import room, say
 from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.questions import Answer, FormQuestion, Question, RootsQuestion, SamplingQuestion, UrlQuestion
 from mcphost.host.wall_clock import wall_clock
-from mcphost.protocol.display import show, show_line
+from mcphost.protocol.display import show, show_line, show_name
 from mcphost.protocol.forms import ABSENT, Field, FieldError, Form, collect, fill, parse, read_form
 
 MESSAGE = 4000
@@ -49,12 +50,15 @@ class TerminalPerson:
         return Answer(False, reason="this cannot be asked on a terminal", by="policy")
 
 
+def _message(question: FormQuestion | UrlQuestion) -> list[str]:
+    return framed(f"{question.server} says", show(question.message, limit=MESSAGE), room()[0])
+
+
 async def _form(question: FormQuestion) -> Answer:
     form = read_form(question.schema)
-    say(
-        f"{question.server} asks you to fill in a form (this server asks, not mcphost):",
-        show(question.message, limit=MESSAGE),
-    )
+    say(f"{question.server} asks you to fill in a form (this server asks, not mcphost):", *_message(question))
+    if question.wants_secret:
+        say("  Its message seems to ask for a secret. No server may ask for one in a form.")
     if question.problem:
         say(f"  What you answered was not sent, since it does not fit: {show_line(question.problem, 1000)}")
     say(f"  Enter takes what stands in brackets; {DECLINE} declines, {CANCEL} leaves it unanswered.")
@@ -63,16 +67,16 @@ async def _form(question: FormQuestion) -> Answer:
         for field in form.leaves():
             entries[field.path] = await _typed(field, entries[field.path])
         content, errors = collect(form, entries)
-        return await _reviewed(form, content, [f"{'.'.join(path)} {words}" for path, words in errors.items()])
+        problems = [f"{show_name('.'.join(path))} {show_line(words)}" for path, words in errors.items()]
+        return await _reviewed(form, content, problems)
     except _Left as left:
         return Answer(False, cancelled=str(left) == CANCEL)
 
 
 async def _reviewed(form: Form, content: Mapping[str, Any], errors: list[str]) -> Answer:
-    for error in errors:
-        say(f"  {show_line(error)}")
+    say(*(f"  {error}" for error in errors))
     secret = any(field.secret_looking for field in form.leaves())
-    say(f"  It gets: {show_line(json.dumps(content, ensure_ascii=False), 4000)}")
+    say(*framed(f"It gets ({len(content)})", shown_json(content), room()[0]))
     if secret:
         say("  One of these looks like a secret. No server may ask for one in a form.")
     yes = await confirmed("Send this? [y/N] ")
@@ -84,7 +88,7 @@ async def _typed(field: Field, entry: Any) -> Any:
         say(line)
     while True:
         shown = "" if entry is ABSENT or entry in ("", []) else f" [{_entry_text(entry)}]"
-        line = await typed_line(f"  {show_line(field.title or field.name)}{shown}: ", fresh=False)
+        line = await typed_line(f"  {show_name(field.title or field.name)}{shown}: ", fresh=False)
         if line in (DECLINE, CANCEL):
             raise _Left(line)
         if not line:
@@ -100,11 +104,11 @@ async def _typed(field: Field, entry: Any) -> Any:
 
 
 def _field_lines(field: Field) -> Iterator[str]:
-    if field.description:
-        yield f"  {show_line(field.description, 500)}"
+    words = [show_line(field.description, 500)] if field.description else []
     for value, label in field.choices[:50]:
         text = value if isinstance(value, str) else json.dumps(value)
-        yield f"    {show_line(text)}{f'  ({show_line(label)})' if label != text else ''}"
+        words.append(f"{show_line(text)}{f'  ({show_line(label)})' if label != text else ''}")
+    yield from behind_margin("\n".join(words), room()[0], f"  {MARK}").splitlines()
     rules = ", ".join(filter(None, [field.constraints, "required" if field.required else ""]))
     if rules:
         yield f"    {rules}"
@@ -115,12 +119,14 @@ def _entry_text(entry: Any) -> str:
 
 
 async def _page(question: UrlQuestion) -> Answer:
-    say(f"{question.server} asks you to visit a page:", show(question.message, limit=MESSAGE))
+    say(f"{question.server} asks you to visit a page:", *_message(question))
     if question.address is not None:
-        say(f"  page  {show_line(question.address.url, 8192)}", f"  host  {show_line(question.address.host)}")
+        width, _ = room()
+        say(*labelled("page", show_line(question.address.url, 8192), width))
+        say(*labelled("host", show_line(question.address.host), width))
         if question.address.readable_host != question.address.host:
-            say(f"        which reads {show_line(question.address.readable_host)}")
-        say(*(f"  ▲ {doubt}" for doubt in question.address.doubts))
+            say(*labelled("which reads", show_line(question.address.readable_host), width))
+        say(*(line for doubt in question.address.doubts for line in labelled("▲ beware", doubt, width)))
     if question.until is not None:
         say(f"  can be answered until {wall_clock(question.until)}")
     return await _yes_or_no("Open it? [y/N] ")

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from mcphost.headless.output import Exit, Outcome, StatusLine, answer, foreign, is_terminal, json_text, remark
+from mcphost.headless.margin import Margin, size
+from mcphost.headless.output import Exit, Outcome, StatusLine, answer, is_terminal, json_text, remark
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.results import said
 from mcphost.host.chat.turns import Round, Turn, TurnState, Use
@@ -92,6 +93,7 @@ class _Words(Telling):
     def __init__(self, talk: Chat) -> None:
         super().__init__(talk)
         self._stream = StreamText() if is_terminal(sys.stdout) else None
+        self._margin = Margin(size(sys.stdout)[0])
         self._status = StatusLine()
         self._open = False
         """Does what was written last not end its line?"""
@@ -99,7 +101,7 @@ class _Words(Telling):
     def text(self, new: str) -> None:
         self._status.clear()
         self._open = not new.endswith("\n")
-        answer(foreign(new) if self._stream is None else self._stream.feed(new))
+        answer(new if self._stream is None else self._margin.feed(self._stream.feed(new)))
 
     def begins(self, use: Use) -> None:
         self._end_line()
@@ -122,7 +124,7 @@ class _Words(Telling):
     def _end_line(self) -> None:
         if self._open:
             self._open = False
-            answer("\n")
+            answer("\n" if self._stream is None else self._margin.end())
             if self._stream is not None:
                 self._stream = StreamText()
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from mcphost.headless.keyboard import has_keyboard
+from mcphost.headless.margin import size
 from mcphost.headless.output import StatusLine, is_terminal
 
 
@@ -44,6 +45,12 @@ def seat() -> Iterator[Seat | None]:
         return
     with open(descriptor, "w", errors="backslashreplace") as shown:
         yield Seat(descriptor, shown)
+
+
+def room() -> tuple[int, int]:
+    """Columns and rows of the terminal that shows what is asked."""
+    with seat() as found:
+        return size(sys.stderr if found is None else found.shown)
 
 
 def say(*lines: str) -> None:

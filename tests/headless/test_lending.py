@@ -140,7 +140,14 @@ def test_at_a_terminal_the_request_and_the_answer_are_shown_and_asked_about(endp
     program = [sys.executable, "-m", "mcphost", "--config", path, *words(request)]
     with Terminal(program, columns=100, rows=40, env={"MODEL_KEY": KEY}) as terminal:
         terminal.wait_for("Ask the model?")
-        for part in ("system     Be kind", "A␛[2Jquestion", "of two lines", "none is added", "local: the only model"):
+        for part in (
+            "╭─ system prompt",
+            "│ Be kind",
+            "A␛[2Jquestion",
+            "of two lines",
+            "none is added",
+            "local: the only model",
+        ):
             assert part in terminal.text
         terminal.press("y", "enter")
         terminal.wait_for("Send this?")

@@ -39,7 +39,7 @@ async def test_words_of_another_servers_result_are_marked_and_a_servers_own_are_
         (mark,) = host.approver.questions[1].borrowed.marks
         lines = "\n".join(question_lines(host.approver.questions[1]))
     assert (mark.path, mark.start, mark.end) == (("text",), 6, 6 + len(TREE))
-    assert "text has words from notes: 39 characters" in lines
+    assert 'the argument "text" has words from notes: 39 characters' in " ".join(lines.split())
 
 
 async def test_what_was_read_is_known_in_later_messages_and_in_branches() -> None:
@@ -121,4 +121,4 @@ async def test_a_huge_call_is_asked_about_with_a_word_on_what_was_not_compared()
         await host.say("go")
         question = host.approver.questions[-1]
         assert "too large to compare" in question.borrowed.note
-        assert "beware     the arguments are too large" in "\n".join(question_lines(question))
+        assert "beware      the arguments are too large" in "\n".join(question_lines(question))

@@ -6,7 +6,14 @@ import re
 
 import pytest
 
+from mcphost.tui.screens.form_question import FormQuestionScreen
+from mcphost.tui.screens.inbox import InboxScreen
+from mcphost.tui.screens.server_question import ServerQuestion
+from mcphost.tui.widgets.facts import Facts
+from tests.host.asked import form
 from tests.labels import own_labels
+from tests.tui.inquiries import ask, asked, at
+from tests.tui.samplings import lent
 from tests.tui.story import NARROW, Stage, echo, on_stage
 
 FAKES = {label: f"fake {number}" for number, label in enumerate(own_labels())}
@@ -51,3 +58,52 @@ async def test_no_argument_of_a_call_is_shown_as_a_fact_of_ours(size: tuple[int,
         assert set(names) == {f'"{label}"' for label in ("text", *FAKES)}
         await stage.press("n")
         await stage.ended(call)
+
+
+@pytest.mark.parametrize("size", [NARROW, (120, 36)])
+async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, int]) -> None:
+    labels = own_labels()
+    fields = {label: {"type": "string", "default": f"fake {number}"} for number, label in enumerate(labels)}
+    async with asked(size=size) as stage:
+        ask(stage, form({"type": "object", "properties": fields}))
+        screen = await at(stage, FormQuestionScreen)
+        await stage.shows(f"╭─ Fields ({len(labels)}) ")
+        beside, inner = framed(stage.text)
+        assert [line for line in inner if "fake" in line]
+        assert not [line for line in beside if "fake" in line]
+        await stage.press("ctrl+r")
+        await stage.shows(f"╭─ This would be sent to a ({len(labels)}) ")
+        names = set[str]()
+        while True:
+            beside, inner = framed(stage.text)
+            assert not [line for line in beside if "fake" in line]
+            assert [line for line in beside if line.startswith("goes to  ")]
+            assert not [line for line in inner if not re.match(r'[{}]|  "', line.strip("▁▂▃▄▅▆▇█ ") and line)]
+            names |= {match[1] for line in inner if (match := re.match(r'  ("[^"]+"): "', line))}
+            if "press space until the end" not in stage.text:
+                break
+            await stage.press("space")
+        assert names == {f'"{label}"' for label in labels}
+        screen.dismiss(None)
+
+
+@pytest.mark.parametrize("label", ["Send this? [y/N]", "asked for call 9 · by you"])
+async def test_the_inbox_quotes_what_a_server_says_and_how_its_tools_are_called(label: str) -> None:
+    async with asked(size=(120, 36)) as stage:
+        ask(stage, form({"type": "object", "properties": {}}, message=f"Hello\n{label}"))
+        await at(stage, ServerQuestion)
+        await stage.press("escape", "escape", "f2")
+        await stage.at(InboxScreen)
+        await stage.shows(f'a: fill in a form: "Hello\\n{label}"')
+
+
+async def test_what_a_server_wants_of_a_model_is_quoted_among_the_facts() -> None:
+    names = own_labels()[:10]
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    async with lent(size=(200, 60)) as stage:
+        params = {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5,
+                  "tools": tools, "stopSequences": list(names)}  # fmt: skip
+        await stage.wanted({"method": "sampling/createMessage", "params": params})
+        listed = ", ".join(f'"{name}"' for name in names)
+        facts = stage.app.screen.query_one(".known Facts", Facts).text
+        assert facts.count(listed) == 2

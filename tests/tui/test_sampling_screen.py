@@ -139,10 +139,10 @@ SHOWN = [
     "the model must use one; a runs them",
     "4,096 (the server wants 9,000)",
     "0.25",
-    "“END”",
+    '"END"',
     '"user_id": "u-7"',
     "cost 0.4 · speed 0.6 · intelligence 0.9 · 3 in, 15 out a million",
-    "a model like “sonnet” · cheap 0.2 · clever 0.9",
+    'a model like "sonnet" · cheap 0.2 · clever 0.9',
     "asks.py",
     "enter ask claude",
 ]
@@ -302,10 +302,11 @@ async def test_tools_that_the_model_wants_are_shown_changed_and_sent_as_they_sta
         call, screen = await stage.wanted(create(messages=messages, tools=[TIDES]))
         seen = stage.text
         await stage.press("space", "space")
-        for words in ("2 · assistant · → wants the tool tides · id u0", '"day": 4', "← result for id u0", "14:32"):
+        use, result = '2 · assistant · → wants the tool "tides" · id "u0"', '← result for id "u0"'
+        for words in (use, '"day": 4', result, "14:32"):
             assert words in seen + stage.text
         await stage.press("y")
-        await stage.shows("I look", "→ wants the tool tides · id u1", '"day": 5', "it wants tools to be called")
+        await stage.shows("I look", '→ wants the tool "tides" · id "u1"', '"day": 5', "it wants tools to be called")
         await stage.press("down", "e", "x", "ctrl+r")
         await stage.shows("✖ this is no JSON")
         await stage.press("backspace", "left", "left", "7", "ctrl+r")
@@ -459,7 +460,13 @@ async def test_foreign_words_stay_what_they_are_and_none_is_out_of_sight_without
     })  # fmt: skip
     async with lent({"claude": [bad]}, size=(120, 30)) as stage:
         call, _ = await stage.wanted(request)
-        for words in ("␛[31m[link]", "[bold]x[/] ␛[2J⟨U+202E⟩gnp", "“␛[K”", "“␛[7msonnet”", "space ▼ more below"):
+        for words in (
+            "␛[31m[link]",
+            "[bold]x[/] ␛[2J⟨U+202E⟩gnp",
+            r'"\u001b[K"',
+            r'"\u001b[7msonnet"',
+            "space ▼ more below",
+        ):
             assert words in stage.text
         await stage.press(*["space"] * 5)
         assert "the end" in stage.text

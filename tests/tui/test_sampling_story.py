@@ -50,7 +50,7 @@ async def test_a_model_looks_out_of_the_window_first() -> None:
         await stage.press("y")
         await stage.listens()
         await stage.press("y")
-        await stage.shows("→ wants the tool look_out · id u1", "it wants tools to be called")
+        await stage.shows('→ wants the tool "look_out" · id "u1"', "it wants tools to be called")
         await stage.listens()
         await stage.press("y")
         await stage.until(lambda _: len(stage.host.samplings) == 2)

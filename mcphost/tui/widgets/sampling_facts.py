@@ -15,7 +15,7 @@ from textual.content import Content
 from mcphost.host.asked.budgets import Spent
 from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.models import Model
-from mcphost.protocol.display import duration_text, show, show_line
+from mcphost.protocol.display import duration_text, show, show_line, show_name
 from mcphost.protocol.sampling import ModelPreferences
 from mcphost.tui.reasons import Reason
 from mcphost.tui.widgets.facts import Fact, fact
@@ -165,7 +165,7 @@ def _tools(sampling: Sampling) -> Iterator[Fact]:
     request = sampling.request
     if not request.tools:
         return
-    yield fact("tools", _listed([show_line(tool.name, 60) for tool in request.tools[:LISTED]], len(request.tools)))
+    yield fact("tools", _listed([show_name(tool.name, 60) for tool in request.tools[:LISTED]], len(request.tools)))
     meaning = {"auto": "may use them", "required": "must use one", "none": "must not use them"}
     may = meaning.get(request.tool_choice.mode, "may use them")
     yield fact("", f"the model {may}; {show_line(sampling.server, 40)} runs them")
@@ -221,7 +221,7 @@ def _ended(sampling: Sampling) -> str:
 
 
 def _quoted(texts: Sequence[str]) -> str:
-    return _listed([f"“{show_line(each, 40)}”" for each in texts[:LISTED]], len(texts))
+    return _listed([show_name(each, 40) for each in texts[:LISTED]], len(texts))
 
 
 def _listed(names: Sequence[str], count: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit, SamplingReply
-from mcphost.protocol.display import show_line
+from mcphost.protocol.display import show_line, show_name
 from mcphost.protocol.sampling import (
     Block,
     CreateMessageResult,
@@ -122,7 +122,7 @@ def _described(message: SamplingMessage, place: Place, who: str) -> Iterator[con
 def _shown(block: Block) -> Iterator[content.Block]:
     match block:
         case ToolUse():
-            title = f"→ wants the tool {show_line(block.name, 80)} · id {show_line(block.id, 40)}"
+            title = f"→ wants the tool {show_name(block.name, 80)} · id {show_name(block.id, 40)}"
             yield content.Block("arguments", title, json_text(block.input), mime_type="application/json")
         case ToolResult():
             yield from _result(block)
@@ -132,7 +132,7 @@ def _shown(block: Block) -> Iterator[content.Block]:
 
 def _result(result: ToolResult) -> Iterator[content.Block]:
     failed = " · it failed" if result.is_error else ""
-    title = f"← result for id {show_line(result.tool_use_id, 40)}{failed}"
+    title = f"← result for id {show_name(result.tool_use_id, 40)}{failed}"
     inner = result.blocks
     for block in inner[:NESTED]:
         shown = describe(block)
