@@ -66,6 +66,22 @@ async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(hos
     assert sent(tmp_path / "wire") == 0
 
 
+@pytest.mark.requirement("SEC-01", "TOOLS-29")
+@pytest.mark.parametrize("by", ["--yes", "--allow"])
+async def test_what_a_flag_allowed_was_seen_by_nobody(host: HostOf, tmp_path: Path, by: str) -> None:
+    """P03, P10: who is asked later is told that the tool is new, and a change of it is none to somebody who saw it."""
+    store, flag = FileStore(tmp_path), Answer(allow=True, by=by, reason=by)
+    async with host(a=echo(), answers=(flag, flag), fittings={"store": store}) as running:
+        for _ in range(2):
+            await running.run("a", "echo", SAY)
+        assert [question.standing.kind for question in running.approver.questions] == [Kind.NEW] * 2
+        assert not any(isinstance(event, GrantsChanged) for event in running.events)
+    assert from_toml(store.read("approvals")) == []
+    async with host(a=echo(), answers=(NO,), fittings={"store": store}) as later:
+        await later.run("a", "echo", SAY)
+        assert later.approver.questions[0].standing.kind is Kind.NEW
+
+
 @pytest.mark.parametrize(("answer", "questions"), [(YES, 2), (SESSION, 1), (ALWAYS, 1)])
 @pytest.mark.requirement("SEC-01", "TOOLS-29")
 async def test_a_yes_holds_as_long_as_it_was_given_for_and_can_be_taken_back(
