@@ -132,6 +132,9 @@ async def test_links_and_dots_are_told_as_where_they_lead_and_wide_folders_are_w
         (isolated / ".ssh").mkdir()
         assert "keys and passwords" in (await host.share("a", isolated / ".ssh")).warning
         await host.unshare("a", (isolated / ".ssh").resolve())
+        (isolated / ".config" / "gh").mkdir(parents=True)
+        assert "keys and passwords" in (await host.share("a", isolated / ".config" / "gh")).warning
+        await host.unshare("a", (isolated / ".config" / "gh").resolve())
         assert await listed(host) == [str(tree / "plain"), str(tree / "größe")]
         (tree / "größe").rmdir()
         (tree / "größe").symlink_to("/etc")

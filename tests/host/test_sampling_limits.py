@@ -11,11 +11,13 @@ import pytest
 from mcphost.client.inputs import InputRefused
 from mcphost.errors import ModelOverloaded
 from mcphost.host.asked import inquiries
+from mcphost.host.asked.budgets import Budgets
 from mcphost.host.asked.responder import Asked
 from mcphost.host.asked.sampling_handle import SamplingState
-from mcphost.providers.base import Done, TextDelta, ToolUseReady, Usage
+from mcphost.providers.base import Done, Price, TextDelta, ToolUseReady, Usage
 from tests.conftest import LoopWatchdog
 from tests.host.asked import NO, YES, form
+from tests.host.conftest import settings
 from tests.host.lent import MODEL, Attempt, create, lending_host
 
 ADD = {"name": "add", "inputSchema": {"type": "object"}}
@@ -231,6 +233,32 @@ async def test_what_the_budget_has_no_room_for_is_not_asked(budget: dict[str, An
         assert part in str(host.sampling.error)
         assert host.port.requests == []
         assert host.spent("a").requests == 0
+
+
+@pytest.mark.parametrize(
+    ("budget", "price"), [({"budget_tokens": 100}, None), ({"budget_cost": 100.0}, Price(1e6, 1e6))], ids=str
+)
+def test_what_is_under_way_counts_as_used_until_it_is_known(budget: dict[str, Any], price: Price | None) -> None:
+    """F03: requests at the same time cannot spend a budget several times."""
+    config = settings(a={"command": "x", "sampling": budget})
+    budgets = Budgets(lambda: config, lambda: 0.0)
+    with budgets.using("a", Usage(40, 50), price) as used:
+        assert "not enough is left" in budgets.short("a", 10, price)
+        assert (budgets.short("a", 9, price), budgets.room("a", 5, price)) == ("", 5)
+        used(Usage(1, 1))
+    assert (budgets.short("a", 97, price), budgets.room("a", 48, price)) == ("", 50)
+    assert "not enough is left" in budgets.short("a", 98, price)
+
+
+async def test_a_muted_server_gets_no_model_whatever_its_policy_says() -> None:
+    async with lending_host(sampling=ALLOW) as host:
+        await host.ready()
+        host.mute("a")
+        (refused,) = await host.replies(create())
+        assert refused["error"]["code"] == -1
+        assert host.port.requests == []
+        host.unmute("a")
+        assert "result" in (await host.replies(create()))[0]
 
 
 async def test_what_a_model_does_not_tell_is_guessed_and_what_it_never_took_is_free() -> None:
