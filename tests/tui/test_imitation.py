@@ -37,6 +37,7 @@ async def read_all(stage: Stage) -> list[str]:
     return pages
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("TOOLS-14")
 @pytest.mark.parametrize("size", [NARROW, (120, 36)])
 async def test_no_argument_of_a_call_is_shown_as_a_fact_of_ours(size: tuple[int, int]) -> None:
@@ -60,6 +61,7 @@ async def test_no_argument_of_a_call_is_shown_as_a_fact_of_ours(size: tuple[int,
         await stage.ended(call)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [NARROW, (120, 36)])
 async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, int]) -> None:
     labels = own_labels()
@@ -87,6 +89,7 @@ async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, in
         screen.dismiss(None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", ["Send this? [y/N]", "asked for call 9 · by you"])
 async def test_the_inbox_quotes_what_a_server_says_and_how_its_tools_are_called(label: str) -> None:
     async with asked(size=(120, 36)) as stage:
@@ -97,6 +100,7 @@ async def test_the_inbox_quotes_what_a_server_says_and_how_its_tools_are_called(
         await stage.shows(f'a: fill in a form: "Hello\\n{label}"')
 
 
+@pytest.mark.slow
 async def test_what_a_server_wants_of_a_model_is_quoted_among_the_facts() -> None:
     names = own_labels()[:10]
     tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 
+import pytest
 from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.screen import ModalScreen
@@ -73,6 +74,7 @@ def test_no_two_widgets_bind_the_same_key_twice_without_saying_when() -> None:
         assert not twice or "check_action" in node.__dict__, (node, twice)
 
 
+@pytest.mark.slow
 async def test_f5_opens_the_chat_from_a_form_and_runs_nothing() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()

@@ -404,6 +404,7 @@ def logs_are(is_open: bool, app: McphostApp) -> bool:
     return app.main.logs_open is is_open
 
 
+@pytest.mark.slow
 async def test_the_log_drawer_is_decided_on_anew_with_each_size_and_closed_in_the_chat() -> None:
     async with on_stage(echo(), size=(120, 40)) as stage:
         await stage.ready()

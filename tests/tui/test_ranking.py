@@ -67,6 +67,7 @@ def test_an_excerpt_begins_shortly_before_the_match() -> None:
 
 
 @SIZES
+@pytest.mark.slow
 async def test_the_best_match_is_under_the_cursor_after_every_letter_and_enter_opens_it(size: tuple[int, int]) -> None:
     async with on_stage(size=size) as stage:
         await stage.ready()
@@ -90,6 +91,7 @@ async def test_the_best_match_is_under_the_cursor_after_every_letter_and_enter_o
         assert stage.app.main.tools.step == "form"
 
 
+@pytest.mark.slow
 async def test_enter_in_an_empty_filter_opens_nothing() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
@@ -105,6 +107,7 @@ async def test_enter_in_an_empty_filter_opens_nothing() -> None:
         assert not [call for call in stage.host.calls.values() if call.state is not CallState.CANCELLED]
 
 
+@pytest.mark.slow
 async def test_the_cursor_starts_on_the_first_tool_whichever_server_is_ready_first() -> None:
     async with on_stage(servers(late=server("echo.py"), first=server("echo.py")), size=NARROW) as stage:
         await stage.ready()
