@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, settings
 from mcphost.transports.groups import live_groups
 from mcphost.transports.stdio import Command
 
-pytest_plugins = ("pytester", "tests.requirement_rows", "tests.secret_search")
+pytest_plugins = ("pytester", "tests.requirement_rows", "tests.secret_search", "tests.slow_tests")
 
 # Examples are not kept: the working directory is a test's own. Deadlines would measure the neighbours' load.
 settings.register_profile(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -16,6 +15,8 @@ from tests.conftest import LoopWatchdog, Until
 from tests.headless.conftest import IN_BACKGROUND
 from tests.requirement_rows import WITHOUT_A_TEST, named_in_source, read_rows, unmet
 from tests.secret_search import secrets_in
+from tests.slow_tests import runs_the_app
+from tests.tui.story import on_stage
 
 
 def test_a_test_sees_neither_home_nor_secrets_nor_network_of_the_machine(isolated: Path) -> None:
@@ -120,14 +121,11 @@ def run(monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester, *args: str) 
     return pytester.runpytest_subprocess("-p", "tests.requirement_rows", "-p", "no:cacheprovider", *args)
 
 
-RUNNERS = r"\b(Terminal|mcphost|asked|chatting|lent|on_stage|signing)\b"
-WHOLE_APP = re.compile(rf"^from tests\.(terminal|tui\.\w+) import .*{RUNNERS}", re.MULTILINE)
-SLOW_FOLDERS = {"benchmarks", "conformance", "demo", "servers", "whole"}
+async def runs() -> None:
+    async with on_stage():
+        pass
 
 
-def test_a_module_that_runs_the_whole_app_a_terminal_or_other_programs_has_slow_tests() -> None:
-    files = [path for path in Path(__file__).parent.rglob("test_*.py") if path.name != Path(__file__).name]
-    texts = {path: path.read_text("utf-8") for path in files}
-    slow = [path for path in files if path.parent.name in SLOW_FOLDERS or WHOLE_APP.search(texts[path])]
-    assert slow
-    assert [str(path) for path in slow if "pytest.mark.slow" not in texts[path]] == []
+def test_a_test_that_runs_the_whole_app_is_slow_and_one_that_speaks_of_it_is_not() -> None:
+    assert runs_the_app(runs)
+    assert not runs_the_app(test_the_table_holds_every_row_once)

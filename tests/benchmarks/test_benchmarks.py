@@ -8,8 +8,6 @@ from tests.benchmarks.__main__ import main
 from tests.benchmarks.measure import Row, Sample
 from tests.benchmarks.table import text_of
 
-pytestmark = pytest.mark.slow
-
 # Nine rows of stdio and the host, four longest holds by large answers, the capture, five of HTTP, the idle servers, six
 # pairs of p50 and p95, the growth.
 ROWS = 32

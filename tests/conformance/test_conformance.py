@@ -15,7 +15,6 @@ import pytest
 from tests.conformance.client import ASKED, DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
 from tests.npm import CACHE, alone, installed
 
-pytestmark = pytest.mark.slow
 PACKAGES = ("@modelcontextprotocol/conformance@0.1.16", "node@22")
 
 CHECKS = {

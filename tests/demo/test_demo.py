@@ -13,8 +13,6 @@ import pytest
 
 from tests.demo.conftest import REVISIONS, Json, Keeper
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize(("asked", "agreed"), [*zip(REVISIONS, REVISIONS, strict=True), ("2199-01-01", REVISIONS[-1])])
 def test_the_revision_asked_for_is_spoken_if_known(newcomer: Keeper, asked: str, agreed: str) -> None:

@@ -6,8 +6,6 @@ import pytest
 
 from tests.demo.conftest import Json, Keeper
 
-pytestmark = pytest.mark.slow
-
 
 def send(keeper: Keeper, seconds: float, **task: object) -> str:
     """Send for supplies as a task; its id."""

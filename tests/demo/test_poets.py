@@ -9,7 +9,6 @@ import pytest
 from tests.demo.conftest import Json, Keeper
 from tests.demo.test_visitors import asked, reply
 
-pytestmark = pytest.mark.slow
 VERSE: Json = {"role": "assistant", "content": {"type": "text", "text": "Fog."}, "model": "m", "stopReason": "endTurn"}
 LOOKS: Json = {
     "role": "assistant",

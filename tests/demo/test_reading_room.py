@@ -10,7 +10,6 @@ import pytest
 
 from tests.demo.conftest import REVISIONS, Json, Keeper
 
-pytestmark = pytest.mark.slow
 LOGBOOK, SHIP = "lighthouse://logbook", "lighthouse://ships/{kind}/{name}"
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from tests.demo.conftest import Json, Keeper
 
-pytestmark = pytest.mark.slow
 BOTH: Json = {"elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from tests.whole.peers import PEERS, running
 
-pytestmark = pytest.mark.slow
 FORM, PAGE, ROOTS = "trigger-elicitation-request", "trigger-url-elicitation", "get-roots-list"
 CONTENT = {"name": "Ada", "check": True, "email": "ada@example.com", "integer": 7, "birthdate": "1815-12-10"}
 VISIT = ["url=https://example.com/", "message=come"]

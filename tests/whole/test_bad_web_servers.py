@@ -30,7 +30,6 @@ from mcphost.wiring import fittings
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.web_line import Echo, Talk, Visit, Web, redirecting, spoiling
 
-pytestmark = pytest.mark.slow
 READY, FAILED, RECONNECTING = ServerState.READY, ServerState.FAILED, ServerState.RECONNECTING
 Serve = Callable[[Talk], None]
 

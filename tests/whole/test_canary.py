@@ -20,7 +20,6 @@ from mcphost.config import Config
 from tests.transports.web_line import Echo, Talk, Web
 from tests.tui.story import on_stage
 
-pytestmark = pytest.mark.slow
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
 
 CANARIES = {

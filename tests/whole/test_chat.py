@@ -21,7 +21,7 @@ from tests.whole import model_endpoints
 from tests.whole.model_endpoints import script, verdict
 from tests.whole.peers import running
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]  # a first run installs
+pytestmark = pytest.mark.timeout(400)  # a first run installs
 
 FORMATS = {"anthropic": ("anthropic", ""), "openai": ("openai", "/v1"), "ollama": ("ollama", "")}
 """The provider of each, and where the endpoint speaks like it; OpenAI's is Ollama's ``/v1`` too."""

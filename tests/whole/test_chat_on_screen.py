@@ -22,7 +22,7 @@ from tests.whole.test_chat import FORMATS
 from tests.whole.test_real_servers import GUARD, child_of
 from tests.whole.test_terminal_safety import rest
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]  # a first run installs
+pytestmark = pytest.mark.timeout(400)  # a first run installs
 
 ECHO = {"type": "toolCall", "name": "every__echo", "arguments": '{"message": "fair winds"}'}
 STORY = "one word after the other "

@@ -26,8 +26,7 @@ from tests.conftest import Until
 from tests.host.conftest import RecordingHost
 from tests.whole.peers import PEERS, TRANSPORTS, followed, meeting, read, running
 
-# A first run installs.
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400), pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]  # a first run installs
 
 DOCUMENT = "demo://resource/static/document/architecture.md"
 TEMPLATE = "demo://resource/dynamic/{}/{{resourceId}}"

@@ -12,7 +12,6 @@ from tests.conftest import SERVERS
 from tests.terminal import mcphost
 from tests.whole.test_real_servers import children, find
 
-pytestmark = pytest.mark.slow
 PATIENCE = 40
 
 

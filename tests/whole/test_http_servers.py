@@ -16,7 +16,7 @@ from mcphost.wiring import fittings
 from tests.conftest import Until
 from tests.whole.peers import PATHS, PEERS, free_port, running
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]  # a first run installs
+pytestmark = pytest.mark.timeout(400)  # a first run installs
 
 CALLS = {"everything": ("echo", {"message": "hi"}), "fastmcp": ("ended", {}), "sdk": ("ended", {})}
 """A tool of each that does no harm."""

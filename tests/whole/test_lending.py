@@ -22,7 +22,7 @@ from tests.host.conftest import RecordingHost
 from tests.whole.model_endpoints import aimock
 from tests.whole.peers import everything, running
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]  # a first run installs
+pytestmark = pytest.mark.timeout(400)  # a first run installs
 
 FIXTURES = [
     {"match": {"userMessage": "say hello"}, "response": {"content": "Hello, keeper of the light."}},

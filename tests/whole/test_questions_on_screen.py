@@ -16,7 +16,7 @@ from tests.terminal import Terminal, mcphost
 from tests.whole.peers import PEERS, running
 from tests.whole.test_real_servers import GUARD, find
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]  # a first run installs
+pytestmark = pytest.mark.timeout(400)  # a first run installs
 
 FORM, MODEL, ROOTS = "trigger-elicitation-request", "trigger-sampling-request", "get-roots-list"
 

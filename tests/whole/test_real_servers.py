@@ -14,7 +14,6 @@ import pytest
 from mcphost.tui.app import GUARD as KEY_GUARD
 from tests.terminal import Terminal, mcphost
 
-pytestmark = pytest.mark.slow
 GUARD = KEY_GUARD + 0.15
 """Seconds after which a dialog listens that was painted; where it does not yet, its key comes again."""
 

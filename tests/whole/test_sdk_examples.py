@@ -17,8 +17,7 @@ from tests.conftest import Until
 from tests.host.conftest import RecordingHost
 from tests.whole.peers import SDKS, example, followed, meeting, read, running
 
-# A first run installs.
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400), pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]  # a first run installs
 
 TEMPLATE = "test://template/{id}/data"
 PAGED = [("2.3.0", "stdio"), ("2.3.0", "http"), ("1.30.0", "stdio"), ("1.30.0", "sse")]

@@ -21,7 +21,7 @@ from tests.whole.signing import BACK, DOCUMENT, SECONDS, Desk, Done, Town, desk,
 from tests.whole.test_real_servers import GUARD, find
 from tests.whole.test_real_servers import agree as allow
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]  # a first run installs
+pytestmark = pytest.mark.timeout(400)  # a first run installs
 
 
 READ = ("call", "notes", "read_note", "--yes")

@@ -16,7 +16,6 @@ from tests.terminal import Terminal, mcphost
 from tests.whole.sequences import coloured, kinds
 from tests.whole.test_real_servers import GUARD, QUESTION, agree, child_of, find
 
-pytestmark = pytest.mark.slow
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
 
 MARKS = {
