@@ -220,12 +220,12 @@ class ToolCallScreen(Asking):
             return
         self.arguments, self._read_in_full = arguments, False
         before, self.block = self.block, self._block()
-        await self.query_one(".dialog").mount(self.block, after=before)
+        self._leave_room()  # before anything is laid out: what is cut off was not seen
         await before.remove()
+        await self.query_one(".dialog").mount(self.block, before=self._hint)
         self._facts.show_facts([*self._ours(), *tool_facts(self.question)])
         self.what.rewind()
         self._offer()
-        self._leave_room()
         self.refresh_bindings()
         self.call_after_refresh(self._settle)
 
