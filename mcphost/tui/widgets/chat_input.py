@@ -7,7 +7,7 @@ takes what could stand there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -194,6 +194,7 @@ class ChatInput(Vertical):
         self._at: int | None = None
         self._draft = ""
         self._closed_for: str | None = None
+        self._suggested_for = ""
 
     def compose(self) -> ComposeResult:
         """Suggestions above the lines: what is written stays where it is."""
@@ -222,6 +223,7 @@ class ChatInput(Vertical):
     def suggest(self, text: str, values: Sequence[Suggestion]) -> None:
         """These could be meant, if that text still stands here."""
         if text == self.text and text != self._closed_for and self.area.has_focus:
+            self._suggested_for = text
             self.suggestions.show_values(values)
 
     def close_suggestions(self) -> bool:
@@ -243,9 +245,24 @@ class ChatInput(Vertical):
     @on(TextArea.Changed)
     def _changed(self, event: TextArea.Changed) -> None:
         event.stop()
+        self._narrow_suggestions()
         if self.text != self._closed_for:
             self._closed_for = None
             self.post_message(self.Typed(self.text, self.cursor))
+
+    def _narrow_suggestions(self) -> None:
+        """Keep the suggestions that what was typed since may still become: a key may come before the next ones do."""
+        if self.suggestions.values:
+            self.suggestions.show_values(tuple(filter(None, map(self._fitted, self.suggestions.values))))
+            self._suggested_for = self.text
+
+    def _fitted(self, suggestion: Suggestion) -> Suggestion | None:
+        text, end, before = self.text, self.cursor, self._suggested_for
+        around_is_unchanged = (
+            text[: suggestion.start] + text[end:] == before[: suggestion.start] + before[suggestion.end :]
+        )
+        fits = around_is_unchanged and suggestion.text.startswith(text[suggestion.start : end])
+        return replace(suggestion, end=end) if fits else None
 
     @property
     def cursor(self) -> int:
