@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 import tempfile
 import time
@@ -57,7 +58,7 @@ async def _says_hello(command: Sequence[str], env: Mapping[str, str]) -> Sample:
 
 async def one_call(sizes: Sizes, runs: int) -> list[Row]:
     source = await asyncio.to_thread(Path(bare.__file__).read_text)
-    ours = (*MCPHOST, "call", f"stdio:{sys.executable} {ECHO}", "echo", "text=hello", "--yes")
+    ours = (*MCPHOST, "call", f"stdio:{shlex.join([sys.executable, ECHO])}", "echo", "text=hello", "--yes")
     theirs = (sys.executable, "-c", source, sys.executable, ECHO)
     with tempfile.TemporaryDirectory() as folder:
         env = lonely_environment(Path(folder))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -57,7 +58,7 @@ async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(hos
     (question,) = running.approver.questions
     assert (question.server, question.origin, question.arguments) == ("files", "model x", SAY)
     assert question.tool.description == "Says back the text it was given."
-    assert question.sent_to.endswith(f"echo.py --record {tmp_path / 'wire'} --name mcphost")
+    assert shlex.split(question.sent_to)[-4:] == ["--record", str(tmp_path / "wire"), "--name", "mcphost"]
     assert (question.rule, question.standing.kind, question.note) == ("policy.default = 'ask'", Kind.NEW, None)
     assert call.state is CallState.DECLINED
     assert str(call.error) == "echo was declined by you: not today"

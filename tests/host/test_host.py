@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -276,7 +277,7 @@ async def test_configurations_applied_at_once_end_in_the_last(host: HostOf) -> N
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        (echo(), "echo.py"),
+        (echo(), shlex.quote(echo()["args"][-1])),
         ({"url": "https://x.example/mcp"}, "https://x.example/mcp"),
         ({"command": "a b", "args": ["${X}", ""]}, "'a b' '${X}' ''"),
         (

@@ -18,9 +18,9 @@ from mcphost.providers.base import ModelRequest
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.widgets.chat import ChatPane
-from mcphost.wiring import demo_config, fittings, values_for
+from mcphost.wiring import fittings, values_for
 from tests.host.scripted_model import Answer, Port, ScriptedProvider
-from tests.tui.story import NARROW, Stage
+from tests.tui.story import NARROW, Stage, demo
 
 MODEL = {"provider": "openai", "model": "scripted", "base_url": "http://127.0.0.1:1/v1"}
 
@@ -69,7 +69,7 @@ async def chatting(
     state: Path | None = None,
 ) -> AsyncIterator[ChatStage]:
     """The app on these servers (None: the demo), its chat open."""
-    given = demo_config().servers if servers is None else Config.model_validate({"servers": servers}).servers
+    given = demo().servers if servers is None else Config.model_validate({"servers": servers}).servers
     more = {"models": {"big": MODEL} if model else {}, "chat": chat or {}, "policy": policy or {}}
     config = Config.model_validate(more, strict=False).model_copy(update={"servers": given})
     approver, provider, folder = ScreenApprover(), ScriptedProvider(*script), state or Path.cwd() / "state"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.screens.tool_call import ToolCallScreen
 from mcphost.tui.widgets.top_line import TopLine
 from mcphost.wiring import demo_config, fittings, values_for
+from tests.executables import write_executable
 from tests.screen_text import says
 from tests.screenshots import until
 
@@ -35,9 +40,27 @@ _wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.005, 0.0025
 NARROW, WIDE = (80, 24), (200, 60)
 
 
+@cache
+def short_folder() -> Path:
+    """Holds Python and the servers of tests under short names: a question is as high wherever the checkout is."""
+    folder = Path(tempfile.mkdtemp(prefix="mcphost-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    write_executable(folder / "python", [sys.executable])
+    (folder / "servers").symlink_to(SERVERS)
+    return folder
+
+
 def server(script: str, *arguments: object, **more: Any) -> ServerConfig:
     """A server of tests/servers."""
-    return ServerConfig(command=sys.executable, args=("-S", "-E", str(SERVERS / script), *map(str, arguments)), **more)
+    python, path = short_folder() / "python", short_folder() / "servers" / script
+    return ServerConfig(command=str(python), args=("-S", "-E", str(path), *map(str, arguments)), **more)
+
+
+def demo() -> Config:
+    """The built-in demo server alone."""
+    config = demo_config()
+    short = config.servers["demo"].model_copy(update={"command": str(short_folder() / "python")})
+    return config.model_copy(update={"servers": {"demo": short}})
 
 
 def servers(**entries: ServerConfig) -> Config:
@@ -106,11 +129,6 @@ class Stage:
         assert isinstance(self.app.screen, ToolCallScreen)
         return self.app.screen
 
-    async def read_on(self) -> None:
-        """Scroll a question to its end, where a long path has pushed that out of sight: else nothing can be allowed."""
-        while says(self.text, "more below: press space until the end"):
-            await self.press("space")
-
     async def gone(self) -> None:
         """Wait until nothing is above the main screen."""
         await self.until(lambda app: len(app.screen_stack) == 1)
@@ -173,7 +191,7 @@ async def on_stage(
 
     ``parts`` are further fittings. With ``guard`` None a dialog ignores keys for as long as it does for a user.
     """
-    config, approver = config or demo_config(), ScreenApprover()
+    config, approver = config or demo(), ScreenApprover()
     folder = state or Path.cwd() / "state"
     os.makedirs(folder, exist_ok=True)
     values = values_for(config, os.environ)

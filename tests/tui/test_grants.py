@@ -17,7 +17,6 @@ HI = {"text": "hi"}
 async def allow(stage: Stage, key: str, tool: str = "echo") -> None:
     call = stage.call(tool, HI if tool == "echo" else {})
     await stage.asked()
-    await stage.read_on()
     await stage.press(key)
     await stage.ended(call)
     await stage.gone()

@@ -6,18 +6,17 @@ import pytest
 
 from mcphost.providers.base import Done, TextDelta, ToolUseReady
 from mcphost.tui.screens.tool_call import ToolCallScreen
-from mcphost.wiring import demo_config
 from tests.host.lent import MODEL, Attempt
 from tests.tui.inquiries import at
 from tests.tui.samplings import lending, lent
-from tests.tui.story import NARROW
+from tests.tui.story import NARROW, demo
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-09")
 async def test_a_newcomer_without_a_model_writes_the_verse() -> None:
-    async with lent(config=demo_config(), size=NARROW) as stage:
+    async with lent(config=demo(), size=NARROW) as stage:
         await stage.open_tool("write_verse")
         await stage.press("ctrl+r")
         await at(stage, ToolCallScreen)
@@ -43,7 +42,7 @@ async def test_a_newcomer_without_a_model_writes_the_verse() -> None:
 async def test_a_model_looks_out_of_the_window_first() -> None:
     looks: Attempt = [TextDelta("Let me see."), ToolUseReady("u1", "look_out", {}, True), Done("toolUse", "claude")]
     verse: Attempt = [TextDelta("Ships at dusk"), Done("endTurn", "claude")]
-    config = demo_config().model_copy(update={"models": lending({"claude": MODEL}).models})
+    config = demo().model_copy(update={"models": lending({"claude": MODEL}).models})
     async with lent({"claude": [looks, verse]}, config) as stage:
         call = stage.call("write_verse", {"about": "dusk"})
         await at(stage, ToolCallScreen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from mcphost.tui.screens.edit_arguments import EditArgumentsScreen
 from mcphost.tui.screens.reader import ReaderScreen
 from mcphost.tui.screens.tool_call import ToolCallScreen
 from mcphost.tui.widgets.rows import RowList
+from tests.conftest import SERVERS
 from tests.transports.web_line import Echo, Web
 from tests.tui.story import NARROW, WIDE, calls_in, echo, hostile, on_stage, servers
 
@@ -213,6 +215,23 @@ async def test_long_arguments_must_have_been_seen_to_the_end_and_the_answers_sta
         await stage.press(*["space"] * 12)
         await stage.until(lambda _: "more below" not in stage.text)
         assert "rm -rf /" in stage.text
+        await stage.press("y")
+        assert (await stage.ended(call)).state is CallState.DONE
+
+
+async def test_what_a_long_path_pushes_out_of_a_small_terminal_must_have_been_seen_too(tmp_path: Path) -> None:
+    long = tmp_path / ("a folder with spaces, Ünïcode and a name " * 4).strip()
+    long.symlink_to(SERVERS)
+    entry = ServerConfig(command=sys.executable, args=("-S", "-E", str(long / "echo.py"), "--name", "other"))
+    async with on_stage(servers(echo=entry), size=NARROW) as stage:
+        await stage.ready()
+        call = stage.call("echo", {"text": "hi"})
+        await stage.asked()
+        await stage.shows("text          hi", "more below: press space until the end", "leave it in the inbox")
+        await stage.press("y")
+        assert call.state is CallState.ASKING
+        await stage.press("space", "space", "space")
+        await stage.shows(f"'{long}/echo.py' --name other")
         await stage.press("y")
         assert (await stage.ended(call)).state is CallState.DONE
 

@@ -148,10 +148,12 @@ async def test_a_cancelled_call_is_taken_back_and_the_session_goes_on(met: Recor
 async def test_only_messages_of_the_level_asked_for_are_sent(met: RecordingHost, until: Until) -> None:
     """It says of each subscription, as information, that it was asked for."""
 
-    def said(words: str) -> list[LogLevel]:
-        return [it.level for it in met.logs.of("e") if it.source is Source.SERVER and f"{words} Resource" in it.text]
-
     uri = "demo://resource/static/document/features.md"
+
+    def said(words: str) -> list[LogLevel]:
+        about = f"{words} Resource request for URI: {uri}"
+        return [it.level for it in met.logs.of("e") if it.source is Source.SERVER and about in it.text]
+
     await met.servers["e"].set_level(LogLevel.ERROR)
     await met.subscribe("e", uri)
     await met.servers["e"].set_level(LogLevel.INFO)
