@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from rich.text import Text
 from textual import on
@@ -19,6 +19,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Event as TextualEvent
 from textual.events import Key, MouseDown, Paste
 from textual.screen import Screen
+from textual.timer import Timer, TimerCallback
 from textual.worker import WorkerFailed
 
 from mcphost.errors import McphostError
@@ -43,6 +44,7 @@ from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.showing import Showing
 from mcphost.tui.signing import SignInWishes
 from mcphost.tui.tasking import TaskWishes
+from mcphost.tui.timers import unskipped
 from mcphost.tui.tracing import TrafficWishes
 from mcphost.tui.viewing import MediaWishes
 from mcphost.tui.widgets.servers import ServersPane
@@ -110,6 +112,10 @@ class McphostApp(
         self.showing = Showing(host, self.main, self.questions, self.account, start.how_to)
         self.offering = Offering(self, host, self.main)
         self._gatherer: EventGatherer | None = None
+
+    def set_timer(self, delay: float, callback: TimerCallback | None = None, **options: Any) -> Timer:
+        """Also for Textual itself: a resize waits for a timer of 8 ms."""
+        return unskipped(super().set_timer(delay, callback, **options))
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen, from the start."""

@@ -25,6 +25,7 @@ from mcphost.host.logs import LogBook
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.tui.faults import Sturdy
 from mcphost.tui.screens.late_panes import LatePanes
+from mcphost.tui.timers import unskipped
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.key_line import KeyLine
 from mcphost.tui.widgets.logs import LogsPane
@@ -150,7 +151,7 @@ class MainScreen(Sturdy, LatePanes):
     def on_mount(self) -> None:
         """Start in the tools; what is not seen yet is made after the first picture."""
         self.tools.focus_list()
-        self.set_timer(FIRST_PICTURE, self._furnish)
+        unskipped(self.set_timer(FIRST_PICTURE, self._furnish))
 
     async def _furnish(self) -> None:
         await self.tools.bench()

@@ -19,6 +19,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
+from mcphost.tui.timers import unskipped
 from mcphost.tui.widgets.chat_items import Item
 
 GUTTER: Final = 2
@@ -109,7 +110,7 @@ class PartsView(ScrollView, can_focus=True):
         self._place(max(0, top))
         self.refresh()
         if self._behind and self._next is None:
-            self._next = self.set_timer(NEXT, self._go_on)
+            self._next = unskipped(self.set_timer(NEXT, self._go_on))
 
     def _go_on(self) -> None:
         self._next = None

@@ -20,6 +20,7 @@ from textual.message import Message
 
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.frames import Frame, Kind
+from mcphost.tui.timers import unskipped
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.traffic_detail import TrafficDetail
 from mcphost.tui.widgets.traffic_list import TrafficList, key
@@ -127,7 +128,7 @@ class TrafficPane(Container):
         if not self._visible:
             return
         if not self.list.refresh_traffic():
-            self.set_timer(SOON, self.refresh_traffic)
+            unskipped(self.set_timer(SOON, self.refresh_traffic))
         if self.frame is None and self.rows.item is not None:
             self._attend(self.rows.item)  # rows that are just made cannot tell yet
         self._show_facts()
