@@ -254,6 +254,7 @@ def _prefixes(name: str) -> Iterator[str]:
         name = name.rpartition(".")[0]
 
 
+@pytest.mark.slow
 def test_the_names_in_docstrings_and_comments_are_those_of_the_package() -> None:
     named = [
         (module, line, match) for module in MODULES for line, text in texts(module) for match in NAMED.finditer(text)

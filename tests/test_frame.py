@@ -90,6 +90,7 @@ def test_the_table_holds_every_row_once() -> None:
     assert not {"META-06", "AUTH-09"} & beyond
 
 
+@pytest.mark.slow
 def test_every_row_before_the_modern_era_has_a_test_or_a_reason() -> None:
     left = [row.id for rows in unmet(read_rows(), named_in_source(), []).values() for row in rows]
     assert sorted(left) == sorted(WITHOUT_A_TEST)

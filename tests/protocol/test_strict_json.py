@@ -131,6 +131,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_no_step_of_a_hostile_text_takes_long(kind: str) -> None:
     value, longest = steps_of(HOSTILE[kind](), max_items=60_000)

@@ -451,6 +451,7 @@ def large() -> bytes:
     return notice(",".join(f'"{n:x}":0' for n in range(1_000_000)))
 
 
+@pytest.mark.slow
 async def test_a_large_event_is_read_in_turns_and_not_overtaken(large: bytes, loop_watchdog: LoopWatchdog) -> None:
     came: list[Message | Malformed] = []
     stream = EventStream(Incoming(Limits(), None), came.append)

@@ -98,6 +98,7 @@ async def test_a_flood_leaves_room_for_the_others_and_stays_with_its_server(unti
     assert done[-1] == "resume"
 
 
+@pytest.mark.slow
 async def test_a_large_message_is_read_in_turns_and_not_overtaken(until: Until, loop_watchdog: LoopWatchdog) -> None:
     """The last line is cut off by the end of the server."""
     members = "','.join(f'\"{n:x}\":0' for n in range(1_000_000))"

@@ -360,6 +360,7 @@ async def test_the_focused_field_is_on_screen_at_any_size(size: tuple[int, int])
                 await pilot.pause(0.02)
 
 
+@pytest.mark.slow
 async def test_two_hundred_fields_and_ten_thousand_choices_can_be_filled_in() -> None:
     values = [f"value {n}" for n in range(10_000)]
     parts: dict[str, Any] = {"big": {"enum": values}} | {f"f{n}": STRING for n in range(199)}
