@@ -49,6 +49,12 @@ MAX_DEPTH = 64
 MAX_SUBSCHEMAS = 2000
 """More make compiling slow."""
 
+MAX_PARTS = 10_000
+"""That are searched for external references: more than fit into a definition of a size that is taken."""
+
+MAX_ADDRESSES = 500
+"""Names and references by address in one schema; comparing two takes 10 µs."""
+
 MAX_PROBLEMS = 20
 """That are told of one value."""
 
@@ -104,17 +110,29 @@ def refers_outside(schema: Any) -> str:
 
     A ``$ref`` that names the schema itself, or one inside of it, by its ``$id`` needs nothing from elsewhere.
     """
-    parts = [part for part in reachable(schema) if isinstance(part, dict)]
+    parts = [part for part in islice(reachable(schema), MAX_PARTS + 1) if isinstance(part, dict)]
+    if len(parts) > MAX_PARTS:
+        return f"more than {MAX_PARTS} subschemas, too many to be searched for references to others"
     name = _own_name(schema)
     base = _text(parts[0].get(name)) if parts else ""
-    inside = {base, *(_absolute(base, own) for part in parts if (own := _text(part.get(name))))}
-    return next((found for part in parts if (found := _outside(part, base, inside))), "")
+    names = {base, *(own for part in parts if (own := _text(part.get(name))))}
+    addresses = {value for part in parts for value in _addresses(part).values()}
+    if addresses and len(addresses) + len(names) > MAX_ADDRESSES:
+        return f"more than {MAX_ADDRESSES} addresses, too many to be told from those of other schemas"
+    inside = {_absolute(base, own) for own in names} if addresses else set()
+    outside = {address for address in addresses if _absolute(base, address) not in inside}
+    return next((found for part in parts if (found := _outside(part, outside))), "")
 
 
-def _outside(schema: dict[str, Any], base: str, inside: Collection[str]) -> str:
-    for keyword in REFERENCES:
-        value = schema.get(keyword)
-        if isinstance(value, str) and not value.startswith("#") and _absolute(base, value) not in inside:
+def _addresses(schema: dict[str, Any]) -> dict[str, str]:
+    """The references of a schema that are no place in it, by keyword."""
+    found = ((keyword, schema.get(keyword)) for keyword in REFERENCES)
+    return {keyword: value for keyword, value in found if isinstance(value, str) and not value.startswith("#")}
+
+
+def _outside(schema: dict[str, Any], outside: Collection[str]) -> str:
+    for keyword, value in _addresses(schema).items():
+        if value in outside:
             return f"external {keyword} {show_line(value, 80)!r}: mcphost never fetches schemas"
     dialect = schema.get("$schema", "")
     if isinstance(dialect, str) and dialect and _known(dialect) is None:

@@ -301,3 +301,19 @@ def test_what_is_called_cheap_is_done_in_time(schema: Any, instance: Any) -> Non
 def test_importing_the_module_leaves_the_validation_library_alone() -> None:
     code = "import sys, mcphost.protocol.schemas; sys.exit('jsonschema_rs' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {str(n): {"$ref": f"#/$defs/{(n + 1) % 50_000}"} for n in range(50_000)}},
+        {"$id": "http://a.example/", "$defs": {str(n): {"$id": f"s{n}", "$ref": f"s{n}"} for n in range(50_000)}},
+        {"$id": "http://a.example/", "$defs": {str(n): {"$id": f"s{n}", "$ref": f"s{n}"} for n in range(400)}},
+    ],
+    ids=["local", "addresses", "some addresses"],
+)
+def test_very_many_references_are_refused_and_not_followed_for_long(schema: Any) -> None:
+    """L06"""
+    started = time.thread_time()
+    assert "too many" in refers_outside(schema)
+    assert time.thread_time() - started < 0.25
