@@ -224,6 +224,7 @@ async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:
         talk = await host.resume_chat(wish.resume, model=wish.model, as_configured=True)
     else:
         talk = host.begin_chat(model=wish.model, as_configured=True)
+    await talk.tools_checked()
     for dropped in talk.toolbox.dropped:
         remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
     made = await host.compose(wish.text)

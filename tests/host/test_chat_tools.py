@@ -10,8 +10,9 @@ from hypothesis import given as every
 from hypothesis import strategies
 
 from mcphost.host.catalog import OfferedTool
+from mcphost.host.chat import chat as chat_module
 from mcphost.host.chat.names import alias
-from mcphost.host.chat.toolbox import SEARCH, Toolbox
+from mcphost.host.chat.toolbox import SEARCH, CheckedTools, Toolbox
 from mcphost.protocol.types import Tool
 from tests.host.conftest import echo
 from tests.host.scripted_model import chat_host, given, says, text, use, uses
@@ -25,7 +26,9 @@ def offered(server: str, name: str, schema: Any = None, about: str = "") -> Offe
 
 
 def box(*offers: OfferedTool, limit: int = 10**9) -> Toolbox:
-    return Toolbox(offers, lambda server, tool: True, limit)
+    checked = CheckedTools()
+    assert checked.check(offers, 60)
+    return Toolbox(offers, lambda server, tool: True, limit, checked)
 
 
 @pytest.mark.parametrize(
@@ -157,9 +160,26 @@ def test_more_tools_than_vendors_take_are_searched() -> None:
     assert len(tools.search("long")) == 8
 
 
-def test_a_tool_that_is_the_same_is_not_looked_at_again() -> None:
-    offers = [OfferedTool("a", Tool.read({"name": name, "inputSchema": {"type": "object"}})) for name in ("x", "y")]
-    box = Toolbox(offers, lambda server, tool: True, 1000)
-    fewer = Toolbox(offers, lambda server, tool: tool == "y", 1000, box)
-    assert [entry is box.find(entry.name) for entry in fewer.entries] == [True]
-    assert Toolbox(offers, lambda server, tool: True, 1000, fewer).entries[0].tool is offers[0].tool
+def test_a_tool_that_is_the_same_is_not_checked_again_and_one_that_is_gone_is_forgotten() -> None:
+    x, y, again = offered("a", "x"), offered("a", "y"), offered("a", "x")
+    checked = CheckedTools()
+    assert checked.check([x, y], 60)
+    before = checked.of(x)
+    assert checked.check([x, y], 0)
+    assert not checked.check([again, y], 0)
+    assert checked.check([again], 60)
+    assert checked.of(again) is not before
+    assert checked.of(x) is checked.of(y) is None
+
+
+async def test_of_very_many_tools_some_are_there_at_once_and_all_before_the_model_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chat_module, "CHECK_SECONDS", 0.0005)
+    async with chat_host(text("ok"), servers={"a": echo("--tools", 800)}, policy=ALLOW) as host:
+        await host.ready()
+        assert len(host.chat.toolbox.entries) < 800
+        await host.say("hello")
+        (request,) = host.model.requests
+        assert "a (800)" in (request.tools[0].description or "")
+        assert len(host.chat.toolbox.entries) == 800

@@ -33,6 +33,9 @@ from mcphost.providers.base import ModelRequest
 
 NOTHING_SET: Final = Choices()
 
+CHECK_SECONDS: Final = 0.01
+"""For which new tools are checked at once, before the event loop goes on: some hundred."""
+
 Run = Callable[["Chat", Turn], Coroutine[Any, Any, None]]
 """Works on a turn to its end, whatever that is; never raises but CancelledError."""
 
@@ -58,6 +61,7 @@ class Chat:
         self._parts, self._run = parts, run
         self._task: asyncio.Task[None] | None = None
         self._toolbox: tuple[object, Toolbox] | None = None
+        self._checking: asyncio.Task[None] | None = None
         self._kept = False
 
     # What there is to read.
@@ -113,13 +117,31 @@ class Chat:
 
     @property
     def toolbox(self) -> Toolbox:
-        """What the model may use now, what of it costs how much, and what had to be left out."""
+        """What the model may use now, what of it costs how much, and what had to be left out.
+
+        Of very many new tools only some are in it at first: `tools_checked` waits for the rest.
+        """
         offers, limit, choices = self._parts.tools(), self._parts.settings().tools_tokens, self.choices
         state = [id(each.tool) for each in offers], limit, choices.servers, choices.tools
-        before = self._toolbox
-        if before is None or before[0] != state:
-            self._toolbox = before = state, Toolbox(offers, choices.on, limit, before[1] if before else None)
-        return before[1]
+        if self._toolbox is None or self._toolbox[0] != state:
+            if not self._parts.checked.check(offers, CHECK_SECONDS) and (not self._checking or self._checking.done()):
+                self._checking = self._parts.spawn(self._check_the_rest(), f"check tools of chat {self.number}")
+            self._toolbox = state, Toolbox(offers, choices.on, limit, self._parts.checked)
+        return self._toolbox[1]
+
+    async def tools_checked(self) -> None:
+        """Wait until `toolbox` has every tool."""
+        _ = self.toolbox
+        if self._checking is not None and not self._checking.done():
+            await asyncio.wait([self._checking])
+
+    async def _check_the_rest(self) -> None:
+        done = False
+        while not done:
+            await asyncio.sleep(0)
+            done = self._parts.checked.check(self._parts.tools(), CHECK_SECONDS)
+        self._toolbox = None
+        self.changed()
 
     def instructions(self, server: str) -> str:
         """What a server says on how to use it; empty where it says nothing."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcphost.config import ChatConfig
 from mcphost.host.calls import Call, CallRequest
 from mcphost.host.catalog import OfferedTool
 from mcphost.host.chat.choices import Choices
+from mcphost.host.chat.toolbox import CheckedTools
 from mcphost.host.models import Models
 from mcphost.host.questions import Answer, Question
 
@@ -44,3 +45,5 @@ class ChatParts:
     """Takes what the user had set of a conversation, and has set now."""
     clock: Callable[[], float]
     mask: Callable[[str], str]
+    checked: CheckedTools = field(default_factory=CheckedTools)
+    """The same for all conversations, which are offered the same tools."""

@@ -123,6 +123,7 @@ class Running:
         )
 
     async def _answer(self, chat: Chat, answer: Round, model: Model) -> None:
+        await chat.tools_checked()
         request = chat.request()
         known = {use.id for turn in chat.turns for use in turn.uses}
         provider = await self._parts.models.provider(model)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from mcphost.errors import McphostError
@@ -56,23 +58,45 @@ class Dropped:
     reason: str
 
 
-class Toolbox:
-    """The tools of one request: the offers that are ``on`` (server, tool).
+class CheckedTools:
+    """What was found out of each tool: what a model gets of it, or why it gets nothing."""
 
-    ``limit`` is about the most tokens for all definitions; beyond it they are searched. ``before`` is one whose work is
-    not done again for tools that are the same.
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], tuple[Tool, Entry | Dropped]] = {}
+        """By server and identity of the tool, which is held so that no other gets the same."""
+
+    def check(self, offers: Sequence[OfferedTool], seconds: float) -> bool:
+        """Check those that are not known yet until the time is over; are all of them known?"""
+        end = time.monotonic() + seconds
+        for offered in offers:
+            if (key := _key(offered)) not in self._known:
+                if time.monotonic() >= end:
+                    return False
+                self._known[key] = offered.tool, _judgement(offered)
+        if len(self._known) > len(offers):
+            self._known = {key: self._known[key] for key in map(_key, offers)}
+        return True
+
+    def of(self, offered: OfferedTool) -> Entry | Dropped | None:
+        """What is known of this one; None before it was checked."""
+        known = self._known.get(_key(offered))
+        return None if known is None else known[1]
+
+
+class Toolbox:
+    """The tools of one request: the offers that are ``on`` (server, tool), as far as they were ``checked``.
+
+    ``limit`` is about the most tokens for all definitions; beyond it they are searched.
     """
 
     def __init__(
-        self, offers: Sequence[OfferedTool], on: Callable[[str, str], bool], limit: int, before: Toolbox | None = None
+        self, offers: Sequence[OfferedTool], on: Callable[[str, str], bool], limit: int, checked: CheckedTools
     ) -> None:
         self.dropped: list[Dropped] = []
-        known = before._judged if before else {}
-        self._judged: dict[tuple[str, int], tuple[Tool, Entry | Dropped]] = {
-            key: known[key] for key in map(_key, offers) if key in known
-        }
-        """By server and identity of the tool, which is held so that no other gets the same."""
+        self._checked = checked
         self._entries = {entry.name: entry for entry in self._usable(offers, on)}
+        self.tokens = sum(entry.tokens for entry in self._entries.values())
+        """About what all definitions together cost in every request."""
         self.searching = self.tokens > limit or len(self._entries) > MOST_TOOLS
         """Does the model get a tool that searches the others, in place of all of them?"""
 
@@ -80,11 +104,6 @@ class Toolbox:
     def entries(self) -> Sequence[Entry]:
         """All of them, by server as configured and then by name."""
         return tuple(self._entries.values())
-
-    @property
-    def tokens(self) -> int:
-        """About what all definitions together cost in every request."""
-        return sum(entry.tokens for entry in self._entries.values())
 
     def costs(self) -> Mapping[str, int]:
         """About the tokens of each server's definitions."""
@@ -126,26 +145,22 @@ class Toolbox:
         return found
 
     def _usable(self, offers: Iterable[OfferedTool], on: Callable[[str, str], bool]) -> Iterator[Entry]:
-        wanted = [each for each in offers if on(*each.key)]
-        order = {server: place for place, server in enumerate(dict.fromkeys(each.server for each in wanted))}
+        wanted: dict[str, list[OfferedTool]] = {}
+        for offered in offers:
+            if on(*offered.key):
+                wanted.setdefault(offered.server, []).append(offered)
         entries: dict[str, list[Entry]] = {}
-        for offered in sorted(wanted, key=lambda each: (order[each.server], each.tool.name)):
-            judged = self._judge(offered)
-            if isinstance(judged, Dropped):
-                self.dropped.append(judged)
-            else:
-                entries.setdefault(judged.name, []).append(judged)
+        for offered in chain.from_iterable(sorted(each, key=_tool_name) for each in wanted.values()):
+            known = self._checked.of(offered)
+            if isinstance(known, Dropped):
+                self.dropped.append(known)
+            elif known is not None:
+                entries.setdefault(known.name, []).append(known)
         for name, alike in entries.items():
             if len(alike) == 1:
                 yield alike[0]
             else:
                 self.dropped.extend(Dropped(each.server, each.tool.name, f"two tools are {name}") for each in alike)
-
-    def _judge(self, offered: OfferedTool) -> Entry | Dropped:
-        key = _key(offered)
-        if key not in self._judged:
-            self._judged[key] = offered.tool, _judgement(offered)
-        return self._judged[key][1]
 
 
 class _Unfit(McphostError):
@@ -154,6 +169,10 @@ class _Unfit(McphostError):
 
 def _key(offered: OfferedTool) -> tuple[str, int]:
     return offered.server, id(offered.tool)
+
+
+def _tool_name(offered: OfferedTool) -> str:
+    return offered.tool.name
 
 
 def _judgement(offered: OfferedTool) -> Entry | Dropped:
