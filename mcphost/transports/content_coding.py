@@ -41,7 +41,8 @@ class Plain:
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
         """The chunk itself."""
-        yield chunk
+        for start in range(0, len(chunk), PIECE):
+            yield chunk[start : start + PIECE]
 
 
 class Deflated:

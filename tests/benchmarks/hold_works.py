@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,9 +13,12 @@ from typing import Final
 
 from mcphost.config import Config, ServerConfig
 from mcphost.config.policy import Policy
+from mcphost.protocol.schemas import refers_outside
 from tests.benchmarks.host_works import host_of
 from tests.benchmarks.measure import Row, Sample
 from tests.benchmarks.sizes import Sizes
+from tests.benchmarks.web_works import opened
+from tests.benchmarks.wire_works import ECHO_COMMAND
 
 LARGE: Final = str(Path(__file__).with_name("large.py"))
 TICK: Final = 0.001
@@ -47,12 +51,22 @@ async def watched() -> AsyncIterator[Watch]:
     task.cancel()
 
 
-async def hold(work: str, take: Callable[[], Awaitable[object]], bound: float, runs: int) -> Row:
+async def hold(
+    work: str,
+    take: Callable[[], Awaitable[object]],
+    bound: float,
+    runs: int,
+    prepare: Callable[[], None] = lambda: None,
+) -> Row:
     """The longest hold of each run, beside the longest there may be."""
     holds: list[Sample] = []
     for _ in range(runs):
+        prepare()
+        gc.collect()
+        gc.freeze()  # as mcphost does once it has started: what others left is not looked through in this work's time
         async with watched() as watch:
             await take()
+        gc.unfreeze()
         holds.append(Sample(watch.longest))
     return Row(f"longest hold: {work}", tuple(holds), (Sample(bound),) * runs, 1.0)
 
@@ -67,5 +81,43 @@ async def large_answers(sizes: Sizes, runs: int) -> list[Row]:
             async def take(kind: str = kind) -> None:
                 await host.call_tool("s0", "answer", {"kind": kind}).result()
 
-            rows.append(await hold(f"answer of {sizes.large / 1e6:g} MB of {kind}", take, 0.25, max(1, runs // 3)))
+            rows.append(await hold(f"answer of {sizes.large / 1e6:g} MB of {kind}", take, 0.25, runs))
     return rows
+
+
+async def many_references(sizes: Sizes, runs: int) -> list[Row]:
+    count = sizes.references
+    schema = {"$defs": {str(n): {"$ref": f"#/$defs/{(n + 1) % count}"} for n in range(count)}}
+
+    async def take() -> None:
+        refers_outside(schema)
+
+    return [await hold(f"schema with {count:,} references", take, 0.05, runs)]
+
+
+async def many_notifications(sizes: Sizes, runs: int) -> list[Row]:
+    count = sizes.web_flood
+    async with opened("/sse") as (client, _, counting):
+
+        async def take() -> None:
+            before = counting.notified
+            await client.call_tool("log", {"count": count})
+            assert counting.notified == before + count
+
+        return [await hold(f"{count:,} notifications over HTTP", take, 0.05, runs)]
+
+
+async def many_tools(sizes: Sizes, runs: int) -> list[Row]:
+    entry = ServerConfig(command=ECHO_COMMAND[0], args=(*ECHO_COMMAND[1:], "--tools", str(sizes.tools)))
+    async with host_of(Config(servers={"s0": entry})) as host:
+        tools = host.catalog.tools()
+
+        def list_anew() -> None:
+            host.catalog.keep("s0", [each.tool.model_copy() for each in tools])
+
+        async def take() -> None:
+            chat = host.begin_chat()
+            await chat.tools_checked()
+            assert len(chat.toolbox.entries) == sizes.tools
+
+        return [await hold(f"{sizes.tools:,} tools for a model", take, 0.05, runs, list_anew)]

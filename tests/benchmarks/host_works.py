@@ -73,5 +73,6 @@ async def audited_calls(sizes: Sizes, runs: int) -> list[Row]:
                 lambda: clocked(host_calls(host), count),
                 lambda: clocked(client_calls(client), count),
                 runs,
+                2.0,
             )
     return [row]

@@ -39,7 +39,7 @@ async def first_frame(sizes: Sizes, runs: int) -> list[Row]:
             lambda: take(*MCPHOST, "demo"),
             lambda: take(sys.executable, bare_app.__file__),
             runs,
-            1.35,
+            1.2,
         )
     return [row]
 
@@ -67,6 +67,6 @@ async def one_call(sizes: Sizes, runs: int) -> list[Row]:
             lambda: _says_hello(ours, env),
             lambda: _says_hello(theirs, env),
             runs,
-            2.5,
+            2.3,
         )
     return [row]

@@ -18,6 +18,10 @@ class Sizes:
     """Bytes of one text result."""
     large: int = 15_900_000
     """Bytes of an answer of many small values."""
+    references: int = 50_000
+    """Of one schema to others."""
+    web_flood: int = 100_000
+    """Notifications in one answer over HTTP."""
     servers: int = 20
     delay: float = 1.0
     """Seconds each of those servers takes to answer ``initialize``."""
@@ -52,6 +56,8 @@ TINY = Sizes(
     logs=200,
     big=50_000,
     large=100_000,
+    references=50,
+    web_flood=50,
     servers=2,
     delay=0.01,
     tools=50,
