@@ -232,4 +232,4 @@ def _not_found(program: str, path: str) -> str:
     if os.sep in program:
         return f"{program} does not exist or may not be run; correct command"
     folders = f"the {len(path.split(os.pathsep))} folders of PATH"
-    return f"{program} is not installed, or not in one of {folders}; correct command, or set env.PATH"
+    return f"{program} is not installed, or in none of {folders}; correct command, or set env.PATH"

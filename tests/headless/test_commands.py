@@ -214,7 +214,7 @@ def test_a_program_that_is_not_found_does_not_pour_out_the_whole_path(
 ) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join(f"/folder/number/{number}" for number in range(40)))
     said = mcphost("check", "stdio:no-such-program-here")
-    assert "no-such-program-here is not installed, or not in one of the 40 folders of PATH; correct command" in said.out
+    assert "no-such-program-here is not installed, or in none of the 40 folders of PATH; correct command" in said.out
     assert "/folder/number" not in said.out
 
 

@@ -253,7 +253,7 @@ async def test_a_server_runs_in_its_folder_and_by_its_absolute_name(tmp_path: Pa
 @pytest.mark.parametrize(
     ("program", "more", "says"),
     [
-        ("no-such-program-here", {}, "no-such-program-here is not installed, or not on PATH; correct command"),
+        ("no-such-program-here", {}, "no-such-program-here is not installed, or in none of the"),
         ("./missing", {}, "./missing does not exist or may not be run"),
         ("./plain.txt", {}, "does not exist or may not be run"),
         ("./no-interpreter", {}, "could not be started: "),
