@@ -16,6 +16,9 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from pathlib import Path
+from re._constants import BRANCH, MAX_REPEAT, MIN_REPEAT, POSSESSIVE_REPEAT, SUBPATTERN  # type: ignore[import-not-found]
+from re._parser import SubPattern, parse  # type: ignore[import-not-found]
+from typing import Any
 
 import pytest
 
@@ -262,6 +265,29 @@ def test_the_names_in_docstrings_and_comments_are_those_of_the_package() -> None
     assert len(named) > 200
     wrong = [f"{module}:{line}: {each[0]}" for module, line, each in named if not exists(each[1] or each[2], module)]
     assert wrong == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_pattern_repeats_a_group_possessively(module: str) -> None:
+    # Python 3.11.0 to 3.11.4 go on from where the last, failed repetition stopped; (?>(?:…)*) is right everywhere.
+    patterns = [each for each in vars(import_module(module)).values() if isinstance(each, re.Pattern)]
+    assert [each.pattern for each in patterns if any(_possessive_groups(parse(each.pattern, each.flags)))] == []
+
+
+def _possessive_groups(parsed: Any) -> Iterator[bool]:
+    for operation, argument in parsed:
+        if operation is POSSESSIVE_REPEAT:
+            yield any(inner in (BRANCH, SUBPATTERN, MAX_REPEAT, MIN_REPEAT) for inner, _ in argument[2])
+        for inside in _inside(argument):
+            yield from _possessive_groups(inside)
+
+
+def _inside(argument: Any) -> Iterator[Any]:
+    if isinstance(argument, SubPattern):
+        yield argument
+    elif isinstance(argument, list | tuple):
+        for each in argument:
+            yield from _inside(each)
 
 
 def test_every_library_of_the_table_is_declared() -> None:

@@ -139,13 +139,13 @@ def _without_halves(value: Any) -> Any:
 
 
 # Patterns that recognize runs of values without nesting worth walking; what is really JSON, the parser says. Everything
-# is possessive and bounded, so that they are linear, and long strings, which are no run, are not read twice.
+# is possessive or atomic, and bounded, so that they are linear, and long strings, which are no run, are not read twice.
 _SPACE: Final = r"[ \t\n\r]*+"
-_STRING: Final = r'"[^"\\]{0,200}+(?:\\.[^"\\]{0,200}+){0,50}+"'
-_FLAT: Final = rf'[\[{{][^{{}}\[\]"]{{0,200}}+(?:{_STRING}[^{{}}\[\]"]{{0,200}}+){{0,40}}+[\]}}]'
+_STRING: Final = r'"[^"\\]{0,200}+(?>(?:\\.[^"\\]{0,200}+){0,50})"'
+_FLAT: Final = rf'[\[{{][^{{}}\[\]"]{{0,200}}+(?>(?:{_STRING}[^{{}}\[\]"]{{0,200}}+){{0,40}})[\]}}]'
 _VALUE: Final = rf"(?:{_STRING}|[-+.\w]{{1,200}}+|{_FLAT})"
-_ITEMS: Final = re.compile(rf"(?:{_SPACE}{_VALUE}{_SPACE},){{1,{RUN}}}+", re.DOTALL)
-_MEMBERS: Final = re.compile(rf"(?:{_SPACE}{_STRING}{_SPACE}:{_SPACE}{_VALUE}{_SPACE},){{1,{RUN}}}+", re.DOTALL)
+_ITEMS: Final = re.compile(rf"(?>(?:{_SPACE}{_VALUE}{_SPACE},){{1,{RUN}}})", re.DOTALL)
+_MEMBERS: Final = re.compile(rf"(?>(?:{_SPACE}{_STRING}{_SPACE}:{_SPACE}{_VALUE}{_SPACE},){{1,{RUN}}})", re.DOTALL)
 _WHITE: Final = re.compile(_SPACE)
 
 

@@ -21,8 +21,8 @@ BLOCK: Final = 10
 """Letters and digits that are looked up at a time; what has fewer is not found."""
 
 _DROPPED: Final = re.compile(
-    r"(?:(?:[^\w\\%]|_)++|\\(?:u[0-9a-fA-F]{4}|[bfnrt])?+|%(?:[0-9a-fA-F]{2})?+)++"
-)  # possessive: nothing is tried twice
+    r"(?>(?:[^\w\\%]++|_++|\\(?>(?:u[0-9a-fA-F]{4}|[bfnrt])?)|%(?>(?:[0-9a-fA-F]{2})?)){1,1000})"
+)  # atomic: nothing is tried twice; bounded: each repetition of a group is remembered while it goes on
 _ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[bfnrt])|%[0-9a-fA-F]{2}")
 WORD: Final = re.compile(rf"[\w.+@~-]{{{SECRET},200}}+")
 NUMBER: Final = re.compile(rf"\d(?:[ -]?\d){{{SECRET - 1},40}}")

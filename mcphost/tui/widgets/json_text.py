@@ -22,7 +22,7 @@ DEEPEST: Final = 150
 
 # Possessive: a string of a million escapes must not be remembered step by step.
 _PART: Final = re.compile(
-    r'(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")(?P<colon>\s*:)?|(?P<number>-?\d[\d.eE+-]*)|(?P<constant>true|false|null)'
+    r'(?P<string>"[^"\\]*+(?>(?:\\.[^"\\]*+)*)")(?P<colon>\s*:)?|(?P<number>-?\d[\d.eE+-]*)|(?P<constant>true|false|null)'
 )
 
 
