@@ -152,10 +152,13 @@ class Standing:
     lapsed: bool = False
     """Was it allowed for good, too long ago?"""
 
+    @property
+    def may_lapse(self) -> bool:
+        """Is there an answer that does not hold for ever?"""
+        return self.lifetime is Lifetime.ALWAYS or bool(self.rules)
+
     def not_before(self, oldest: datetime | None) -> Standing:
         """Without the answers that are older than that. See `Lifetime.lapsed`."""
-        if self.lifetime is not Lifetime.ALWAYS and not self.rules:
-            return self
         gone = self.since is not None and self.lifetime.lapsed(self.since, oldest)
         rules = tuple(rule for rule in self.rules if not rule.lifetime.lapsed(rule.since, oldest))
         lifetime = Lifetime.ONCE if gone else self.lifetime

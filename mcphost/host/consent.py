@@ -109,7 +109,8 @@ class ConsentBroker:
     def remembers(self, proposal: Proposal) -> bool:
         """Would this run by what was allowed on screen? Then its definition must not be read too long ago."""
         standing = self._standing(proposal.server, proposal.sent_to, proposal.tool)
-        return self._decide(proposal, standing).rule == standing.remembered(proposal.arguments)
+        remembered = standing.remembered(proposal.arguments)
+        return remembered is not None and self._decide(proposal, standing).rule == remembered
 
     @property
     def relist_sec(self) -> float:
@@ -155,7 +156,8 @@ class ConsentBroker:
         return datetime.now().astimezone() - timedelta(days=days) if days else None
 
     def _standing(self, server: str, sent_to: str, tool: Tool) -> Standing:
-        return self.approvals.standing(server, sent_to, tool).not_before(self._oldest)
+        standing = self.approvals.standing(server, sent_to, tool)
+        return standing.not_before(self._oldest) if standing.may_lapse else standing
 
     def _decide(self, proposal: Proposal, standing: Standing) -> Decision:
         if proposal.tool.refusal:  # nobody can say what they agree to: it stands elsewhere, and may be another tomorrow

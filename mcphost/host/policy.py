@@ -55,8 +55,8 @@ def decide(
         Decision(Verdict.ALLOW, remembered) if remembered else None,
         _trusted(settings, server, claims_read_only),
     )
-    default = Decision(Verdict(config.policy.default), f"policy.default = {config.policy.default!r}")
-    return next((found for found in candidates if found is not None), default)
+    found = next((each for each in candidates if each is not None), None)
+    return found or Decision(Verdict(config.policy.default), f"policy.default = {config.policy.default!r}")
 
 
 def _denied(config: Config, settings: ServerConfig | None, server: str, tool: str) -> Decision | None:
