@@ -56,7 +56,7 @@ def posts(web: Web, method: str) -> list[Visit]:
 def is_told(connection: Connection, card_text: str, state: ServerState) -> bool:
     """Does the card say how it goes on, as fits the state?"""
     if state is FAILED:
-        return connection.retry_at is None and "press r in the list of servers to try again" in card_text
+        return connection.retry_at is None and "press r to try again" in card_text
     return connection.retry_at is not None and "or now with r" in card_text
 
 
