@@ -47,7 +47,7 @@ def walk(terminal: Terminal, tool: str, typed: str) -> list[str]:
     """The screens passed on the way: list, definition, form, dialog, result, its JSON, logs, card and help."""
     screens = [terminal.wait_for("1 ready", "Tools · all servers")]
     find(terminal, tool)
-    terminal.press("enter")
+    terminal.press("down")
     screens.append(terminal.press_until(["d"], "definition", '"inputSchema"', again=["Tools · all servers"]))
     terminal.press("q")
     terminal.wait_gone('"inputSchema"')
