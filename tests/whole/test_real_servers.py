@@ -67,7 +67,7 @@ def test_the_everything_server_is_called_on_screen_behind_a_dialog(five_servers:
         open_tool(terminal, "everything echo")
         terminal.wait_for("message")
         terminal.press("hello you", "ctrl+r")
-        terminal.wait_for("Run", "never allowed until now", "hello you")
+        terminal.wait_for("Run", "not allowed before", "hello you")
         agree(terminal, "Echo: hello you")
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
@@ -90,7 +90,7 @@ def test_a_tool_of_each_foreign_server_is_called_on_screen(five_servers: Path) -
             if filling:
                 terminal.wait_for("ctrl+r run")
                 terminal.press(*filling)
-            terminal.wait_for("never allowed until now")
+            terminal.wait_for("not allowed before")
             agree(terminal, answer)
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
@@ -103,7 +103,7 @@ def test_a_long_operation_moves_its_bar_and_escape_cancels_it(five_servers: Path
         open_tool(terminal, "everything trigger-long-running")
         terminal.wait_for("duration")
         terminal.press("ctrl+r")
-        terminal.wait_for("never allowed until now")
+        terminal.wait_for("not allowed before")
         agree(terminal, "◐ running")
         terminal.wait_for("2 of 5")
         terminal.press("escape")
