@@ -103,7 +103,7 @@ def test_calls_are_allowed_edited_refused_with_words_and_a_stream_is_stopped(ven
         answer(terminal, "Run Echo Tool on every?", "e")
         terminal.wait_for("Arguments of every › echo", "fair winds")
         terminal.press("ctrl+u", "softly", "ctrl+r")
-        answer(terminal, "1 · edited by you", "y")
+        answer(terminal, "(1) · edited by you", "y")
         terminal.wait_for(
             "● files › read_text_file · done", "every › echo · done · arguments edited by you", "A calm sea."
         )
