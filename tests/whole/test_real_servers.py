@@ -100,7 +100,7 @@ def test_a_tool_of_each_foreign_server_is_called_on_screen(five_servers: Path) -
 def test_a_long_operation_moves_its_bar_and_escape_cancels_it(five_servers: Path) -> None:
     with mcphost("--config", str(five_servers), columns=140, rows=44) as terminal:
         terminal.wait_for("5 ready")
-        open_tool(terminal, "everything trigger-long-running")
+        open_tool(terminal, "trigger-long-running")
         terminal.wait_for("duration")
         terminal.press("ctrl+r")
         terminal.wait_for("not allowed before")
