@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import os
 import re
 import signal
@@ -55,8 +56,24 @@ Until = Callable[..., Awaitable[None]]
 PythonServer = Callable[..., Command]
 
 
+TESTS_BETWEEN_FREEZES = 50
+"""After so many tests what they left is cheap to collect, and has not yet become a heap that takes a second."""
+
+_tests_begun = itertools.count(1)
+
+
 def pytest_collection_finish() -> None:
     """Thousands of collected tests stay until the end: the garbage collector need not look at them again and again."""
+    _freeze_heap()
+
+
+def pytest_runtest_setup() -> None:
+    """Reports and caches of the tests before stay, too: a full collection of them all takes longer than some limits."""
+    if next(_tests_begun) % TESTS_BETWEEN_FREEZES == 0:
+        _freeze_heap()
+
+
+def _freeze_heap() -> None:
     gc.collect()
     gc.freeze()
 
