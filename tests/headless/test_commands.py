@@ -193,7 +193,7 @@ def test_list_tools_as_json_has_the_definitions_as_they_came(mcphost: Mcphost) -
 def test_what_is_no_text_is_written_where_output_says_and_the_option_is_named_without(
     mcphost: Mcphost, tmp_path: Path
 ) -> None:
-    demo = f"stdio:{sys.executable} -P -m mcphost.demo"
+    demo = f"stdio:{shlex.quote(sys.executable)} -P -m mcphost.demo"
     told = mcphost("call", demo, "paint_view", "--yes")
     assert (told.code, told.err) == (0, "mcphost: what is no text is only named; --output FILE saves it\n")
     file = tmp_path / "view.png"

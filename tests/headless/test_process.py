@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+import mcphost
 from tests.headless.conftest import IN_BACKGROUND, echo, entry, mcphost_command, start, start_program
+from tests.screen_text import says
 
 pytestmark = pytest.mark.slow
 SECONDS = 20.0
@@ -58,7 +60,9 @@ def test_a_command_answers_on_stdout_and_remarks_on_stderr(words: list[str], cod
     ],
 )
 def test_marks_and_foreign_letters_are_printed_in_any_locale(locale: dict[str, str]) -> None:
-    env = {name: value for name, value in os.environ.items() if name != "LANG"} | locale
+    # An editable installation in a folder of foreign letters is not found where Python reads its path as ASCII.
+    here = {"PYTHONPATH": str(Path(mcphost.__file__).parents[1])}
+    env = {name: value for name, value in os.environ.items() if name != "LANG"} | here | locale
     for words, out in (
         (["check", echo()], "● ready"),
         (["call", echo(), "echo", r'text:="n\u00e4h"', "--yes"], "näh\n"),
@@ -306,7 +310,7 @@ def test_on_a_terminal_a_call_is_asked_about_with_all_its_arguments(typed: str, 
     terminal = Terminal("call", echo(), "echo", f"text={text}")
     terminal.wait_for("[y/N] ")
     assert r"harmless␣×5000\u001b[8mrm -rf /⟨U+202E⟩" in terminal.seen
-    assert "echo.py" in terminal.seen
+    assert says(terminal.seen, "echo.py")
     terminal.type(typed)
     assert terminal.end() == (code, out.format(text=text))
 

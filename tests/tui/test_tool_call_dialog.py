@@ -220,14 +220,16 @@ async def test_long_arguments_must_have_been_seen_to_the_end_and_the_answers_sta
 
 
 async def test_what_a_long_path_pushes_out_of_a_small_terminal_must_have_been_seen_too(tmp_path: Path) -> None:
-    long = tmp_path / ("a folder with spaces, Ünïcode and a name " * 4).strip()
+    words = "a folder with spaces, Ünïcode and a name "
+    long = tmp_path / (words * 4).strip() / (words * 2).strip()
+    long.parent.mkdir()
     long.symlink_to(SERVERS)
     entry = ServerConfig(command=sys.executable, args=("-S", "-E", str(long / "echo.py"), "--name", "other"))
     async with on_stage(servers(echo=entry), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "hi"})
         await stage.asked()
-        await stage.shows("text          hi", "more below: press space until the end", "leave it in the inbox")
+        await stage.shows('"text"  hi', "more below: press space until the end", "leave it in the inbox")
         await stage.press("y")
         assert call.state is CallState.ASKING
         await stage.press("space", "space", "space")
