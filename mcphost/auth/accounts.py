@@ -9,8 +9,8 @@ import base64
 import json
 from typing import Any, Final
 
-from mcphost.auth.base import ClientOrigin, Plan
-from mcphost.auth.credentials import Credentials, Grant
+from mcphost.auth.base import ClientOrigin, SignInPlan
+from mcphost.auth.credentials import Credentials, TokenGrant
 from mcphost.protocol.display import show_line
 
 LONGEST_SUBJECT: Final = 255
@@ -26,7 +26,7 @@ def subject_of(*tokens: object) -> str:
     return ""
 
 
-def confirmation(server: str, url: str, known: Credentials, grant: Grant) -> Plan | None:
+def confirmation(server: str, url: str, known: Credentials, grant: TokenGrant) -> SignInPlan | None:
     """What to ask where ``grant`` is of another account than the one before; None where nothing says so.
 
     A subject means something at its own issuer alone.
@@ -37,7 +37,7 @@ def confirmation(server: str, url: str, known: Credentials, grant: Grant) -> Pla
     if before.subject == grant.subject:
         return None
     was, now = show_line(before.subject, 60), show_line(grant.subject, 60)
-    return Plan(
+    return SignInPlan(
         server=server,
         url=url,
         resource=grant.resource,

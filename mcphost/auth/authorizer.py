@@ -14,15 +14,32 @@ from typing import Any, Final, TypeVar
 
 from mcphost.auth import fetching, masking, oauth
 from mcphost.auth.accounts import confirmation
-from mcphost.auth.base import CALLBACK_SECONDS, Exchange, Link, OAuthSettings, Person, Standing
+from mcphost.auth.base import (
+    CALLBACK_SECONDS,
+    AuthorizationLink,
+    OAuthSettings,
+    RecordedExchange,
+    SignInStatus,
+    SignInUser,
+)
 from mcphost.auth.bearer import Bearer
 from mcphost.auth.callback import read_redirect
-from mcphost.auth.credentials import Credentials, Grant
+from mcphost.auth.credentials import Credentials, TokenGrant
 from mcphost.auth.fetching import Resolve
 from mcphost.auth.loopback import Loopback, Parameters
 from mcphost.auth.session import TokenSession, carry_out
 from mcphost.auth.tokens import TokenStore
-from mcphost.auth.wire import Agree, Fetch, Fetched, Flow, Listen, Pending, Step, Unreachable, Visit
+from mcphost.auth.wire import (
+    AskConsent,
+    Flow,
+    FlowStep,
+    HttpAnswer,
+    HttpExchange,
+    ListenForCallback,
+    PendingAuthorization,
+    Unreachable,
+    VisitAuthorizationPage,
+)
 from mcphost.errors import SignInFailed
 
 ENDING_SECONDS: Final = 3.0
@@ -52,7 +69,7 @@ class Authorizer:
             self._sessions[server] = session
         return Bearer(session)
 
-    async def sign_in(self, server: str, challenge: str, status: int, person: Person) -> Standing:
+    async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         """See `SignInPort.sign_in`."""
         session = self._session(server)
         async with self._turns.setdefault(server, asyncio.Lock()):
@@ -72,14 +89,14 @@ class Authorizer:
             session.renewed()
             return await self.standing(server)
 
-    async def standing(self, server: str) -> Standing:
+    async def standing(self, server: str) -> SignInStatus:
         """See `SignInPort.standing`."""
         session = self._session(server)
         grant = await session.grant()
         if grant is None:
             unread = self._store.unread(server)
-            return Standing(False, problem=f"the keychain cannot be asked: {unread}" if unread else session.problem)
-        return Standing(
+            return SignInStatus(False, problem=f"the keychain cannot be asked: {unread}" if unread else session.problem)
+        return SignInStatus(
             signed_in=True,
             issuer=grant.issuer,
             resource=grant.resource,
@@ -114,7 +131,7 @@ class Authorizer:
             async with asyncio.timeout(ENDING_SECONDS):
                 await asyncio.gather(*(session.settle() for session in self._sessions.values()), *self._revoking)
 
-    async def _confirm(self, known: Credentials, grant: Grant, session: TokenSession, person: Person) -> None:
+    async def _confirm(self, known: Credentials, grant: TokenGrant, session: TokenSession, person: SignInUser) -> None:
         """Ask where it is another account than before. Raises Declined; a token that is not kept is revoked."""
         plan = confirmation(session.server, session.url, known, grant)
         if plan is None or session.settings.grant == "client_credentials":
@@ -131,7 +148,7 @@ class Authorizer:
         async with self._store.changing(server) as held:
             await self._store.write(server, held.model_copy(update={"clients": {}}))
 
-    async def _revoked(self, grant: Grant, session: TokenSession) -> bool:
+    async def _revoked(self, grant: TokenGrant, session: TokenSession) -> bool:
         try:
             return await carry_out(oauth.revoke(grant, session.settings, self._now), session.fetch)
         except SignInFailed:
@@ -143,7 +160,7 @@ class Authorizer:
         except KeyError:
             raise SignInFailed(f"{server} is not signed in to: it has no URL, or sends a header of its own") from None
 
-    async def _walk(self, flow: Flow[_T], session: TokenSession, person: Person) -> _T:
+    async def _walk(self, flow: Flow[_T], session: TokenSession, person: SignInUser) -> _T:
         walk = _Walk(session, person)
         outcome: Any = None
         try:
@@ -160,31 +177,31 @@ class Authorizer:
 class _Walk:
     """The hands of one sign-in."""
 
-    def __init__(self, session: TokenSession, person: Person) -> None:
+    def __init__(self, session: TokenSession, person: SignInUser) -> None:
         self._person, self._fetch_url = person, session.fetch
         self._loopback = Loopback(person.turned_away)
         self._steps = 0
 
-    async def do(self, step: Step) -> Any:
+    async def do(self, step: FlowStep) -> Any:
         """Carry out one step; what the flow is to be sent."""
         match step:
-            case Fetch():
+            case HttpExchange():
                 return await self._fetch(step)
-            case Listen():
+            case ListenForCallback():
                 return await self._loopback.open(step)
-            case Agree(plan):
+            case AskConsent(plan):
                 return await self._person.agree(plan)
-            case Visit():
+            case VisitAuthorizationPage():
                 return await self._visit(step)
 
     async def aclose(self) -> None:
         """Close the port."""
         await self._loopback.aclose()
 
-    async def _fetch(self, fetch: Fetch) -> Fetched | Unreachable:
+    async def _fetch(self, fetch: HttpExchange) -> HttpAnswer | Unreachable:
         self._steps += 1
         number, began = self._steps, time.monotonic()
-        shown = Exchange(
+        shown = RecordedExchange(
             title=fetch.title,
             method="GET" if fetch.body is None else "POST",
             url=fetch.url,
@@ -196,9 +213,9 @@ class _Walk:
         self._person.step(number, _answered(shown, fetch, answer, time.monotonic() - began))
         return answer
 
-    async def _visit(self, step: Visit) -> Parameters:
+    async def _visit(self, step: VisitAuthorizationPage) -> Parameters:
         """Whichever is first: the browser on this machine, or what the person pastes."""
-        link = Link(step.url, step.pending.redirect_uri, CALLBACK_SECONDS)
+        link = AuthorizationLink(step.url, step.pending.redirect_uri, CALLBACK_SECONDS)
         ways = [
             asyncio.create_task(self._loopback.callback(step.pending), name="wait for the browser"),
             asyncio.create_task(self._pasted(link, step.pending), name="wait for a pasted address"),
@@ -217,7 +234,7 @@ class _Walk:
             await asyncio.gather(*ways, return_exceptions=True)
             await self._loopback.aclose()
 
-    async def _pasted(self, link: Link, pending: Pending) -> Parameters:
+    async def _pasted(self, link: AuthorizationLink, pending: PendingAuthorization) -> Parameters:
         problem = ""
         while True:
             try:
@@ -230,7 +247,9 @@ class _Walk:
             await asyncio.sleep(0)  # whoever answers at once must not keep the browser waiting
 
 
-def _answered(shown: Exchange, fetch: Fetch, answer: Fetched | Unreachable, seconds: float) -> Exchange:
+def _answered(
+    shown: RecordedExchange, fetch: HttpExchange, answer: HttpAnswer | Unreachable, seconds: float
+) -> RecordedExchange:
     if isinstance(answer, Unreachable):
         return replace(shown, problem=answer.reason, seconds=seconds)
     return replace(

@@ -50,7 +50,7 @@ class ClientOrigin(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SignInPlan:
     """What a sign-in will do, for a person to agree to before anything is registered or opened.
 
     Everything here came from outside, except ``server``: make it safe before it is shown.
@@ -90,7 +90,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SignInConsent:
     """What a person agreed to. ``client_id`` is needed where the plan's client is `ClientOrigin.ASKED`."""
 
     scopes: tuple[str, ...]
@@ -99,7 +99,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RecordedExchange:
     """One step over HTTP as it may be shown: secrets are masked, the rest is as it came, and not made safe."""
 
     title: str
@@ -117,7 +117,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class AuthorizationLink:
     """The page to open in a browser. ``url`` holds no secret but one that ends with this attempt."""
 
     url: str
@@ -127,7 +127,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SignInStatus:
     """Who is signed in at a server, without any secret."""
 
     signed_in: bool
@@ -147,13 +147,13 @@ class Standing:
     """Where the tokens are, in words; empty where there are none."""
 
 
-class Person(Protocol):
+class SignInUser(Protocol):
     """Whoever agrees to a sign-in and goes to the browser, and is shown each step. A host stands in for them."""
 
-    async def agree(self, plan: Plan) -> Choice:
+    async def agree(self, plan: SignInPlan) -> SignInConsent:
         """The person's choice. Raises Declined."""
 
-    async def visit(self, link: Link, problem: str) -> str:
+    async def visit(self, link: AuthorizationLink, problem: str) -> str:
         """Show the link; the redirect URL that the person pasted, once they did. May be cancelled at any time.
 
         ``problem`` says why the URL pasted before would not do.
@@ -165,20 +165,20 @@ class Person(Protocol):
         ``problem`` says so in a sentence; each is told once.
         """
 
-    def step(self, number: int, exchange: Exchange) -> None:
+    def step(self, number: int, exchange: RecordedExchange) -> None:
         """A step began, or got its answer; ``number`` counts from 1."""
 
 
 class SignInPort(Protocol):
     """What a host may ask of whoever keeps the tokens of its servers."""
 
-    async def sign_in(self, server: str, challenge: str, status: int, person: Person) -> Standing:
+    async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         """Walk the whole flow. ``challenge`` is the header of the refusal, which was a 401 or 403 (``status``).
 
         Raises SignInFailed, Declined, ConfigError. Cancelled at any point it leaves nothing half done.
         """
 
-    async def standing(self, server: str) -> Standing:
+    async def standing(self, server: str) -> SignInStatus:
         """Who is signed in. Raises SignInFailed where nobody can be."""
 
     async def sign_out(self, server: str) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 import httpx
 
 from mcphost.auth.addresses import LONGEST, host_of, origin_of
-from mcphost.auth.wire import Pending
+from mcphost.auth.wire import PendingAuthorization
 from mcphost.errors import SignInFailed
 from mcphost.protocol.display import show_line
 
@@ -62,7 +62,7 @@ def read_redirect(url: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(values) for name, values in found.items()}
 
 
-def read_code(pending: Pending, callback: Mapping[str, tuple[str, ...]]) -> str:
+def read_code(pending: PendingAuthorization, callback: Mapping[str, tuple[str, ...]]) -> str:
     """The code of a callback. Raises SignInFailed; whose error it tells is sure before any of it is told."""
     if not pending.is_answered_by(callback):
         raise SignInFailed("the browser came back from another sign-in (its state is not ours)")
@@ -75,14 +75,14 @@ def read_code(pending: Pending, callback: Mapping[str, tuple[str, ...]]) -> str:
     return codes[0]
 
 
-def _check_issuer(pending: Pending, named: tuple[str, ...]) -> None:
+def _check_issuer(pending: PendingAuthorization, named: tuple[str, ...]) -> None:
     if not named and pending.sends_issuer:
         raise SignInFailed(f"the answer does not say that it is {host_of(pending.issuer)}'s, as that one's answers do")
     if named and named != (pending.issuer,):  # as they stand, without any mending
         raise SignInFailed(f"the answer came from another authorization server than {show_line(pending.issuer, 120)}")
 
 
-def _refused(pending: Pending, error: str, description: str) -> SignInFailed:
+def _refused(pending: PendingAuthorization, error: str, description: str) -> SignInFailed:
     host, code = host_of(pending.issuer), show_line(error, 60)
     told = f": {show_line(description, 200)}" if description else ""
     if error == "access_denied":

@@ -25,7 +25,7 @@ class _Kept(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Client(_Kept):
+class ClientRegistration(_Kept):
     """Us, as one authorization server knows us."""
 
     client_id: str
@@ -36,12 +36,12 @@ class Client(_Kept):
     """Is it remembered for the next sign-in? Not where the configuration or a document names it."""
 
 
-class Grant(_Kept):
+class TokenGrant(_Kept):
     """One token and what belongs to it."""
 
     issuer: str
     resource: str
-    client: Client
+    client: ClientRegistration
     token_endpoint: str
     revocation_endpoint: str = ""
     access_token: str = Field(repr=False)
@@ -70,22 +70,22 @@ class Grant(_Kept):
 class Credentials(_Kept):
     """All that is kept for one server entry: clients by issuer, grants by issuer and resource."""
 
-    clients: dict[str, Client] = Field(default_factory=dict)
-    grants: tuple[Grant, ...] = ()
+    clients: dict[str, ClientRegistration] = Field(default_factory=dict)
+    grants: tuple[TokenGrant, ...] = ()
     last_issuer: str = ""
     """The authorization server of the last sign-in, even where its grant is over by now."""
 
-    def grant_for(self, url: str) -> Grant | None:
+    def grant_for(self, url: str) -> TokenGrant | None:
         """The grant whose token may be sent to ``url``."""
         return next((grant for grant in self.grants if is_for(grant.resource, url)), None)
 
-    def with_grant(self, grant: Grant) -> Credentials:
+    def with_grant(self, grant: TokenGrant) -> Credentials:
         """With this grant in place of any other for its resource: one server has one authorization server at a time."""
         others = tuple(each for each in self.grants if each.resource != grant.resource)
         clients = {**self.clients, grant.issuer: grant.client} if grant.client.kept else self.clients
         return self.model_copy(update={"grants": (grant, *others), "clients": clients, "last_issuer": grant.issuer})
 
-    def without_grant(self, grant: Grant) -> Credentials:
+    def without_grant(self, grant: TokenGrant) -> Credentials:
         """Without the grant that holds this very token."""
         kept = tuple(each for each in self.grants if each.access_token != grant.access_token)
         return self.model_copy(update={"grants": kept})

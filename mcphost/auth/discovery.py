@@ -19,7 +19,7 @@ from mcphost.auth.metadata import (
     read_resource,
     resource_places,
 )
-from mcphost.auth.wire import Fetch, Fetched, Flow, Unreachable
+from mcphost.auth.wire import Flow, HttpAnswer, HttpExchange, Unreachable
 from mcphost.errors import SignInFailed
 from mcphost.protocol.display import show_line
 
@@ -57,12 +57,12 @@ def find_old_issuer(url: str, version: str) -> Flow[AuthorizationServer]:
     return default_places(url) if answer is None else read_issuer(answer.content, base, url)
 
 
-def _is_page(answer: Fetched) -> bool:
+def _is_page(answer: HttpAnswer) -> bool:
     """Is this what many sites say at any address at all?"""
     return answer.headers.get("content-type", "").lower().startswith("text/html")
 
 
-def _announced(issuer: str, version: str) -> Flow[Fetched | None]:
+def _announced(issuer: str, version: str) -> Flow[HttpAnswer | None]:
     return (yield from _first(f"Where does {host_of(issuer)} sign in?", "its metadata", issuer_places(issuer), version))
 
 
@@ -76,10 +76,10 @@ def _places(url: str, challenge: Challenge) -> tuple[str, ...]:
     return (named, *(place for place in usual if place != named))
 
 
-def _first(title: str, what: str, places: Iterable[str], version: str) -> Flow[Fetched | None]:
+def _first(title: str, what: str, places: Iterable[str], version: str) -> Flow[HttpAnswer | None]:
     """The first of these documents that is there; None where none is. Raises SignInFailed for anything unclear."""
     for place in places:
-        answer: Fetched | Unreachable = yield Fetch(
+        answer: HttpAnswer | Unreachable = yield HttpExchange(
             title, place, "metadata", {"Accept": "application/json", "MCP-Protocol-Version": version}
         )
         if isinstance(answer, Unreachable):

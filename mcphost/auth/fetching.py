@@ -23,7 +23,7 @@ import httpx
 
 from mcphost.auth.addresses import Address, literal_address, may_reach
 from mcphost.auth.masking import content_type
-from mcphost.auth.wire import Fetch, Fetched, Unreachable
+from mcphost.auth.wire import HttpAnswer, HttpExchange, Unreachable
 from mcphost.net.proxies import authorities, proxy_for
 from mcphost.protocol.display import show_line, size_text
 
@@ -59,7 +59,7 @@ class Fetcher:
         self._home, self._resolve = httpx.URL(home), resolve
         self._authorities: ssl.SSLContext | None = None
 
-    async def fetch(self, fetch: Fetch) -> Fetched | Unreachable:
+    async def fetch(self, fetch: HttpExchange) -> HttpAnswer | Unreachable:
         """The answer, whatever its status; a reason where there is none."""
         seconds = SECONDS[fetch.kind]
         try:
@@ -70,7 +70,7 @@ class Fetcher:
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             return Unreachable(show_line(_reason(error), 200))
 
-    async def _fetch(self, fetch: Fetch, url: httpx.URL) -> Fetched | Unreachable:
+    async def _fetch(self, fetch: HttpExchange, url: httpx.URL) -> HttpAnswer | Unreachable:
         if (proxy := proxy_for(url)) is not None:  # it finds the address, and goes where it may
             return await self._exchange(fetch, url, proxy)
         addresses = await self._judged(url)
@@ -101,8 +101,8 @@ class Fetcher:
         return _HERE if is_name else [literal]
 
     async def _exchange(
-        self, fetch: Fetch, url: httpx.URL, proxy: httpx.Proxy | None, address: Address | None = None
-    ) -> Fetched | Unreachable:
+        self, fetch: HttpExchange, url: httpx.URL, proxy: httpx.Proxy | None, address: Address | None = None
+    ) -> HttpAnswer | Unreachable:
         """Ask at ``url``; at this very address of it, if one was judged."""
         client = httpx.AsyncClient(
             verify=self._trusted(url, proxy),
@@ -125,7 +125,7 @@ class Fetcher:
         return self._authorities
 
 
-def _request(client: httpx.AsyncClient, fetch: Fetch, url: httpx.URL, address: Address | None) -> httpx.Request:
+def _request(client: httpx.AsyncClient, fetch: HttpExchange, url: httpx.URL, address: Address | None) -> httpx.Request:
     method, kind = ("GET", {}) if fetch.body is None else ("POST", {"Content-Type": content_type(fetch)})
     own = {"Host": url.netloc.decode("ascii"), "User-Agent": AGENT, "Accept-Encoding": "identity"}
     named = address is not None and literal_address(url.host) is None
@@ -142,13 +142,13 @@ def _tls_name(url: httpx.URL) -> str:
     return url.raw_host.decode("ascii").rstrip(".")
 
 
-def _content(fetch: Fetch) -> bytes | None:
+def _content(fetch: HttpExchange) -> bytes | None:
     if fetch.body is None:
         return None
     return (json.dumps(fetch.body) if fetch.kind == "registration" else urlencode(fetch.body)).encode()
 
 
-async def _read(response: httpx.Response, limit: int) -> Fetched | Unreachable:
+async def _read(response: httpx.Response, limit: int) -> HttpAnswer | Unreachable:
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         return Unreachable("its answer is compressed, which was not asked for")
     content = bytearray()
@@ -157,7 +157,7 @@ async def _read(response: httpx.Response, limit: int) -> Fetched | Unreachable:
         if len(content) > limit:
             return Unreachable(f"its answer is larger than {size_text(limit)}")
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Fetched(response.status_code, headers, bytes(content))
+    return HttpAnswer(response.status_code, headers, bytes(content))
 
 
 def _reason(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from mcphost.auth.callback import read_redirect
-from mcphost.auth.wire import Listen, Pending
+from mcphost.auth.wire import ListenForCallback, PendingAuthorization
 from mcphost.errors import SignInFailed
 
 HOST: Final = "127.0.0.1"
@@ -60,17 +60,17 @@ class Loopback:
         self._guests: set[asyncio.Task[None]] = set()
         self._hosts: frozenset[str] = frozenset()
         self._path = ""
-        self._pending: Pending | None = None
+        self._pending: PendingAuthorization | None = None
         self._callback: asyncio.Future[Parameters] = asyncio.get_running_loop().create_future()
 
-    async def open(self, wanted: Listen) -> str:
+    async def open(self, wanted: ListenForCallback) -> str:
         """Listen, and return the redirect URI. Raises SignInFailed where the port is taken and no other will do."""
         self._server = await self._bound(wanted)
         port = self._server.sockets[0].getsockname()[1]
         self._path, self._hosts = wanted.path, frozenset({f"{HOST}:{port}", f"localhost:{port}"})
         return f"http://{HOST}:{port}{wanted.path}"
 
-    async def callback(self, pending: Pending) -> Parameters:
+    async def callback(self, pending: PendingAuthorization) -> Parameters:
         """The parameters of the one redirect that answers ``pending``; every other is turned away."""
         self._pending = pending
         return await self._callback
@@ -86,7 +86,7 @@ class Loopback:
         await asyncio.gather(*self._guests, return_exceptions=True)
         await server.wait_closed()
 
-    async def _bound(self, wanted: Listen) -> asyncio.Server:
+    async def _bound(self, wanted: ListenForCallback) -> asyncio.Server:
         try:
             return await self._serve(wanted.port)
         except OSError as error:

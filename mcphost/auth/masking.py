@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from mcphost.auth.wire import FORM, JSON, Fetch, Fetched
+from mcphost.auth.wire import FORM, JSON, HttpAnswer, HttpExchange
 
 SECRET_NAMES: Final = frozenset({
     "access_token", "client_assertion", "client_secret", "code", "code_verifier", "id_token", "refresh_token",
@@ -26,13 +26,13 @@ SHOWN: Final = 16_384
 """Characters of a body that are kept to be shown."""
 
 
-def request_headers(fetch: Fetch) -> dict[str, str]:
+def request_headers(fetch: HttpExchange) -> dict[str, str]:
     """The headers of a step, its proof masked."""
     kind = {} if fetch.body is None else {"Content-Type": content_type(fetch)}
     return {**kind, **_headers(fetch.headers, ())}
 
 
-def request_body(fetch: Fetch) -> str:
+def request_body(fetch: HttpExchange) -> str:
     """The body of a step as it is sent, but for its secrets."""
     if fetch.body is None:
         return ""
@@ -42,12 +42,12 @@ def request_body(fetch: Fetch) -> str:
     return urlencode(body, safe="(): /", quote_via=quote).replace(quote("…"), "…")
 
 
-def response_headers(fetch: Fetch, answer: Fetched) -> dict[str, str]:
+def response_headers(fetch: HttpExchange, answer: HttpAnswer) -> dict[str, str]:
     """The headers of an answer, its cookies masked, and whatever they repeat of what was sent."""
     return _headers(answer.headers, tuple(_secrets(fetch.body)))
 
 
-def response_body(fetch: Fetch, answer: Fetched) -> str:
+def response_body(fetch: HttpExchange, answer: HttpAnswer) -> str:
     """The body of an answer, but for its secrets; of one that should be JSON and is not, only where no token can be."""
     try:
         document = json.loads(answer.content)
@@ -59,7 +59,7 @@ def response_body(fetch: Fetch, answer: Fetched) -> str:
         return f"({len(answer.content)} bytes that are no JSON; not shown, for they may hold a token)"
 
 
-def content_type(fetch: Fetch) -> str:
+def content_type(fetch: HttpExchange) -> str:
     """How the body of a step is written."""
     return JSON if fetch.kind == "registration" else FORM
 

@@ -17,16 +17,16 @@ from typing import Final
 import httpx
 
 from mcphost.auth.addresses import checked_url, host_of, origin_of
-from mcphost.auth.base import Choice, ClientOrigin, OAuthSettings, Plan
+from mcphost.auth.base import ClientOrigin, OAuthSettings, SignInConsent, SignInPlan
 from mcphost.auth.callback import authorization_url, read_code, s256
 from mcphost.auth.challenge import Challenge, read_challenge
-from mcphost.auth.credentials import Client, Credentials, Grant
+from mcphost.auth.credentials import ClientRegistration, Credentials, TokenGrant
 from mcphost.auth.discovery import find_issuer, find_old_issuer, find_resource
 from mcphost.auth.metadata import AuthorizationServer, ProtectedResource, sound_scopes
 from mcphost.auth.registration import given_client, origin_for, register
 from mcphost.auth.resource import canonical
-from mcphost.auth.token_endpoint import Prover, Tokens, method_for, read_tokens
-from mcphost.auth.wire import Agree, Flow, Listen, Pending, Visit
+from mcphost.auth.token_endpoint import ClientAuthentication, TokenResponse, method_for, read_tokens
+from mcphost.auth.wire import AskConsent, Flow, ListenForCallback, PendingAuthorization, VisitAuthorizationPage
 from mcphost.errors import SignInFailed
 from mcphost.protocol.display import show_line
 
@@ -66,7 +66,7 @@ class _Found:
         return canonical(self.request.url) if self.protected is None else self.protected.resource
 
     @property
-    def before(self) -> Grant | None:
+    def before(self) -> TokenGrant | None:
         """The grant that a wider one is to replace."""
         grant = self.request.known.grant_for(self.request.url)
         return grant if grant is not None and grant.issuer == self.issuer.issuer else None
@@ -93,7 +93,7 @@ class _Found:
         return tuple(dict.fromkeys([*good, *offline]))
 
 
-def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[Grant]:
+def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:
     """Sign a person in through a browser. ``now`` gives seconds since 1970."""
     found = yield from _find(request)
     issuer = found.issuer
@@ -112,7 +112,7 @@ def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[Grant]:
     return _grant(found, client, tokens, choice.scopes, now())
 
 
-def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[Grant]:
+def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:
     """Sign this program in by its own secret or key: the client credentials grant. Nobody is asked."""
     found = yield from _find(request)
     settings, issuer = request.settings, found.issuer
@@ -120,19 +120,19 @@ def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[Gr
         raise SignInFailed('grant = "client_credentials" needs oauth.client_id')
     _check_same_issuer(request, issuer)
     method = method_for(issuer.auth_methods, secret=bool(settings.client_secret), key=bool(settings.private_key))
-    client = Client(client_id=settings.client_id, method=method)
+    client = ClientRegistration(client_id=settings.client_id, method=method)
     scopes, _ = found.scopes()
     scopes = tuple(scope for scope in scopes if scope != OFFLINE)
     form = {"grant_type": "client_credentials", "resource": found.resource, **_scope(scopes)}
-    prover = Prover(client, issuer.issuer, settings)
+    prover = ClientAuthentication(client, issuer.issuer, settings)
     fetch = prover.request(MACHINE_TITLE, issuer.token_endpoint, form, now())
     tokens = read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
     return _grant(found, client, tokens, scopes, now())
 
 
-def refresh(grant: Grant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[Grant]:
+def refresh(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[TokenGrant]:
     """A new token for the same grant. SignInFailed with code ``invalid_grant`` means that a person must sign in."""
-    prover = Prover(grant.client, grant.issuer, settings)
+    prover = ClientAuthentication(grant.client, grant.issuer, settings)
     form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
     fetch = prover.request("Renew the token", grant.token_endpoint, form, now())
     tokens = read_tokens((yield fetch), host_of(grant.token_endpoint), fetch.body or {})
@@ -147,14 +147,14 @@ def refresh(grant: Grant, settings: OAuthSettings, now: Callable[[], float]) -> 
     )
 
 
-def revoke(grant: Grant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[bool]:
+def revoke(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[bool]:
     """Tell the authorization server that the grant is over; whether it took that. RFC 7009."""
     if not grant.revocation_endpoint:
         return False
     longest, kind = (
         (grant.refresh_token, "refresh_token") if grant.refresh_token else (grant.access_token, "access_token")
     )
-    prover = Prover(grant.client, grant.issuer, settings)
+    prover = ClientAuthentication(grant.client, grant.issuer, settings)
     form = {"token": longest, "token_type_hint": kind}
     answer = yield prover.request("Revoke the token", grant.revocation_endpoint, form, now())
     return getattr(answer, "status", 0) == 200
@@ -205,30 +205,32 @@ def _check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> N
             )
 
 
-def _known_client(request: SignInRequest, issuer: AuthorizationServer) -> Client | None:
+def _known_client(request: SignInRequest, issuer: AuthorizationServer) -> ClientRegistration | None:
     """The client registered before, unless the configuration wants the browser to come back elsewhere."""
     client, wanted = request.known.clients.get(issuer.issuer), request.settings.redirect_port
     return client if client is None or wanted in (0, httpx.URL(client.redirect_uri).port) else None
 
 
 def _way_back(
-    origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, client: Client | None
-) -> Listen:
+    origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, client: ClientRegistration | None
+) -> ListenForCallback:
     """Where the browser comes back to: what is registered already, else a place that only this issuer is told."""
     if origin is ClientOrigin.KNOWN and client is not None:
         registered = httpx.URL(client.redirect_uri)
-        return Listen(registered.path or "/callback", registered.port or 0, insist=False)
+        return ListenForCallback(registered.path or "/callback", registered.port or 0, insist=False)
     if origin is ClientOrigin.REGISTER:
         path = f"/callback/{hashlib.sha256(issuer.issuer.encode()).hexdigest()[:12]}"
-        return Listen(path, settings.redirect_port, insist=bool(settings.redirect_port))
-    return Listen("/callback", settings.redirect_port, insist=bool(settings.redirect_port))
+        return ListenForCallback(path, settings.redirect_port, insist=bool(settings.redirect_port))
+    return ListenForCallback("/callback", settings.redirect_port, insist=bool(settings.redirect_port))
 
 
-def _agree(plan: Plan, found: _Found, client: Client | None) -> Flow[tuple[Choice, Client]]:
+def _agree(
+    plan: SignInPlan, found: _Found, client: ClientRegistration | None
+) -> Flow[tuple[SignInConsent, ClientRegistration]]:
     """What the person chose, and the client that is known by then; a refused registration is asked about once more."""
     settings, issuer = found.request.settings, found.issuer
     while True:
-        choice: Choice = yield Agree(plan)
+        choice: SignInConsent = yield AskConsent(plan)
         choice = replace(choice, scopes=tuple(scope for scope in choice.scopes if scope in plan.scopes))
         if plan.client is ClientOrigin.KNOWN and client is not None:
             return choice, client
@@ -242,7 +244,7 @@ def _agree(plan: Plan, found: _Found, client: Client | None) -> Flow[tuple[Choic
             plan = replace(plan, client=ClientOrigin.ASKED, problem=str(error))
 
 
-def _plan(found: _Found, origin: ClientOrigin, client: Client | None, redirect_uri: str) -> Plan:
+def _plan(found: _Found, origin: ClientOrigin, client: ClientRegistration | None, redirect_uri: str) -> SignInPlan:
     request, issuer = found.request, found.issuer
     scopes, scopes_from = found.scopes()
     held = found.before
@@ -250,7 +252,7 @@ def _plan(found: _Found, origin: ClientOrigin, client: Client | None, redirect_u
         ClientOrigin.CONFIGURED: request.settings.client_id,
         ClientOrigin.DOCUMENT: request.settings.client_metadata_url,
     }
-    return Plan(
+    return SignInPlan(
         server=request.server,
         url=request.url,
         resource=found.resource,
@@ -290,10 +292,10 @@ def _warnings(found: _Found) -> Iterable[str]:
 
 
 def _authorize(
-    found: _Found, client: Client, redirect_uri: str, scopes: tuple[str, ...], now: Callable[[], float]
-) -> Flow[Tokens]:
+    found: _Found, client: ClientRegistration, redirect_uri: str, scopes: tuple[str, ...], now: Callable[[], float]
+) -> Flow[TokenResponse]:
     issuer = found.issuer
-    pending = Pending(
+    pending = PendingAuthorization(
         issuer.issuer, secrets.token_urlsafe(24), secrets.token_urlsafe(48), redirect_uri, issuer.sends_issuer
     )
     parameters = {
@@ -307,7 +309,7 @@ def _authorize(
         **_scope(scopes),
         **({"prompt": "consent"} if OFFLINE in scopes else {}),
     }
-    callback = yield Visit(authorization_url(issuer.authorization_endpoint, parameters), pending)
+    callback = yield VisitAuthorizationPage(authorization_url(issuer.authorization_endpoint, parameters), pending)
     form = {
         "grant_type": "authorization_code",
         "code": read_code(pending, callback),
@@ -315,14 +317,16 @@ def _authorize(
         "code_verifier": pending.verifier,
         "resource": found.resource,
     }
-    prover = Prover(client, issuer.issuer, found.request.settings)
+    prover = ClientAuthentication(client, issuer.issuer, found.request.settings)
     fetch = prover.request("Exchange the code for a token", issuer.token_endpoint, form, now())
     return read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
 
 
-def _grant(found: _Found, client: Client, tokens: Tokens, asked: tuple[str, ...], now: float) -> Grant:
+def _grant(
+    found: _Found, client: ClientRegistration, tokens: TokenResponse, asked: tuple[str, ...], now: float
+) -> TokenGrant:
     issuer = found.issuer
-    return Grant(
+    return TokenGrant(
         issuer=issuer.issuer,
         resource=found.resource,
         client=client,

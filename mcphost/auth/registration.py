@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeGuard
 
 from mcphost.auth.addresses import host_of
-from mcphost.auth.base import Choice, ClientOrigin, OAuthSettings
-from mcphost.auth.credentials import AuthMethod, Client
+from mcphost.auth.base import ClientOrigin, OAuthSettings, SignInConsent
+from mcphost.auth.credentials import AuthMethod, ClientRegistration
 from mcphost.auth.metadata import AuthorizationServer, read_document
 from mcphost.auth.token_endpoint import method_for, refusal
-from mcphost.auth.wire import JSON, Fetch, Flow, Unreachable
+from mcphost.auth.wire import JSON, Flow, HttpExchange, Unreachable
 from mcphost.errors import SignInFailed
 from mcphost.protocol.display import show_line
 
@@ -24,7 +24,7 @@ LONGEST_ID: Final = 4096
 _OWN_METHODS: Final[tuple[AuthMethod, ...]] = ("none", "client_secret_basic", "client_secret_post")
 
 
-def origin_for(settings: OAuthSettings, issuer: AuthorizationServer, known: Client | None) -> ClientOrigin:
+def origin_for(settings: OAuthSettings, issuer: AuthorizationServer, known: ClientRegistration | None) -> ClientOrigin:
     """The first way in the specification's order that is open here."""
     if settings.client_id:
         return ClientOrigin.CONFIGURED
@@ -40,12 +40,12 @@ def origin_for(settings: OAuthSettings, issuer: AuthorizationServer, known: Clie
 
 
 def given_client(
-    origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, choice: Choice, redirect_uri: str
-) -> Client:
+    origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, choice: SignInConsent, redirect_uri: str
+) -> ClientRegistration:
     """The client that somebody else made: the configured one, the document's, or the one a person entered."""
     if origin is ClientOrigin.DOCUMENT:
         method = method_for(issuer.auth_methods, secret=False, key=bool(settings.private_key))
-        return Client(client_id=settings.client_metadata_url, method=method, redirect_uri=redirect_uri)
+        return ClientRegistration(client_id=settings.client_metadata_url, method=method, redirect_uri=redirect_uri)
     asked = origin is ClientOrigin.ASKED
     client_id = choice.client_id if asked else settings.client_id
     secret = choice.client_secret if asked else settings.client_secret
@@ -53,13 +53,17 @@ def given_client(
         raise SignInFailed("a client id is needed, and none was given")
     method = method_for(issuer.auth_methods, secret=bool(secret), key=bool(settings.private_key) and not asked)
     kept_secret = secret if asked else ""
-    return Client(client_id=client_id, client_secret=kept_secret, method=method, redirect_uri=redirect_uri, kept=asked)
+    return ClientRegistration(
+        client_id=client_id, client_secret=kept_secret, method=method, redirect_uri=redirect_uri, kept=asked
+    )
 
 
-def register(issuer: AuthorizationServer, redirect_uri: str) -> Flow[Client]:
+def register(issuer: AuthorizationServer, redirect_uri: str) -> Flow[ClientRegistration]:
     """Register dynamically. Raises SignInFailed with the server's reason."""
     body = client_document(redirect_uri, _own_method(issuer))
-    answer = yield Fetch("Register mcphost", issuer.registration_endpoint, "registration", {"Accept": JSON}, body)
+    answer = yield HttpExchange(
+        "Register mcphost", issuer.registration_endpoint, "registration", {"Accept": JSON}, body
+    )
     host = host_of(issuer.registration_endpoint)
     if isinstance(answer, Unreachable):
         raise SignInFailed(f"{host} cannot be reached to register: {answer.reason}")
@@ -93,7 +97,7 @@ def _own_method(issuer: AuthorizationServer) -> AuthMethod:
     return next((method for method in _OWN_METHODS if method in offered), "none")
 
 
-def _registered(document: Mapping[str, Any], host: str, redirect_uri: str) -> Client:
+def _registered(document: Mapping[str, Any], host: str, redirect_uri: str) -> ClientRegistration:
     client_id, secret = document.get("client_id"), document.get("client_secret") or ""
     if not _sound(client_id) or (secret and not _sound(secret)):
         raise SignInFailed(f"{host} registered mcphost under a client id or secret that cannot be used")
@@ -103,7 +107,9 @@ def _registered(document: Mapping[str, Any], host: str, redirect_uri: str) -> Cl
     method = document.get("token_endpoint_auth_method") or ("client_secret_basic" if secret else "none")
     if method not in _OWN_METHODS or (method != "none" and not secret):
         raise SignInFailed(f"{host} wants proof that mcphost cannot give ({show_line(str(method), 40)})")
-    return Client(client_id=client_id, client_secret=secret, method=method, redirect_uri=redirect_uri, kept=True)
+    return ClientRegistration(
+        client_id=client_id, client_secret=secret, method=method, redirect_uri=redirect_uri, kept=True
+    )
 
 
 def _sound(value: object) -> TypeGuard[str]:

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from mcphost.auth.base import OAuthSettings
-from mcphost.auth.credentials import Credentials, Grant
+from mcphost.auth.credentials import Credentials, TokenGrant
 from mcphost.auth.fetching import Fetcher, Resolve, resolve
 from mcphost.auth.oauth import SignInRequest, refresh, sign_in_machine
 from mcphost.auth.tokens import TokenStore
-from mcphost.auth.wire import Fetch, Fetched, Flow, Unreachable
+from mcphost.auth.wire import Flow, HttpAnswer, HttpExchange, Unreachable
 from mcphost.errors import ConfigError, SignInFailed
 
 COOL_DOWN: Final = 30.0
@@ -44,9 +44,9 @@ class TokenSession:
         """Why the last renewal did not work; empty where it did."""
         self._store, self._now = store, now
         self._pause = (0.0, 0.0)
-        self._renewal: asyncio.Task[Grant | None] | None = None
+        self._renewal: asyncio.Task[TokenGrant | None] | None = None
 
-    async def grant(self) -> Grant | None:
+    async def grant(self) -> TokenGrant | None:
         """What this server was signed in with."""
         return self._usable(await self._store.read(self.server))
 
@@ -73,7 +73,7 @@ class TokenSession:
         if self._renewal is not None:
             await asyncio.wait([self._renewal])
 
-    async def _renewed(self, old: str, challenge: str) -> Grant | None:
+    async def _renewed(self, old: str, challenge: str) -> TokenGrant | None:
         """The grant after a renewal, one for all who want it; None where it did not work.
 
         It goes on where the call that wanted it is cancelled: an answer that nobody read would be a token lost.
@@ -82,7 +82,7 @@ class TokenSession:
             self._renewal = asyncio.create_task(self._renew(old, challenge), name=f"renew the token of {self.server}")
         return await asyncio.shield(self._renewal)
 
-    async def _renew(self, old: str, challenge: str) -> Grant | None:
+    async def _renew(self, old: str, challenge: str) -> TokenGrant | None:
         try:
             async with self._store.changing(self.server) as held:
                 current = self._usable(held)
@@ -93,7 +93,7 @@ class TokenSession:
             self.problem = str(error)
             return None
 
-    async def _asked_for(self, current: Grant | None, challenge: str, held: Credentials) -> Grant | None:
+    async def _asked_for(self, current: TokenGrant | None, challenge: str, held: Credentials) -> TokenGrant | None:
         try:
             if self.settings.grant == "client_credentials":
                 request = SignInRequest(self.server, self.url, self.settings, challenge, known=held)
@@ -110,7 +110,7 @@ class TokenSession:
         self._pause = self._now(), renewed.slack  # a token this young that is refused is not helped by a younger one
         return renewed
 
-    async def _failed(self, error: SignInFailed, held: Credentials, current: Grant | None) -> None:
+    async def _failed(self, error: SignInFailed, held: Credentials, current: TokenGrant | None) -> None:
         """Forget a grant only where the authorization server says, of this very one, that it is over."""
         self.problem = str(error)
         self._pause = self._now(), COOL_DOWN
@@ -119,12 +119,12 @@ class TokenSession:
         elif error.code == "invalid_grant" and current is not None:
             await self._store.write(self.server, held.without_grant(current))
 
-    def _usable(self, held: Credentials) -> Grant | None:
+    def _usable(self, held: Credentials) -> TokenGrant | None:
         """The grant for this server, unless the configuration names another authorization server by now."""
         grant = held.grant_for(self.url)
         return grant if grant is not None and self.settings.takes(grant.issuer) else None
 
-    def _wants_renewal(self, grant: Grant) -> bool:
+    def _wants_renewal(self, grant: TokenGrant) -> bool:
         able = bool(grant.refresh_token) or self.settings.grant == "client_credentials"
         return able and grant.due(self._now()) and not self._pausing()
 
@@ -133,13 +133,13 @@ class TokenSession:
         return 0 <= self._now() - since < seconds  # not where the clock was set back
 
 
-async def carry_out(flow: Flow[_T], fetch: Callable[[Fetch], Awaitable[Fetched | Unreachable]]) -> _T:
+async def carry_out(flow: Flow[_T], fetch: Callable[[HttpExchange], Awaitable[HttpAnswer | Unreachable]]) -> _T:
     """Work through a flow that needs nobody. Raises SignInFailed."""
     outcome = None
     try:
         while True:
             step = flow.send(outcome)
-            if not isinstance(step, Fetch):
+            if not isinstance(step, HttpExchange):
                 raise SignInFailed("a person is needed for this")
             outcome = await fetch(step)
     except StopIteration as end:

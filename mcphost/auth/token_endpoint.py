@@ -17,9 +17,9 @@ from urllib.parse import quote_plus
 
 from mcphost.auth.accounts import subject_of
 from mcphost.auth.base import OAuthSettings
-from mcphost.auth.credentials import AuthMethod, Client
+from mcphost.auth.credentials import AuthMethod, ClientRegistration
 from mcphost.auth.metadata import read_document, sound_scopes
-from mcphost.auth.wire import JSON, Fetch, Fetched, Unreachable
+from mcphost.auth.wire import JSON, HttpAnswer, HttpExchange, Unreachable
 from mcphost.errors import SignInFailed
 from mcphost.protocol.display import show_line
 
@@ -33,7 +33,7 @@ ALGORITHMS: Final = {"EC": {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenResponse:
     """What a token endpoint gave. ``lifetime`` in seconds; ``scopes`` None where it did not say."""
 
     access_token: str = field(repr=False)
@@ -44,17 +44,17 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Prover:
+class ClientAuthentication:
     """How this client proves itself to one authorization server."""
 
-    client: Client
+    client: ClientRegistration
     issuer: str
     settings: OAuthSettings
 
-    def request(self, title: str, endpoint: str, form: Mapping[str, str], now: float) -> Fetch:
+    def request(self, title: str, endpoint: str, form: Mapping[str, str], now: float) -> HttpExchange:
         """The token request with ``form``. Raises SignInFailed where the private key cannot be used."""
         headers, proof = self._proof(now)
-        return Fetch(title, endpoint, "token", {"Accept": JSON, **headers}, {**form, **proof})
+        return HttpExchange(title, endpoint, "token", {"Accept": JSON, **headers}, {**form, **proof})
 
     def _proof(self, now: float) -> tuple[Mapping[str, str], Mapping[str, str]]:
         client = self.client
@@ -92,7 +92,7 @@ def method_for(offered: tuple[str, ...] | None, *, secret: bool, key: bool) -> A
     )
 
 
-def read_tokens(answer: Fetched | Unreachable, host: str, sent: Mapping[str, Any]) -> Tokens:
+def read_tokens(answer: HttpAnswer | Unreachable, host: str, sent: Mapping[str, Any]) -> TokenResponse:
     """The tokens in an answer; ``sent`` is the form it answers. Raises SignInFailed with the reason, never a secret."""
     if isinstance(answer, Unreachable):
         raise SignInFailed(f"{host} cannot be asked for a token: {answer.reason}")
@@ -109,7 +109,7 @@ def read_tokens(answer: Fetched | Unreachable, host: str, sent: Mapping[str, Any
         raise SignInFailed(f"{what} holds no token, or one that no header may carry")
     subject = subject_of(document.get("id_token"), token)
     refresh, life = _token(document.get("refresh_token")), _life(document.get("expires_in"))
-    return Tokens(token, refresh, life, _scopes(document), subject)
+    return TokenResponse(token, refresh, life, _scopes(document), subject)
 
 
 def refusal(document: Mapping[str, Any], host: str, what: str, sent: Mapping[str, Any]) -> SignInFailed:

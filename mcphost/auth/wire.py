@@ -10,15 +10,15 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
-from mcphost.auth.base import Plan
+from mcphost.auth.base import SignInPlan
 
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
-    """One HTTP exchange. The answer is a `Fetched` or, where none came, an `Unreachable`."""
+class HttpExchange:
+    """One HTTP exchange. The answer is a `HttpAnswer` or, where none came, an `Unreachable`."""
 
     title: str
     url: str
@@ -29,7 +29,7 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class HttpAnswer:
     """An answer. Header names are in lower case."""
 
     status: int
@@ -45,7 +45,7 @@ class Unreachable:
 
 
 @dataclass(frozen=True, slots=True)
-class Listen:
+class ListenForCallback:
     """Be ready on this machine for the browser. The answer is the redirect URI."""
 
     path: str
@@ -56,14 +56,14 @@ class Listen:
 
 
 @dataclass(frozen=True, slots=True)
-class Agree:
-    """Ask a person. The answer is a `Choice`."""
+class AskConsent:
+    """Ask a person. The answer is a `SignInConsent`."""
 
-    plan: Plan
+    plan: SignInPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingAuthorization:
     """What an answer through the browser is checked against, kept in one place before the browser opens."""
 
     issuer: str
@@ -79,16 +79,16 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class VisitAuthorizationPage:
     """Open a page and wait until the browser comes back. The answer is a callback's parameters that `pending` takes."""
 
     url: str
-    pending: Pending
+    pending: PendingAuthorization
 
 
-Step = Fetch | Listen | Agree | Visit
+FlowStep = HttpExchange | ListenForCallback | AskConsent | VisitAuthorizationPage
 
 _T = TypeVar("_T")
 
-Flow = Generator[Step, Any, _T]
+Flow = Generator[FlowStep, Any, _T]
 """Something that is worked through step by step; it raises SignInFailed."""

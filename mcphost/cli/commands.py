@@ -35,21 +35,21 @@ def run_list(options: Words) -> int:
 def run_call(options: Words) -> int:
     """Call a tool."""
     from mcphost.headless.arguments import read_given
-    from mcphost.headless.calling import Wish, call
+    from mcphost.headless.calling import CallRequested, call
     from mcphost.headless.consent import approver_for
     from mcphost.wiring import is_ad_hoc
 
     given = read_given(options.pairs, options.args)
     chosen, name = selected_one(options)
     approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
-    wish = Wish(name, options.tool, given, options.timeout, options.json, options.output)
+    wish = CallRequested(name, options.tool, given, options.timeout, options.json, options.output)
     return asked(options, chosen, approver, lambda host: call(host, wish, chosen.broken))
 
 
 def run_chat(options: Words) -> int:
     """Say something to a model, or look at conversations that are kept."""
     from mcphost.config import state_folder
-    from mcphost.headless.chatting import ChatApprover, ChatWish, chat, export, read_pipe, saved, with_models
+    from mcphost.headless.chatting import ChatApprover, ChatRequested, chat, export, read_pipe, saved, with_models
     from mcphost.headless.running import finish
     from mcphost.wiring import select
 
@@ -65,7 +65,7 @@ def run_chat(options: Words) -> int:
     if not text.strip() and not piped.strip():
         raise ConfigError("there is nothing to say; write: mcphost chat 'TEXT'")
     named = chosen.names if options.servers else ()
-    wish = ChatWish(text, piped, options.model, options.resume, named, options.json)
+    wish = ChatRequested(text, piped, options.model, options.resume, named, options.json)
     return asked(options, replace(chosen, config=config), approver, lambda host: chat(host, wish, chosen.broken))
 
 
@@ -119,11 +119,11 @@ def run_tasks(options: Words) -> int:
 
 def run_login(options: Words) -> int:
     """Sign in."""
-    from mcphost.headless.login import LoginApprover, Wanted, login
+    from mcphost.headless.login import LoginApprover, LoginRequested, login
     from mcphost.host.opener import no_browser, open_page
 
     chosen, name = to_sign_in(options)
-    wanted = Wanted(name, tuple(options.scope), options.verbose, options.json)
+    wanted = LoginRequested(name, tuple(options.scope), options.verbose, options.json)
     approver, open_url = LoginApprover(yes=options.yes), no_browser if options.no_browser else open_page
     return recorded(options, chosen, approver, lambda host: login(host, wanted, chosen.broken), open_url=open_url)
 

@@ -15,7 +15,7 @@ from mcphost.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcphost.config import Loaded
+    from mcphost.config import LoadedConfig
     from mcphost.headless.output import Outcome
     from mcphost.host.host import Host
     from mcphost.host.questions import Approver
@@ -27,7 +27,7 @@ UNEXPECTED: Final = 70
 """Exit code for our own mistakes."""
 
 
-def loaded(options: Words, servers: Sequence[str]) -> Loaded:
+def loaded(options: Words, servers: Sequence[str]) -> LoadedConfig:
     """The configuration for these SERVERs: those that say what to run need nothing of a project's file."""
     from mcphost.headless.settings import find, read_settings, users_settings
     from mcphost.wiring import is_ad_hoc
@@ -64,7 +64,7 @@ def selected_one(options: Words) -> tuple[Selection, str]:
 
 def asked(options: Words, chosen: Selection, calls: Approver | None, work: Callable[[Host], Awaitable[Outcome]]) -> int:
     """As `recorded`; servers may ask something meanwhile. ``calls`` approves of calls."""
-    from mcphost.headless.answers import PageWatch, approver_with, read_roots, read_rules
+    from mcphost.headless.answers import UrlWatch, approver_with, read_roots, read_rules
     from mcphost.headless.lending import ModelWatch
     from mcphost.host.opener import open_page
     from mcphost.host.questions import DeclineAll
@@ -74,7 +74,7 @@ def asked(options: Words, chosen: Selection, calls: Approver | None, work: Calla
 
     def watched(host: Host) -> Awaitable[Outcome]:
         approver.attach(host)
-        PageWatch(host, getattr(options, "timeout", None))
+        UrlWatch(host, getattr(options, "timeout", None))
         ModelWatch(host)
         return work(host)
 

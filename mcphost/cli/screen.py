@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mcphost.config import Config
-    from mcphost.host.start import Reread, StartInfo
+    from mcphost.host.start import ReloadedConfig, StartInfo
 
 Words = argparse.Namespace
 
@@ -64,22 +64,24 @@ def _start(options: Words) -> tuple[Config, StartInfo]:
     return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to)
 
 
-def _rereader(options: Words, start: StartInfo) -> Callable[[], Reread] | None:
+def _rereader(options: Words, start: StartInfo) -> Callable[[], ReloadedConfig] | None:
     """How to read the configuration again; None where no file is in use."""
     if start.config_path is None:
         return None
 
-    def reread() -> Reread:
+    def reread() -> ReloadedConfig:
         from mcphost.headless.settings import find, settings_for_screen
-        from mcphost.host.start import Reread
+        from mcphost.host.start import ReloadedConfig
 
         settings = settings_for_screen(find(options.config, os.environ), os.environ)
-        return Reread(settings.loaded.config, settings.problems)
+        return ReloadedConfig(settings.loaded.config, settings.problems)
 
     return reread
 
 
-async def _show(config: Config, start: StartInfo, reread: Callable[[], Reread] | None, traffic: Path | None) -> int:
+async def _show(
+    config: Config, start: StartInfo, reread: Callable[[], ReloadedConfig] | None, traffic: Path | None
+) -> int:
     from mcphost.host.asked.answering import SCREEN
     from mcphost.host.host import Host
     from mcphost.host.opener import open_page

@@ -17,14 +17,14 @@ from typing import Any, Final
 
 from mcphost.client.completion import Completions
 from mcphost.client.deadlines import Deadline, Deadlines
-from mcphost.client.exchange import Exchange
+from mcphost.client.exchange import Requests
 from mcphost.client.handshake import Declare, Identity, shake_hands
 from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered, OnlyDeclared
-from mcphost.client.listener import Listener
-from mcphost.client.listing import Listing, ListLimits, read_list
-from mcphost.client.notices import Notices
+from mcphost.client.listener import NotificationObserver
+from mcphost.client.listing import ListedItems, ListLimits, read_list
+from mcphost.client.notices import Notifications
 from mcphost.client.prompts import Prompts
-from mcphost.client.requester import Item, Patience, ProgressCallback, Session
+from mcphost.client.requester import Item, ProgressCallback, RequestTimeouts, Session
 from mcphost.client.resources import Resources
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
@@ -41,7 +41,7 @@ from mcphost.protocol.revisions import LEGACY, Revision
 from mcphost.protocol.types import CallToolResult, InitializeResult, LogLevel, Progress, Tool, build_readers
 from mcphost.transports.base import Transport
 
-__all__ = ["Client", "Identity", "Patience", "ProgressCallback", "Session"]
+__all__ = ["Client", "Identity", "ProgressCallback", "RequestTimeouts", "Session"]
 
 LISTENINGS: Final = 3
 """How often the stream for what a server says unasked is asked for in one session, where the server is there."""
@@ -60,13 +60,13 @@ class Client:
     def __init__(
         self,
         transport: Transport,
-        listener: Listener,
+        listener: NotificationObserver,
         identity: Identity,
         *,
         capabilities: Mapping[str, Any] | Declare | None = None,
         handler: InputHandler | None = None,
         minimum: Revision = LEGACY[0],
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
         list_limits: ListLimits | None = None,
         pending_inputs: int = 32,
     ) -> None:
@@ -75,7 +75,7 @@ class Client:
         self._identity = identity
         self._capabilities = capabilities or {}
         self._minimum = minimum
-        self._patience = patience or Patience()
+        self._patience = patience or RequestTimeouts()
         self._list_limits = list_limits or ListLimits()
         self._answering = OnlyDeclared(handler or NothingOffered())
         self._inputs = InputQueue(self._answering, transport.send, self._note, pending_inputs, self._held_up)
@@ -89,8 +89,8 @@ class Client:
         self.prompts = Prompts(self)
         self.completions = Completions(self)
         self.tasks = Tasks(self)
-        self._notices = Notices(listener, self._inputs, self.tasks, self._note)
-        self._exchange = Exchange(transport, self._deadlines, self._notices.waiting, self.closed, self._note)
+        self._notices = Notifications(listener, self._inputs, self.tasks, self._note)
+        self._exchange = Requests(transport, self._deadlines, self._notices.waiting, self.closed, self._note)
 
     @property
     def opened(self) -> Session:
@@ -123,7 +123,7 @@ class Client:
         method: str,
         params: Mapping[str, Any] | None = None,
         *,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> Mapping[str, Any]:
         """Any request of the era's; its result object.
@@ -139,11 +139,11 @@ class Client:
     async def ping(self, seconds: float = 10.0) -> None:
         """Ask for a sign of life; an error is one too. Raises RequestTimeout or ConnectionLost."""
         try:
-            await self.request("ping", patience=Patience(seconds, seconds))
+            await self.request("ping", patience=RequestTimeouts(seconds, seconds))
         except ServerError:
             return
 
-    async def list_tools(self) -> Listing[Tool]:
+    async def list_tools(self) -> ListedItems[Tool]:
         """Every tool, page by page. Raises as `request` does where not even the first page came."""
         return await self.read_list("tools/list", "tools", Tool.read)
 
@@ -152,7 +152,7 @@ class Client:
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> CallToolResult:
         """Run a tool once. Raises as `request` does; a failure the tool itself reports is a result."""
@@ -186,7 +186,7 @@ class Client:
 
     # What the verbs need (`mcphost.client.requester.Requester`).
 
-    async def read_list(self, method: str, key: str, read: Callable[[object], Item]) -> Listing[Item]:
+    async def read_list(self, method: str, key: str, read: Callable[[object], Item]) -> ListedItems[Item]:
         """Every page of a list. Raises as `request` does where not even the first page came."""
 
         async def fetch(cursor: str | None) -> Mapping[str, Any]:

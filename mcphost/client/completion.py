@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.client.requester import Patience, Requester
+from mcphost.client.requester import Requester, RequestTimeouts
 from mcphost.errors import CapabilityMissing, ServerError
 from mcphost.protocol.jsonrpc import ErrorCode
 from mcphost.protocol.revisions import offers
@@ -40,7 +40,7 @@ class Completions:
         value: str,
         context: Mapping[str, str] | None = None,
         *,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
     ) -> Completion:
         """Suggestions for ``argument``, of which ``value`` is typed so far; ``context`` holds the other arguments.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from mcphost.client.deadlines import Deadline, Deadlines
-from mcphost.client.requester import Patience, ProgressCallback, result_of
+from mcphost.client.requester import ProgressCallback, RequestTimeouts, result_of
 from mcphost.errors import ConnectionLost, McphostError, RequestTimeout, SessionExpired
 from mcphost.protocol.era import LegacyEra
 from mcphost.protocol.jsonrpc import Notification, Request, RequestId
@@ -26,7 +26,7 @@ Waiting = dict[RequestId, tuple[Deadline, ProgressCallback]]
 """The requests under way that want to hear of progress: it is a sign of life."""
 
 
-class Exchange:
+class Requests:
     """Sends requests over ``transport``; ``lost`` hears that one found the connection gone, ``note`` is for the log."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Exchange:
         self._background: set[asyncio.Task[None]] = set()
 
     async def send(
-        self, request: Request, era: LegacyEra, patience: Patience, report: ProgressCallback | None
+        self, request: Request, era: LegacyEra, patience: RequestTimeouts, report: ProgressCallback | None
     ) -> Mapping[str, Any]:
         """The result object. Raises as `mcphost.client.client.Client.request` does."""
         limit = Deadline(self._deadlines, patience.idle, patience.hard, holds=request.method in MAY_ASK)

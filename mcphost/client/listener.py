@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mcphost.protocol.types import Task
 
 
-class Listener(Protocol):
+class NotificationObserver(Protocol):
     """Takes what a server says unasked. Called synchronously, in order; may neither wait nor raise."""
 
     def logged(self, params: Mapping[str, Any]) -> None:

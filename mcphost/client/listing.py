@@ -39,7 +39,7 @@ class Rejected:
 
 
 @dataclass(slots=True)
-class Listing(Generic[Item]):
+class ListedItems(Generic[Item]):
     """What a list held. ``notice`` says what was odd about it; what was read stays usable."""
 
     items: list[Item] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Listing(Generic[Item]):
 
 async def read_list(
     fetch: FetchPage, key: str, read: Callable[[object], Item], limits: ListLimits, now: Callable[[], float]
-) -> Listing[Item]:
+) -> ListedItems[Item]:
     """All pages of a list whose items stand under ``key``.
 
     A cursor that the server refuses (-32602) starts the list over, once. A later page that fails ends the list with a
@@ -76,8 +76,8 @@ async def _read_once(
     now: Callable[[], float],
     *,
     strict: bool = True,
-) -> Listing[Item]:
-    listing: Listing[Item] = Listing()
+) -> ListedItems[Item]:
+    listing: ListedItems[Item] = ListedItems()
     seen: set[str] = set()
     cursor: str | None = None
     until = now() + limits.seconds
@@ -96,7 +96,7 @@ async def _read_once(
 
 
 async def _page(
-    fetch: FetchPage, cursor: str | None, key: str, listing: Listing[Item], strict: bool
+    fetch: FetchPage, cursor: str | None, key: str, listing: ListedItems[Item], strict: bool
 ) -> Mapping[str, Any] | None:
     try:
         page = await fetch(cursor)
@@ -113,7 +113,7 @@ async def _page(
     return page
 
 
-def _take(items: list[object], read: Callable[[object], Item], listing: Listing[Item], most: int) -> None:
+def _take(items: list[object], read: Callable[[object], Item], listing: ListedItems[Item], most: int) -> None:
     room = most - _count(listing)
     for item in items[:room]:
         try:
@@ -125,11 +125,11 @@ def _take(items: list[object], read: Callable[[object], Item], listing: Listing[
         listing.notice = f"list cut off after {most} items"
 
 
-def _count(listing: Listing[Item]) -> int:
+def _count(listing: ListedItems[Item]) -> int:
     return len(listing.items) + len(listing.rejected)
 
 
-def _why_stop(cursor: object, seen: set[str], listing: Listing[Item], limits: ListLimits, late: bool) -> str | None:
+def _why_stop(cursor: object, seen: set[str], listing: ListedItems[Item], limits: ListLimits, late: bool) -> str | None:
     if not isinstance(cursor, str):
         return "list cut off: the next cursor is not a string"
     if cursor in seen:

@@ -12,17 +12,19 @@ from typing import Any
 
 from mcphost.client.exchange import Waiting
 from mcphost.client.inputs import InputQueue
-from mcphost.client.listener import Listener
+from mcphost.client.listener import NotificationObserver
 from mcphost.client.requester import ProgressCallback
 from mcphost.client.tasks import Tasks
 from mcphost.protocol.jsonrpc import RequestId
 from mcphost.protocol.types import Progress
 
 
-class Notices:
+class Notifications:
     """Takes the notifications of one session; ``note`` takes a sentence for the log."""
 
-    def __init__(self, listener: Listener, inputs: InputQueue, tasks: Tasks, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, listener: NotificationObserver, inputs: InputQueue, tasks: Tasks, note: Callable[[str], None]
+    ) -> None:
         self._listener, self._inputs, self._tasks, self._note = listener, inputs, tasks, note
         self.offered: Container[str] = ()
         """The server's capabilities, once they are known."""

@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mcphost.client.listing import Listing
-from mcphost.client.requester import Patience, ProgressCallback, Requester
+from mcphost.client.listing import ListedItems
+from mcphost.client.requester import ProgressCallback, Requester, RequestTimeouts
 
 if TYPE_CHECKING:
     from mcphost.protocol.types import GetPromptResult, Prompt
@@ -22,7 +22,7 @@ class Prompts:
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
 
-    async def list(self) -> Listing[Prompt]:
+    async def list(self) -> ListedItems[Prompt]:
         """Every prompt, page by page."""
         from mcphost.protocol.types import Prompt
 
@@ -33,7 +33,7 @@ class Prompts:
         name: str,
         arguments: Mapping[str, object] | None = None,
         *,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> GetPromptResult:
         """The messages of a prompt. Arguments are strings on the wire: what is none goes out as its JSON."""

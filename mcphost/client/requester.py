@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from mcphost.client.listing import Listing
+from mcphost.client.listing import ListedItems
 from mcphost.errors import ServerError
 from mcphost.protocol.jsonrpc import RequestId, Response
 from mcphost.protocol.revisions import Revision
@@ -21,7 +21,7 @@ ProgressCallback = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RequestTimeouts:
     """How long to wait for an answer, in seconds: ``idle`` without progress, ``hard`` whatever progress comes."""
 
     idle: float = 60.0
@@ -50,12 +50,12 @@ class Requester(Protocol):
         method: str,
         params: Mapping[str, Any] | None = None,
         *,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> Mapping[str, Any]:
         """See `mcphost.client.client.Client.request`."""
 
-    async def read_list(self, method: str, key: str, read: Callable[[object], Item]) -> Listing[Item]:
+    async def read_list(self, method: str, key: str, read: Callable[[object], Item]) -> ListedItems[Item]:
         """Every page of a list. Raises as `request` does where not even the first page came."""
 
     def hearing(self, token: RequestId, report: ProgressCallback) -> AbstractContextManager[None]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcphost.client.listing import Listing
-from mcphost.client.requester import Patience, ProgressCallback, Requester
+from mcphost.client.listing import ListedItems
+from mcphost.client.requester import ProgressCallback, Requester, RequestTimeouts
 from mcphost.errors import ResourceMissing, ServerError
 from mcphost.protocol.jsonrpc import ErrorCode
 
@@ -22,20 +22,20 @@ class Resources:
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
 
-    async def list(self) -> Listing[Resource]:
+    async def list(self) -> ListedItems[Resource]:
         """Every resource, page by page."""
         from mcphost.protocol.types import Resource
 
         return await self._requester.read_list("resources/list", "resources", Resource.read)
 
-    async def templates(self) -> Listing[ResourceTemplate]:
+    async def templates(self) -> ListedItems[ResourceTemplate]:
         """Every resource template, page by page."""
         from mcphost.protocol.types import ResourceTemplate
 
         return await self._requester.read_list("resources/templates/list", "resourceTemplates", ResourceTemplate.read)
 
     async def read(
-        self, uri: str, *, patience: Patience | None = None, on_progress: ProgressCallback | None = None
+        self, uri: str, *, patience: RequestTimeouts | None = None, on_progress: ProgressCallback | None = None
     ) -> ReadResourceResult:
         """Read a resource; ``uri`` goes out exactly as given. Raises ResourceMissing where there is none."""
         from mcphost.protocol.types import ReadResourceResult

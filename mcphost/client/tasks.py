@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from mcphost.client.listing import Listing
-from mcphost.client.requester import Patience, ProgressCallback, Requester
+from mcphost.client.listing import ListedItems
+from mcphost.client.requester import ProgressCallback, Requester, RequestTimeouts
 from mcphost.errors import InvalidResult, McphostError, RequestTimeout, TaskStopped
 from mcphost.protocol.revisions import TASK_CALLS, offers
 from mcphost.protocol.types import CallToolResult, CreateTaskResult, Progress, Task, TaskSupport, Tool
@@ -62,7 +62,7 @@ class Tasks:
         *,
         ttl: int | None = None,
         token: str | None = None,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
         on_task: TaskCallback | None = None,
     ) -> CallToolResult:
@@ -71,7 +71,7 @@ class Tasks:
         ``on_task`` hears of every state; progress is told under ``token`` (see `new_token`). Cancelling the await, and
         the end of ``patience.hard``, cancel the task. Raises TaskStopped where the server cancelled it.
         """
-        patience, token = patience or Patience(), token or new_token()
+        patience, token = patience or RequestTimeouts(), token or new_token()
         params = {"name": name, "task": {"ttl": round(patience.hard * 1000) if ttl is None else ttl}}
         params |= {"_meta": {"progressToken": token}} | ({} if arguments is None else {"arguments": arguments})
         # Of its own: who gives up before the task has a name still has to tell the server which one to stop.
@@ -85,7 +85,7 @@ class Tasks:
         *,
         stops: bool,
         token: str | None = None,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
         on_task: TaskCallback | None = None,
     ) -> CallToolResult:
@@ -96,13 +96,13 @@ class Tasks:
         """
         begun: asyncio.Future[Task | CallToolResult] = asyncio.ensure_future(self.get(task_id))
         with self._requester.hearing(token or new_token(), on_progress or _ignore), self._stopping(begun, stops=stops):
-            return await self._to_the_end(begun, patience or Patience(), on_task or _ignore)
+            return await self._to_the_end(begun, patience or RequestTimeouts(), on_task or _ignore)
 
     async def get(self, task_id: str) -> Task:
         """How a task stands."""
         return Task.read(await self._requester.request("tasks/get", {"taskId": task_id}))
 
-    async def result(self, task_id: str, *, patience: Patience | None = None) -> CallToolResult:
+    async def result(self, task_id: str, *, patience: RequestTimeouts | None = None) -> CallToolResult:
         """What a task brought, once it has ended: this waits for it."""
         return CallToolResult.read(
             await self._requester.request("tasks/result", {"taskId": task_id}, patience=patience)
@@ -114,7 +114,7 @@ class Tasks:
         self._tell(task)
         return task
 
-    async def list(self) -> Listing[Task]:
+    async def list(self) -> ListedItems[Task]:
         """Every task the server keeps, page by page."""
         return await self._requester.read_list("tasks/list", "tasks", Task.read)
 
@@ -132,7 +132,7 @@ class Tasks:
         if watch is not None:
             watch.tell(task)
 
-    async def _begin(self, params: Mapping[str, Any], patience: Patience) -> Task | CallToolResult:
+    async def _begin(self, params: Mapping[str, Any], patience: RequestTimeouts) -> Task | CallToolResult:
         result = await self._requester.request("tools/call", params, patience=patience)
         return CreateTaskResult.read(result).task if "task" in result else CallToolResult.read(result)
 
@@ -149,7 +149,7 @@ class Tasks:
             raise
 
     async def _to_the_end(
-        self, begun: asyncio.Future[Task | CallToolResult], patience: Patience, report: TaskCallback
+        self, begun: asyncio.Future[Task | CallToolResult], patience: RequestTimeouts, report: TaskCallback
     ) -> CallToolResult:
         try:
             with self._requester.within(patience.hard):
@@ -158,7 +158,7 @@ class Tasks:
         except TimeoutError:
             raise RequestTimeout("tools/call", patience.hard, hard=True) from None
 
-    async def _follow(self, task: Task, patience: Patience, report: TaskCallback) -> CallToolResult:
+    async def _follow(self, task: Task, patience: RequestTimeouts, report: TaskCallback) -> CallToolResult:
         watch = self._watched[task.task_id] = _Watch(report)
         try:
             watch.tell(task)
@@ -167,7 +167,7 @@ class Tasks:
             if watch.task.status == "cancelled":
                 raise TaskStopped(task.task_id, watch.task.status_message or "")
             # A task that wants input says what it wants on the stream of this request, and answers it in the end.
-            waiting = Patience(patience.hard, patience.hard) if watch.task.wants_input else patience
+            waiting = RequestTimeouts(patience.hard, patience.hard) if watch.task.wants_input else patience
             return await self.result(task.task_id, patience=waiting)
         finally:
             if self._watched.get(task.task_id) is watch:  # a server may give two calls the same id

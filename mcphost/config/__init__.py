@@ -6,10 +6,10 @@ The file is never written. Importing this package reads nothing and loads neithe
 from mcphost.config.changes import Changes, compare
 from mcphost.config.chat import ChatConfig
 from mcphost.config.limits import Limits
-from mcphost.config.loading import Found, Loaded, find_config, load, load_found, parse
+from mcphost.config.loading import ConfigLocation, LoadedConfig, find_config, load, load_found, parse
 from mcphost.config.models import UI, Config, ModelConfig
 from mcphost.config.oauth import OAuthConfig
-from mcphost.config.policy import Policy, Verdict, rule_matches
+from mcphost.config.policy import Policy, PolicyAction, rule_matches
 from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references, references_within
 from mcphost.config.resolved import (
@@ -35,13 +35,14 @@ __all__ = [
     "ChatConfig",
     "Config",
     "ConfigErrors",
-    "Found",
+    "ConfigLocation",
     "GivenServer",
     "Limits",
-    "Loaded",
+    "LoadedConfig",
     "ModelConfig",
     "OAuthConfig",
     "Policy",
+    "PolicyAction",
     "Reference",
     "ResolvedModel",
     "ResolvedOAuth",
@@ -53,7 +54,6 @@ __all__ = [
     "ToolConfig",
     "TrustedFolders",
     "Values",
-    "Verdict",
     "compare",
     "find_config",
     "load",

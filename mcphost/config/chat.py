@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcphost.config.fields import Count, Name, Price, Seconds, Table, Text
+from mcphost.config.fields import ConfigTable, Count, Name, Price, Seconds, Text
 
 
-class ChatConfig(Table):
+class ChatConfig(ConfigTable):
     """What holds for every conversation."""
 
     model: Name | None = None

@@ -22,7 +22,7 @@ _REVISION = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class Table(BaseModel):
+class ConfigTable(BaseModel):
     """A table of the file: immutable, no unknown keys, no conversion between TOML's types."""
 
     model_config = ConfigDict(

@@ -9,13 +9,13 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from mcphost.config.fields import Count, Seconds, Table
+from mcphost.config.fields import ConfigTable, Count, Seconds
 from mcphost.protocol.limits import BATCH_ITEMS, JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
 
 MB: Final = 1_000_000
 
 
-class Limits(Table):
+class Limits(ConfigTable):
     """Bounds that hold for each server. Sizes are bytes, times seconds, the rest counts."""
 
     message_bytes: Annotated[int, Field(ge=4096, le=1024 * MB)] = MESSAGE_BYTES

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mcphost.config.chat import ChatConfig
-from mcphost.config.fields import Table, server_name
+from mcphost.config.fields import ConfigTable, server_name
 from mcphost.config.files import read_regular
 from mcphost.config.limits import Limits
 from mcphost.config.models import UI, Config, ModelConfig
 from mcphost.config.policy import Policy
-from mcphost.config.problems import Judge, each, together
+from mcphost.config.problems import TableValidator, each, together
 from mcphost.config.servers import ServerConfig
 from mcphost.errors import ConfigError
 
@@ -40,11 +40,11 @@ _AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 # tomllib needs quadratic time for keys of very many parts. A lookbehind and possessive repeats keep this linear.
 _ENDLESS_KEY = re.compile(r"""(?<![\w"'.-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){64}""")
 
-_T = TypeVar("_T", bound=Table)
+_T = TypeVar("_T", bound=ConfigTable)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ConfigLocation:
     """Where the configuration is. ``path`` None: nowhere.
 
     ``needs_trust``: ``path`` is a project's file, which may name programs to run: nothing of it may be used
@@ -57,7 +57,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedConfig:
     """What a file gave: the sound part, every problem in order, and the servers left out because of one.
 
     ``digest`` is the SHA-256 (hex) of the very bytes that were read, which is what trust is bound to.
@@ -69,22 +69,22 @@ class Loaded:
     digest: str = ""
 
 
-def find_config(explicit: Path | None, cwd: Path, env: Mapping[str, str]) -> Found:
+def find_config(explicit: Path | None, cwd: Path, env: Mapping[str, str]) -> ConfigLocation:
     """Say which file to read: ``explicit``, else ``mcphost.toml`` in ``cwd``, else the user's own.
 
     The user's own is ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's configuration folder. Named
     files are returned even if they do not exist, so that reading them says so.
     """
     if explicit is not None:
-        return Found(explicit)
+        return ConfigLocation(explicit)
     project, user = cwd / PROJECT_FILE, _users_file(env)
     # A dangling link counts as well: it should be reported, not passed over.
     if project.exists() or project.is_symlink():
-        return Found(project, needs_trust=True, user=user)
-    return Found(user)
+        return ConfigLocation(project, needs_trust=True, user=user)
+    return ConfigLocation(user)
 
 
-def load(path: Path, *, project: bool = False) -> Loaded:
+def load(path: Path, *, project: bool = False) -> LoadedConfig:
     """Read one file; see ``parse``. Raises ConfigError also when it cannot be read."""
     try:
         content = read_regular(path, MAX_FILE_BYTES)
@@ -98,21 +98,21 @@ def load(path: Path, *, project: bool = False) -> Loaded:
     return replace(parse(text, path, project=project), digest=hashlib.sha256(content).hexdigest())
 
 
-def load_found(found: Found) -> Loaded:
+def load_found(found: ConfigLocation) -> LoadedConfig:
     """Read what ``find_config`` found: a project's servers are added to the user's own configuration.
 
     Reading is harmless; with ``needs_trust`` it is what the user has to be shown. ``digest`` is then the
     project file's. Raises ConfigError.
     """
     if found.path is None:
-        return Loaded(Config())
+        return LoadedConfig(Config())
     if not found.needs_trust:
         return load(found.path)
     project = load(found.path, project=True)
     return project if found.user is None else _joined(load(found.user), project)
 
 
-def parse(text: str, path: Path | None = None, *, project: bool = False) -> Loaded:
+def parse(text: str, path: Path | None = None, *, project: bool = False) -> LoadedConfig:
     """Turn TOML into a configuration. An invalid server or model is left out and reported, with its line.
 
     With ``project`` only servers count, and nothing in them may loosen what the user decides: the rest is
@@ -131,7 +131,7 @@ def _users_file(env: Mapping[str, str]) -> Path | None:
     return path if path.exists() or path.is_symlink() else None
 
 
-def _joined(user: Loaded, project: Loaded) -> Loaded:
+def _joined(user: LoadedConfig, project: LoadedConfig) -> LoadedConfig:
     """Add a project's servers to the user's; of one name the user's stays, whatever the project says."""
     taken = user.config.servers.keys() & project.config.servers.keys()
     problems = [
@@ -139,7 +139,7 @@ def _joined(user: Loaded, project: Loaded) -> Loaded:
         for name in sorted(taken)
     ]
     servers = project.config.servers | user.config.servers
-    return Loaded(
+    return LoadedConfig(
         user.config.model_copy(update={"servers": servers, "path": project.config.path}),
         (*user.problems, *project.problems, *problems),
         {**project.disabled, **user.disabled},
@@ -152,13 +152,13 @@ class _Reader:
 
     def __init__(self, text: str, path: Path | None, project: bool) -> None:
         self._text, self._path, self._project = text, path, project
-        self._judge = Judge(text, path)
+        self._judge = TableValidator(text, path)
         self._fatal: list[ConfigError] = []
         self._problems: list[ConfigError] = []
         self._disabled: dict[str, ConfigError] = {}
         self._data: dict[str, Any] = {}
 
-    def read(self) -> Loaded:
+    def read(self) -> LoadedConfig:
         self._data = self._toml()
         self._check_sections()
         policy, limits, ui, chat = (
@@ -172,7 +172,7 @@ class _Reader:
         if self._fatal:
             raise together([*self._fatal, *self._problems])
         config = Config(servers=servers, models=models, policy=policy, limits=limits, ui=ui, chat=chat, path=self._path)
-        return Loaded(config, each(self._problems), self._disabled)
+        return LoadedConfig(config, each(self._problems), self._disabled)
 
     def _toml(self) -> dict[str, Any]:
         if endless := _ENDLESS_KEY.search(self._text):

@@ -13,13 +13,13 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from mcphost.config.chat import ChatConfig
-from mcphost.config.fields import Count, Distinct, Filled, LogLevel, Name, Price, Share, Table, Url, misplaced
+from mcphost.config.fields import ConfigTable, Count, Distinct, Filled, LogLevel, Name, Price, Share, Url, misplaced
 from mcphost.config.limits import Limits
 from mcphost.config.policy import Policy
 from mcphost.config.servers import ServerConfig
 
 
-class ModelConfig(Table):
+class ModelConfig(ConfigTable):
     """``[models.NAME]``: a language model for chat and for what servers ask."""
 
     provider: Literal["anthropic", "openai", "ollama", "manual"]
@@ -67,7 +67,7 @@ Theme = Literal[
 """The themes of Textual, which only the screen imports."""
 
 
-class UI(Table):
+class UI(ConfigTable):
     """``[ui]``: the screen."""
 
     theme: Theme = "textual-dark"
@@ -82,7 +82,7 @@ class UI(Table):
     """Whether the mouse is used; false leaves selecting text to the terminal."""
 
 
-class Config(Table):
+class Config(ConfigTable):
     """The whole configuration. ``path`` is the file it came from; None: built in code."""
 
     servers: dict[Name, ServerConfig] = Field(default_factory=dict)

@@ -9,10 +9,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from mcphost.config.fields import DocumentUrl, Filled, Several, Table, Url, misplaced
+from mcphost.config.fields import ConfigTable, DocumentUrl, Filled, Several, Url, misplaced
 
 
-class OAuthConfig(Table):
+class OAuthConfig(ConfigTable):
     """How to sign in to a server that wants it. Without this table everything is discovered."""
 
     enabled: bool = True

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from mcphost.config.fields import Several, Table
+from mcphost.config.fields import ConfigTable, Several
 
-Verdict = Literal["allow", "ask", "deny"]
+PolicyAction = Literal["allow", "ask", "deny"]
 
 
 def _pattern(text: str) -> str:
@@ -22,10 +22,10 @@ def _pattern(text: str) -> str:
     return text
 
 
-class Policy(Table):
+class Policy(ConfigTable):
     """``[policy]``: what needs a question. Rules are ``server:tool`` with ``*``, ``?`` and ``[abc]`` on each side."""
 
-    default: Verdict = "ask"
+    default: PolicyAction = "ask"
     """What holds where no rule fits."""
     allow: Several[Annotated[str, AfterValidator(_pattern)]] = ()
     """Calls that run at once."""
@@ -33,7 +33,7 @@ class Policy(Table):
     """Calls that are always asked about."""
     deny: Several[Annotated[str, AfterValidator(_pattern)]] = ()
     """Calls that are refused."""
-    sampling: Verdict = "ask"
+    sampling: PolicyAction = "ask"
     """What holds for servers that ask for a language model's answer; deny is stronger than what a server's own says."""
     remember_days: Annotated[int, Field(ge=0, le=36_500)] = 90
     """After so many days a call that was allowed for good on screen is asked about again; 0: never."""

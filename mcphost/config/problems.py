@@ -79,7 +79,7 @@ class ConfigErrors(ConfigError):
 _M = TypeVar("_M", bound=BaseModel)
 
 
-class Judge:
+class TableValidator:
     """Validates the tables of one text and says what is wrong with them, with lines."""
 
     def __init__(self, text: str, path: Path | None) -> None:

@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcphost.config.fields import Count, Name, Price, Table
-from mcphost.config.policy import Verdict
+from mcphost.config.fields import ConfigTable, Count, Name, Price
+from mcphost.config.policy import PolicyAction
 
 
-class SamplingConfig(Table):
+class SamplingConfig(ConfigTable):
     """What a server may ask of the user's language model, and spend of it."""
 
-    policy: Verdict | None = None
+    policy: PolicyAction | None = None
     """Whether a request is put to the model at once, asked about or refused; absent: ``[policy]`` decides."""
     review: Literal["ask", "allow"] | None = None
     """Whether the model's answer is asked about before the server gets it; absent: as the request was."""

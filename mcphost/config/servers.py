@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from mcphost.config.fields import (
+    ConfigTable,
     Distinct,
     Filled,
     HeaderName,
@@ -20,7 +21,6 @@ from mcphost.config.fields import (
     Revision,
     Seconds,
     Several,
-    Table,
     Text,
     Url,
     VariableName,
@@ -29,7 +29,7 @@ from mcphost.config.fields import (
 )
 from mcphost.config.limits import Limits
 from mcphost.config.oauth import OAuthConfig
-from mcphost.config.policy import Verdict
+from mcphost.config.policy import PolicyAction
 from mcphost.config.sampling import SamplingConfig
 
 _PROGRAM_KEYS = ("args", "env", "env_vars", "cwd")
@@ -39,10 +39,10 @@ NOT_SPOKEN = (
 _ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oauth")
 
 
-class ToolConfig(Table):
+class ToolConfig(ConfigTable):
     """``[servers.NAME.tools.TOOL]``: what holds for one tool."""
 
-    approval: Verdict | None = None
+    approval: PolicyAction | None = None
     """Whether a call runs at once, is asked about or refused; absent: ``[policy]`` decides."""
     allow_when: dict[Filled, Pattern] = Field(default_factory=dict)
     """Arguments and the patterns that their texts must match for a call to run at once, whatever ``approval`` asks."""
@@ -50,7 +50,7 @@ class ToolConfig(Table):
     """Seconds without answer or progress before a call is given up; absent: the server's ``tool_timeout_sec``."""
 
 
-class RootConfig(Table):
+class RootConfig(ConfigTable):
     """A folder the server may know of; a plain string in ``roots`` stands for ``{ path = … }``."""
 
     path: Filled
@@ -59,7 +59,7 @@ class RootConfig(Table):
     """What the server is told it is called."""
 
 
-class CapabilitiesConfig(Table):
+class CapabilitiesConfig(ConfigTable):
     """What this server is offered; what is off is neither declared nor answered."""
 
     roots: bool = True
@@ -74,7 +74,7 @@ def _root(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
 
 
-class ServerConfig(Table):
+class ServerConfig(ConfigTable):
     """``[servers.NAME]``: a program to start (``command``) or an address to call (``url``)."""
 
     command: Filled | None = None

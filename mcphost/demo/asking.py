@@ -20,7 +20,7 @@ class RefusedError(Exception):
     """The host answered with an error: its code and message."""
 
 
-class Questions:
+class ServerRequests:
     """What was asked and waits for its answer; ``send`` writes a message, ``notify`` a notification."""
 
     def __init__(self, send: Callable[[Json], None], notify: Callable[[str, Json], None]) -> None:

@@ -7,8 +7,8 @@ import sys
 from dataclasses import replace
 from typing import NoReturn
 
-from mcphost.demo.station import LENSES, SHIPS, Station
-from mcphost.demo.tools import Call, InvalidParamsError, Json, Tool, ToolFailedError, text, tool
+from mcphost.demo.station import LENSES, SHIPS, Lighthouse
+from mcphost.demo.tools import DemoCall, DemoTool, InvalidParamsError, Json, ToolFailedError, text, tool
 
 WRITES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 DESTROYS = WRITES | {"destructiveHint": True}
@@ -57,7 +57,7 @@ ENTRY: Json = {
 
 
 @tool("Write in the logbook", ENTRY, required=("keeper", "entry"), hints=WRITES)
-def keep_logbook(call: Call) -> Json:
+def keep_logbook(call: DemoCall) -> Json:
     """Writes an entry into the logbook. Its form has a field of every kind."""
     with call.station.lock:
         call.station.logbook.append(call.arguments)
@@ -68,12 +68,12 @@ def keep_logbook(call: Call) -> Json:
 
 
 @tool("Read the logbook", hints={"readOnlyHint": True})
-def read_logbook(call: Call) -> Json:
+def read_logbook(call: DemoCall) -> Json:
     """Reads back what was written since this server started, as Markdown."""
     return text(pages(call.station))
 
 
-def pages(station: Station) -> str:
+def pages(station: Lighthouse) -> str:
     """The logbook as Markdown."""
     entries = list(enumerate(station.logbook, start=1))
     if not entries:
@@ -88,7 +88,7 @@ def _paragraph(number: int, entry: Json) -> str:
 
 
 @tool("Tear out the pages", hints=DESTROYS | {"idempotentHint": True})
-def tear_out_pages(call: Call) -> Json:
+def tear_out_pages(call: DemoCall) -> Json:
     """Tears every page out of the logbook. They cannot be put back."""
     with call.station.lock:
         torn = len(call.station.logbook)
@@ -98,7 +98,7 @@ def tear_out_pages(call: Call) -> Json:
 
 
 @tool("Feed the gulls", {"fish": {"type": "integer", "default": 3}})
-def feed_gulls(call: Call) -> Json:
+def feed_gulls(call: DemoCall) -> Json:
     """Throws fish to the gulls. Makes no claims about itself at all."""
     with call.station.lock:
         call.station.gulls += call.arguments["fish"]
@@ -106,7 +106,7 @@ def feed_gulls(call: Call) -> Json:
     return text(f"There are {gulls} gulls now. They remember you.")
 
 
-def _flashes_of_this_lens(station: Station, flash: Tool) -> Tool:
+def _flashes_of_this_lens(station: Lighthouse, flash: DemoTool) -> DemoTool:
     """`flash_lamp` as it is with the lens now fitted: another description, and another limit."""
     times = {"type": "integer", "minimum": 1, "maximum": LENSES[station.lens], "default": 1}
     inputs = flash.inputs | {"properties": flash.inputs["properties"] | {"times": times}}
@@ -119,7 +119,7 @@ def _flashes_of_this_lens(station: Station, flash: Tool) -> Tool:
     hints=WRITES,
     fit=_flashes_of_this_lens,
 )
-def flash_lamp(call: Call) -> Json:
+def flash_lamp(call: DemoCall) -> Json:
     """Flashes a message to all ships. Its definition changes with the lens, so it has to be approved anew."""
     times = call.arguments["times"]
     return text(f"“{call.arguments['message']}”, {times} times over, through the {call.station.lens} lens.")
@@ -130,7 +130,7 @@ def flash_lamp(call: Call) -> Json:
     {"lens": {"type": "string", "enum": list(LENSES), "default": "fourth-order"}},
     hints=WRITES | {"idempotentHint": True},
 )
-def fit_lens(call: Call) -> Json:
+def fit_lens(call: DemoCall) -> Json:
     """Fits another lens. That changes the definition of flash_lamp, and says so."""
     before, call.station.lens = call.station.lens, call.arguments["lens"]
     if before != call.station.lens:
@@ -139,7 +139,7 @@ def fit_lens(call: Call) -> Json:
 
 
 @tool("Open or shut the boathouse", hints=WRITES)
-def open_boathouse(call: Call) -> Json:
+def open_boathouse(call: DemoCall) -> Json:
     """Opens the boathouse, which brings one more tool, row_boat; or shuts it, which takes that away."""
     with call.station.lock:
         call.station.boathouse_open = is_open = not call.station.boathouse_open
@@ -150,7 +150,7 @@ def open_boathouse(call: Call) -> Json:
 @tool("Hail a ship", {
     "name": {"type": "string", "default": "Marie Celestial", "description": "As ships_in_sight has it"},
 }, hints={"readOnlyHint": True, "openWorldHint": True})  # fmt: skip
-def hail_ship(call: Call) -> Json:
+def hail_ship(call: DemoCall) -> Json:
     """Calls a ship by radio. One of them never answers, and strangers do not either: then the tool fails."""
     name = call.arguments["name"]
     if not any(ship.name == name and ship.answers for ship in SHIPS):
@@ -159,13 +159,13 @@ def hail_ship(call: Call) -> Json:
 
 
 @tool("Ask the ghost", {"question": {"type": "string", "default": "Who goes there?"}}, hints={"readOnlyHint": True})
-def ask_ghost(call: Call) -> NoReturn:
+def ask_ghost(call: DemoCall) -> NoReturn:
     """Asks the keeper of 1887. He answers in protocol errors only (-32602)."""
     raise InvalidParamsError(f"“{call.arguments['question']}” is not a question the ghost accepts.")
 
 
 @tool("Put out the light", hints=DESTROYS)
-def put_out_light(call: Call) -> NoReturn:
+def put_out_light(call: DemoCall) -> NoReturn:
     """Puts out the light, which crashes this server at once. Good for watching a host reconnect."""
     sys.stderr.write("The light is out. Exit without a word.\n")
     sys.stderr.flush()
@@ -173,7 +173,7 @@ def put_out_light(call: Call) -> NoReturn:
 
 
 @tool("Row the boat", shown=lambda station: station.boathouse_open)
-def row_boat(call: Call) -> Json:
+def row_boat(call: DemoCall) -> Json:
     """Rows once around the rock. Only there while the boathouse is open."""
     return text("Once around. A seal followed you, out of concern.")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from mcphost.demo.tools import Call, InvalidParamsError, Json
+from mcphost.demo.tools import DemoCall, InvalidParamsError, Json
 
 POLL_MILLISECONDS = 1000
 LONGEST_MILLISECONDS = 3_600_000
@@ -20,13 +20,13 @@ USUAL_MILLISECONDS = 600_000
 PAGE_ERRANDS = 5
 MOST_ERRANDS = 50
 
-Told = Callable[[str, Json], None]
+NotifyStatus = Callable[[str, Json], None]
 
 
-class Errand:
+class DemoTask:
     """One of them: running, or over with a result, an error (code and sentence) or nothing at all."""
 
-    def __init__(self, call: Call, milliseconds: float) -> None:
+    def __init__(self, call: DemoCall, milliseconds: float) -> None:
         self.name = f"errand-{secrets.token_hex(8)}"
         self.call = call
         self.status = "working"
@@ -59,12 +59,12 @@ class Errand:
         return task | ({"statusMessage": self.call.said} if self.call.said else {})
 
 
-class Errands:
+class DemoTasks:
     """All of them; ``notify`` tells the client of an end that it has not asked about yet."""
 
-    def __init__(self, notify: Told) -> None:
+    def __init__(self, notify: NotifyStatus) -> None:
         self._notify = notify
-        self._all: dict[str, Errand] = {}
+        self._all: dict[str, DemoTask] = {}
         self._changing = threading.Lock()
         self.methods: dict[str, Callable[[Json], Json]] = {
             "tasks/get": lambda params: self.find(params).told(),
@@ -72,18 +72,18 @@ class Errands:
             "tasks/cancel": self._cancel,
         }
 
-    def begin(self, call: Call, wish: Any) -> Errand:
+    def begin(self, call: DemoCall, wish: Any) -> DemoTask:
         """A new one; ``wish`` is what the client says of it."""
         wanted = wish.get("ttl") if isinstance(wish, dict) else None
         if not isinstance(wanted, int | float) or not wanted > 0:
             wanted = USUAL_MILLISECONDS
-        errand = Errand(call, min(wanted, LONGEST_MILLISECONDS))
+        errand = DemoTask(call, min(wanted, LONGEST_MILLISECONDS))
         with self._changing:
             self._tidy()
             self._all[errand.name] = errand
         return errand
 
-    def find(self, params: Json) -> Errand:
+    def find(self, params: Json) -> DemoTask:
         """The one that is meant; raises InvalidParamsError where there is none."""
         with self._changing:
             self._tidy()
@@ -92,7 +92,7 @@ class Errands:
             raise InvalidParamsError("Nobody here was sent on that errand, or it is forgotten by now.")
         return errand
 
-    def finish(self, errand: Errand, answer: Json | None) -> None:
+    def finish(self, errand: DemoTask, answer: Json | None) -> None:
         """It came back with this answer to its call; None: it was called off."""
         if answer is None:
             status = "cancelled"

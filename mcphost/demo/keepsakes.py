@@ -7,8 +7,8 @@ import json
 
 from mcphost.demo.pictures import view
 from mcphost.demo.sounds import foghorn
-from mcphost.demo.station import SHIPS, Station
-from mcphost.demo.tools import Call, Json, text, tool
+from mcphost.demo.station import SHIPS, Lighthouse
+from mcphost.demo.tools import DemoCall, Json, text, tool
 
 READS = {"readOnlyHint": True, "openWorldHint": False}
 ANY = "any"
@@ -41,7 +41,7 @@ KINDS = (ANY, "ferry", "freighter", "tall ship", "trawler", "tug")
     output=TABLE,
     hints=READS,
 )
-def ships_in_sight(call: Call) -> Json:
+def ships_in_sight(call: DemoCall) -> Json:
     """Lists the ships that can be seen from the gallery, as a table. A good first call."""
     kind, within = call.arguments["kind"], call.arguments["within_miles"]
     rows = [ship.row() for ship in SHIPS if kind in (ANY, ship.kind) and ship.distance <= within]
@@ -50,12 +50,12 @@ def ships_in_sight(call: Call) -> Json:
 
 
 @tool("Read the instruments", hints=READS | {"idempotentHint": True})
-def read_instruments(call: Call) -> Json:
+def read_instruments(call: DemoCall) -> Json:
     """Reads barometer, thermometer and wind vane. The answer is JSON inside plain text."""
     return text(json.dumps(readings(call.station), indent=2))
 
 
-def readings(station: Station) -> Json:
+def readings(station: Lighthouse) -> Json:
     """What the instruments say."""
     return {
         "pressure_hpa": 1008.4,
@@ -71,7 +71,7 @@ def readings(station: Station) -> Json:
     "hour": {"type": "integer", "minimum": 0, "maximum": 23, "default": 22, "description": "Hour of the day"},
     "lamp": {"type": "boolean", "default": True, "title": "Lamp lit"},
 }, hints=READS)  # fmt: skip
-def paint_view(call: Call) -> Json:
+def paint_view(call: DemoCall) -> Json:
     """Paints the lighthouse from the sea, at any hour you like. The answer holds a PNG."""
     hour, lamp = call.arguments["hour"], call.arguments["lamp"]
     picture = _base64(view(hour, lamp=lamp))
@@ -84,7 +84,7 @@ def paint_view(call: Call) -> Json:
     "blasts": {"type": "integer", "minimum": 1, "maximum": 3, "default": 1},
     "pitch_hertz": {"type": "number", "minimum": 60, "maximum": 440, "default": 110},
 }, hints=READS)  # fmt: skip
-def sound_foghorn(call: Call) -> Json:
+def sound_foghorn(call: DemoCall) -> Json:
     """Sounds the foghorn. The answer holds a WAV; the puffins have been warned."""
     blast = _base64(foghorn(call.arguments["blasts"], call.arguments["pitch_hertz"]))
     result = text("BAAAAOOOOH. " * call.arguments["blasts"])
@@ -116,7 +116,7 @@ CHART = """\
         "default": "both",
     },
 }, hints=READS)  # fmt: skip
-def fetch_chart(call: Call) -> Json:
+def fetch_chart(call: DemoCall) -> Json:
     """Fetches the chart of these waters: as a resource inside the answer, as a link to one, or both."""
     inside = {"type": "resource", "resource": {"uri": CHART_URI, "mimeType": "text/plain", "text": CHART}}
     link = {
@@ -132,7 +132,7 @@ def fetch_chart(call: Call) -> Json:
 
 
 @tool("Read the handbook", hints=READS)
-def read_handbook(call: Call) -> Json:
+def read_handbook(call: DemoCall) -> Json:
     """Opens the keeper's handbook. The answer is Markdown."""
     return text(HANDBOOK)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mcphost.demo import shelf
 from mcphost.demo.duties import LOGBOOK_URI
-from mcphost.demo.station import SHIPS, Station
+from mcphost.demo.station import SHIPS, Lighthouse
 from mcphost.demo.tools import InvalidParamsError, Json
 
 WATCHES = ("first", "middle", "morning")
@@ -35,21 +35,21 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DemoPrompt:
     """A prompt; ``write`` makes its messages."""
 
     name: str
     title: str
     about: str
     arguments: tuple[Argument, ...]
-    write: Callable[[Given, Station], list[Json]]
+    write: Callable[[Given, Lighthouse], list[Json]]
 
     def definition(self) -> Json:
         """As prompts/list shows it, in the newest revision's shape."""
         asked = [each.definition() for each in self.arguments]
         return {"name": self.name, "title": self.title, "description": self.about, "arguments": asked}
 
-    def messages(self, given: Given, station: Station) -> list[Json]:
+    def messages(self, given: Given, station: Lighthouse) -> list[Json]:
         """What it becomes. Raises InvalidParamsError where something required is missing."""
         missing = [each.name for each in self.arguments if each.required and not given.get(each.name)]
         if missing:
@@ -61,7 +61,7 @@ def _say(role: str, words: str) -> Json:
     return {"role": role, "content": {"type": "text", "text": words}}
 
 
-def _report(given: Given, station: Station) -> list[Json]:
+def _report(given: Given, station: Lighthouse) -> list[Json]:
     tone = given.get("tone") or TONES[0]
     logbook = {"type": "resource", "resource": shelf.read(LOGBOOK_URI, station)}
     return [
@@ -71,15 +71,15 @@ def _report(given: Given, station: Station) -> list[Json]:
     ]
 
 
-def _hail(given: Given, station: Station) -> list[Json]:
+def _hail(given: Given, station: Lighthouse) -> list[Json]:
     ship = next((each for each in SHIPS if each.name == given["ship"]), None)
     if ship is None:
         raise InvalidParamsError(f"No ship called {given['ship']} is in sight.")
     return [_say("user", f"Hail the {ship.kind} {ship.name}, {ship.distance} miles off at {ship.bearing}°. Be brief.")]
 
 
-LETTERS = (
-    Letter(
+PROMPTS = (
+    DemoPrompt(
         "watch_report", "Report of a watch", "Asks for a report of one watch, with the logbook enclosed.",
         (
             Argument("watch", "Watch", "Whose watch it was", lambda known: WATCHES, required=True),
@@ -87,7 +87,7 @@ LETTERS = (
         ),
         _report,
     ),
-    Letter(
+    DemoPrompt(
         "hail_ship", "Hail a ship", "Asks for words to shout at a ship.",
         (
             Argument("kind", "Kind of ship", "Narrows the suggestions for the ship",
@@ -99,9 +99,9 @@ LETTERS = (
 )  # fmt: skip
 
 
-def letter(name: object) -> Letter:
+def find_prompt(name: object) -> DemoPrompt:
     """The prompt of this name. Raises InvalidParamsError."""
-    for each in LETTERS:
+    for each in PROMPTS:
         if each.name == name:
             return each
     raise InvalidParamsError(f"There is no letter {name} in the drawer.")
@@ -109,5 +109,5 @@ def letter(name: object) -> Letter:
 
 def suggestions(prompt: object, argument: str, known: Json) -> Sequence[str]:
     """What may stand for an argument. Raises InvalidParamsError where there is no such prompt."""
-    asked = next((each for each in letter(prompt).arguments if each.name == argument), None)
+    asked = next((each for each in find_prompt(prompt).arguments if each.name == argument), None)
     return asked.choices(known) if asked else ()

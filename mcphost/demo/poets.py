@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from mcphost.demo.station import SHIPS
-from mcphost.demo.tools import Call, Json, text, tool
+from mcphost.demo.tools import DemoCall, Json, text, tool
 
 ROUNDS = 3
 """How often the poet may look out of the window."""
@@ -26,7 +26,7 @@ WINDOW: Json = {
     hints={"readOnlyHint": True, "openWorldHint": True},
     slow=True,
 )
-def write_verse(call: Call) -> Json:
+def write_verse(call: DemoCall) -> Json:
     """Asks your host to have a language model write a verse for the logbook. You see what it is asked and answers."""
     messages = [_said(f"Write a verse of four lines about {call.arguments['about']}.")]
     looks = call.offers("sampling", "tools")

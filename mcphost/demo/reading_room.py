@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from mcphost.demo import letters, shelf
 from mcphost.demo.editions import trimmed
-from mcphost.demo.station import Station
+from mcphost.demo.station import Lighthouse
 from mcphost.demo.tools import InvalidParamsError, Json
 
 MOST_VALUES = 100
@@ -19,19 +19,21 @@ class NotFoundError(Exception):
     """No resource of this URI: JSON-RPC code -32002."""
 
 
-class ReadingRoom:
+class DemoOffers:
     """``revision`` tells which one is spoken."""
 
-    def __init__(self, station: Station, revision: Callable[[], str]) -> None:
+    def __init__(self, station: Lighthouse, revision: Callable[[], str]) -> None:
         self._station, self._revision = station, revision
         self._watched: set[str] = set()
         self.methods: dict[str, Callable[[Json], Json]] = {
-            "resources/list": lambda params: {"resources": self._resources(each.definition() for each in shelf.BOOKS)},
+            "resources/list": lambda params: {
+                "resources": self._resources(each.definition() for each in shelf.RESOURCES)
+            },
             "resources/templates/list": lambda params: {"resourceTemplates": self._resources(shelf.TEMPLATES)},
             "resources/read": self._read,
             "resources/subscribe": self._subscribe,
             "resources/unsubscribe": self._unsubscribe,
-            "prompts/list": lambda params: {"prompts": [self._prompt(each) for each in letters.LETTERS]},
+            "prompts/list": lambda params: {"prompts": [self._prompt(each) for each in letters.PROMPTS]},
             "prompts/get": self._get,
             "completion/complete": self._complete,
         }  # fmt: skip
@@ -46,7 +48,7 @@ class ReadingRoom:
     def _of(self, what: str, members: Json) -> Json:
         return trimmed(what, members, self._revision())
 
-    def _prompt(self, letter: letters.Letter) -> Json:
+    def _prompt(self, letter: letters.DemoPrompt) -> Json:
         found = self._of("prompt", letter.definition())
         return found | {"arguments": [self._of("prompt", each) for each in found["arguments"]]}
 
@@ -65,7 +67,7 @@ class ReadingRoom:
         return {}
 
     def _get(self, params: Json) -> Json:
-        letter, given = letters.letter(params.get("name")), _object(params, "arguments")
+        letter, given = letters.find_prompt(params.get("name")), _object(params, "arguments")
         if not all(isinstance(each, str) for each in given.values()):
             raise InvalidParamsError("The arguments of a letter are strings.")
         return {"description": letter.about, "messages": letter.messages(given, self._station)}

@@ -13,16 +13,16 @@ from typing import IO, Any, NoReturn, TypeVar
 
 from mcphost.demo import duties, keepsakes, poets, station, visitors, watches
 from mcphost.demo.arguments import complaints, with_defaults
-from mcphost.demo.asking import Questions, RefusedError
+from mcphost.demo.asking import RefusedError, ServerRequests
 from mcphost.demo.editions import BATCHES, NEWEST, agreed, has, trimmed, trimmed_result
-from mcphost.demo.errands import Errand, Errands
-from mcphost.demo.reading_room import NotFoundError, ReadingRoom
+from mcphost.demo.errands import DemoTask, DemoTasks
+from mcphost.demo.reading_room import DemoOffers, NotFoundError
 from mcphost.demo.tools import (
-    Call,
     CallCancelledError,
+    DemoCall,
+    DemoTool,
     InvalidParamsError,
     Json,
-    Tool,
     ToolFailedError,
     on_duty,
     text,
@@ -54,12 +54,12 @@ class Server:
     def __init__(self, source: IO[bytes], sink: IO[bytes]) -> None:
         self._source, self._sink = source, sink
         self._writing = threading.Lock()
-        self._station = station.Station()
+        self._station = station.Lighthouse()
         self._revision = ""
         self._level = LEVELS.index("info")
-        self._running: dict[str | int, Call] = {}
+        self._running: dict[str | int, DemoCall] = {}
         self._client: Json = {}
-        self._questions = Questions(self._send, self.notify)
+        self._questions = ServerRequests(self._send, self.notify)
         self._methods: dict[str, Callable[[Json, str | int], Json | None]] = {
             "initialize": self._initialize,
             "ping": lambda params, request_id: {},
@@ -67,8 +67,8 @@ class Server:
             "tools/call": self._call_tool,
             "logging/setLevel": self._set_level,
         }
-        self._room = ReadingRoom(self._station, lambda: self._revision)
-        self._errands = Errands(self.notify)
+        self._room = DemoOffers(self._station, lambda: self._revision)
+        self._errands = DemoTasks(self.notify)
         self._methods["tasks/result"] = self._errand_result
         told = self._room.methods | self._errands.methods
         self._methods |= {name: _explained(read) for name, read in told.items()}
@@ -211,7 +211,7 @@ class Server:
             raise RpcError(-32602, "arguments is an object.")
         if wrong := list(complaints(tool.inputs, given)):
             return text("The keeper cannot read this: " + "; ".join(wrong), isError=True)
-        call = Call(with_defaults(tool.inputs, given), self._station, self, _token(params))
+        call = DemoCall(with_defaults(tool.inputs, given), self._station, self, _token(params))
         if has("tool", "execution", self._revision) and ("task" in params or tool.errand):
             return self._send_on_errand(tool, call, params)
         if not tool.slow:
@@ -220,7 +220,7 @@ class Server:
         threading.Thread(target=self._run_slowly, args=(tool, call, request_id), daemon=True).start()
         return None
 
-    def _send_on_errand(self, tool: Tool, call: Call, params: Json) -> Json:
+    def _send_on_errand(self, tool: DemoTool, call: DemoCall, params: Json) -> Json:
         if not tool.errand or "task" not in params:
             raise RpcError(-32601, f"{tool.name} {'only' if tool.errand else 'never'} runs as a task.")
         errand = self._errands.begin(call, params["task"])
@@ -245,7 +245,7 @@ class Server:
         threading.Thread(target=lambda: self._send(answer()), daemon=True).start()
         return None
 
-    def _run(self, tool: Tool, call: Call) -> Json | None:
+    def _run(self, tool: DemoTool, call: DemoCall) -> Json | None:
         """The tool's result, or None when nobody wants it any more."""
         try:
             return trimmed_result(tool.run(call), self._revision)
@@ -257,7 +257,7 @@ class Server:
             self.log("notice", f"{tool.title}: called back", "keeper")
             return None
 
-    def _run_slowly(self, tool: Tool, call: Call, request_id: str | int) -> None:
+    def _run_slowly(self, tool: DemoTool, call: DemoCall, request_id: str | int) -> None:
         answer = self._answer(request_id, lambda: self._run(tool, call))
         del self._running[request_id]
         if answer:
@@ -278,7 +278,7 @@ def _explained_once(read: Callable[[], Read]) -> Read:
         raise RpcError(-32602, str(error)) from None
 
 
-def _brought(errand: Errand) -> Json:
+def _brought(errand: DemoTask) -> Json:
     if errand.error is not None:
         raise RpcError(*errand.error)
     if errand.result is None:

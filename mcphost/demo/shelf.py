@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from mcphost.demo.duties import LOGBOOK_URI, pages
 from mcphost.demo.keepsakes import CHART, CHART_URI, HANDBOOK, readings
 from mcphost.demo.pictures import view
-from mcphost.demo.station import SHIPS, Ship, Station
+from mcphost.demo.station import SHIPS, Lighthouse, Ship
 from mcphost.demo.tools import Json
 
 SHIPS_URI = "lighthouse://ships/"
@@ -32,7 +32,7 @@ def pattern(flashes: int) -> list[tuple[str, float]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class DemoResource:
     """One thing on the shelf; ``read`` gives a text, or bytes."""
 
     uri: str
@@ -40,7 +40,7 @@ class Book:
     title: str
     mime_type: str
     about: str
-    read: Callable[[Station], str | bytes]
+    read: Callable[[Lighthouse], str | bytes]
     priority: float = 0.5
 
     def definition(self) -> Json:
@@ -54,27 +54,35 @@ class Book:
             "annotations": {"audience": ["user", "assistant"], "priority": self.priority},
         }
 
-    def contents(self, station: Station) -> Json:
+    def contents(self, station: Lighthouse) -> Json:
         """As resources/read gives it."""
         found = self.read(station)
         held = {"text": found} if isinstance(found, str) else {"blob": base64.b64encode(found).decode()}
         return {"uri": self.uri, "mimeType": self.mime_type, **held}
 
 
-BOOKS = (
-    Book(LOGBOOK_URI, "logbook", "Logbook", "text/markdown", "Changes with keep_logbook: watch it.", pages, 1.0),
-    Book("lighthouse://handbook", "handbook", "The keeper's handbook", "text/markdown", "Rules.", lambda _: HANDBOOK),
-    Book(CHART_URI, "puffin-stack", "Chart of Puffin Stack", "text/plain", "Soundings in fathoms.", lambda _: CHART),
-    Book(
+RESOURCES = (
+    DemoResource(
+        LOGBOOK_URI, "logbook", "Logbook", "text/markdown", "Changes with keep_logbook: watch it.", pages, 1.0
+    ),
+    DemoResource(
+        "lighthouse://handbook", "handbook", "The keeper's handbook", "text/markdown", "Rules.", lambda _: HANDBOOK
+    ),
+    DemoResource(
+        CHART_URI, "puffin-stack", "Chart of Puffin Stack", "text/plain", "Soundings in fathoms.", lambda _: CHART
+    ),
+    DemoResource(
         "lighthouse://instruments", "instruments", "Instruments", "application/json", "What they read now.",
         lambda station: json.dumps(readings(station)),
     ),
-    Book("lighthouse://lamp.py", "lamp.py", "How the lamp turns", "text/x-python", "Code.", lambda _: LAMP, 0.2),
-    Book(
+    DemoResource(
+        "lighthouse://lamp.py", "lamp.py", "How the lamp turns", "text/x-python", "Code.", lambda _: LAMP, 0.2
+    ),
+    DemoResource(
         "lighthouse://view/dusk.png", "dusk.png", "The view at dusk", "image/png", "A picture.",
         lambda _: view(19, lamp=True),
     ),
-    Book(
+    DemoResource(
         "lighthouse://tide.bin", "tide.bin", "Tide gauge", "application/octet-stream", "Bytes.",
         lambda _: bytes(range(256)),
     ),
@@ -91,9 +99,9 @@ TEMPLATES: Sequence[Json] = (
 )
 
 
-def read(uri: object, station: Station) -> Json | None:
+def read(uri: object, station: Lighthouse) -> Json | None:
     """The contents of a resource, listed or made of the template; None where there is none of this URI."""
-    book = next((each for each in BOOKS if each.uri == uri), None)
+    book = next((each for each in RESOURCES if each.uri == uri), None)
     if book is not None:
         return book.contents(station)
     ship = _ship(uri) if isinstance(uri, str) else None

@@ -57,7 +57,7 @@ SHIPS = (
 
 
 @dataclass(slots=True)
-class Station:
+class Lighthouse:
     """The state that tools read and change; take `lock` where two calls could meet."""
 
     logbook: list[dict[str, Any]] = field(default_factory=list)

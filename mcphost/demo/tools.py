@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mcphost.demo.station import Station
+from mcphost.demo.station import Lighthouse
 
 Json = dict[str, Any]
 
@@ -47,10 +47,10 @@ class Outbox(Protocol):
         """The client's answer; None when the call was cancelled. Raises ToolFailedError."""
 
 
-class Call:
+class DemoCall:
     """One running call: its arguments, the station it acts on, and the ways in which it can speak up."""
 
-    def __init__(self, arguments: Json, station: Station, outbox: Outbox, token: str | int | None = None) -> None:
+    def __init__(self, arguments: Json, station: Lighthouse, outbox: Outbox, token: str | int | None = None) -> None:
         self.arguments = arguments
         self.station = station
         self._outbox = outbox
@@ -115,11 +115,11 @@ class Call:
         self._outbox.notify("notifications/tools/list_changed")
 
 
-Run = Callable[[Call], Json]
+Run = Callable[[DemoCall], Json]
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class DemoTool:
     """A tool as it is listed, the function behind it, and when it is there at all."""
 
     name: str
@@ -132,8 +132,8 @@ class Tool:
     slow: bool = False
     errand: bool = False
     """Is it answered later, as a task, where the revision has tasks?"""
-    shown: Callable[[Station], bool] = lambda station: True
-    fit: Callable[[Station, Tool], Tool] = lambda station, tool: tool
+    shown: Callable[[Lighthouse], bool] = lambda station: True
+    fit: Callable[[Lighthouse, DemoTool], DemoTool] = lambda station, tool: tool
 
     def definition(self) -> Json:
         """The tool as tools/list shows it, in the newest revision's shape."""
@@ -149,7 +149,9 @@ class Tool:
         return {name: value for name, value in members.items() if value is not None}
 
 
-def tool(title: str, fields: Json | None = None, required: tuple[str, ...] = (), **more: Any) -> Callable[[Run], Tool]:
+def tool(
+    title: str, fields: Json | None = None, required: tuple[str, ...] = (), **more: Any
+) -> Callable[[Run], DemoTool]:
     """Turn a function into a tool named like it and described by its docstring.
 
     `fields` maps argument names to schemas; the other keywords are members of Tool.
@@ -158,14 +160,14 @@ def tool(title: str, fields: Json | None = None, required: tuple[str, ...] = (),
     if required:
         inputs["required"] = list(required)
 
-    def made(run: Run) -> Tool:
+    def made(run: Run) -> DemoTool:
         description = " ".join((run.__doc__ or "").split())
-        return Tool(run.__name__, title, description, inputs, run, **more)
+        return DemoTool(run.__name__, title, description, inputs, run, **more)
 
     return made
 
 
-def on_duty(tools: Iterable[Tool], station: Station) -> list[Tool]:
+def on_duty(tools: Iterable[DemoTool], station: Lighthouse) -> list[DemoTool]:
     """Those of the tools that are there at this moment, as they are at this moment."""
     return [each.fit(station, each) for each in tools if each.shown(station)]
 

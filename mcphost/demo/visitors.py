@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from mcphost.demo.tools import Call, Json, ToolFailedError, text, tool
+from mcphost.demo.tools import DemoCall, Json, ToolFailedError, text, tool
 
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
@@ -49,7 +49,7 @@ _tickets = count(1)
 
 
 @tool("Sign the guest book (asks you with a form)", slow=True)
-def sign_guest_book(call: Call) -> Json:
+def sign_guest_book(call: DemoCall) -> Json:
     """Asks you, through your host, to fill in a form, and writes what you answer into the guest book."""
     words: Json = {"message": "Who climbed up to us today?", "requestedSchema": _form(call)}
     answer = call.ask("elicitation", "elicitation/create", **words)
@@ -59,7 +59,7 @@ def sign_guest_book(call: Call) -> Json:
 
 
 @tool("Get a ticket stamped (asks you to visit a page)", slow=True)
-def stamp_ticket(call: Call) -> Json:
+def stamp_ticket(call: DemoCall) -> Json:
     """Asks you, through your host, to visit a page on this machine; your ticket is stamped once you have been there."""
     if not call.offers("elicitation", "url"):
         raise ToolFailedError("Your host opens no pages for servers.")
@@ -83,7 +83,7 @@ def stamp_ticket(call: Call) -> Json:
 
 
 @tool("Look at your charts (asks for your folders)", hints=READS, slow=True)
-def look_at_charts(call: Call) -> Json:
+def look_at_charts(call: DemoCall) -> Json:
     """Asks your host which folders this server may know of, and says what it was told. It opens none of them."""
     answer = call.ask("roots", "roots/list")
     roots = [root for root in answer.get("roots", ()) if isinstance(root, dict)]
@@ -93,14 +93,14 @@ def look_at_charts(call: Call) -> Json:
     return text("On the table:\n" + "\n".join(lines))
 
 
-def _form(call: Call) -> Json:
+def _form(call: DemoCall) -> Json:
     """All fields where the client knows of modes: it is a newer one."""
     fields: Json = GUEST["properties"]
     newer = bool(call.offers("elicitation", "form") or call.offers("elicitation", "url"))
     return GUEST | {"properties": fields if newer else {key: fields[key] for key in SIMPLE}}
 
 
-def _stamped(call: Call, ticket: str, visited: threading.Event) -> Json:
+def _stamped(call: DemoCall, ticket: str, visited: threading.Event) -> Json:
     waited = 0.0
     while not visited.is_set():
         call.progress(waited, PAGE_SECONDS, "waiting at the ticket office")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from mcphost.demo.tools import Call, Json, text, tool
+from mcphost.demo.tools import DemoCall, Json, text, tool
 
 HARMLESS = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
 FLOORS = (
@@ -27,7 +27,7 @@ STEPS = 199
     hints=HARMLESS | {"idempotentHint": True},
     slow=True,
 )
-def climb_tower(call: Call) -> Json:
+def climb_tower(call: DemoCall) -> Json:
     """Climbs the 199 steps and reports each floor. Takes a while; cancel it to be called back down."""
     for number, floor in enumerate(FLOORS, start=1):
         call.wait(call.arguments["seconds"] / len(FLOORS))
@@ -41,7 +41,7 @@ def climb_tower(call: Call) -> Json:
     hints={"readOnlyHint": True},
     slow=True,
 )
-def watch_horizon(call: Call) -> Json:
+def watch_horizon(call: DemoCall) -> Json:
     """Counts the waves for some seconds. Reports progress, but nobody knows how many waves there will be."""
     waves, pause = 0, 0.25
     for look in range(int(call.arguments["seconds"] / pause)):
@@ -70,7 +70,7 @@ LEGS = (
     slow=True,
     errand=True,
 )
-def send_for_supplies(call: Call) -> Json:
+def send_for_supplies(call: DemoCall) -> Json:
     """Sends the boat to the mainland. Runs as a task: it can be listed, stopped and asked for its result later."""
     for number, leg in enumerate(LEGS, start=1):
         call.progress(number - 1, len(LEGS), leg)
@@ -102,7 +102,7 @@ MOST_LINES = 500
     hints=HARMLESS,
     slow=True,
 )
-def brew_storm(call: Call) -> Json:
+def brew_storm(call: DemoCall) -> Json:
     """Becomes very chatty: log messages at all eight levels, and some lines on stderr."""
     lines, on_stderr = call.arguments["lines"], call.arguments["on_stderr"]
     for number in range(on_stderr):

@@ -12,10 +12,10 @@ from mcphost.protocol.display import show_line
 from mcphost.protocol.hosts import host_in
 
 if TYPE_CHECKING:
-    from mcphost.auth.base import Standing
+    from mcphost.auth.base import SignInStatus
 
 
-def standing_words(standing: Standing) -> str:
+def standing_words(standing: SignInStatus) -> str:
     """Who is signed in, in a line."""
     if not standing.signed_in:
         why = f": {standing.problem}" if standing.problem else ""
@@ -30,7 +30,7 @@ def standing_words(standing: Standing) -> str:
     return show_line(words, 1000)
 
 
-def standing_object(standing: Standing) -> dict[str, Any]:
+def standing_object(standing: SignInStatus) -> dict[str, Any]:
     """The same for programs."""
     return {
         "signedIn": standing.signed_in,

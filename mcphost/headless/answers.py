@@ -39,7 +39,7 @@ from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:
     from mcphost.headless.prompts import TerminalPerson
-    from mcphost.host.asked.pages import Page
+    from mcphost.host.asked.pages import UrlElicitation
     from mcphost.host.asked.sampling_handle import SamplingEdit, SamplingReply
 
 KINDS: Final[Mapping[type, str]] = {
@@ -57,7 +57,7 @@ _KEYS: Final = _TEXTS | {"content", "paths", "remember"}
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AnswerRule:
     """How questions are answered that fit. ``server`` and ``tool`` are patterns; ``where`` names the rule."""
 
     where: str
@@ -103,7 +103,7 @@ class Rule:
         return None if question.review or self.model is None else SamplingEdit(model=self.model)
 
 
-def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) -> list[Rule]:
+def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) -> list[AnswerRule]:
     """The rules of a command line, first the strongest: --decline, the file, --accept. Raises ConfigError."""
     told = [] if file is None else _from_file(Path(file))
     return [*_flags("decline", decline), *told, *_flags("accept", accept)]
@@ -112,13 +112,13 @@ def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) 
 class RuleApprover:
     """Answers what servers ask by ``rules``, then by ``person`` (None: nobody is there); leaves calls to ``calls``."""
 
-    def __init__(self, rules: Sequence[Rule], calls: Approver, person: TerminalPerson | None) -> None:
+    def __init__(self, rules: Sequence[AnswerRule], calls: Approver, person: TerminalPerson | None) -> None:
         self._rules, self._calls, self._person = rules, calls, person
         self._asking = asyncio.Lock()
 
     @property
     def answers(self) -> frozenset[str]:
-        """What can be answered in this run, as `mcphost.host.host.Fittings` has it."""
+        """What can be answered in this run, as `mcphost.host.host.Dependencies` has it."""
         writes = self._person is not None or any(rule.text is not None for rule in self._rules)
         return ALL | {SAMPLING, WRITING} if writes else ALL | {SAMPLING}
 
@@ -152,7 +152,7 @@ class RuleApprover:
         return Answer(False, reason=f"there is no terminal to ask on; {flag} would allow it", by="policy")
 
 
-def approver_with(rules: Sequence[Rule], calls: Approver) -> RuleApprover:
+def approver_with(rules: Sequence[AnswerRule], calls: Approver) -> RuleApprover:
     """Who answers in this run: a person too, where one sits at a terminal."""
     person: TerminalPerson | None = None
     if somebody_there():
@@ -173,7 +173,7 @@ def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
     return tuple(seen.path for seen in looks)
 
 
-class PageWatch:
+class UrlWatch:
     """Says where the pages are that no browser was opened for, and when a call goes on that waits for one.
 
     That is when the server or a person at the terminal says so; where nobody is there, after ``patience`` seconds
@@ -198,11 +198,11 @@ class PageWatch:
         if self._is_waited_for(page):
             self._reading[page.number] = asyncio.create_task(self._until_done(page), name=f"page {page.number}")
 
-    def _is_waited_for(self, page: Page) -> bool:
+    def _is_waited_for(self, page: UrlElicitation) -> bool:
         call = None if page.call is None else self._host.calls.get(page.call)
         return call is not None and call.state is CallState.VISITING and page.number not in self._reading
 
-    async def _until_done(self, page: Page) -> None:
+    async def _until_done(self, page: UrlElicitation) -> None:
         if somebody_there():
             limit = "" if page.until is None else f", until {wall_clock(page.until)}"
             await typed_line(f"Press Enter once you are done there{limit}. ")
@@ -223,18 +223,18 @@ def _told(question: Question, answer: Answer) -> Answer:
     return answer
 
 
-def _flags(action: str, words: Sequence[str]) -> list[Rule]:
+def _flags(action: str, words: Sequence[str]) -> list[AnswerRule]:
     return [_flag(action, word) for word in words]
 
 
-def _flag(action: str, word: str) -> Rule:
+def _flag(action: str, word: str) -> AnswerRule:
     kind, colon, server = word.partition(":")
     if kind not in KINDS.values() or (colon and not server):
         raise ConfigError(f"--{action} {word!a}: write KIND or KIND:SERVER, KIND one of {', '.join(KINDS.values())}")
-    return Rule(f"--{action} {word}", action, kind, server or "*")
+    return AnswerRule(f"--{action} {word}", action, kind, server or "*")
 
 
-def _from_file(path: Path) -> list[Rule]:
+def _from_file(path: Path) -> list[AnswerRule]:
     listed = _read(path).get("answer")
     if not isinstance(listed, list):
         raise ConfigError('holds no list called "answer"', path=path)
@@ -256,7 +256,7 @@ def _read(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"answer": found}
 
 
-def _rule(path: Path, number: int, entry: object) -> Rule:
+def _rule(path: Path, number: int, entry: object) -> AnswerRule:
     where = f"answer {number} of {path.name}"
     if not isinstance(entry, dict):
         raise ConfigError(f"{where} is no table", path=path)
@@ -269,7 +269,7 @@ def _rule(path: Path, number: int, entry: object) -> Rule:
     for key, words in (("action", ACTIONS), ("kind", (*KINDS.values(), "*"))):
         if given.get(key, words[0]) not in words:
             raise ConfigError(f"{where}: {key} must be one of {', '.join(words)}", path=path)
-    return Rule(where, **(given | _checked(path, where, given)))
+    return AnswerRule(where, **(given | _checked(path, where, given)))
 
 
 def _checked(path: Path, where: str, given: Mapping[str, Any]) -> dict[str, Any]:

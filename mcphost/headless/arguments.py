@@ -23,14 +23,14 @@ _DEFINITIONS: Final = ("$defs", "definitions")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenArguments:
     """What was typed, before the tool is known: ``texts`` still want a type."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_given(pairs: Sequence[str], whole: str | None) -> Given:
+def read_given(pairs: Sequence[str], whole: str | None) -> GivenArguments:
     """Take a command line apart. Raises InvalidArguments."""
     values: dict[str, Any] = {} if whole is None else _object(whole)
     texts: dict[str, str] = {}
@@ -46,10 +46,10 @@ def read_given(pairs: Sequence[str], whole: str | None) -> Given:
             values[name] = _json(name, text)
         else:
             texts[name] = text
-    return Given(values, texts)
+    return GivenArguments(values, texts)
 
 
-def typed(given: Given, schema: Mapping[str, Any]) -> dict[str, Any]:
+def typed(given: GivenArguments, schema: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, each text as its property of ``schema`` wants it. Raises InvalidArguments with every mistake."""
     arguments = dict(given.values)
     problems: list[tuple[str, str]] = []
@@ -74,13 +74,13 @@ def _add(
     arguments: dict[str, Any], problems: list[tuple[str, str]], name: str, text: str, schema: Mapping[str, Any]
 ) -> None:
     """Read ``text`` as a form would."""
-    from mcphost.protocol.forms import ABSENT, FieldError, Kind, parse, read_form  # late: most arguments are text
+    from mcphost.protocol.forms import ABSENT, FieldError, FieldKind, parse, read_form  # late: most arguments are text
 
     # Of this one property, so that neither its many neighbours nor a combination of forms matter.
     definitions = {key: schema[key] for key in _DEFINITIONS if key in schema}
     one = {"type": "object", "properties": {name: schema["properties"][name]}, **definitions}
     (field,) = read_form(one).fields or (None,)
-    if field is None or field.kind in (Kind.STRING, Kind.TEXT):
+    if field is None or field.kind in (FieldKind.STRING, FieldKind.TEXT):
         arguments[name] = text
         return
     try:

@@ -17,13 +17,13 @@ from mcphost.errors import (
     TransportError,
     UnknownName,
 )
-from mcphost.headless.arguments import Given, typed
+from mcphost.headless.arguments import GivenArguments, typed
 from mcphost.headless.failing import Broken, failure, why_unknown, with_last_words
 from mcphost.headless.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text, marked
 from mcphost.headless.saving import files_in, write
 from mcphost.host.advice import next_step
-from mcphost.host.calls import Call
-from mcphost.host.catalog import Kind
+from mcphost.host.calls import ToolCall
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.events import CallChanged, Event
 from mcphost.host.host import Host
 from mcphost.protocol.display import duration_text, show_line, size_text
@@ -31,30 +31,30 @@ from mcphost.protocol.types import (
     CallToolResult,
     Content,
     EmbeddedResource,
-    Media,
+    MediaContent,
     Progress,
     ResourceContents,
     ResourceLink,
-    Text,
+    TextContent,
     Tool,
-    Unreadable,
+    UnreadableContent,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CallRequested:
     """What is to be called. ``timeout`` in seconds without answer or progress; None: as configured."""
 
     server: str
     tool: str
-    given: Given
+    given: GivenArguments
     timeout: float | None = None
     as_json: bool = False
     output: str | None = None
     """The file for what is no text."""
 
 
-async def call(host: Host, wish: Wish, broken: Broken) -> Outcome:
+async def call(host: Host, wish: CallRequested, broken: Broken) -> Outcome:
     """Call the tool. Raises UnknownName, InvalidArguments and Declined, and ServerNotReady where there is no server."""
     await host.ready([wish.server])
     if not host.server(wish.server).ready:
@@ -70,7 +70,9 @@ async def call(host: Host, wish: Wish, broken: Broken) -> Outcome:
         raise InvalidArguments([*error.problems, (tool.name, _takes(tool))]) from None  # as a whole: names, mostly
 
 
-async def outcome_of(host: Host, running: Call, broken: Broken, *, as_json: bool, output: str | None = None) -> Outcome:
+async def outcome_of(
+    host: Host, running: ToolCall, broken: Broken, *, as_json: bool, output: str | None = None
+) -> Outcome:
     """Wait for a call's end, its progress on the status line. Raises where it is mcphost that did not send it."""
     server, status = running.request.server, StatusLine()
     stop = host.bus.observe(lambda event: _show_progress(event, running, status))
@@ -103,7 +105,9 @@ def result_text(result: CallToolResult) -> str:
     """A result for people: its texts as they are, other blocks named; structured content where that is all."""
     if not result.content and result.has_structured:
         return marked(json_text(result.structured))
-    return "".join(marked(each.text) if isinstance(each, Text) else ended(block_text(each)) for each in result.content)
+    return "".join(
+        marked(each.text) if isinstance(each, TextContent) else ended(block_text(each)) for each in result.content
+    )
 
 
 async def once_ready(host: Host, server: str, broken: Broken, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
@@ -128,15 +132,15 @@ def failed(host: Host, server: str, error: McphostError) -> Outcome:
     return Outcome(code=exit_for(error), remarks=(reason, *([advice] if advice else [])))
 
 
-def _tool(host: Host, wish: Wish) -> Tool:
+def _tool(host: Host, wish: CallRequested) -> Tool:
     try:
         return host.catalog.tool(wish.server, wish.tool)
     except UnknownName as error:
-        why = why_unknown(host, wish.server, Kind.TOOLS, wish.tool, error)
+        why = why_unknown(host, wish.server, CatalogKind.TOOLS, wish.tool, error)
         raise _mistyped(host, wish, error) if why is error else why from None
 
 
-def _mistyped(host: Host, wish: Wish, error: UnknownName) -> UnknownName:
+def _mistyped(host: Host, wish: CallRequested, error: UnknownName) -> UnknownName:
     from difflib import get_close_matches  # late: only who mistypes pays for it
 
     names = [each.tool.name for each in host.catalog.tools(wish.server)]
@@ -156,15 +160,15 @@ def _takes(tool: Tool) -> str:
 def block_text(block: Content) -> str:
     """A block for people: a text as it is, all else named."""
     match block:
-        case Text():
+        case TextContent():
             return foreign(block.text)
-        case Media():
+        case MediaContent():
             return f"[{block.type} {_named(block.mime_type)} {size_text(len(block.content()))}]"
         case EmbeddedResource():
             return f"[resource {_contents(block.resource)}]"
         case ResourceLink():
             return f"[resource link {_named(block.uri, block.mime_type, block.title or block.name)}]"
-        case Unreadable():
+        case UnreadableContent():
             return f"[{_named(block.type)}: {_named(block.reason)}]"
 
 
@@ -182,7 +186,7 @@ def ended(text: str) -> str:
     return text if text.endswith("\n") else f"{text}\n"
 
 
-def _doubts(running: Call) -> Sequence[str]:
+def _doubts(running: ToolCall) -> Sequence[str]:
     """What is to be said about the result's structured content."""
     verdict = running.validity
     if verdict is None:
@@ -192,7 +196,7 @@ def _doubts(running: Call) -> Sequence[str]:
     return (*notes, *(f"does not fit the output schema: {text}" for text in mismatches))
 
 
-def _show_progress(event: Event, running: Call, status: StatusLine) -> None:
+def _show_progress(event: Event, running: ToolCall, status: StatusLine) -> None:
     if isinstance(event, CallChanged) and event.call == running.number and running.progress is not None:
         status.show(f"{running.request.tool}  {_progress_text(running.progress)}  {duration_text(running.elapsed)}")
 

@@ -23,15 +23,15 @@ from mcphost.headless.consent import NO_CUT, confirmed, question_lines, typed_li
 from mcphost.headless.failing import Broken, failure, listing_failure
 from mcphost.headless.margin import MARK, behind_margin, framed
 from mcphost.headless.output import Exit, Outcome, is_terminal, json_text, remark, table
-from mcphost.headless.telling import telling
+from mcphost.headless.telling import turn_printer
 from mcphost.headless.terminal import room, say, somebody_there
-from mcphost.host.catalog import Kind
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.chat.attaching import is_file
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.mentions import parse
-from mcphost.host.chat.preview import Preview
+from mcphost.host.chat.preview import MessagePreview
 from mcphost.host.chat.replaying import replay
-from mcphost.host.chat.transcripts import Transcripts
+from mcphost.host.chat.transcripts import TranscriptStore
 from mcphost.host.events import ChatChanged, Event
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer, Question, ResultQuestion, ToolCallQuestion
@@ -50,7 +50,7 @@ NO_MODEL: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ChatWish:
+class ChatRequested:
     """What is to be said, and to whom."""
 
     text: str
@@ -103,7 +103,7 @@ def read_pipe(*, wait: bool) -> str:
 
 def saved(folder: Path, *, as_json: bool) -> Outcome:
     """``--saved``: the conversations that are kept, the newest first."""
-    found = Transcripts(folder, str, remark).saved()
+    found = TranscriptStore(folder, str, remark).saved()
     if as_json:
         named = ({"id": each.id, "title": each.title, "changed": each.changed.isoformat()} for each in found)
         return Outcome("".join(map(json_text, named)))
@@ -115,7 +115,7 @@ def saved(folder: Path, *, as_json: bool) -> Outcome:
 
 def export(folder: Path, chat_id: str) -> Outcome:
     """``--export``: a conversation that is kept, as Markdown. Raises UnknownName, ConfigError."""
-    turns = replay(Transcripts(folder, str, remark).records(chat_id))
+    turns = replay(TranscriptStore(folder, str, remark).records(chat_id))
     title = next((turn.message.text for turn in turns if turn.message.text), chat_id)
     return Outcome(markdown(title[:100], turns))
 
@@ -194,13 +194,13 @@ async def _reviewed(question: ResultQuestion) -> Answer:
     return Answer(allow=await confirmed(f"Show it to {show_line(question.origin)}? [y/N] "))
 
 
-async def _seen(preview: Preview) -> bool:
+async def _seen(preview: MessagePreview) -> bool:
     """A prompt's text comes from its server: it is shown before it is sent."""
     say(*_preview_lines(preview))
     return await confirmed(f"Send this to {show_line(preview.model)}? [y/N] ")
 
 
-def _preview_lines(preview: Preview) -> Iterator[str]:
+def _preview_lines(preview: MessagePreview) -> Iterator[str]:
     for piece in preview.pieces:
         note = f"; {show_line(piece.note)}" if piece.note else ""
         yield f"  {piece.title}: {size_text(piece.size)}, about {piece.tokens} tokens{note}"
@@ -217,7 +217,7 @@ def _end_line() -> None:
         say("")
 
 
-async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:
+async def chat(host: Host, wish: ChatRequested, broken: Broken) -> Outcome:
     """Say it, and tell what comes. Raises what stands in the way before the model is asked."""
     await _servers(host, wish, broken)
     if wish.resume:
@@ -234,7 +234,7 @@ async def chat(host: Host, wish: ChatWish, broken: Broken) -> Outcome:
     parts = made.text, [*piped, *made.attachments], made.prompts
     if made.prompts and somebody_there() and not await _seen(talk.preview(*parts)):
         return Outcome(code=Exit.DECLINED, remarks=("nothing was sent",))
-    teller = telling(talk, as_json=wish.as_json)
+    teller = turn_printer(talk, as_json=wish.as_json)
     changed = asyncio.Event()
 
     def heard(event: Event) -> None:
@@ -265,7 +265,7 @@ def _stays_text(text: str, servers: Sequence[str]) -> list[str]:
     return left
 
 
-async def _servers(host: Host, wish: ChatWish, broken: Broken) -> None:
+async def _servers(host: Host, wish: ChatRequested, broken: Broken) -> None:
     """Bring up what this run talks to; a server that nobody named may be missing."""
     await host.ready(wish.servers or None)
     for name in broken.keys() - host.servers.keys():
@@ -274,8 +274,8 @@ async def _servers(host: Host, wish: ChatWish, broken: Broken) -> None:
         if server.config.start == "manual" and name not in wish.servers:
             continue
         try:
-            await host.current(name, Kind.TOOLS)
-            missing: McphostError | None = listing_failure(host, name, Kind.TOOLS)
+            await host.current(name, CatalogKind.TOOLS)
+            missing: McphostError | None = listing_failure(host, name, CatalogKind.TOOLS)
         except McphostError:
             missing = failure(host, name, broken)
         if missing and name in wish.servers:

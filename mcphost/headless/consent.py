@@ -15,7 +15,7 @@ from typing import Final
 from mcphost.headless.keyboard import forget_typed_ahead, hidden_line, shown_line
 from mcphost.headless.margin import framed, labelled
 from mcphost.headless.output import StatusLine
-from mcphost.headless.terminal import Seat, room, say, seat, somebody_there
+from mcphost.headless.terminal import TerminalSeat, room, say, seat, somebody_there
 from mcphost.host.questions import Answer, Approver, DeclineAll, Question, ToolCallQuestion
 from mcphost.protocol.display import show_line, show_name, size_text
 
@@ -116,7 +116,7 @@ async def confirmed(prompt: str) -> bool:
 async def typed_line(prompt: str, *, hidden: bool = False, fresh: bool = True) -> str:
     """A line from the terminal, empty at its end. ``hidden``: not shown; ``fresh``: nothing typed ahead counts."""
     with StatusLine.held(), seat() as found:
-        there = found or Seat(sys.stdin.fileno(), sys.stderr)
+        there = found or TerminalSeat(sys.stdin.fileno(), sys.stderr)
         if fresh:
             forget_typed_ahead(there.typed)
         there.shown.write(prompt)

@@ -10,10 +10,10 @@ from typing import Final
 
 from mcphost.errors import ConfigError, ListingFailed, McphostError, ServerNotReady, UnknownName
 from mcphost.headless.output import Exit, exit_for
-from mcphost.host.catalog import Kind
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.connection import Connection
 from mcphost.host.host import Host
-from mcphost.host.logs import Source
+from mcphost.host.logs import LogSource
 
 Broken = Mapping[str, ConfigError]
 """Servers that cannot run as they are configured, and why: known beforehand, or found out when one was started."""
@@ -31,14 +31,14 @@ def failure(host: Host, name: str, broken: Broken) -> McphostError:
     return ConfigError(text) if name in broken else ServerNotReady(text)
 
 
-def listing_failure(host: Host, name: str, kind: Kind) -> ListingFailed | None:
+def listing_failure(host: Host, name: str, kind: CatalogKind) -> ListingFailed | None:
     """Why it is not known what this server offers of this kind, in words that name the server."""
     connection = host.server(name)
     failed = connection.offers.of(kind).failure
     return failed and ListingFailed(f"{name}: {connection.notice_of(kind)}", timed_out=failed.timed_out)
 
 
-def why_unknown(host: Host, name: str, kind: Kind, item: str, error: UnknownName) -> McphostError:
+def why_unknown(host: Host, name: str, kind: CatalogKind, item: str, error: UnknownName) -> McphostError:
     """Why this server has no such item, where more is known of it than ``error`` says."""
     if failed := listing_failure(host, name, kind):
         return failed
@@ -47,20 +47,20 @@ def why_unknown(host: Host, name: str, kind: Kind, item: str, error: UnknownName
     return error if found is None else UnknownName(f"{name}: {kind.words_for(found)}")
 
 
-def left_out(host: Host, name: str, kind: Kind) -> Iterator[str]:
+def left_out(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
     """A sentence for each item of a list that cannot be used, unless the configuration excludes it."""
     rejected = [each for each in host.server(name).offers.of(kind).rejected if not each.by_configuration]
     yield from (f"{name}: {kind.words_for(each)}" for each in rejected[:LEFT_OUT_REMARKS])
     if len(rejected) > LEFT_OUT_REMARKS:
         yield f"{name}: left out {len(rejected) - LEFT_OUT_REMARKS} more {kind.value}"
-    if kind is Kind.TOOLS:
+    if kind is CatalogKind.TOOLS:
         tools = [each.tool for each in host.catalog.tools(name)]
         yield from (f"{name}: {tool.name} is refused: {tool.refusal}" for tool in tools if tool.refusal)
 
 
 def with_last_words(host: Host, name: str, reason: str) -> str:
     """The reason, and the last line that the server wrote on stderr."""
-    said = [record.text for record in host.logs.of(name) if record.source is Source.STDERR]
+    said = [record.text for record in host.logs.of(name) if record.source is LogSource.STDERR]
     last = next((text.strip() for text in reversed(said) if text.strip()), "")
     return f"{reason}; it said: {last[:LAST_WORDS]}" if last else reason
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from mcphost.auth.base import Choice, ClientOrigin, Exchange, Plan
+from mcphost.auth.base import ClientOrigin, RecordedExchange, SignInConsent, SignInPlan
 from mcphost.config import Config
 from mcphost.errors import ConfigError
 from mcphost.headless.accounts import standing_object, standing_words
@@ -37,7 +37,7 @@ NO_CLIENT = "it takes no client that nobody registered; register mcphost there a
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LoginRequested:
     """What the command line asks for. ``scopes`` come on top of what there is."""
 
     server: str
@@ -61,7 +61,7 @@ class LoginApprover:
         if plan.client is ClientOrigin.ASKED and (self._yes or not interactive):
             return Answer(allow=False, reason=NO_CLIENT, by="policy")
         if self._yes:
-            return Answer(allow=True, by="--yes", reason="--yes", content=Choice(plan.scopes))
+            return Answer(allow=True, by="--yes", reason="--yes", content=SignInConsent(plan.scopes))
         if not interactive:
             return Answer(allow=False, reason=NOBODY, by="policy")
         if not await confirmed(
@@ -71,14 +71,14 @@ class LoginApprover:
         return Answer(allow=True, content=await _choice(plan))
 
 
-async def _choice(plan: Plan) -> Choice:
+async def _choice(plan: SignInPlan) -> SignInConsent:
     if plan.client is not ClientOrigin.ASKED:
-        return Choice(plan.scopes)
+        return SignInConsent(plan.scopes)
     client_id = await typed_line("Client id: ")
-    return Choice(plan.scopes, client_id, await typed_line("Client secret (empty: none): ", hidden=True))
+    return SignInConsent(plan.scopes, client_id, await typed_line("Client secret (empty: none): ", hidden=True))
 
 
-async def login(host: Host, wanted: Wanted, broken: Broken) -> Outcome:
+async def login(host: Host, wanted: LoginRequested, broken: Broken) -> Outcome:
     """Sign in. Raises SignInFailed, Declined; ServerNotReady where the server cannot be asked what it wants."""
     if wanted.scopes:
         await host.apply(await _with_scopes(host, wanted))
@@ -106,7 +106,7 @@ async def logout(host: Host, server: str) -> Outcome:
     return Outcome(f"{server}: {show_line(await host.sign_out(server), 1000)}\n")
 
 
-async def _with_scopes(host: Host, wanted: Wanted) -> Config:
+async def _with_scopes(host: Host, wanted: LoginRequested) -> Config:
     """The configuration in which this server is asked for these scopes, besides those that were asked for before."""
     if odd := [scope for scope in wanted.scopes if not scope.isascii() or set(scope) & set(' "\\') or not scope]:
         raise ConfigError(f"--scope {odd[0]!a}: a scope is one word without quotes and backslashes")
@@ -201,13 +201,13 @@ def _link_lines(url: str, redirect_uri: str, expires: float, environment: Mappin
     yield f"It is waited for {duration_text(expires)}."
 
 
-def _step_words(number: int, step: Exchange) -> str:
+def _step_words(number: int, step: RecordedExchange) -> str:
     what = step.problem or f"HTTP {step.status}"
     took = "" if step.seconds is None else f" in {duration_text(step.seconds)}"
     return f"step {number}: {step.title}: {step.method} {show_line(step.url, 300)}: {what}{took}"
 
 
-def _plan_lines(server: str, plan: Plan) -> Iterator[str]:
+def _plan_lines(server: str, plan: SignInPlan) -> Iterator[str]:
     asks = f"{' '.join(plan.scopes) or 'no scope'}, named by {plan.scopes_from}"
     client = plan.client.value + (f" ({plan.client_id})" if plan.client_id else "")
     facts = [

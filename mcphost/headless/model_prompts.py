@@ -14,7 +14,7 @@ from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit, SamplingR
 from mcphost.host.questions import Answer, SamplingQuestion
 from mcphost.protocol.display import show, show_line, show_name
 from mcphost.protocol.sampling import Block, ToolResult, ToolUse
-from mcphost.protocol.types import Media, Text
+from mcphost.protocol.types import MediaContent, TextContent
 
 TURNS = 1000
 """Characters of a tool's arguments or result that are shown beside the texts, which are shown whole."""
@@ -63,9 +63,9 @@ def _answer_lines(sampling: Sampling) -> Iterator[str]:
 
 def _block(block: Block) -> str:
     match block:
-        case Text():
+        case TextContent():
             return _text(block.text)
-        case Media():
+        case MediaContent():
             return f"[{show_line(block.type)} {show_line(block.mime_type)}]"
         case ToolUse():
             return f"[wants {show_name(block.name)} with {show_name(block.input, TURNS)}]"

@@ -21,7 +21,7 @@ from mcphost.headless.calling import block_text, ended, once_ready
 from mcphost.headless.failing import Broken, failure, left_out, listing_failure, others, why_unknown, worst
 from mcphost.headless.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
 from mcphost.headless.saving import write
-from mcphost.host.catalog import Kind
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.types import (
@@ -36,7 +36,7 @@ from mcphost.protocol.types import (
     ResourceTemplate,
     TemplateRef,
     Tool,
-    Unreadable,
+    UnreadableContent,
 )
 
 LIST_PATIENCE: Final = 3.0
@@ -44,10 +44,10 @@ LIST_PATIENCE: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class OfferKind:
     """How one kind is listed: ``member`` is what the protocol calls it."""
 
-    kind: Kind
+    kind: CatalogKind
     member: str
     heading: tuple[str, ...]
     row: Callable[[Any], tuple[str, ...]]
@@ -80,17 +80,17 @@ def _title(label: str, name: str) -> str:
     return "-" if label == name else label
 
 
-LISTINGS: Final[Mapping[str, Listing]] = {
-    "tools": Listing(Kind.TOOLS, "tools", ("TOOL", "TITLE", "CLAIMS", "DESCRIPTION"), _tool_row),
-    "resources": Listing(Kind.RESOURCES, "resources", ("URI", "TITLE", "TYPE", "SIZE"), _resource_row),
-    "templates": Listing(Kind.TEMPLATES, "resourceTemplates", ("TEMPLATE", "TITLE", "TYPE"), _template_row),
-    "prompts": Listing(Kind.PROMPTS, "prompts", ("PROMPT", "TITLE", "ARGUMENTS", "DESCRIPTION"), _prompt_row),
+OFFER_KINDS: Final[Mapping[str, OfferKind]] = {
+    "tools": OfferKind(CatalogKind.TOOLS, "tools", ("TOOL", "TITLE", "CLAIMS", "DESCRIPTION"), _tool_row),
+    "resources": OfferKind(CatalogKind.RESOURCES, "resources", ("URI", "TITLE", "TYPE", "SIZE"), _resource_row),
+    "templates": OfferKind(CatalogKind.TEMPLATES, "resourceTemplates", ("TEMPLATE", "TITLE", "TYPE"), _template_row),
+    "prompts": OfferKind(CatalogKind.PROMPTS, "prompts", ("PROMPT", "TITLE", "ARGUMENTS", "DESCRIPTION"), _prompt_row),
 }
 
 
 async def list_offers(host: Host, what: str, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
     """What each server offers of one kind; what is not known is a remark, and the others are listed."""
-    listing = LISTINGS[what]
+    listing = OFFER_KINDS[what]
     await host.ready(list(names))
     found: dict[str, Sequence[Any]] = {}
     failures: list[McphostError] = []
@@ -114,10 +114,10 @@ async def list_offers(host: Host, what: str, names: Sequence[str], broken: Broke
     return Outcome(text, worst(failures), (*remarks, *(words for error in failures for words in remarks_on(error))))
 
 
-async def _listed(host: Host, name: str, kind: Kind, broken: Broken) -> Sequence[Any]:
+async def _listed(host: Host, name: str, kind: CatalogKind, broken: Broken) -> Sequence[Any]:
     """The items; raises why they are not known."""
     try:
-        if host.server(name).ready and kind is not Kind.TOOLS:  # those are listed before a server is ready
+        if host.server(name).ready and kind is not CatalogKind.TOOLS:  # those are listed before a server is ready
             await host.current(name, kind)
     except ServerNotReady:
         raise failure(host, name, broken) from None
@@ -128,7 +128,7 @@ async def _listed(host: Host, name: str, kind: Kind, broken: Broken) -> Sequence
     return list(host.server(name).offers.of(kind).items)
 
 
-def _remarks(host: Host, name: str, kind: Kind) -> Iterator[str]:
+def _remarks(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
     connection = host.server(name)
     if not connection.offers.offers(kind):
         yield f"{name}: offers no {kind.value}"
@@ -143,7 +143,7 @@ async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str
     async def work() -> Outcome:
         await _warn_if_large(host, server, uri)
         result = await host.read_resource(server, uri)
-        spoilt = [each for each in result.contents if isinstance(each, Unreadable)]
+        spoilt = [each for each in result.contents if isinstance(each, UnreadableContent)]
         remarks = [f"{server}: contents that cannot be read: {each.reason}" for each in spoilt]
         if output is not None:
             readable = [each for each in result.contents if isinstance(each, ResourceContents)]
@@ -157,7 +157,7 @@ async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str
 async def _warn_if_large(host: Host, server: str, uri: str) -> None:
     """Say so before it is read, where the list of resources comes soon; the limit on messages protects."""
     with suppress(McphostError, TimeoutError):
-        await asyncio.wait_for(host.current(server, Kind.RESOURCES), LIST_PATIENCE)
+        await asyncio.wait_for(host.current(server, CatalogKind.RESOURCES), LIST_PATIENCE)
     listed, limits = host.catalog.resource(server, uri), host.config.limits_for(server)
     if listed is not None and (listed.size or 0) > limits.resource_bytes:
         most = f"a message may have {size_text(limits.message_bytes)}"
@@ -177,7 +177,7 @@ async def prompt(
     try:
         return await once_ready(host, server, broken, work)
     except UnknownName as error:
-        raise why_unknown(host, server, Kind.PROMPTS, name, error) from None
+        raise why_unknown(host, server, CatalogKind.PROMPTS, name, error) from None
 
 
 def _unlisted(host: Host, server: str, name: str, arguments: Mapping[str, object]) -> Iterator[str]:

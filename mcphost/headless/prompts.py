@@ -18,7 +18,7 @@ from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.questions import Answer, FormQuestion, Question, RootsQuestion, SamplingQuestion, UrlQuestion
 from mcphost.host.wall_clock import wall_clock
 from mcphost.protocol.display import show, show_line, show_name
-from mcphost.protocol.forms import ABSENT, Field, FieldError, Form, collect, fill, parse, read_form
+from mcphost.protocol.forms import ABSENT, FieldError, Form, FormField, collect, fill, parse, read_form
 
 MESSAGE = 4000
 """Characters shown of a server's reason."""
@@ -83,7 +83,7 @@ async def _reviewed(form: Form, content: Mapping[str, Any], errors: list[str]) -
     return Answer(True, content=content) if yes else Answer(False, cancelled=True)
 
 
-async def _typed(field: Field, entry: Any) -> Any:
+async def _typed(field: FormField, entry: Any) -> Any:
     for line in _field_lines(field):
         say(line)
     while True:
@@ -103,7 +103,7 @@ async def _typed(field: Field, entry: Any) -> Any:
         return line_value
 
 
-def _field_lines(field: Field) -> Iterator[str]:
+def _field_lines(field: FormField) -> Iterator[str]:
     words = [show_line(field.description, 500)] if field.description else []
     for value, label in field.choices[:50]:
         text = value if isinstance(value, str) else json.dumps(value)

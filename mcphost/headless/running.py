@@ -21,7 +21,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from mcphost.config import Config
 from mcphost.headless.output import Outcome, Signalled, answer, is_terminal, remark
 from mcphost.host.events import Alarmed, Event
-from mcphost.host.fittings import Fittings
+from mcphost.host.fittings import Dependencies
 from mcphost.host.host import Host
 
 ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -35,7 +35,7 @@ PATIENCE: Final = 8.0
 _T = TypeVar("_T")
 
 
-def in_host(config: Config, fittings: Fittings, work: Callable[[Host], Awaitable[Outcome]]) -> int:
+def in_host(config: Config, fittings: Dependencies, work: Callable[[Host], Awaitable[Outcome]]) -> int:
     """Do ``work`` in a host and print its outcome; the exit code. Raises what ``work`` does, and Signalled."""
 
     async def inside() -> Outcome:

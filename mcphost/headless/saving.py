@@ -7,16 +7,16 @@ from pathlib import Path
 
 from mcphost.errors import ConfigError
 from mcphost.protocol.display import size_text
-from mcphost.protocol.types import Content, EmbeddedResource, Media, ResourceContents
+from mcphost.protocol.types import Content, EmbeddedResource, MediaContent, ResourceContents
 
-Saved = Media | ResourceContents
+Saved = MediaContent | ResourceContents
 
 
 def files_in(blocks: Sequence[Content]) -> list[Saved]:
     """Pictures, sounds and binary resources among the blocks of a result."""
     found: list[Saved] = []
     for block in blocks:
-        if isinstance(block, Media):
+        if isinstance(block, MediaContent):
             found.append(block)
         elif isinstance(block, EmbeddedResource) and block.resource.blob is not None:
             found.append(block.resource)

@@ -12,12 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from mcphost.auth.base import Standing
+from mcphost.auth.base import SignInStatus
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.headless.accounts import standing_object, standing_words
 from mcphost.headless.failing import Broken, failure, left_out, listing_failure, others, reason_of, worst
 from mcphost.headless.output import Outcome, StatusLine, json_text, table
-from mcphost.host.catalog import Kind
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.events import Event, ServerChanged
 from mcphost.host.host import Host
 from mcphost.host.states import ServerState
@@ -25,7 +25,7 @@ from mcphost.protocol.display import duration_text
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class ServerCheck:
     """What became of one server. ``seconds`` from the start of the check until it was known."""
 
     name: str
@@ -39,7 +39,7 @@ class Checked:
     tools: int | None = None
     seconds: float = 0.0
     needs_sign_in: bool = False
-    standing: Standing | None = None
+    standing: SignInStatus | None = None
     """Who is signed in; None where nobody can be."""
 
     def as_object(self) -> dict[str, Any]:
@@ -93,17 +93,17 @@ async def check(host: Host, names: Sequence[str], broken: Broken, *, as_json: bo
     finally:
         stop()
         status.clear()
-    results = [*checked, *(Checked(name, str(error), error) for name, error in others(broken, names))]
+    results = [*checked, *(ServerCheck(name, str(error), error) for name, error in others(broken, names))]
     text = (
         "".join(json_text(each.as_object()) for each in results)
         if as_json
         else table([HEADING, *(each.as_row() for each in results)])
     )
-    remarks = (words for name in names if host.server(name).ready for words in left_out(host, name, Kind.TOOLS))
+    remarks = (words for name in names if host.server(name).ready for words in left_out(host, name, CatalogKind.TOOLS))
     return Outcome(text, worst([each.failure for each in results if each.failure]), tuple(remarks))
 
 
-async def _check(host: Host, name: str, broken: Broken) -> Checked:
+async def _check(host: Host, name: str, broken: Broken) -> ServerCheck:
     began = time.monotonic()
     await host.ready([name])
     seconds, connection = time.monotonic() - began, host.server(name)
@@ -111,9 +111,9 @@ async def _check(host: Host, name: str, broken: Broken) -> Checked:
     if not connection.ready or session is None:
         waits = connection.state is ServerState.NEEDS_SIGN_IN
         why = reason_of(host, connection), failure(host, name, broken)
-        return Checked(name, *why, seconds=seconds, needs_sign_in=waits, standing=standing)
-    failed = listing_failure(host, name, Kind.TOOLS)
-    return Checked(
+        return ServerCheck(name, *why, seconds=seconds, needs_sign_in=waits, standing=standing)
+    failed = listing_failure(host, name, CatalogKind.TOOLS)
+    return ServerCheck(
         name,
         connection.notice or "",
         failed,
@@ -126,7 +126,7 @@ async def _check(host: Host, name: str, broken: Broken) -> Checked:
     )
 
 
-async def _standing(host: Host, name: str) -> Standing | None:
+async def _standing(host: Host, name: str) -> SignInStatus | None:
     if not host.server(name).config.signs_in:
         return None
     with suppress(SignInFailed, ConfigError):

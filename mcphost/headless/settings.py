@@ -17,8 +17,8 @@ from typing import Literal
 from mcphost.config import (
     Config,
     ConfigErrors,
-    Found,
-    Loaded,
+    ConfigLocation,
+    LoadedConfig,
     ServerConfig,
     TrustedFolders,
     find_config,
@@ -36,11 +36,11 @@ TRUST_COMMAND = "mcphost config trust"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FoundSettings:
     """What was found and read. ``untrusted`` says why a project's file was left aside, None where it was not."""
 
-    found: Found
-    loaded: Loaded
+    found: ConfigLocation
+    loaded: LoadedConfig
     untrusted: str | None = None
 
     @property
@@ -54,23 +54,23 @@ class Settings:
         return (*filter(None, [self.untrusted]), *map(str, self.loaded.problems))
 
 
-def find(explicit: str | None, env: Mapping[str, str]) -> Found:
+def find(explicit: str | None, env: Mapping[str, str]) -> ConfigLocation:
     """Where the configuration is."""
     return find_config(None if explicit is None else Path(explicit), Path.cwd(), env)
 
 
-def read_settings(found: Found, env: Mapping[str, str]) -> Settings:
+def read_settings(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
     """Read what was found, a project's file only if it is trusted. Raises ConfigError."""
     if not found.needs_trust or found.path is None:
         return users_settings(found)
     loaded = load_found(found)
     verdict = _trusted(env).verdict(found.path, loaded.digest)
     if verdict == "trusted":
-        return Settings(found, loaded)
+        return FoundSettings(found, loaded)
     return replace(users_settings(found), untrusted=_untrusted(found.path, verdict))
 
 
-def settings_for_screen(found: Found, env: Mapping[str, str]) -> Settings:
+def settings_for_screen(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
     """As `read_settings`, but a project's file that cannot be read is left aside: anybody may have put it there."""
     try:
         return read_settings(found, env)
@@ -80,13 +80,13 @@ def settings_for_screen(found: Found, env: Mapping[str, str]) -> Settings:
         return replace(users_settings(found), untrusted=str(error))
 
 
-def users_settings(found: Found) -> Settings:
+def users_settings(found: ConfigLocation) -> FoundSettings:
     """Read the user's own file only, for what needs nothing of a project's. Raises ConfigError."""
-    own = Found(found.user) if found.needs_trust else found
-    return Settings(own, Loaded(Config.model_construct()) if own.path is None else load_found(own))
+    own = ConfigLocation(found.user) if found.needs_trust else found
+    return FoundSettings(own, LoadedConfig(Config.model_construct()) if own.path is None else load_found(own))
 
 
-def where(found: Found, env: Mapping[str, str], *, explicit: bool) -> Outcome:
+def where(found: ConfigLocation, env: Mapping[str, str], *, explicit: bool) -> Outcome:
     """``config path``: the file in use, and why that one."""
     if found.path is None:
         reason = f"no configuration; create {default_path(env)}, or mcphost.toml in a project's folder"
@@ -108,7 +108,7 @@ def default_path(env: Mapping[str, str]) -> Path:
     return user_config_path("mcphost", appauthor=False) / "config.toml"
 
 
-def verify(found: Found) -> Outcome:
+def verify(found: ConfigLocation) -> Outcome:
     """``config check``: every problem with its line, reading a project's file too, which is harmless."""
     if found.path is None:
         return Outcome(remarks=("there is no configuration to check",))
@@ -136,7 +136,7 @@ def client_metadata(url: str | None, port: int, document: Callable[[str, str], M
     return Outcome(json_text(document(url, back)), remarks=(hint,))
 
 
-def trust(found: Found, env: Mapping[str, str], *, yes: bool) -> Outcome:
+def trust(found: ConfigLocation, env: Mapping[str, str], *, yes: bool) -> Outcome:
     """``config trust``: show what a project's file would run and, if wanted, remember it as it is now."""
     if found.path is None or not found.needs_trust:
         raise ConfigError("there is no mcphost.toml in this folder to trust")
@@ -148,7 +148,7 @@ def trust(found: Found, env: Mapping[str, str], *, yes: bool) -> Outcome:
     return Outcome(remarks=(f"{found.path} is trusted until it changes",))
 
 
-def _show(path: Path, project: Loaded) -> None:
+def _show(path: Path, project: LoadedConfig) -> None:
     print(f"{show_line(str(path), 4096)} would run:", file=sys.stderr)
     for name, server in project.config.servers.items():
         for line in _runs(name, server):
@@ -208,7 +208,7 @@ def _untrusted(path: Path, verdict: Literal["changed", "unknown"]) -> str:
     return f"{path} {why}; to see what it would run and decide: {TRUST_COMMAND}"
 
 
-def _why(found: Found, env: Mapping[str, str], explicit: bool) -> str:
+def _why(found: ConfigLocation, env: Mapping[str, str], explicit: bool) -> str:
     if explicit:
         return "named by --config"
     if found.needs_trust:

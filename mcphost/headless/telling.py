@@ -13,7 +13,7 @@ from mcphost.headless.margin import Margin, size
 from mcphost.headless.output import Exit, Outcome, StatusLine, answer, is_terminal, json_text, remark
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.results import said
-from mcphost.host.chat.turns import Round, Turn, TurnState, Use
+from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState
 from mcphost.protocol.display import duration_text, show, show_line
 
 LINE: Final = 4000
@@ -26,14 +26,14 @@ _CODES: Final[Mapping[TurnState, Exit]] = {
 }
 
 
-class Telling:
+class TurnPrinter:
     """Tells of a turn as it goes; each thing once."""
 
     def __init__(self, talk: Chat) -> None:
         self._talk = talk
         self._told = 0
         """Characters of the answer that is being told."""
-        self._at: Round | None = None
+        self._at: ModelRound | None = None
         self._uses: set[str] = set()
         self._begun: set[str] = set()
 
@@ -50,7 +50,7 @@ class Telling:
             for use in each.uses:
                 self._use(use)
 
-    def _use(self, use: Use) -> None:
+    def _use(self, use: ModelToolUse) -> None:
         if use.call is not None and use.id not in self._begun:
             self._begun.add(use.id)
             self.begins(use)
@@ -68,16 +68,16 @@ class Telling:
         remarks += [f"{turn.state.value}: {turn.reason}"] if turn.reason else []
         return Outcome("", Exit.DECLINED if declined and code is Exit.DONE else code, tuple(remarks))
 
-    def answer_begins(self, each: Round) -> None:
+    def answer_begins(self, each: ModelRound) -> None:
         """The model begins another answer."""
 
     def text(self, new: str) -> None:
         """More of it."""
 
-    def begins(self, use: Use) -> None:
+    def begins(self, use: ModelToolUse) -> None:
         """A call begins."""
 
-    def ends(self, use: Use) -> None:
+    def ends(self, use: ModelToolUse) -> None:
         """It ended."""
 
     def over(self, turn: Turn) -> None:
@@ -87,7 +87,7 @@ class Telling:
         """Nothing more is told, whether all came or not."""
 
 
-class _Words(Telling):
+class _Words(TurnPrinter):
     """For people: the text on stdout, a line on stderr for each call."""
 
     def __init__(self, talk: Chat) -> None:
@@ -103,11 +103,11 @@ class _Words(Telling):
         self._open = not new.endswith("\n")
         answer(new if self._stream is None else self._margin.feed(self._stream.feed(new)))
 
-    def begins(self, use: Use) -> None:
+    def begins(self, use: ModelToolUse) -> None:
         self._end_line()
         self._status.show(f"{use.server}:{use.tool}")
 
-    def ends(self, use: Use) -> None:
+    def ends(self, use: ModelToolUse) -> None:
         self._end_line()
         self._status.clear()
         name = f"{use.server}:{use.tool}" if use.server else use.name
@@ -129,17 +129,17 @@ class _Words(Telling):
                 self._stream = StreamText()
 
 
-class _Events(Telling):
+class _Events(TurnPrinter):
     """For scripts: one JSON object a line."""
 
     def text(self, new: str) -> None:
         answer(json_text({"type": "text", "text": new}))
 
-    def begins(self, use: Use) -> None:
+    def begins(self, use: ModelToolUse) -> None:
         names = {"id": use.id, "name": use.name, "server": use.server, "tool": use.tool}
         answer(json_text({"type": "tool_use", **names, "arguments": dict(use.arguments)}))
 
-    def ends(self, use: Use) -> None:
+    def ends(self, use: ModelToolUse) -> None:
         told: dict[str, Any] = {"type": "tool_result", "id": use.id, "name": use.name, "outcome": use.outcome}
         if use.edited:
             told["arguments"] = dict(use.sent or {})
@@ -148,13 +148,13 @@ class _Events(Telling):
     def over(self, turn: Turn) -> None:
         spent = self._talk.spent
         tokens = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "guessed": spent.guessed}
-        last = turn.rounds[-1] if turn.rounds else Round("")
+        last = turn.rounds[-1] if turn.rounds else ModelRound("")
         state = {"state": turn.state.name.lower(), "reason": turn.reason, "chat": self._talk.id, "model": last.model}
         ended = {"stop_reason": last.stop_reason, "cut": last.cut}
         answer(json_text({"type": "end", **state, **ended, **tokens, "cost": spent.cost}))
 
 
-def telling(talk: Chat, *, as_json: bool) -> Telling:
+def turn_printer(talk: Chat, *, as_json: bool) -> TurnPrinter:
     """Who tells of a turn of ``talk``."""
     return (_Events if as_json else _Words)(talk)
 

@@ -20,7 +20,7 @@ from mcphost.headless.output import StatusLine, is_terminal
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class TerminalSeat:
     """Where somebody sits: ``typed`` is the descriptor to read from, ``shown`` the stream to write to."""
 
     typed: int
@@ -34,17 +34,17 @@ def somebody_there() -> bool:
 
 
 @contextmanager
-def seat() -> Iterator[Seat | None]:
+def seat() -> Iterator[TerminalSeat | None]:
     """Where to ask, until the end of the block; None: nobody is there."""
     if is_terminal(sys.stdin) and is_terminal(sys.stderr):
-        yield Seat(sys.stdin.fileno(), sys.stderr)
+        yield TerminalSeat(sys.stdin.fileno(), sys.stderr)
         return
     descriptor = _controlling() if is_terminal(sys.stderr) or is_terminal(sys.stdout) else None
     if descriptor is None:
         yield None
         return
     with open(descriptor, "w", errors="backslashreplace") as shown:
-        yield Seat(descriptor, shown)
+        yield TerminalSeat(descriptor, shown)
 
 
 def room() -> tuple[int, int]:

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mcphost.errors import AuthorizationRequired
-from mcphost.host.admission import Admission
+from mcphost.host.admission import AuthorizationRetry
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
-from mcphost.host.signing_in import SignIn, SignInDesk
+from mcphost.host.signing_in import SignIn, SignInService
 
 if TYPE_CHECKING:
-    from mcphost.auth.base import Standing
+    from mcphost.auth.base import SignInStatus
 
 
 class Accounts:
@@ -24,8 +24,8 @@ class Accounts:
 
     consent: ConsentBroker
     servers: dict[str, Connection]
-    _sign_ins: SignInDesk
-    _admission: Admission
+    _sign_ins: SignInService
+    _admission: AuthorizationRetry
     _tasks: asyncio.TaskGroup | None
 
     def server(self, name: str) -> Connection:
@@ -47,7 +47,7 @@ class Accounts:
         self._admission.forget(server)
         return self._begin_sign_in(server, connection.refusal or AuthorizationRequired(""))
 
-    async def standing(self, server: str) -> Standing:
+    async def standing(self, server: str) -> SignInStatus:
         """Who is signed in. Raises SignInFailed where nobody can be (a program, a header of its own), ConfigError."""
         self.server(server)
         return await self._sign_ins.standing(server)

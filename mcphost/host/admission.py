@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from mcphost.errors import AuthorizationRequired, Declined, SessionExpired, SignInFailed
 from mcphost.host.connection import Connection
-from mcphost.host.signing_in import SignIn, SignInDesk, SignInState
+from mcphost.host.signing_in import SignIn, SignInService, SignInState
 from mcphost.host.waiting import is_cancelled
 
 STEP_UPS: Final = 2
@@ -28,18 +28,18 @@ Begin = Callable[[str, AuthorizationRequired], SignIn]
 _T = TypeVar("_T")
 
 
-class Admission:
+class AuthorizationRetry:
     """What is known of refusals in this run. ``begin`` None: no operation begins a sign-in by itself."""
 
-    def __init__(self, desk: SignInDesk, begin: Begin | None) -> None:
+    def __init__(self, desk: SignInService, begin: Begin | None) -> None:
         self.begin = begin
         self.step_ups: Counter[tuple[str, str]] = Counter()
         """By server and operation, since the last time it was admitted."""
         self._desk = desk
 
-    def attempt(self, connection: Connection, operation: str) -> Attempt:
+    def attempt(self, connection: Connection, operation: str) -> AuthorizedAttempt:
         """One try at ``operation`` (a tool's name, a URI) on this server."""
-        return Attempt(self, connection, operation)
+        return AuthorizedAttempt(self, connection, operation)
 
     def forget(self, server: str) -> None:
         """Begin to count anew: a person takes it in hand."""
@@ -51,10 +51,10 @@ class Admission:
         return sum(each.server == server and each.state is SignInState.DONE for each in self._desk.all.values())
 
 
-class Attempt:
+class AuthorizedAttempt:
     """One operation on its way through refusals."""
 
-    def __init__(self, admission: Admission, connection: Connection, operation: str) -> None:
+    def __init__(self, admission: AuthorizationRetry, connection: Connection, operation: str) -> None:
         self._admission, self._connection = admission, connection
         self._key = (connection.name, operation)
         self._done = admission.done(connection.name)

@@ -44,7 +44,7 @@ class Lifetime(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ApprovalRule:
     """Patterns by argument (see `mcphost.host.argument_rules`), and how long calls that they fit are allowed."""
 
     when: Mapping[str, str]
@@ -53,7 +53,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class Approval:
     """What runs without asking because the user said so: ``when`` these arguments match, or whatever they are."""
 
     server: str
@@ -69,7 +69,7 @@ class Grant:
 
 
 @dataclass(frozen=True)
-class Sighting:
+class SeenDefinition:
     """A tool as it was when the user allowed it: what to compare with, and how long the answer holds."""
 
     server: str
@@ -79,7 +79,7 @@ class Sighting:
     definition: Mapping[str, Any]
     since: datetime
     lifetime: Lifetime = Lifetime.ONCE
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ApprovalRule, ...] = ()
     """What of it is allowed by argument, oldest first; no two have the same patterns."""
 
     @cached_property
@@ -88,35 +88,35 @@ class Sighting:
         return fingerprint(self.identity, self.definition)
 
     @property
-    def grants(self) -> Iterator[Grant]:
+    def grants(self) -> Iterator[Approval]:
         """What runs without asking."""
         if self.lifetime is not Lifetime.ONCE:
-            yield Grant(self.server, self.tool, ANY, self.since, self.lifetime)
+            yield Approval(self.server, self.tool, ANY, self.since, self.lifetime)
         for rule in self.rules:
-            yield Grant(self.server, self.tool, rule.when, rule.since, rule.lifetime)
+            yield Approval(self.server, self.tool, rule.when, rule.since, rule.lifetime)
 
     @property
-    def lasting(self) -> Sighting:
+    def lasting(self) -> SeenDefinition:
         """What of it is worth keeping beyond this run; an answer that ends with it is kept as what was seen."""
         rules = tuple(rule for rule in self.rules if rule.lifetime is Lifetime.ALWAYS)
         lifetime = Lifetime.ONCE if self.lifetime is Lifetime.SESSION else self.lifetime
         return replace(self, lifetime=lifetime, rules=rules)
 
-    def allowed(self, lifetime: Lifetime, now: datetime, when: Mapping[str, str]) -> Sighting:
+    def allowed(self, lifetime: Lifetime, now: datetime, when: Mapping[str, str]) -> SeenDefinition:
         """After another yes to the same tool; a longer-lived earlier one outlives a yes to one call."""
         known = next((rule.lifetime for rule in self.rules if rule.when == when), None) if when else self.lifetime
         if lifetime is Lifetime.ONCE or lifetime is known is Lifetime.SESSION:
             return self
         if not when:
             return replace(self, lifetime=lifetime, since=now)
-        return replace(self, rules=(*self._rules_but(when), Rule(dict(when), now, lifetime)))
+        return replace(self, rules=(*self._rules_but(when), ApprovalRule(dict(when), now, lifetime)))
 
-    def revoked(self, when: Mapping[str, str]) -> Sighting | None:
+    def revoked(self, when: Mapping[str, str]) -> SeenDefinition | None:
         """After one yes was taken back; None where nothing is left of what was allowed."""
         left = replace(self, rules=self._rules_but(when)) if when else replace(self, lifetime=Lifetime.ONCE)
         return left if any(left.grants) else None
 
-    def _rules_but(self, when: Mapping[str, str]) -> tuple[Rule, ...]:
+    def _rules_but(self, when: Mapping[str, str]) -> tuple[ApprovalRule, ...]:
         return tuple(rule for rule in self.rules if rule.when != when)
 
 
@@ -129,7 +129,7 @@ class Difference:
     after: str | None
 
 
-class Kind(Enum):
+class ApprovalStatus(Enum):
     """What is known of a tool from before."""
 
     NEW = "new"
@@ -138,17 +138,17 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ToolApproval:
     """How a tool stands to what the user allowed before."""
 
-    kind: Kind
+    kind: ApprovalStatus
     since: datetime | None = None
     differences: Sequence[Difference] = ()
     lifetime: Lifetime = Lifetime.ONCE
     moved: bool = False
     """Is its server run by something else than then?"""
 
-    rules: Sequence[Rule] = ()
+    rules: Sequence[ApprovalRule] = ()
     lapsed: bool = False
     """Was it allowed for good, too long ago?"""
 
@@ -157,7 +157,7 @@ class Standing:
         """Is there an answer that does not hold for ever?"""
         return self.lifetime is Lifetime.ALWAYS or bool(self.rules)
 
-    def not_before(self, oldest: datetime | None) -> Standing:
+    def not_before(self, oldest: datetime | None) -> ToolApproval:
         """Without the answers that are older than that. See `Lifetime.lapsed`."""
         gone = self.since is not None and self.lifetime.lapsed(self.since, oldest)
         rules = tuple(rule for rule in self.rules if not rule.lifetime.lapsed(rule.since, oldest))
@@ -166,7 +166,7 @@ class Standing:
 
     def remembered(self, arguments: Mapping[str, Any]) -> str | None:
         """The answer by which it may run with these without asking, in words; None when it may not."""
-        if self.kind is not Kind.UNCHANGED or self.since is None:
+        if self.kind is not ApprovalStatus.UNCHANGED or self.since is None:
             return None
         if self.lifetime is not Lifetime.ONCE:
             return f"allowed by you, {self.lifetime.words}, on {self.since:%d %b %Y %H:%M}"
@@ -184,23 +184,25 @@ def fingerprint(identity: str, definition: Mapping[str, Any]) -> str:
 class Approvals:
     """What the user allowed so far, by configured server and tool name."""
 
-    def __init__(self, sightings: Iterable[Sighting] = ()) -> None:
+    def __init__(self, sightings: Iterable[SeenDefinition] = ()) -> None:
         self._sightings = by_tool(sightings)
-        self._unchanged: dict[tuple[str, str], tuple[Sighting, str, Tool]] = {}
+        self._unchanged: dict[tuple[str, str], tuple[SeenDefinition, str, Tool]] = {}
         """What was compared last and found the same: a tool is the same object until its server lists it again."""
 
-    def standing(self, server: str, identity: str, tool: Tool) -> Standing:
+    def standing(self, server: str, identity: str, tool: Tool) -> ToolApproval:
         """How this tool stands to what was allowed before."""
         known = self._sightings.get((server, tool.name))
         if known is None:
-            return Standing(Kind.NEW)
+            return ToolApproval(ApprovalStatus.NEW)
         before = self._unchanged.get((server, tool.name))
         same = before is not None and before[0] is known and before[1] == identity and before[2] is tool
         if same or fingerprint(identity, tool.definition()) == known.fingerprint:
             self._unchanged[server, tool.name] = known, identity, tool
-            return Standing(Kind.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
+            return ToolApproval(ApprovalStatus.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
         changes = (*_changed_command(known.identity, identity), *differences(known.definition, tool.definition()))
-        return Standing(Kind.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity)
+        return ToolApproval(
+            ApprovalStatus.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity
+        )
 
     def allow(
         self,
@@ -215,7 +217,7 @@ class Approvals:
 
         What was allowed of another definition is dropped. True when that is something new.
         """
-        fresh = Sighting(server, tool.name, identity, tool.definition(), now)
+        fresh = SeenDefinition(server, tool.name, identity, tool.definition(), now)
         known = self._sightings.get((server, tool.name))
         same = known is not None and known.fingerprint == fresh.fingerprint
         after = (known if known is not None and same else fresh).allowed(lifetime, now, when)
@@ -236,17 +238,17 @@ class Approvals:
             del self._sightings[key]
         return len(tools)
 
-    def grants(self, oldest: datetime | None = None) -> list[Grant]:
+    def grants(self, oldest: datetime | None = None) -> list[Approval]:
         """What runs without asking because the user said so, not before ``oldest`` where it was said for good."""
         given = (grant for each in self._sightings.values() for grant in each.grants)
         return [grant for grant in given if not grant.lifetime.lapsed(grant.since, oldest)]
 
-    def lasting(self) -> Iterator[Sighting]:
+    def lasting(self) -> Iterator[SeenDefinition]:
         """What is worth keeping beyond this run."""
         return (each.lasting for each in self._sightings.values())
 
 
-def by_tool(sightings: Iterable[Sighting]) -> dict[tuple[str, str], Sighting]:
+def by_tool(sightings: Iterable[SeenDefinition]) -> dict[tuple[str, str], SeenDefinition]:
     """By configured server and tool name."""
     return {(each.server, each.tool): each for each in sightings}
 

@@ -12,22 +12,24 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from mcphost.host.approvals import Lifetime, Rule, Sighting, by_tool
+from mcphost.host.approvals import ApprovalRule, Lifetime, SeenDefinition, by_tool
 from mcphost.protocol.wire import canonical
 
 
-def to_toml(sightings: Iterable[Sighting]) -> dict[str, Any]:
+def to_toml(sightings: Iterable[SeenDefinition]) -> dict[str, Any]:
     """The content of the approvals file."""
     return {"approval": [_as_table(each) for each in sightings]}
 
 
-def from_toml(data: Mapping[str, Any]) -> list[Sighting]:
+def from_toml(data: Mapping[str, Any]) -> list[SeenDefinition]:
     """Read the approvals file."""
     read = (_from_table(entry) for entry in _tables(data.get("approval")))
     return [sighting for sighting in read if sighting is not None]
 
 
-def merged(data: Mapping[str, Any], before: Sequence[Sighting], after: Sequence[Sighting]) -> dict[str, Any]:
+def merged(
+    data: Mapping[str, Any], before: Sequence[SeenDefinition], after: Sequence[SeenDefinition]
+) -> dict[str, Any]:
     """The content of the approvals file ``data`` with only that changed which differs between ``before`` and ``after``.
 
     Two mcphosts may run: neither takes back what the other was told, nor keeps what was revoked there.
@@ -43,7 +45,7 @@ def merged(data: Mapping[str, Any], before: Sequence[Sighting], after: Sequence[
     return to_toml(kept.values())
 
 
-def _merged(theirs: Sighting | None, old: Sighting | None, new: Sighting) -> Sighting:
+def _merged(theirs: SeenDefinition | None, old: SeenDefinition | None, new: SeenDefinition) -> SeenDefinition:
     """The tool as we know it now, with what was allowed or taken back elsewhere since it was ``old``."""
     if theirs is not None and theirs.fingerprint != new.fingerprint:
         return new
@@ -56,7 +58,7 @@ def _merged(theirs: Sighting | None, old: Sighting | None, new: Sighting) -> Sig
     return replace(there if whole == whole_before else new, rules=rules)
 
 
-def _as_table(sighting: Sighting) -> dict[str, Any]:
+def _as_table(sighting: SeenDefinition) -> dict[str, Any]:
     table = {
         "server": sighting.server,
         "tool": sighting.tool,
@@ -69,7 +71,7 @@ def _as_table(sighting: Sighting) -> dict[str, Any]:
     return table | ({"rules": rules} if rules else {})
 
 
-def _from_table(entry: Mapping[str, Any]) -> Sighting | None:
+def _from_table(entry: Mapping[str, Any]) -> SeenDefinition | None:
     match entry:
         case {
             "server": str(server),
@@ -85,15 +87,17 @@ def _from_table(entry: Mapping[str, Any]) -> Sighting | None:
                 return None
             rules = tuple(rule for table in _tables(entry.get("rules")) if (rule := _rule(table)) is not None)
             known = isinstance(definition, dict)
-            return Sighting(server, tool, identity, definition, since, Lifetime(lifetime), rules) if known else None
+            return (
+                SeenDefinition(server, tool, identity, definition, since, Lifetime(lifetime), rules) if known else None
+            )
     return None
 
 
-def _rule(table: Mapping[str, Any]) -> Rule | None:
+def _rule(table: Mapping[str, Any]) -> ApprovalRule | None:
     match table:
         case {"when": dict(when), "since": datetime() as since, "lifetime": "session" | "always" as lifetime} if when:
             texts = all(isinstance(pattern, str) for pattern in when.values())
-            return Rule(when, since, Lifetime(lifetime)) if texts else None
+            return ApprovalRule(when, since, Lifetime(lifetime)) if texts else None
     return None
 
 

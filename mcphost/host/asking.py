@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from mcphost.client.listing import Listing
+from mcphost.client.listing import ListedItems
 from mcphost.errors import McphostError
-from mcphost.host.calls import Call
-from mcphost.host.catalog import Kind
-from mcphost.host.completing import Completing
+from mcphost.host.calls import ToolCall
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.completing import CompletionService
 from mcphost.host.connection import Connection
 from mcphost.host.kept_tasks import KeptTask, kept_tasks
-from mcphost.host.reading import ReadingDesk
-from mcphost.host.watches import Watch
+from mcphost.host.reading import ReadingService
+from mcphost.host.watches import Subscription
 
 if TYPE_CHECKING:
     from mcphost.protocol.types import Completion, CompletionRef, GetPromptResult, ReadResourceResult, Task
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 class Asking:
     """The host's methods about resources, prompts, completion and tasks."""
 
-    _reading: ReadingDesk
-    _completing: Completing
+    _reading: ReadingService
+    _completing: CompletionService
 
     @property
-    def calls(self) -> Mapping[int, Call]:
+    def calls(self) -> Mapping[int, ToolCall]:
         """The calls of this run."""
         raise NotImplementedError
 
@@ -51,14 +51,14 @@ class Asking:
         """The messages of a prompt. Raises InvalidArguments where a required argument is missing."""
         return await self._reading.prompt(server, name, arguments, origin)
 
-    async def relist(self, server: str, kind: Kind) -> None:
+    async def relist(self, server: str, kind: CatalogKind) -> None:
         """List again now what a server offers of this kind, after a sign-in where it takes one.
 
         A listing that fails for another reason is noted, and the last one stays.
         """
         await self._reading.relist(server, kind)
 
-    async def current(self, server: str, kind: Kind) -> None:
+    async def current(self, server: str, kind: CatalogKind) -> None:
         """Wait until the catalog holds what the server offers of this kind; starts a lazy server."""
         await self.server(server).reach()
         await self.server(server).current(kind)
@@ -82,7 +82,7 @@ class Asking:
         """
         return await self._completing.suggest(server, ref, argument, value, context or {})
 
-    async def subscribe(self, server: str, uri: str, *, origin: str = "you") -> Watch:
+    async def subscribe(self, server: str, uri: str, *, origin: str = "you") -> Subscription:
         """Watch a resource, across reconnects, until `unsubscribe`; each change is a ResourceUpdated."""
         return await self._reading.watch(server, uri, origin)
 
@@ -90,13 +90,13 @@ class Asking:
         """Watch it no more. Raises UnknownName alone."""
         await self._reading.unwatch(server, uri)
 
-    def watches(self, server: str) -> Mapping[str, Watch]:
+    def watches(self, server: str) -> Mapping[str, Subscription]:
         """What is watched on a server, by URI."""
         return self.server(server).watches.all
 
     # Tasks.
 
-    async def list_tasks(self, server: str) -> Listing[Task]:
+    async def list_tasks(self, server: str) -> ListedItems[Task]:
         """The tasks a server keeps, those of earlier runs included. Raises CapabilityMissing where it lists none."""
         return await self._reading.tasks(server)
 

@@ -19,7 +19,7 @@ EDITED: Final = "you edited the arguments: they were not compared again; what wa
 
 
 @dataclass(frozen=True, slots=True)
-class Borrowed:
+class UntrustedSpan:
     """A stretch of an argument that the model read somewhere the receiving server does not see."""
 
     path: Path
@@ -37,14 +37,14 @@ class Borrowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Borrowing:
+class Provenance:
     """All marks of one call."""
 
-    marks: tuple[Borrowed, ...] = ()
+    marks: tuple[UntrustedSpan, ...] = ()
     note: str = ""
     """What was not compared, in a sentence; empty: all of it was."""
 
-    def of(self, name: str) -> tuple[Borrowed, ...]:
+    def of(self, name: str) -> tuple[UntrustedSpan, ...]:
         """The marks of one argument."""
         return tuple(mark for mark in self.marks if mark.path[:1] == (name,))
 
@@ -59,19 +59,19 @@ class Borrowing:
             places = f" in {len(found)} places" if len(found) > 1 else ""
             yield f"from {show_line(source, 60)}: {sum(found):,} characters{places}{how}"
 
-    def after(self, arguments: Mapping[str, Any]) -> Borrowing:
+    def after(self, arguments: Mapping[str, Any]) -> Provenance:
         """What is left of the marks when the user made these of the arguments; nothing is compared anew."""
         if self == NOTHING:
             return self
         kept = (_moved(mark, arguments) for mark in self.marks)
         note = f"{self.note}; {EDITED}" if self.note else EDITED
-        return Borrowing(tuple(mark for mark in kept if mark is not None), note)
+        return Provenance(tuple(mark for mark in kept if mark is not None), note)
 
 
-NOTHING: Final = Borrowing()
+NOTHING: Final = Provenance()
 
 
-def _moved(mark: Borrowed, arguments: Any) -> Borrowed | None:
+def _moved(mark: UntrustedSpan, arguments: Any) -> UntrustedSpan | None:
     """The mark where its stretch stands now; None where it is gone."""
     value = arguments
     for step in mark.path:

@@ -12,8 +12,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.errors import Declined, McphostError, RequestTimeout
-from mcphost.host.borrowing import NOTHING, Borrowing
-from mcphost.host.validation import Verdict
+from mcphost.host.borrowing import NOTHING, Provenance
+from mcphost.host.validation import ValidationResult
 
 if TYPE_CHECKING:
     from mcphost.protocol.types import CallToolResult, Progress, Task
@@ -68,11 +68,11 @@ class CallRequest:
     """The id of a task that was begun before: nothing is run, its result is collected, and it outlives the call."""
     outside: str = ""
     """What a model that asks for it has read from outside; what was remembered as allowed is then asked again."""
-    borrowed: Borrowing = NOTHING
+    borrowed: Provenance = NOTHING
     """What of the arguments a model that asks for it read elsewhere."""
 
 
-class Call:
+class ToolCall:
     """A call under way or ended. Times are seconds of the host's monotonic clock."""
 
     def __init__(self, number: int, request: CallRequest, clock: Callable[[], float]) -> None:
@@ -96,7 +96,7 @@ class Call:
         """The number of the sign-in that it waits for, or waited for last."""
         self.outcome: CallToolResult | None = None
         self.error: McphostError | None = None
-        self.validity: Verdict | None = None
+        self.validity: ValidationResult | None = None
         """How the structured content stands to the tool's output schema; None where there is none."""
         self.asked_at = clock()
         self.sent_at: float | None = None
@@ -168,7 +168,7 @@ class Call:
         """It was allowed and goes out now."""
         self.arguments, self.sent_at, self.state = arguments, self._clock(), CallState.RUNNING
 
-    def answered(self, result: CallToolResult, validity: Verdict | None) -> None:
+    def answered(self, result: CallToolResult, validity: ValidationResult | None) -> None:
         """The server answered."""
         self.outcome, self.validity = result, validity
         self._end(CallState.FAILED if result.is_error else CallState.DONE)

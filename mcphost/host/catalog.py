@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
-from mcphost.client.listing import Listing, Rejected
+from mcphost.client.listing import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import InvalidResult, UnknownName
 from mcphost.protocol.types import Tool, Wire
@@ -34,7 +34,7 @@ Offered = TypeVar("Offered")
 Item = TypeVar("Item", bound=Wire)
 
 
-class Kind(Enum):
+class CatalogKind(Enum):
     """What a server can offer, by the word for it."""
 
     TOOLS = "tools"
@@ -45,7 +45,7 @@ class Kind(Enum):
     @property
     def capability(self) -> str:
         """The capability under which it is listed, and by whose name its changes are announced."""
-        return "resources" if self is Kind.TEMPLATES else self.value
+        return "resources" if self is CatalogKind.TEMPLATES else self.value
 
     def words_for(self, rejected: Rejected) -> str:
         """Say that an item of this kind was left out, and why."""
@@ -111,7 +111,7 @@ class OfferedPrompt:
         return self.server, self.prompt.name
 
 
-class Shelf(Generic[Offered]):
+class CatalogSection(Generic[Offered]):
     """One kind of offer of all servers, in the order the servers were configured."""
 
     def __init__(self, servers: Iterable[str]) -> None:
@@ -137,11 +137,11 @@ class Shelf(Generic[Offered]):
         return tuple(offered for offers in self._offers.values() for offered in offers)
 
 
-_OFFERED: Final[Mapping[Kind, Callable[[str, Any], Any]]] = {
-    Kind.TOOLS: OfferedTool,
-    Kind.RESOURCES: OfferedResource,
-    Kind.TEMPLATES: OfferedTemplate,
-    Kind.PROMPTS: OfferedPrompt,
+_OFFERED: Final[Mapping[CatalogKind, Callable[[str, Any], Any]]] = {
+    CatalogKind.TOOLS: OfferedTool,
+    CatalogKind.RESOURCES: OfferedResource,
+    CatalogKind.TEMPLATES: OfferedTemplate,
+    CatalogKind.PROMPTS: OfferedPrompt,
 }
 
 
@@ -150,13 +150,13 @@ class Catalog:
 
     def __init__(self, servers: Iterable[str]) -> None:
         names = tuple(servers)
-        self._shelves: dict[Kind, Shelf[Any]] = {kind: Shelf(names) for kind in Kind}
+        self._shelves: dict[CatalogKind, CatalogSection[Any]] = {kind: CatalogSection(names) for kind in CatalogKind}
 
     def keep(self, server: str, tools: Iterable[Tool]) -> None:
         """Replace the tools of ``server``."""
-        self.keep_kind(server, Kind.TOOLS, tools)
+        self.keep_kind(server, CatalogKind.TOOLS, tools)
 
-    def keep_kind(self, server: str, kind: Kind, items: Iterable[Any]) -> None:
+    def keep_kind(self, server: str, kind: CatalogKind, items: Iterable[Any]) -> None:
         """Replace what ``server`` offers of this kind."""
         self._shelves[kind].keep(server, (_OFFERED[kind](server, item) for item in items))
 
@@ -172,19 +172,19 @@ class Catalog:
 
     def tools(self, server: str | None = None) -> Sequence[OfferedTool]:
         """The tools of one server, or of all."""
-        return self._shelves[Kind.TOOLS].of(server)
+        return self._shelves[CatalogKind.TOOLS].of(server)
 
     def resources(self, server: str | None = None) -> Sequence[OfferedResource]:
         """The resources of one server, or of all."""
-        return self._shelves[Kind.RESOURCES].of(server)
+        return self._shelves[CatalogKind.RESOURCES].of(server)
 
     def templates(self, server: str | None = None) -> Sequence[OfferedTemplate]:
         """The resource templates of one server, or of all."""
-        return self._shelves[Kind.TEMPLATES].of(server)
+        return self._shelves[CatalogKind.TEMPLATES].of(server)
 
     def prompts(self, server: str | None = None) -> Sequence[OfferedPrompt]:
         """The prompts of one server, or of all."""
-        return self._shelves[Kind.PROMPTS].of(server)
+        return self._shelves[CatalogKind.PROMPTS].of(server)
 
     def tool(self, server: str, name: str) -> Tool:
         """The tool; raises UnknownName with what there is instead."""
@@ -206,7 +206,7 @@ def _unknown(server: str, kind: str, name: str, names: Sequence[str]) -> NoRetur
     raise UnknownName(f"{server} has no {kind} {name!r}; it has: {known}{' …' if len(names) > NAMED else ''}")
 
 
-def usable(listing: Listing[Tool], config: ServerConfig) -> tuple[list[Tool], list[Rejected]]:
+def usable(listing: ListedItems[Tool], config: ServerConfig) -> tuple[list[Tool], list[Rejected]]:
     """What may be used of a listing, and what may not: names given twice, and what the configuration leaves out."""
     reason = "left out by enabled_tools or disabled_tools"
     enabled = [tool for tool in listing.items if config.offers(tool.name)]
@@ -215,19 +215,19 @@ def usable(listing: Listing[Tool], config: ServerConfig) -> tuple[list[Tool], li
     return tools, [*rejected, *disabled]
 
 
-def usable_resources(listing: Listing[Resource], _: ServerConfig) -> tuple[list[Resource], list[Rejected]]:
+def usable_resources(listing: ListedItems[Resource], _: ServerConfig) -> tuple[list[Resource], list[Rejected]]:
     """What may be used of a listing, and what may not: URIs given twice."""
     return _sift(listing, lambda resource: resource.uri, "URI")
 
 
 def usable_templates(
-    listing: Listing[ResourceTemplate], _: ServerConfig
+    listing: ListedItems[ResourceTemplate], _: ServerConfig
 ) -> tuple[list[ResourceTemplate], list[Rejected]]:
     """What may be used of a listing, and what may not: templates given twice, and what is none."""
     return _sift(listing, lambda template: template.uri_template, "template", _no_template)
 
 
-def usable_prompts(listing: Listing[Prompt], _: ServerConfig) -> tuple[list[Prompt], list[Rejected]]:
+def usable_prompts(listing: ListedItems[Prompt], _: ServerConfig) -> tuple[list[Prompt], list[Rejected]]:
     """What may be used of a listing, and what may not: names given twice."""
     return _sift(listing, lambda prompt: prompt.name, "name")
 
@@ -243,7 +243,7 @@ def _no_template(template: ResourceTemplate) -> str | None:
 
 
 def _sift(
-    listing: Listing[Item],
+    listing: ListedItems[Item],
     key: Callable[[Item], str],
     word: str,
     against: Callable[[Item], str | None] = lambda _: None,

@@ -17,28 +17,28 @@ from typing import TYPE_CHECKING, Any
 
 from mcphost.config import Config
 from mcphost.errors import NotDone
-from mcphost.host.asked.roots import Folder
-from mcphost.host.calls import Call, CallRequest
+from mcphost.host.asked.roots import OfferedRoot
+from mcphost.host.calls import CallRequest, ToolCall
 from mcphost.host.catalog import Catalog
-from mcphost.host.chat.choices import Choices
-from mcphost.host.chat.habits import Habits
+from mcphost.host.chat.choices import ChatSettings
+from mcphost.host.chat.habits import ChatPreferences
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
-from mcphost.host.desk import CallDesk
+from mcphost.host.desk import ToolCallService
 from mcphost.host.events import Alarmed, ChatChanged, EventBus
-from mcphost.host.memory import Store
-from mcphost.host.policy import Verdict
+from mcphost.host.memory import StateStore
+from mcphost.host.policy import PolicyVerdict
 from mcphost.host.questions import Approver
 from mcphost.host.recipient import sent_to
 
 if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never do
     from mcphost.host.chat.chat import Chat
-    from mcphost.host.chat.mentions import Candidates
+    from mcphost.host.chat.mentions import MentionCandidates
     from mcphost.host.chat.parts import ChatParts
-    from mcphost.host.chat.running import Running
-    from mcphost.host.chat.transcripts import Saved, Transcripts
+    from mcphost.host.chat.running import TurnRunner
+    from mcphost.host.chat.transcripts import SavedChat, TranscriptStore
     from mcphost.host.chat.turns import Attachment, PromptUsed
-    from mcphost.host.models import Models
+    from mcphost.host.models import ModelCatalog
     from mcphost.protocol.types import GetPromptResult, ReadResourceResult
 
 
@@ -59,18 +59,18 @@ class Chatting:
     consent: ConsentBroker
     catalog: Catalog
     bus: EventBus
-    _desk: CallDesk
+    _desk: ToolCallService
     _tasks: asyncio.TaskGroup | None
 
     @cached_property
-    def _models(self) -> Models:
+    def _models(self) -> ModelCatalog:
         raise NotImplementedError
 
     def mask(self, text: str) -> str:
         """The text without secrets."""
         raise NotImplementedError
 
-    def roots(self, server: str | None) -> tuple[Folder, ...]:
+    def roots(self, server: str | None) -> tuple[OfferedRoot, ...]:
         """The folders a server may know of."""
         raise NotImplementedError
 
@@ -94,7 +94,7 @@ class Chatting:
 
         It begins with what the user set of others, also in earlier runs; ``as_configured``: with nothing of that.
         """
-        return self._add_chat(_new_id(), Choices() if as_configured else self._as_before(), model)
+        return self._add_chat(_new_id(), ChatSettings() if as_configured else self._as_before(), model)
 
     def branch_chat(self, chat: Chat, turns: int) -> Chat:
         """A new conversation that shares the first so many turns of another, which stays as it is.
@@ -108,7 +108,7 @@ class Chatting:
         branch.take_over(chat, turns)
         return branch
 
-    async def saved_chats(self) -> list[Saved]:
+    async def saved_chats(self) -> list[SavedChat]:
         """The conversations in the state folder, the newest first."""
         return await asyncio.to_thread(self._transcripts.saved)
 
@@ -127,7 +127,7 @@ class Chatting:
         if (opened := self._opened(known)) is not None:  # by somebody who did not wait either
             return opened
         own = choices_of(records)
-        chosen = (Choices() if as_configured else self._as_before()) if own is None else own
+        chosen = (ChatSettings() if as_configured else self._as_before()) if own is None else own
         chat = self._add_chat(known, self._there(chosen), model)
         chat.resume(replay(records), branch_of(records))
         return chat
@@ -183,7 +183,7 @@ class Chatting:
         given = dict(arguments)
         return of_prompt(server, prompt, given, await self.get_prompt(server, prompt, given))
 
-    def chat_candidates(self, text: str, cursor: int) -> Candidates:
+    def chat_candidates(self, text: str, cursor: int) -> MentionCandidates:
         """What could be meant by what is being typed at ``cursor``: prompts after a slash, resources after an @."""
         from mcphost.host.chat.mentions import candidates
 
@@ -193,17 +193,17 @@ class Chatting:
 
     # How they are made.
 
-    def _begin_chatting(self, approver: Approver, folder: Path | None, store: Store | None) -> None:
+    def _begin_chatting(self, approver: Approver, folder: Path | None, store: StateStore | None) -> None:
         """Note what conversations will be given."""
         self._chats: dict[int, Chat] = {}
         self._chats_folder, self._chat_approver = folder, approver
-        self._habits = Habits(store, lambda text: self.bus.publish(Alarmed(text)))
+        self._habits = ChatPreferences(store, lambda text: self.bus.publish(Alarmed(text)))
 
     @cached_property
-    def _transcripts(self) -> Transcripts:
-        from mcphost.host.chat.transcripts import Transcripts
+    def _transcripts(self) -> TranscriptStore:
+        from mcphost.host.chat.transcripts import TranscriptStore
 
-        return Transcripts(self._chats_folder, self.mask, lambda text: self.bus.publish(Alarmed(text)))
+        return TranscriptStore(self._chats_folder, self.mask, lambda text: self.bus.publish(Alarmed(text)))
 
     @cached_property
     def _chat_parts(self) -> ChatParts:
@@ -227,10 +227,10 @@ class Chatting:
         )
 
     @cached_property
-    def _running(self) -> Running:
-        from mcphost.host.chat.running import Running
+    def _running(self) -> TurnRunner:
+        from mcphost.host.chat.running import TurnRunner
 
-        return Running(self._chat_parts)
+        return TurnRunner(self._chat_parts)
 
     def _stop_chats(self) -> None:
         for chat in self._chats.values():
@@ -246,18 +246,18 @@ class Chatting:
         if self.config.chat.save:
             self._transcripts.keep(chat_id, record)
 
-    def _chosen(self, before: Choices, after: Choices) -> None:
+    def _chosen(self, before: ChatSettings, after: ChatSettings) -> None:
         self._habits.follow(before, after)
         if self._tasks is not None:
             self._tasks.create_task(self._habits.save(), name="save habits")
 
-    def _as_before(self) -> Choices:
+    def _as_before(self) -> ChatSettings:
         """What was set last; the model unless the configuration names another now than it did then."""
         habit = self._habits.choices
         as_then = habit.instead_of == (self.config.chat.model or "")
         return self._there(habit) if as_then else replace(habit, model="")
 
-    def _there(self, choices: Choices) -> Choices:
+    def _there(self, choices: ChatSettings) -> ChatSettings:
         """These, without a model that is not configured any more."""
         entry = self.config.models.get(choices.model)
         return choices if entry is not None and entry.provider != "manual" else replace(choices, model="")
@@ -265,7 +265,7 @@ class Chatting:
     def _opened(self, chat_id: str) -> Chat | None:
         return next((each for each in self._chats.values() if each.id == chat_id), None)
 
-    def _add_chat(self, chat_id: str, choices: Choices, model: str = "") -> Chat:
+    def _add_chat(self, chat_id: str, choices: ChatSettings, model: str = "") -> Chat:
         from mcphost.host.chat.chat import Chat
 
         number = len(self._chats) + 1
@@ -283,7 +283,7 @@ class Chatting:
         session = None if connection is None else connection.session
         return "" if session is None else session.server.instructions or ""
 
-    def _call_for_model(self, request: CallRequest) -> Call:
+    def _call_for_model(self, request: CallRequest) -> ToolCall:
         assert self._tasks is not None
         return self._desk.begin(request, self._tasks)
 
@@ -294,7 +294,7 @@ class Chatting:
         if connection is None or known is None:
             return False
         verdict = self.consent.foresee(server, sent_to(connection.config), known, arguments, outside=outside)
-        return verdict is not Verdict.ASK
+        return verdict is not PolicyVerdict.ASK
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         assert self._tasks is not None

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from mcphost.client.client import Patience
+from mcphost.client.client import RequestTimeouts
 from mcphost.errors import McphostError
 from mcphost.host.connection import Connection
 
@@ -27,14 +27,14 @@ KEPT_SECONDS: Final = 30.0
 
 KEPT_ANSWERS: Final = 256
 
-PATIENCE: Final = Patience(10.0, 10.0)
+PATIENCE: Final = RequestTimeouts(10.0, 10.0)
 """Whoever types has typed on by then."""
 
 _Field = tuple[str, "CompletionRef", str]
 _Question = tuple[_Field, str, frozenset[tuple[str, str]], float | None]
 
 
-class Completing:
+class CompletionService:
     """``server`` finds a connection or raises UnknownName; ``now`` tells seconds of a monotonic clock."""
 
     def __init__(self, server: Callable[[str], Connection], now: Callable[[], float]) -> None:

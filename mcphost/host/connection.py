@@ -19,18 +19,18 @@ from mcphost.client.listing import Rejected
 from mcphost.errors import AuthorizationRequired, McphostError, ServerNotReady
 from mcphost.host.advice import next_step
 from mcphost.host.backoff import Backoff
-from mcphost.host.catalog import Kind
-from mcphost.host.falls import LastFailure, Loss, after_failure
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.falls import Disconnect, LastFailure, after_failure
 from mcphost.host.faults import fault
-from mcphost.host.listening import Ears, Irregularities, Listening
-from mcphost.host.logs import Source
+from mcphost.host.listening import ConnectionObserver, Ears, ProtocolViolations
+from mcphost.host.logs import LogSource
 from mcphost.host.offers import Offers
 from mcphost.host.opening import ask_for_level, check_required, masked, new_client
 from mcphost.host.states import LISTING_FIELDS, LIVE_FIELDS, WEIGHTS, ServerState
 from mcphost.host.surroundings import Surroundings
-from mcphost.host.upkeep import Pulse, RoundTrip
+from mcphost.host.upkeep import Keepalive, RoundTrip
 from mcphost.host.waiting import first_of, to_the_end
-from mcphost.host.watches import Watches
+from mcphost.host.watches import Subscriptions
 from mcphost.protocol.types import LogLevel, Tool
 from mcphost.transports.base import ProcessReport, Transport
 
@@ -51,18 +51,18 @@ class Connection:
         self._wanted = self.config.enabled and self.config.start == "eager"
         self._poke = asyncio.Event()
         self._change = asyncio.Event()
-        self._loss = Loss()
+        self._loss = Disconnect()
         self._said = ""
         self._client: Client | None = None
         listed = partial(around.listed, name)
         self.offers = Offers(self._note, listed, self._changed, self._refused)
-        self.watches = Watches(self._note, lambda uri: around.resource_updated(name, uri), around.mask)
+        self.watches = Subscriptions(self._note, lambda uri: around.resource_updated(name, uri), around.mask)
         self.refusal: AuthorizationRequired | None = None
         """What the server refused for want of a sign-in, last; None since it let us in. A server that is up may have
         refused a list."""
         told = self.offers.mark_stale, self.watches.updated, partial(around.elicitation_completed, name)
-        self._listening = Listening(Ears(self._log, *told, self._lost, self._changed, around.mask))
-        self.pulse = Pulse(around.now, lambda: around.busy(name), self._note, self._changed)
+        self._listening = ConnectionObserver(Ears(self._log, *told, self._lost, self._changed, around.mask))
+        self.pulse = Keepalive(around.now, lambda: around.busy(name), self._note, self._changed)
         self.state = ServerState.STARTING if self._wanted else self._at_rest
         self.reason = ""
         """Why it is in this state; empty where the state says it all."""
@@ -97,15 +97,15 @@ class Connection:
     @property
     def notice(self) -> str | None:
         """What was odd about the last listing of the tools."""
-        return self.notice_of(Kind.TOOLS)
+        return self.notice_of(CatalogKind.TOOLS)
 
-    def notice_of(self, kind: Kind) -> str | None:
+    def notice_of(self, kind: CatalogKind) -> str | None:
         """What was odd about the last listing of this kind."""
         notice = self.offers.of(kind).notice
         return None if notice is None else self._around.mask(notice)
 
     @property
-    def irregularities(self) -> Irregularities:
+    def irregularities(self) -> ProtocolViolations:
         """What the server sent that it must not send."""
         return self._listening.irregularities
 
@@ -200,17 +200,17 @@ class Connection:
         await self.settled()
         return self.client
 
-    async def current(self, kind: Kind) -> None:
+    async def current(self, kind: CatalogKind) -> None:
         """Wait until what is kept of this kind is what the server said last. Raises ServerNotReady."""
         await self.offers.of(kind).current(self.client, self.config)
 
-    async def recent(self, kind: Kind, seconds: float) -> str:
+    async def recent(self, kind: CatalogKind, seconds: float) -> str:
         """Have what is kept of this kind listed within so many seconds; why it could not be. Raises ServerNotReady."""
         offers = self.offers.of(kind)
         await offers.recent(self.client, self.config, seconds)
         return "" if offers.failure is None else str(offers.failure)
 
-    async def relist(self, kind: Kind = Kind.TOOLS) -> None:
+    async def relist(self, kind: CatalogKind = CatalogKind.TOOLS) -> None:
         """List again now. Raises ServerNotReady; a listing that fails is noted and the last one stays."""
         await self.offers.of(kind).read(self.client, self.config)
 
@@ -221,7 +221,7 @@ class Connection:
     async def _one_life(self) -> None:
         """Connect, stay connected, and disconnect when told to or when it fails; the state says how it goes on."""
         self.started_at, self.ready_at = self._around.now(), None
-        self._loss = Loss()
+        self._loss = Disconnect()
         self._enter(ServerState.STARTING)
         transport: Transport | None = None
         failure: McphostError | None = None
@@ -267,7 +267,7 @@ class Connection:
         try:
             async with asyncio.timeout(seconds):
                 self.level = await ask_for_level(client, self.session, self.level, self._note)
-                if self.offers.offers(Kind.TOOLS):  # the others are listed as soon as it is ready
+                if self.offers.offers(CatalogKind.TOOLS):  # the others are listed as soon as it is ready
                     await self.offers.tools.read(client, self.config)
         except TimeoutError:
             reason = f"the server took longer than startup_timeout_sec = {seconds:g}"
@@ -349,7 +349,7 @@ class Connection:
         self._said = text
 
     def _note(self, level: LogLevel, text: str) -> None:
-        self._log(Source.MCPHOST, level, text)
+        self._log(LogSource.MCPHOST, level, text)
 
     def _changed(self) -> None:
         self._change.set()

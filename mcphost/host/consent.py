@@ -13,16 +13,16 @@ from typing import Any, Final
 
 from mcphost.config import Config
 from mcphost.errors import Declined, ServerNotReady
-from mcphost.host.approvals import ANY, Approvals, Grant, Kind, Lifetime, Standing
+from mcphost.host.approvals import ANY, Approval, Approvals, ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.argument_rules import problem
 from mcphost.host.audit import AuditLog
-from mcphost.host.borrowing import NOTHING, Borrowing
-from mcphost.host.calls import NOTHING_SENT, Call
-from mcphost.host.past_calls import Past, past_of
-from mcphost.host.policy import Decision, Verdict, decide
+from mcphost.host.borrowing import NOTHING, Provenance
+from mcphost.host.calls import NOTHING_SENT, ToolCall
+from mcphost.host.past_calls import CallHistory, past_of
+from mcphost.host.policy import Decision, PolicyVerdict, decide
 from mcphost.host.questions import Answer, Approver, ToolCallQuestion
 from mcphost.host.waiting import is_cancelled
-from mcphost.host.witness import Witness
+from mcphost.host.witness import AuditWriter
 from mcphost.protocol.display import hidden_in
 from mcphost.protocol.types import Tool
 
@@ -45,7 +45,7 @@ class Proposal:
     """What could not be checked beforehand."""
     outside: str = ""
     """What a model that wants it has read from outside; empty: nothing, or no model wants it."""
-    borrowed: Borrowing = NOTHING
+    borrowed: Provenance = NOTHING
     """What of the arguments such a model read elsewhere."""
     unconfirmed: str = ""
     """Why the server's tools could not be listed again, where that was due."""
@@ -69,7 +69,7 @@ class ConsentBroker:
     ) -> None:
         self._config, self.approvals, self._approver = config, approvals, approver
         self._changed, self._alarm = changed, alarm
-        self.witness = Witness(config, audit, alarm)
+        self.witness = AuditWriter(config, audit, alarm)
         self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
         self._log, self._began = audit.path, datetime.now().astimezone()
 
@@ -101,7 +101,7 @@ class ConsentBroker:
 
     def foresee(
         self, server: str, sent_to: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
-    ) -> Verdict:
+    ) -> PolicyVerdict:
         """What would be decided about a call as things stand; nothing is asked, remembered or written down."""
         standing = self._standing(server, sent_to, tool)
         return self._decide(Proposal(0, server, tool, arguments, "", sent_to, outside=outside), standing).verdict
@@ -117,11 +117,11 @@ class ConsentBroker:
         """Seconds that is."""
         return self._config().policy.relist_sec
 
-    async def past(self, question: ToolCallQuestion, calls: Iterable[Call]) -> Past:
+    async def past(self, question: ToolCallQuestion, calls: Iterable[ToolCall]) -> CallHistory:
         """The calls of the tool that is asked about: of ``calls``, those of this run, and of the audit log."""
         return await past_of(question, calls, self._log, self._began)
 
-    def grants(self) -> list[Grant]:
+    def grants(self) -> list[Approval]:
         """What runs without asking because the user said so, not too long ago."""
         return self.approvals.grants(self._oldest)
 
@@ -136,7 +136,7 @@ class ConsentBroker:
             self._changed()
         return number
 
-    def finished(self, call: Call) -> None:
+    def finished(self, call: ToolCall) -> None:
         """Write down how a call that was allowed ended, and whether it was sent at all."""
         record = {
             "event": "outcome",
@@ -155,16 +155,16 @@ class ConsentBroker:
         days = self._config().policy.remember_days
         return datetime.now().astimezone() - timedelta(days=days) if days else None
 
-    def _standing(self, server: str, sent_to: str, tool: Tool) -> Standing:
+    def _standing(self, server: str, sent_to: str, tool: Tool) -> ToolApproval:
         standing = self.approvals.standing(server, sent_to, tool)
         return standing.not_before(self._oldest) if standing.may_lapse else standing
 
-    def _decide(self, proposal: Proposal, standing: Standing) -> Decision:
+    def _decide(self, proposal: Proposal, standing: ToolApproval) -> Decision:
         if proposal.tool.refusal:  # nobody can say what they agree to: it stands elsewhere, and may be another tomorrow
-            return Decision(Verdict.DENY, proposal.tool.refusal)
+            return Decision(PolicyVerdict.DENY, proposal.tool.refusal)
         # A tool that is not what it was when the user allowed it, or that says what nobody can see, does not get by on
         # what it says of itself.
-        believable = "read-only" in proposal.tool.claims and standing.kind is not Kind.CHANGED
+        believable = "read-only" in proposal.tool.claims and standing.kind is not ApprovalStatus.CHANGED
         believable = believable and not hidden_in(proposal.tool.definition())
         doubt = _doubt(proposal)
         remembered = standing.remembered(proposal.arguments)
@@ -176,13 +176,13 @@ class ConsentBroker:
             claims_read_only=believable,
             arguments=proposal.arguments,
         )
-        if doubt and remembered and decision.verdict is Verdict.ASK:
-            return Decision(Verdict.ASK, f"{doubt}, so that it is asked again; {remembered}")
+        if doubt and remembered and decision.verdict is PolicyVerdict.ASK:
+            return Decision(PolicyVerdict.ASK, f"{doubt}, so that it is asked again; {remembered}")
         return decision
 
-    async def _answer(self, proposal: Proposal, standing: Standing, decision: Decision) -> Answer:
-        if decision.verdict is not Verdict.ASK:
-            return Answer(decision.verdict is Verdict.ALLOW, reason=decision.rule, by="policy")
+    async def _answer(self, proposal: Proposal, standing: ToolApproval, decision: Decision) -> Answer:
+        if decision.verdict is not PolicyVerdict.ASK:
+            return Answer(decision.verdict is PolicyVerdict.ALLOW, reason=decision.rule, by="policy")
         question = ToolCallQuestion(
             call=proposal.call,
             server=proposal.server,
@@ -219,17 +219,17 @@ class ConsentBroker:
         if self.approvals.allow(proposal.server, proposal.sent_to, proposal.tool, lifetime, now, when):
             self._changed()
 
-    def _unasked(self, proposal: Proposal, standing: Standing, answer: Answer) -> None:
+    def _unasked(self, proposal: Proposal, standing: ToolApproval, answer: Answer) -> None:
         """It runs without a question: the user's rule stands, but a tool that is no longer what it was is told of.
 
         Where another program runs by now, that was the user's doing, and its tools are others for that reason.
         """
-        if standing.kind is Kind.CHANGED and not standing.moved:
+        if standing.kind is ApprovalStatus.CHANGED and not standing.moved:
             fields = ", ".join(each.field for each in standing.differences[:CHANGES_NAMED])
             name = f"{proposal.server}:{proposal.tool.name}"
             self._alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")
         # What a flag on one command line allowed may still be asked about on screen.
-        if answer.by == "policy" and standing.kind is not Kind.UNCHANGED:
+        if answer.by == "policy" and standing.kind is not ApprovalStatus.UNCHANGED:
             self._remember(proposal, Answer(allow=True))
 
     async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:

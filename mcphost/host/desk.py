@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
-from mcphost.client.client import Patience
+from mcphost.client.client import RequestTimeouts
 from mcphost.config import ServerConfig
 from mcphost.errors import (
     AuthorizationRequired,
@@ -28,20 +28,20 @@ from mcphost.errors import (
     SessionExpired,
     TaskStopped,
 )
-from mcphost.host.admission import Admission, Attempt
-from mcphost.host.calls import NOTHING_SENT, Call, CallRequest
-from mcphost.host.catalog import Catalog, Kind
+from mcphost.host.admission import AuthorizationRetry, AuthorizedAttempt
+from mcphost.host.calls import NOTHING_SENT, CallRequest, ToolCall
+from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker, Proposal
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
 from mcphost.host.faults import fault, without_secrets
 from mcphost.host.recipient import sent_to
-from mcphost.host.sending import Sending
+from mcphost.host.sending import CallSending
 from mcphost.host.signing_in import SignIn
 from mcphost.host.traffic.book import current_call
-from mcphost.host.validation import Verdict, validate
+from mcphost.host.validation import ValidationResult, validate
 from mcphost.host.weight import weight
-from mcphost.host.witness import Witness
+from mcphost.host.witness import AuditWriter
 from mcphost.protocol.jsonrpc import ErrorCode
 from mcphost.protocol.types import CallToolResult, Tool
 
@@ -54,7 +54,7 @@ KEPT_BYTES: Final = 64 << 20
 VISITS: Final = 3
 """How often one call may be refused for want of a visited page."""
 
-Visit = Callable[[Call, Any, float], Awaitable[bool]]
+UrlVisit = Callable[[ToolCall, Any, float], Awaitable[bool]]
 """Has the pages visited that an error's data names for a call, within seconds; was that done?"""
 
 _AGAIN: Final = {
@@ -69,7 +69,7 @@ _ANOTHER: Final = (
 )
 
 
-class CallDesk:
+class ToolCallService:
     """Every call that was asked for.
 
     ``server`` finds a connection or raises UnknownName; ``mask`` takes secrets out of what errors quote.
@@ -80,25 +80,25 @@ class CallDesk:
         server: Callable[[str], Connection],
         catalog: Catalog,
         consent: ConsentBroker,
-        witness: Witness,
-        admission: Admission,
+        witness: AuditWriter,
+        admission: AuthorizationRetry,
         publish: Callable[[Event], None],
         mask: Callable[[str], str],
     ) -> None:
         self._server, self._catalog, self._consent, self._witness = server, catalog, consent, witness
         self._admission = admission
         self._publish, self._mask = publish, mask
-        self.visit: Visit | None = None
+        self.visit: UrlVisit | None = None
         """Who has a server's pages visited; None: nobody."""
-        self.calls: dict[int, Call] = {}
+        self.calls: dict[int, ToolCall] = {}
         self._sent: dict[int, str] = {}
         self._numbers = count(1)
         self._ended: deque[tuple[int, int]] = deque()
         self._kept_bytes = 0
 
-    def begin(self, request: CallRequest, tasks: asyncio.TaskGroup) -> Call:
+    def begin(self, request: CallRequest, tasks: asyncio.TaskGroup) -> ToolCall:
         """Begin a call in a task of its own."""
-        call = Call(next(self._numbers), request, time.monotonic)
+        call = ToolCall(next(self._numbers), request, time.monotonic)
         self.calls[call.number] = call
         task = tasks.create_task(self._carry_out(call), name=f"call {call.number}")
         call.attach(task)
@@ -106,7 +106,7 @@ class CallDesk:
         self._publish(CallStarted(call.number))
         return call
 
-    def running(self, server: str | None = None) -> list[Call]:
+    def running(self, server: str | None = None) -> list[ToolCall]:
         """The calls that have not ended, oldest first."""
         return [c for c in self.calls.values() if not c.state.ended and server in (None, c.request.server)]
 
@@ -114,11 +114,11 @@ class CallDesk:
         """The call that was sent to this server last and has not ended."""
         return next((number for number, name in reversed(self._sent.items()) if name == server), None)
 
-    def sent_on(self, server: str) -> list[Call]:
+    def sent_on(self, server: str) -> list[ToolCall]:
         """The calls that were sent to this server and have not ended, in the order they were sent."""
         return [self.calls[number] for number, name in self._sent.items() if name == server]
 
-    async def _carry_out(self, call: Call) -> None:
+    async def _carry_out(self, call: ToolCall) -> None:
         try:
             await self._attempt(call)
         except asyncio.CancelledError:
@@ -131,7 +131,7 @@ class CallDesk:
         except Exception as error:  # a fault in here must end neither the other calls nor the servers
             call.failed(fault(error))
 
-    def _finish(self, call: Call) -> None:
+    def _finish(self, call: ToolCall) -> None:
         self._sent.pop(call.number, None)
         if not call.state.ended:  # it was cancelled before it began
             call.cancelled()
@@ -140,7 +140,7 @@ class CallDesk:
         self._forget_old_calls(call)
         self._publish(CallFinished(call.number))
 
-    async def _attempt(self, call: Call) -> None:
+    async def _attempt(self, call: ToolCall) -> None:
         """Until the server lets it through: each time it is settled anew whether it may be sent."""
         connection, request = self._server(call.request.server), call.request
         attempt, note, visits = self._admission.attempt(connection, request.tool), "", 0
@@ -158,7 +158,7 @@ class CallDesk:
             else:
                 return attempt.admitted()
 
-    async def _regained(self, call: Call, attempt: Attempt, refusal: AuthorizationRequired) -> str:
+    async def _regained(self, call: ToolCall, attempt: AuthorizedAttempt, refusal: AuthorizationRequired) -> str:
         """Wait for a sign-in, with no time limit of the call running; why it is asked about again."""
 
         def waits(sign_in: SignIn) -> None:
@@ -171,7 +171,7 @@ class CallDesk:
         self._publish(CallChanged(call.number))
         return _AGAIN[refusal.status == 401] if was_sent else ""
 
-    async def _reopened(self, call: Call, attempt: Attempt, gone: SessionExpired) -> str:
+    async def _reopened(self, call: ToolCall, attempt: AuthorizedAttempt, gone: SessionExpired) -> str:
         """Go over to the session of whoever is signed in now; why it is asked about again. Raises ``gone``."""
         await attempt.reopened(gone)
         self._sent.pop(call.number, None)
@@ -179,7 +179,7 @@ class CallDesk:
         self._publish(CallChanged(call.number))
         return _ANOTHER
 
-    async def _visited(self, call: Call, connection: Connection, error: ServerError, time: int) -> str:
+    async def _visited(self, call: ToolCall, connection: Connection, error: ServerError, time: int) -> str:
         """Have the pages visited that the server wants visited first; why it is asked about again. Raises ``error``."""
         if error.code != ErrorCode.URL_ELICITATION_REQUIRED or self.visit is None or time > VISITS:
             raise error
@@ -192,7 +192,7 @@ class CallDesk:
         self._publish(CallChanged(call.number))
         return "the server refused this before it did anything, until you had visited a page; now you have"
 
-    async def _once(self, call: Call, connection: Connection, note: str) -> None:
+    async def _once(self, call: ToolCall, connection: Connection, note: str) -> None:
         request, tool = call.request, None
         if request.task is not None:
             arguments = await self._may_collect(call, connection, request.task)
@@ -206,7 +206,7 @@ class CallDesk:
         current_call.set(call.number)  # for the traffic: this task is the call's own
         self._publish(CallChanged(call.number))
         patience = _patience(call, connection.config)
-        sending = Sending(call, connection, patience, self._witness, self._publish, self._mask)
+        sending = CallSending(call, connection, patience, self._witness, self._publish, self._mask)
         if tool is not None and call.task is None:
             result = await sending.run(client, tool)
         else:
@@ -214,7 +214,7 @@ class CallDesk:
             result = await sending.collect(client, request.task or begun)
         call.answered(result, None if tool is None else await _validity(tool, result))
 
-    async def _may_collect(self, call: Call, connection: Connection, task: str) -> Mapping[str, Any]:
+    async def _may_collect(self, call: ToolCall, connection: Connection, task: str) -> Mapping[str, Any]:
         """Write down that a task's result is asked for: asking is the consent. The arguments it was begun with."""
         told = {"call": call.number, "server": connection.name, "sent_to": sent_to(connection.config)}
         await self._witness.before(
@@ -226,27 +226,27 @@ class CallDesk:
     async def _reached(self, connection: Connection) -> None:
         """Wait until it is up. Raises ServerNotReady, AuthorizationRequired where it waits for a sign-in."""
         await connection.reach()  # raises where there is no server, before anybody is asked
-        await connection.current(Kind.TOOLS)
+        await connection.current(CatalogKind.TOOLS)
 
-    async def _settle(self, call: Call, connection: Connection, why: str) -> tuple[Tool, Mapping[str, Any]]:
+    async def _settle(self, call: ToolCall, connection: Connection, why: str) -> tuple[Tool, Mapping[str, Any]]:
         """The tool and the arguments that were allowed; ``why`` it is asked again, if it is.
 
         Raises InvalidArguments, Declined, or ServerNotReady where the server went while somebody was asked.
         """
         proposal, config = await self._proposal(call, connection, why), connection.config
         if self._consent.remembers(proposal):
-            problem = await connection.recent(Kind.TOOLS, self._consent.relist_sec)
+            problem = await connection.recent(CatalogKind.TOOLS, self._consent.relist_sec)
             proposal = replace(await self._proposal(call, connection, why), unconfirmed=problem)
         answer = await self._consent.settle(proposal)
         call.allowed = True
         if answer.arguments is not None:
             await _check_arguments(proposal.tool, answer.arguments)
-        await connection.current(Kind.TOOLS)
+        await connection.current(CatalogKind.TOOLS)
         _ = connection.client  # the server may be gone by now
         self._still_as_shown(proposal, config, connection)
         return proposal.tool, call.arguments if answer.arguments is None else answer.arguments
 
-    async def _proposal(self, call: Call, connection: Connection, why: str) -> Proposal:
+    async def _proposal(self, call: ToolCall, connection: Connection, why: str) -> Proposal:
         """What is settled, as it stands now. Raises UnknownName, InvalidArguments."""
         request = call.request
         tool = self._catalog.tool(request.server, request.tool)
@@ -274,7 +274,7 @@ class CallDesk:
             return
         raise Declined(f"{moved} changed in the meantime; {NOTHING_SENT}, look again", by="mcphost", rule="changed")
 
-    def _forget_old_calls(self, ended: Call) -> None:
+    def _forget_old_calls(self, ended: ToolCall) -> None:
         """Make room for what this call left; it is itself kept in any case."""
         size = weight([ended.request.arguments, ended.outcome and ended.outcome.raw])
         self._ended.append((ended.number, size))
@@ -288,10 +288,10 @@ class CallDesk:
 _strict = json.JSONEncoder(allow_nan=False)
 
 
-def _patience(call: Call, config: ServerConfig) -> Patience:
+def _patience(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
     own = config.tools.get(call.request.tool)
     idle = call.request.timeout or (own and own.timeout_sec) or config.tool_timeout_sec
-    return Patience(idle, max(idle, config.tool_timeout_max_sec))
+    return RequestTimeouts(idle, max(idle, config.tool_timeout_max_sec))
 
 
 async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
@@ -306,9 +306,9 @@ async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | No
     return verdict.note
 
 
-async def _validity(tool: Tool, result: CallToolResult) -> Verdict | None:
+async def _validity(tool: Tool, result: CallToolResult) -> ValidationResult | None:
     if tool.output_schema is None or result.is_error:
         return None
     if not result.has_structured:
-        return Verdict((), "the tool declares an output schema but answered without structured content")
+        return ValidationResult((), "the tool declares an output schema but answered without structured content")
     return await validate(tool.output_schema, result.structured)

@@ -25,7 +25,7 @@ from mcphost.transports.base import ProcessReport
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class RetryPlan:
     """How it goes on with a server that failed."""
 
     state: ServerState
@@ -44,7 +44,7 @@ class LastFailure:
     process: ProcessReport
 
 
-class Loss:
+class Disconnect:
     """Why a connection ended by itself, for whoever waits for that."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Loss:
 
 def after_failure(
     failure: McphostError, name: str, config: ServerConfig, backoff: Backoff, now: float, ready_at: float | None
-) -> Ahead:
+) -> RetryPlan:
     """How it goes on with ``name``, which was ready since ``ready_at``, if it was."""
     # Whether a standing connection that broke can be had again is for the next try to tell.
     vain = failure.lasting and not (isinstance(failure, ConnectionLost) and ready_at is not None)
@@ -73,11 +73,11 @@ def after_failure(
     wait = None if vain else _wait_after(failure, config, backoff, now, lived)
     advice = next_step(failure, name, config)
     if isinstance(failure, AuthorizationRequired) and config.signs_in:
-        return Ahead(ServerState.NEEDS_SIGN_IN, str(failure), advice)
+        return RetryPlan(ServerState.NEEDS_SIGN_IN, str(failure), advice)
     if wait is None:
         tired = "" if vain else " (tried several times; not trying again by itself)"
-        return Ahead(ServerState.FAILED, f"{_words(failure)}{tired}", advice)
-    return Ahead(ServerState.RECONNECTING, _words(failure), advice, wait)
+        return RetryPlan(ServerState.FAILED, f"{_words(failure)}{tired}", advice)
+    return RetryPlan(ServerState.RECONNECTING, _words(failure), advice, wait)
 
 
 def _wait_after(

@@ -1,6 +1,7 @@
 """The grammar that every filter shares: ``server:db,git -source:stderr size>1k "two words"``.
 
-Knows terms, quotes, negation and slips of the pen. Refuses to know what is filtered: a `Language` brings its fields.
+Knows terms, quotes, negation and slips of the pen. Refuses to know what is filtered: a
+`FilterLanguage` brings its fields.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def split_terms(text: str) -> Iterator[Term]:
 
 
 @dataclass(frozen=True, slots=True)
-class Language(Generic[_T]):
+class FilterLanguage(Generic[_T]):
     """What may be said of one kind of thing."""
 
     fields: Mapping[str, Callable[[str, str], Callable[[_T], bool]]]

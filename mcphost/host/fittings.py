@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from mcphost.config import Config
 from mcphost.host.asked.answering import plain_roots
 from mcphost.host.asked.roots import Resolve
-from mcphost.host.memory import Store
+from mcphost.host.memory import StateStore
 from mcphost.host.opener import Open, no_browser
 from mcphost.host.questions import Approver
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.transports.base import Transport, Usage
+from mcphost.transports.base import ProcessUsageReport, Transport
 
 if TYPE_CHECKING:  # what is imported where it is needed
     from mcphost.auth.base import SignInPort
@@ -22,14 +22,14 @@ if TYPE_CHECKING:  # what is imported where it is needed
 
 
 @dataclass(frozen=True, slots=True)
-class Fittings:
+class Dependencies:
     """What a host is built with, besides its configuration."""
 
     open_transport: Callable[[Config, str], Awaitable[Transport]]
     """Makes the transport of a server, its references resolved. Raises ConfigError."""
     approver: Approver
     version: str
-    store: Store | None = None
+    store: StateStore | None = None
     """None: nothing is remembered between runs."""
     audit_path: Path | None = None
     mask: Callable[[str], str] = field(default=lambda text: text)
@@ -54,7 +54,7 @@ class Fittings:
     """Opens the page of a sign-in."""
     begin_sign_ins: bool = True
     """Does what a server refuses for want of a sign-in begin one by itself?"""
-    measure: Callable[[int], Usage | None] | None = None
+    measure: Callable[[int], ProcessUsageReport | None] | None = None
     """What a process group takes of the machine; called in a thread. None: nobody can say."""
     forget: Callable[[Config, str], Awaitable[Sequence[str]]] | None = None
     """Forgets what others than the host learned of a server; what that was, in words."""

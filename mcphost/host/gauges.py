@@ -15,9 +15,9 @@ from typing import Final
 from mcphost.config import Config
 from mcphost.host.connection import Connection
 from mcphost.protocol.display import size_text
-from mcphost.transports.base import Usage
+from mcphost.transports.base import ProcessUsageReport
 
-Measure = Callable[[int], Usage | None]
+Measure = Callable[[int], ProcessUsageReport | None]
 """What a process group takes, by the number of its leader; None: nothing of it is left. It waits for the disk."""
 
 APART: Final = 0.25
@@ -28,12 +28,12 @@ BUSY: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class UsageReading:
     """What the program of process ``pid`` took at ``at`` (seconds of a monotonic clock)."""
 
     pid: int
     at: float
-    usage: Usage
+    usage: ProcessUsageReport
     share: float = 0.0
     """Of one processor, since the reading before; of several it may be more than 1."""
     too_large: str = ""
@@ -45,7 +45,7 @@ class Reading:
         return self.share >= BUSY
 
 
-class Gauges:
+class ProcessUsage:
     """The latest reading of each server. ``warn`` is told, once for each program, of one that grew over its limit."""
 
     def __init__(
@@ -56,10 +56,10 @@ class Gauges:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._measure, self._config, self._warn, self._now = measure, config, warn, now
-        self._read: dict[str, Reading] = {}
+        self._read: dict[str, UsageReading] = {}
         self._warned: set[tuple[str, int]] = set()
 
-    def of(self, connection: Connection) -> Reading | None:
+    def of(self, connection: Connection) -> UsageReading | None:
         """The latest reading of the program that runs now; None where nobody looked yet."""
         reading = self._read.get(connection.name)
         return reading if reading is not None and reading.pid == self.program(connection) else None
@@ -68,7 +68,7 @@ class Gauges:
         """The process to look at; None where there is none of ours, or nobody could look."""
         return connection.process.pid if self._measure is not None and connection.ready else None
 
-    async def read(self, connection: Connection) -> Reading | None:
+    async def read(self, connection: Connection) -> UsageReading | None:
         """Look now; None where there is nothing to see."""
         pid = self.program(connection)
         before = self.of(connection)
@@ -81,20 +81,20 @@ class Gauges:
             return None
         return self._keep(connection.name, reading)
 
-    async def _look(self, pid: int, before: Reading | None) -> Reading | None:
+    async def _look(self, pid: int, before: UsageReading | None) -> UsageReading | None:
         usage = None if self._measure is None else await asyncio.to_thread(self._measure, pid)
         if usage is None:
             return None
         at = self._now()
         if before is None:
-            return Reading(pid, at, usage)
-        return Reading(pid, at, usage, max(0.0, usage.cpu - before.usage.cpu) / max(at - before.at, 0.01))
+            return UsageReading(pid, at, usage)
+        return UsageReading(pid, at, usage, max(0.0, usage.cpu - before.usage.cpu) / max(at - before.at, 0.01))
 
-    def _keep(self, server: str, reading: Reading) -> Reading:
+    def _keep(self, server: str, reading: UsageReading) -> UsageReading:
         limit = self._config().limits_for(server).process_bytes
         if reading.usage.memory > limit:
             why = f"more than {size_text(limit)} ([limits] process_bytes)"
-            reading = Reading(reading.pid, reading.at, reading.usage, reading.share, why)
+            reading = UsageReading(reading.pid, reading.at, reading.usage, reading.share, why)
             if (server, reading.pid) not in self._warned:
                 self._warned.add((server, reading.pid))
                 self._warn(server, f"its program takes {size_text(reading.usage.memory)} of memory, {why}")

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from mcphost.config import Config
-from mcphost.host.asked.answering import Desks
-from mcphost.host.catalog import Catalog, Kind
+from mcphost.host.asked.answering import ServerRequestServices
+from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
-from mcphost.host.desk import CallDesk
+from mcphost.host.desk import ToolCallService
 from mcphost.host.events import (
     Event,
     EventBus,
@@ -25,16 +25,16 @@ from mcphost.host.events import (
     ServerChanged,
     ToolsChanged,
 )
-from mcphost.host.fittings import Fittings
-from mcphost.host.logs import LogBook, Source
+from mcphost.host.fittings import Dependencies
+from mcphost.host.logs import LogBook, LogSource
 from mcphost.protocol.types import LogLevel
 from mcphost.transports.base import Transport
 
-_LISTED: Final[Mapping[Kind, Callable[[str], Event]]] = {
-    Kind.TOOLS: ToolsChanged,
-    Kind.RESOURCES: ResourcesChanged,
-    Kind.TEMPLATES: ResourcesChanged,
-    Kind.PROMPTS: PromptsChanged,
+_LISTED: Final[Mapping[CatalogKind, Callable[[str], Event]]] = {
+    CatalogKind.TOOLS: ToolsChanged,
+    CatalogKind.RESOURCES: ResourcesChanged,
+    CatalogKind.TEMPLATES: ResourcesChanged,
+    CatalogKind.PROMPTS: PromptsChanged,
 }
 
 
@@ -46,10 +46,10 @@ class Hearing:
     bus: EventBus
     logs: LogBook
     catalog: Catalog
-    _fittings: Fittings
+    _fittings: Dependencies
     consent: ConsentBroker
-    _desk: CallDesk
-    _desks: Desks
+    _desk: ToolCallService
+    _desks: ServerRequestServices
 
     async def open_transport(self, name: str) -> Transport:
         """The transport of a server. Raises ConfigError."""
@@ -75,7 +75,7 @@ class Hearing:
         """Is a call running on it?"""
         return self._desk.newest_on(server) is not None
 
-    def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
+    def log(self, server: str, source: LogSource, level: LogLevel, text: str, logger: str = "") -> None:
         """Keep a line, with the call that was running then."""
         self.logs.add(server, source, level, text, logger=logger, call=self._desk.newest_on(server))
 
@@ -87,7 +87,7 @@ class Hearing:
             self._desks.elicitation.gone(server)
         self.bus.publish(ServerChanged(server))
 
-    def listed(self, server: str, kind: Kind, items: Sequence[Any]) -> None:
+    def listed(self, server: str, kind: CatalogKind, items: Sequence[Any]) -> None:
         """Keep what a server offers and tell the fronts."""
         if server in self.servers:
             self.catalog.keep_kind(server, kind, items)

@@ -17,33 +17,33 @@ from mcphost.client.client import Identity
 from mcphost.config import Changes, Config, compare
 from mcphost.errors import UnknownName
 from mcphost.host.accounts import Accounts
-from mcphost.host.admission import Admission
+from mcphost.host.admission import AuthorizationRetry
 from mcphost.host.approvals import Approvals
 from mcphost.host.asked.answering import Answering
 from mcphost.host.asking import Asking
 from mcphost.host.audit import AuditLog
-from mcphost.host.calls import Call, CallRequest
+from mcphost.host.calls import CallRequest, ToolCall
 from mcphost.host.catalog import Catalog
 from mcphost.host.chatting import Chatting
-from mcphost.host.completing import Completing
+from mcphost.host.completing import CompletionService
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
-from mcphost.host.desk import CallDesk
+from mcphost.host.desk import ToolCallService
 from mcphost.host.events import Alarmed, EventBus, GrantsChanged, Logged, ServersChanged, TrafficAdded
-from mcphost.host.fittings import Fittings
-from mcphost.host.gauges import Gauges
+from mcphost.host.fittings import Dependencies
+from mcphost.host.gauges import ProcessUsage
 from mcphost.host.hearing import Hearing
 from mcphost.host.logs import LogBook, LogBudget
-from mcphost.host.memory import Memory
-from mcphost.host.reading import ReadingDesk
-from mcphost.host.signing_in import SignInDesk
+from mcphost.host.memory import ApprovalStore
+from mcphost.host.reading import ReadingService
+from mcphost.host.signing_in import SignInService
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 from mcphost.host.traffic.frames import Frame
 
 if TYPE_CHECKING:  # what is imported where it is needed
     from mcphost.auth.base import SignInPort
     from mcphost.host.traffic.file import TrafficFile
-    from mcphost.host.traffic.resending import Resending
+    from mcphost.host.traffic.resending import ResentRequest
 
 _SIGN_IN_FIELDS: Final = frozenset(
     {"url", "oauth", "http_headers", "env_http_headers", "bearer_token_env_var", "enabled"}
@@ -54,7 +54,7 @@ _SIGN_IN_FIELDS: Final = frozenset(
 class Host(Hearing, Asking, Answering, Chatting, Accounts):
     """All configured servers and everything done with them. Use as ``async with``; entering may raise ConfigError."""
 
-    def __init__(self, config: Config, fittings: Fittings) -> None:
+    def __init__(self, config: Config, fittings: Dependencies) -> None:
         self.config = config
         self._fittings = fittings
         self._identity = Identity(fittings.version)
@@ -64,22 +64,22 @@ class Host(Hearing, Asking, Answering, Chatting, Accounts):
         self.traffic.nudge = lambda: self.bus.publish(TrafficAdded())
         self._traffic_file: TrafficFile | None = None
         self.catalog = Catalog(config.servers)
-        self.gauges = Gauges(fittings.measure, lambda: self.config, self._warn)
+        self.gauges = ProcessUsage(fittings.measure, lambda: self.config, self._warn)
         self.servers: dict[str, Connection] = {}
         self._audit = AuditLog(fittings.audit_path, fittings.mask)
-        self._memory = Memory(fittings.store, self._alarm)
+        self._memory = ApprovalStore(fittings.store, self._alarm)
         self.consent = ConsentBroker(
             lambda: self.config, Approvals(), fittings.approver, self._audit, self._grants_changed, self._alarm
         )
         witness = self.consent.witness
         self._sign_ins = self._sign_in_desk()
         begins = fittings.sign_in is not None and fittings.begin_sign_ins
-        self._admission = Admission(self._sign_ins, self._begin_sign_in if begins else None)
-        self._desk = CallDesk(
+        self._admission = AuthorizationRetry(self._sign_ins, self._begin_sign_in if begins else None)
+        self._desk = ToolCallService(
             self.server, self.catalog, self.consent, witness, self._admission, self.bus.publish, fittings.mask
         )
-        self._reading = ReadingDesk(self.server, self.catalog, witness, self._admission, fittings.mask)
-        self._completing = Completing(self.server, time.monotonic)
+        self._reading = ReadingService(self.server, self.catalog, witness, self._admission, fittings.mask)
+        self._completing = CompletionService(self.server, time.monotonic)
         self._begin_answering(
             fittings.answers,
             fittings.approver,
@@ -173,7 +173,7 @@ class Host(Hearing, Asking, Answering, Chatting, Accounts):
     # Calls.
 
     @property
-    def calls(self) -> Mapping[int, Call]:
+    def calls(self) -> Mapping[int, ToolCall]:
         """The calls by number, oldest first: all that run, and the last of those that ended."""
         return self._desk.calls
 
@@ -186,7 +186,7 @@ class Host(Hearing, Asking, Answering, Chatting, Accounts):
         origin: str = "you",
         timeout: float | None = None,
         as_task: bool = False,
-    ) -> Call:
+    ) -> ToolCall:
         """Begin a tool call: checked, asked for, sent, and its result checked. Returns at once.
 
         ``as_task``: as a task where the tool leaves the choice.
@@ -194,30 +194,30 @@ class Host(Hearing, Asking, Answering, Chatting, Accounts):
         assert self._tasks is not None
         return self._desk.begin(CallRequest(server, tool, arguments, origin, timeout, as_task), self._tasks)
 
-    def collect_task(self, server: str, task: str, *, origin: str = "you") -> Call:
+    def collect_task(self, server: str, task: str, *, origin: str = "you") -> ToolCall:
         """Begin to wait for what a task brings, begun by whomever; it goes on where nobody waits. Returns at once."""
         assert self._tasks is not None
         begun = next((each.call for each in self.known_tasks(server) if each.task.task_id == task and each.call), None)
         tool, arguments = (begun.request.tool, begun.arguments) if begun else (f"task {task}", {})
         return self._desk.begin(CallRequest(server, tool, arguments, origin, task=task), self._tasks)
 
-    def running(self, server: str | None = None) -> list[Call]:
+    def running(self, server: str | None = None) -> list[ToolCall]:
         """The calls that have not ended, oldest first."""
         return self._desk.running(server)
 
-    def resend(self, frame: Frame, *, origin: str = "you") -> Call | Resending:
+    def resend(self, frame: Frame, *, origin: str = "you") -> ToolCall | ResentRequest:
         """Send a request of the traffic again, to the server it went to; a tool call is asked for as any other.
 
         Returns at once; await ``result()``. Raises NotDone where it cannot be sent again, or UnknownName.
         """
-        from mcphost.host.traffic.resending import Resending, request_in, tool_call_in
+        from mcphost.host.traffic.resending import ResentRequest, request_in, tool_call_in
 
         assert self._tasks is not None
         request, server = request_in(frame), self.server(frame.server).name
         if request.method == "tools/call":
             again = tool_call_in(request)
             return self.call_tool(server, again.tool, again.arguments, origin=origin, as_task=again.as_task)
-        resending = Resending(server, request)
+        resending = ResentRequest(server, request)
         resending.begin(self._tasks, self._reading.request(server, request.method, request.params, origin))
         return resending
 
@@ -231,11 +231,11 @@ class Host(Hearing, Asking, Answering, Chatting, Accounts):
         task = self._supervisors[name] = self._tasks.create_task(connection.supervise(), name=f"server {name}")
         task.add_done_callback(lambda _: connection.over())
 
-    def _sign_in_desk(self) -> SignInDesk:
+    def _sign_in_desk(self) -> SignInService:
         parts = self._fittings
         port = None if parts.sign_in is None else self._sign_in_port
         known = self.consent.witness, self.bus.publish, parts.open_url, parts.mask
-        return SignInDesk(port, parts.approver, *known, self._signed_in)
+        return SignInService(port, parts.approver, *known, self._signed_in)
 
     async def _sign_in_port(self, server: str) -> SignInPort:
         assert self._fittings.sign_in is not None

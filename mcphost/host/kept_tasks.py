@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.connection import Connection
 from mcphost.protocol.revisions import offers
 
@@ -25,7 +25,7 @@ class KeptTask:
 
     server: str
     task: Task
-    call: Call | None = None
+    call: ToolCall | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -44,9 +44,9 @@ def keeps_tasks(connection: Connection) -> bool:
     return connection.ready and session is not None and offers("tasks", session.server.capabilities, session.revision)
 
 
-def kept_tasks(server: str, told: Iterable[Task] | None, calls: Iterable[Call]) -> list[KeptTask]:
+def kept_tasks(server: str, told: Iterable[Task] | None, calls: Iterable[ToolCall]) -> list[KeptTask]:
     """The tasks a server told of, in its order, with their calls; None: those of these calls, as last told."""
-    begun: dict[str, Call] = {}
+    begun: dict[str, ToolCall] = {}
     for call in calls:
         # Who only collects a task is not the one who began it.
         if call.task is not None and call.request.server == server and call.request.task is None:

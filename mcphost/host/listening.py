@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.host.logs import LINE_CHARACTERS, Source
+from mcphost.host.logs import LINE_CHARACTERS, LogSource
 from mcphost.protocol.jsonrpc import Malformed
 from mcphost.protocol.types import LogLevel
 
@@ -25,7 +25,7 @@ QUOTED: Final = 120
 
 
 @dataclass(slots=True)
-class Irregularities:
+class ProtocolViolations:
     """What a server sent that it must not send."""
 
     malformed: int = 0
@@ -41,7 +41,7 @@ class Ears:
     ``mask`` takes secrets out of what is kept here.
     """
 
-    log: Callable[[Source, LogLevel, str, str], None]
+    log: Callable[[LogSource, LogLevel, str, str], None]
     list_changed: Callable[[str], None]
     updated: Callable[[str], None]
     completed: Callable[[str], None]
@@ -50,12 +50,12 @@ class Ears:
     mask: Callable[[str], str]
 
 
-class Listening:
-    """Takes what a client hands on (`mcphost.client.listener.Listener`)."""
+class ConnectionObserver:
+    """Takes what a client hands on (`mcphost.client.listener.NotificationObserver`)."""
 
     def __init__(self, ears: Ears) -> None:
         self._ears = ears
-        self.irregularities = Irregularities()
+        self.irregularities = ProtocolViolations()
 
     def logged(self, params: Mapping[str, Any]) -> None:
         """Keep a log message, whatever its level and data are."""
@@ -64,7 +64,7 @@ class Listening:
         if level is None:
             text = f"[{_compact(params.get('level'))[:QUOTED]}] {text}"
         name = logger if isinstance(logger, str) else ""
-        self._ears.log(Source.SERVER, LogLevel.INFO if level is None else level, text, name)
+        self._ears.log(LogSource.SERVER, LogLevel.INFO if level is None else level, text, name)
 
     def list_changed(self, kind: str) -> None:
         """Pass on that a list is stale."""
@@ -93,12 +93,12 @@ class Listening:
         else:
             odd.stray += 1
             odd.first_stray = odd.first_stray or quoted
-            self._ears.log(Source.STDOUT, LogLevel.WARNING, _text(problem.data, LINE_CHARACTERS), "")
+            self._ears.log(LogSource.STDOUT, LogLevel.WARNING, _text(problem.data, LINE_CHARACTERS), "")
         self._ears.irregular()
 
     def stderr(self, line: str) -> None:
         """Keep a line; programs use stderr for everything, so it says nothing about failure."""
-        self._ears.log(Source.STDERR, LogLevel.INFO, line, "")
+        self._ears.log(LogSource.STDERR, LogLevel.INFO, line, "")
 
     def noted(self, text: str) -> None:
         """Keep what the client decided."""
@@ -110,7 +110,7 @@ class Listening:
 
     def note(self, level: LogLevel, text: str) -> None:
         """Keep a line of mcphost's own."""
-        self._ears.log(Source.MCPHOST, level, text, "")
+        self._ears.log(LogSource.MCPHOST, level, text, "")
 
 
 def _text(data: bytes, most: int) -> str:

@@ -26,7 +26,7 @@ LOGGER_CHARACTERS: Final = 200
 """Characters kept of the name a server gives its logger."""
 
 
-class Source(Enum):
+class LogSource(Enum):
     """Where a line came from."""
 
     SERVER = "server"
@@ -48,7 +48,7 @@ class LogRecord:
     """Seconds since the epoch."""
     server: str
     """Empty for mcphost itself."""
-    source: Source
+    source: LogSource
     level: LogLevel
     text: str
     logger: str = ""
@@ -124,7 +124,7 @@ class LogBook:
     def add(
         self,
         server: str,
-        source: Source,
+        source: LogSource,
         level: LogLevel,
         text: str,
         *,
@@ -137,7 +137,7 @@ class LogBook:
         admitted, dropped = log.admit(now)
         if dropped:
             words = f"{dropped} log lines dropped: over {log.budget.per_second} a second"
-            self._keep(log, LogRecord(next(self._numbers), now, server, Source.MCPHOST, LogLevel.WARNING, words))
+            self._keep(log, LogRecord(next(self._numbers), now, server, LogSource.MCPHOST, LogLevel.WARNING, words))
         if admitted:
             shown, name = self._shown(text, LINE_CHARACTERS), self._shown(logger, LOGGER_CHARACTERS)
             self._keep(log, LogRecord(next(self._numbers), now, server, source, level, shown, name, call))

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from mcphost.errors import ConfigError
-from mcphost.host.approvals import Approvals, Sighting
+from mcphost.host.approvals import Approvals, SeenDefinition
 from mcphost.host.approvals_file import from_toml, merged
 from mcphost.host.faults import fault
 
 APPROVALS: Final = "approvals"
 
 
-class Store(Protocol):
+class StateStore(Protocol):
     """Where the app keeps what it learned between runs. Every call may take as long as a disk does."""
 
     def read(self, name: str) -> Mapping[str, Any]:
@@ -27,14 +27,14 @@ class Store(Protocol):
         """Replace a state file by what ``change`` makes of it; nobody else writes meanwhile. Raises ConfigError."""
 
 
-class Memory:
+class ApprovalStore:
     """Reads and writes approvals through ``store`` (None: there is none); ``alarm`` takes a sentence for the user."""
 
-    def __init__(self, store: Store | None, alarm: Callable[[str], None]) -> None:
+    def __init__(self, store: StateStore | None, alarm: Callable[[str], None]) -> None:
         self._store, self._alarm = store, alarm
         self._writing = asyncio.Lock()
         self._stale = False
-        self._saved: Sequence[Sighting] = ()
+        self._saved: Sequence[SeenDefinition] = ()
 
     async def approvals(self) -> Approvals:
         """What was allowed in earlier runs. Raises ConfigError."""

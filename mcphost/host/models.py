@@ -14,8 +14,8 @@ from typing import Final, Protocol
 from mcphost.config import Config, ModelConfig
 from mcphost.errors import ModelRefused
 from mcphost.protocol.sampling import ModelPreferences
-from mcphost.providers.base import IMAGES, Capabilities, ModelRequest, Price, Provider, lacking
-from mcphost.providers.choice import Candidate, choose
+from mcphost.providers.base import IMAGES, ModelCapabilities, ModelRequest, Price, Provider, lacking
+from mcphost.providers.choice import ModelCandidate, choose
 
 HAND: Final = "manual"
 """The entry that is there without a configuration: the user is the model."""
@@ -23,7 +23,7 @@ HAND: Final = "manual"
 HUMAN: Final = "human"
 """The model that a server is told where a person wrote the answer."""
 
-BY_HAND: Final = Capabilities(images=IMAGES)
+BY_HAND: Final = ModelCapabilities(images=IMAGES)
 """A person sees what the screen shows, and writes text."""
 
 FREE: Final = Price(0.0, 0.0)
@@ -32,7 +32,7 @@ FREE: Final = Price(0.0, 0.0)
 class ModelPort(Protocol):
     """The language models of a run, as whoever built the host wired them."""
 
-    def able(self, model: ModelConfig) -> Capabilities:
+    def able(self, model: ModelConfig) -> ModelCapabilities:
         """What a model takes besides text, as far as is known before it is asked."""
 
     async def provider(self, config: Config, name: str) -> Provider:
@@ -40,13 +40,13 @@ class ModelPort(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class AvailableModel:
     """One model that may answer."""
 
     entry: str
     """Its name in the configuration."""
-    able: Capabilities
-    candidate: Candidate
+    able: ModelCapabilities
+    candidate: ModelCandidate
     price: Price | None = None
     """For a million tokens; None: not known."""
     by_hand: bool = False
@@ -58,23 +58,23 @@ class Model:
         return self.candidate.model or (HUMAN if self.by_hand else self.entry)
 
 
-_HAND: Final = Model(HAND, BY_HAND, Candidate(HAND), FREE, by_hand=True)
+_HAND: Final = AvailableModel(HAND, BY_HAND, ModelCandidate(HAND), FREE, by_hand=True)
 
 
-class Models:
+class ModelCatalog:
     """All of them. ``port`` None: nobody can be asked but a person; ``hand``: there is a person who can write."""
 
     def __init__(self, config: Callable[[], Config], port: ModelPort | None, *, hand: bool) -> None:
         self._config, self._port, self._hand = config, port, hand
 
     @property
-    def all(self) -> tuple[Model, ...]:
+    def all(self) -> tuple[AvailableModel, ...]:
         """What the user may choose from, oneself last."""
         configured = tuple(self._configured())
         named = {model.entry for model in configured}
         return (*configured, _HAND) if self._hand and HAND not in named else configured
 
-    def for_server(self, server: str) -> tuple[Model, ...]:
+    def for_server(self, server: str) -> tuple[AvailableModel, ...]:
         """What may answer this server by itself: the configured ones, and oneself only where there are none."""
         settings = self._config().servers.get(server)
         if settings is None:
@@ -84,11 +84,11 @@ class Models:
             return tuple(model for model in configured if model.entry == only)
         return configured or ((_HAND,) if self._hand else ())
 
-    def find(self, entry: str) -> Model | None:
+    def find(self, entry: str) -> AvailableModel | None:
         """The model of this entry."""
         return next((model for model in self.all if model.entry == entry), None)
 
-    def choose(self, server: str, request: ModelRequest, preferences: ModelPreferences) -> tuple[Model, str]:
+    def choose(self, server: str, request: ModelRequest, preferences: ModelPreferences) -> tuple[AvailableModel, str]:
         """The model for a request, and why, in a line that is safe to show. Raises ModelRefused where none takes it."""
         models = self.for_server(server)
         fitting = [model for model in models if not lacking(request, model.able)]
@@ -99,13 +99,15 @@ class Models:
         model = next(model for model in fitting if model.entry == chosen.entry)
         return model, self._reason(server, models, fitting, chosen.reason)
 
-    async def provider(self, model: Model) -> Provider:
+    async def provider(self, model: AvailableModel) -> Provider:
         """What asks this model. Raises ConfigError, ModelError."""
         if self._port is None or model.by_hand:
             raise ModelRefused(model.entry, "nobody can ask it here")
         return await self._port.provider(self._config(), model.entry)
 
-    def _reason(self, server: str, models: Sequence[Model], fitting: Sequence[Model], reason: str) -> str:
+    def _reason(
+        self, server: str, models: Sequence[AvailableModel], fitting: Sequence[AvailableModel], reason: str
+    ) -> str:
         if self._config().servers[server].sampling.model is not None:
             return f"servers.{server}.sampling.model names it"
         if models == (_HAND,):
@@ -114,19 +116,19 @@ class Models:
             f"{reason}; {len(models) - len(fitting)} cannot take the request" if len(fitting) < len(models) else reason
         )
 
-    def _configured(self) -> Sequence[Model]:
+    def _configured(self) -> Sequence[AvailableModel]:
         return [
             found for name, model in self._config().models.items() if (found := self._model(name, model)) is not None
         ]
 
-    def _model(self, name: str, model: ModelConfig) -> Model | None:
+    def _model(self, name: str, model: ModelConfig) -> AvailableModel | None:
         """None where it cannot be asked in this run."""
         by_hand = model.provider == "manual"
         if not (self._hand if by_hand else self._port):
             return None
         able = BY_HAND if by_hand or self._port is None else self._port.able(model)
-        candidate = Candidate(name, model.model or "", model.cost, model.speed, model.intelligence)
-        return Model(name, able, candidate, FREE if by_hand else _price(model), by_hand)
+        candidate = ModelCandidate(name, model.model or "", model.cost, model.speed, model.intelligence)
+        return AvailableModel(name, able, candidate, FREE if by_hand else _price(model), by_hand)
 
 
 def _price(model: ModelConfig) -> Price | None:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mcphost.client.client import Client
-from mcphost.client.listing import Listing, Rejected
+from mcphost.client.listing import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import AuthorizationRequired, ListingFailed, McphostError, RequestTimeout, ServerError
-from mcphost.host.catalog import Kind, usable, usable_prompts, usable_resources, usable_templates
+from mcphost.host.catalog import CatalogKind, usable, usable_prompts, usable_resources, usable_templates
 from mcphost.protocol.jsonrpc import ErrorCode
 from mcphost.protocol.types import LogLevel
 
@@ -33,34 +33,38 @@ RELIST_PAUSE: Final = 2.0
 
 Item = TypeVar("Item")
 Note = Callable[[LogLevel, str], None]
-Sift = Callable[[Listing[Item], ServerConfig], tuple[list[Item], list[Rejected]]]
+Sift = Callable[[ListedItems[Item], ServerConfig], tuple[list[Item], list[Rejected]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Source(Generic[Item]):
+class OfferSource(Generic[Item]):
     """How one kind of offer is had: ``fetch`` lists it, ``sift`` says what of it may be used."""
 
-    kind: Kind
-    fetch: Callable[[Client], Awaitable[Listing[Item]]]
+    kind: CatalogKind
+    fetch: Callable[[Client], Awaitable[ListedItems[Item]]]
     sift: Sift[Item]
 
 
-async def _templates(client: Client) -> Listing[ResourceTemplate]:
+async def _templates(client: Client) -> ListedItems[ResourceTemplate]:
     try:
         return await client.resources.templates()
     except ServerError as error:
         if error.code != ErrorCode.METHOD_NOT_FOUND:  # one capability stands for both lists, and many have only one
             raise
-        return Listing()
+        return ListedItems()
 
 
-_TOOLS: Final[Source[Tool]] = Source(Kind.TOOLS, lambda client: client.list_tools(), usable)
-_RESOURCES: Final[Source[Resource]] = Source(Kind.RESOURCES, lambda client: client.resources.list(), usable_resources)
-_TEMPLATES: Final[Source[ResourceTemplate]] = Source(Kind.TEMPLATES, _templates, usable_templates)
-_PROMPTS: Final[Source[Prompt]] = Source(Kind.PROMPTS, lambda client: client.prompts.list(), usable_prompts)
+_TOOLS: Final[OfferSource[Tool]] = OfferSource(CatalogKind.TOOLS, lambda client: client.list_tools(), usable)
+_RESOURCES: Final[OfferSource[Resource]] = OfferSource(
+    CatalogKind.RESOURCES, lambda client: client.resources.list(), usable_resources
+)
+_TEMPLATES: Final[OfferSource[ResourceTemplate]] = OfferSource(CatalogKind.TEMPLATES, _templates, usable_templates)
+_PROMPTS: Final[OfferSource[Prompt]] = OfferSource(
+    CatalogKind.PROMPTS, lambda client: client.prompts.list(), usable_prompts
+)
 
 
-class OfferList(Generic[Item]):
+class ListedOffers(Generic[Item]):
     """One kind of offer of one server.
 
     ``listed`` is told the items whenever they were listed anew or are gone, ``changed`` that anything here is,
@@ -69,9 +73,9 @@ class OfferList(Generic[Item]):
 
     def __init__(
         self,
-        source: Source[Item],
+        source: OfferSource[Item],
         note: Note,
-        listed: Callable[[Kind, Sequence[Any]], None],
+        listed: Callable[[CatalogKind, Sequence[Any]], None],
         changed: Callable[[], None],
         refused: Callable[[AuthorizationRequired], None],
     ) -> None:
@@ -173,32 +177,32 @@ class OfferList(Generic[Item]):
 
 
 class Offers:
-    """All offers of one server; see `OfferList` for the callbacks."""
+    """All offers of one server; see `ListedOffers` for the callbacks."""
 
     def __init__(
         self,
         note: Note,
-        listed: Callable[[Kind, Sequence[Any]], None],
+        listed: Callable[[CatalogKind, Sequence[Any]], None],
         changed: Callable[[], None],
         refused: Callable[[AuthorizationRequired], None] = lambda refusal: None,
     ) -> None:
         told = note, listed, changed, refused
-        self.tools = OfferList(_TOOLS, *told)
-        self.resources = OfferList(_RESOURCES, *told)
-        self.templates = OfferList(_TEMPLATES, *told)
-        self.prompts = OfferList(_PROMPTS, *told)
+        self.tools = ListedOffers(_TOOLS, *told)
+        self.resources = ListedOffers(_RESOURCES, *told)
+        self.templates = ListedOffers(_TEMPLATES, *told)
+        self.prompts = ListedOffers(_PROMPTS, *told)
         lists = self.tools, self.resources, self.templates, self.prompts
-        self._by_kind: dict[Kind, OfferList[Any]] = dict(zip(Kind, lists, strict=True))
+        self._by_kind: dict[CatalogKind, ListedOffers[Any]] = dict(zip(CatalogKind, lists, strict=True))
         self._offered: Collection[str] = ()
 
-    def __iter__(self) -> Iterator[tuple[Kind, OfferList[Any]]]:
+    def __iter__(self) -> Iterator[tuple[CatalogKind, ListedOffers[Any]]]:
         yield from self._by_kind.items()
 
-    def of(self, kind: Kind) -> OfferList[Any]:
+    def of(self, kind: CatalogKind) -> ListedOffers[Any]:
         """The list of this kind."""
         return self._by_kind[kind]
 
-    def offers(self, kind: Kind) -> bool:
+    def offers(self, kind: CatalogKind) -> bool:
         """Did the server say, in this connection, that it has such a list?"""
         return kind.capability in self._offered
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from mcphost.client.client import Client, Identity, Patience, Session
+from mcphost.client.client import Client, Identity, RequestTimeouts, Session
 from mcphost.client.inputs import InputHandler
-from mcphost.client.listener import Listener
+from mcphost.client.listener import NotificationObserver
 from mcphost.client.listing import ListLimits
 from mcphost.config import Limits, ServerConfig
 from mcphost.errors import CapabilityMissing, ConfigError, McphostError
-from mcphost.protocol.declared import Declared
+from mcphost.protocol.declared import ClientCapabilities
 from mcphost.protocol.revisions import LEGACY, Revision
 from mcphost.protocol.types import LogLevel
 from mcphost.transports.base import ProcessReport, Transport
@@ -19,11 +19,11 @@ from mcphost.transports.base import ProcessReport, Transport
 
 def new_client(
     transport: Transport,
-    listener: Listener,
+    listener: NotificationObserver,
     identity: Identity,
     config: ServerConfig,
     limits: Limits,
-    answers: tuple[InputHandler, Declared],
+    answers: tuple[InputHandler, ClientCapabilities],
 ) -> Client:
     """A client for one connection, not yet open; ``answers`` is who answers what the server asks, and what it may.
 
@@ -37,7 +37,7 @@ def new_client(
         capabilities=declared.under,
         handler=handler,
         minimum=_oldest_accepted(config.minimum_version or ""),
-        patience=Patience(config.tool_timeout_sec, config.tool_timeout_max_sec),
+        patience=RequestTimeouts(config.tool_timeout_sec, config.tool_timeout_max_sec),
         list_limits=ListLimits(limits.list_pages, limits.list_items, limits.list_seconds),
         pending_inputs=limits.pending_server_requests,
     )

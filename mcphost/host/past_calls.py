@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost.host.argument_rules import fits
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.host.questions import ToolCallQuestion
 
 PAST_CALLS: Final = 200
@@ -41,7 +41,7 @@ class PastCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class CallHistory:
     """The calls of one tool, newest first. ``reaches`` says in words where they were looked for."""
 
     calls: Sequence[PastCall] = ()
@@ -49,36 +49,38 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class RuleTrial:
     """Would the rule have allowed this call?"""
 
     call: PastCall
     allowed: bool
 
 
-def tried(when: Mapping[str, str], past: Past) -> list[Trial]:
+def tried(when: Mapping[str, str], past: CallHistory) -> list[RuleTrial]:
     """What a rule would have done with each of them."""
-    return [Trial(call, fits(when, call.arguments)) for call in past.calls]
+    return [RuleTrial(call, fits(when, call.arguments)) for call in past.calls]
 
 
-async def past_of(question: ToolCallQuestion, calls: Iterable[Call], log: Path | None, began: datetime) -> Past:
+async def past_of(
+    question: ToolCallQuestion, calls: Iterable[ToolCall], log: Path | None, began: datetime
+) -> CallHistory:
     """The calls of the tool that is asked about, but for the one that is asked about.
 
     ``calls`` are those of this run; earlier ones, before ``began``, are in the audit log ``log``.
     """
     here = list(_of_this_run(question, calls))
     if log is None:
-        return Past(tuple(_few(here)), "this run; no audit log is kept")
+        return CallHistory(tuple(_few(here)), "this run; no audit log is kept")
     try:
         earlier = await asyncio.to_thread(_of_log, question, log, began)
     except FileNotFoundError:  # nothing was ever written down
         earlier = []
     except OSError:
-        return Past(tuple(_few(here)), "this run; the audit log cannot be read")
-    return Past(tuple(_few([*here, *earlier])), "this run, audit log")
+        return CallHistory(tuple(_few(here)), "this run; the audit log cannot be read")
+    return CallHistory(tuple(_few([*here, *earlier])), "this run, audit log")
 
 
-def _of_this_run(question: ToolCallQuestion, calls: Iterable[Call]) -> Iterator[PastCall]:
+def _of_this_run(question: ToolCallQuestion, calls: Iterable[ToolCall]) -> Iterator[PastCall]:
     for call in reversed(list(calls)):
         request = call.request
         of_it = (request.server, request.tool, request.task) == (question.server, question.tool.name, None)

@@ -14,7 +14,7 @@ from mcphost.config import Config, SamplingConfig, ServerConfig, rule_matches
 from mcphost.host.argument_rules import fits, in_words
 
 
-class Verdict(Enum):
+class PolicyVerdict(Enum):
     """What is to be done with a call."""
 
     ALLOW = "allow"
@@ -26,7 +26,7 @@ class Verdict(Enum):
 class Decision:
     """A verdict, and the rule it comes from in words for the dialog and the audit log."""
 
-    verdict: Verdict
+    verdict: PolicyVerdict
     rule: str
 
 
@@ -50,20 +50,20 @@ def decide(
         _denied(config, settings, server, tool),
         _by_arguments(settings, server, tool, arguments or {}),
         _own_entry(settings, server, tool),
-        _listed(config.policy.ask, Verdict.ASK, "ask", server, tool),
-        _listed(config.policy.allow, Verdict.ALLOW, "allow", server, tool),
-        Decision(Verdict.ALLOW, remembered) if remembered else None,
+        _listed(config.policy.ask, PolicyVerdict.ASK, "ask", server, tool),
+        _listed(config.policy.allow, PolicyVerdict.ALLOW, "allow", server, tool),
+        Decision(PolicyVerdict.ALLOW, remembered) if remembered else None,
         _trusted(settings, server, claims_read_only),
     )
     found = next((each for each in candidates if each is not None), None)
-    return found or Decision(Verdict(config.policy.default), f"policy.default = {config.policy.default!r}")
+    return found or Decision(PolicyVerdict(config.policy.default), f"policy.default = {config.policy.default!r}")
 
 
 def _denied(config: Config, settings: ServerConfig | None, server: str, tool: str) -> Decision | None:
     entry = settings.tools.get(tool) if settings else None
     if entry is not None and entry.approval == "deny":
-        return Decision(Verdict.DENY, f"servers.{server}.tools.{tool}.approval = 'deny'")
-    return _listed(config.policy.deny, Verdict.DENY, "deny", server, tool)
+        return Decision(PolicyVerdict.DENY, f"servers.{server}.tools.{tool}.approval = 'deny'")
+    return _listed(config.policy.deny, PolicyVerdict.DENY, "deny", server, tool)
 
 
 def _by_arguments(
@@ -74,17 +74,17 @@ def _by_arguments(
     if entry is None or not entry.allow_when:
         return None
     told = f"servers.{server}.tools.{tool}.allow_when: {in_words(entry.allow_when)}"
-    return Decision(Verdict.ALLOW, told) if fits(entry.allow_when, arguments) else None
+    return Decision(PolicyVerdict.ALLOW, told) if fits(entry.allow_when, arguments) else None
 
 
 def _own_entry(settings: ServerConfig | None, server: str, tool: str) -> Decision | None:
     entry = settings.tools.get(tool) if settings else None
     if entry is None or entry.approval is None:
         return None
-    return Decision(Verdict(entry.approval), f"servers.{server}.tools.{tool}.approval = {entry.approval!r}")
+    return Decision(PolicyVerdict(entry.approval), f"servers.{server}.tools.{tool}.approval = {entry.approval!r}")
 
 
-def _listed(patterns: Sequence[str], verdict: Verdict, name: str, server: str, tool: str) -> Decision | None:
+def _listed(patterns: Sequence[str], verdict: PolicyVerdict, name: str, server: str, tool: str) -> Decision | None:
     found = next((pattern for pattern in patterns if rule_matches(pattern, server, tool)), None)
     return None if found is None else Decision(verdict, f"policy.{name} has {found!r}")
 
@@ -92,14 +92,14 @@ def _listed(patterns: Sequence[str], verdict: Verdict, name: str, server: str, t
 def _trusted(settings: ServerConfig | None, server: str, claims_read_only: bool) -> Decision | None:
     if settings is None or not settings.trust_hints or not claims_read_only:
         return None
-    return Decision(Verdict.ALLOW, f"servers.{server}.trust_hints, and the tool claims to be read-only")
+    return Decision(PolicyVerdict.ALLOW, f"servers.{server}.trust_hints, and the tool claims to be read-only")
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingPolicy:
     """What holds for a server's requests for a language model, and the rule that says so."""
 
-    verdict: Verdict
+    verdict: PolicyVerdict
     review: bool
     """Is somebody asked before the server gets an answer?"""
     rule: str
@@ -112,4 +112,4 @@ def sampling_policy(config: Config, server: str) -> SamplingPolicy:
     said, rule = own.policy, f"servers.{server}.sampling.policy = {own.policy!r}"
     if said is None or config.policy.sampling == "deny":
         said, rule = config.policy.sampling, f"policy.sampling = {config.policy.sampling!r}"
-    return SamplingPolicy(Verdict(said), (own.review or said) == "ask", rule)
+    return SamplingPolicy(PolicyVerdict(said), (own.review or said) == "ask", rule)

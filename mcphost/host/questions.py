@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mcphost.host.approvals import Kind, Lifetime, Standing
-from mcphost.host.borrowing import NOTHING, Borrowing
+from mcphost.host.approvals import ApprovalStatus, Lifetime, ToolApproval
+from mcphost.host.borrowing import NOTHING, Provenance
 from mcphost.protocol.display import show_name
 from mcphost.protocol.form_secrets import asks_for_secret
 
 if TYPE_CHECKING:  # what few questions are about, and most calls can do without
-    from mcphost.auth.base import Plan
-    from mcphost.protocol.elicitation import Address
+    from mcphost.auth.base import SignInPlan
+    from mcphost.protocol.elicitation import PageAddress
     from mcphost.protocol.types import Tool
 
 
@@ -51,12 +51,12 @@ class ToolCallQuestion:
     """Who wants it: ``you``, or a model's name."""
     sent_to: str
     """The command line or URL that gets the arguments."""
-    standing: Standing
+    standing: ToolApproval
     rule: str
     """Why it is asked."""
     note: str | None = None
     """What could not be checked beforehand."""
-    borrowed: Borrowing = NOTHING
+    borrowed: Provenance = NOTHING
     """What of the arguments a model that wants it read elsewhere."""
 
     @property
@@ -67,17 +67,17 @@ class ToolCallQuestion:
     @property
     def careful(self) -> bool:
         """Should refusing be the easy answer? The definition changed, or the tool claims to be destructive."""
-        return self.standing.kind is Kind.CHANGED or "destructive" in self.tool.claims
+        return self.standing.kind is ApprovalStatus.CHANGED or "destructive" in self.tool.claims
 
 
 @dataclass(frozen=True, slots=True)
 class SignInQuestion:
-    """May mcphost sign in like this? A yes carries a `mcphost.auth.base.Choice`."""
+    """May mcphost sign in like this? A yes carries a `mcphost.auth.base.SignInConsent`."""
 
     server: str
-    plan: Plan
+    plan: SignInPlan
     sign_in: int
-    """The number of the attempt, `mcphost.host.signing_in.SignInDesk.all`."""
+    """The number of the attempt, `mcphost.host.signing_in.SignInService.all`."""
     origin: str = "you"
 
     @property
@@ -87,7 +87,7 @@ class SignInQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class OfServer:
+class ServerQuestion:
     """What a server asks of the person."""
 
     server: str
@@ -99,7 +99,7 @@ class OfServer:
 
 
 @dataclass(frozen=True, slots=True)
-class FormQuestion(OfServer):
+class FormQuestion(ServerQuestion):
     """A server asks the user to fill in a form. A yes carries its values as a mapping that fits ``schema``.
 
     A yes without content means the defaults.
@@ -128,7 +128,7 @@ class FormQuestion(OfServer):
 
 
 @dataclass(frozen=True, slots=True)
-class UrlQuestion(OfServer):
+class UrlQuestion(ServerQuestion):
     """A server asks the user to visit a page. A yes means that it was opened, not that anything was done there."""
 
     message: str
@@ -137,7 +137,7 @@ class UrlQuestion(OfServer):
     """The server's id for it; opaque."""
     call: int | None = None
     tool: str = ""
-    address: Address | None = None
+    address: PageAddress | None = None
     """What is to be seen of the URL: its host in both spellings, and what is suspicious about it."""
     until: float | None = None
     """When it is moot, by a monotonic clock in seconds; None: not before it is answered."""
@@ -149,7 +149,7 @@ class UrlQuestion(OfServer):
 
 
 @dataclass(frozen=True, slots=True)
-class RootsQuestion(OfServer):
+class RootsQuestion(ServerQuestion):
     """A server asks which folders it may know of, and nobody said so yet. A yes carries the chosen paths.
 
     A no is remembered until mcphost exits, an answer that is ``cancelled`` is not. ``Lifetime.ALWAYS`` shares them in
@@ -169,11 +169,11 @@ class RootsQuestion(OfServer):
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingQuestion(OfServer):
+class SamplingQuestion(ServerQuestion):
     """May a model answer this request of a server? The request, the plan and what came of it are the handle's."""
 
     sampling: int
-    """The number of the handle, `mcphost.host.asked.sampling.SamplingDesk.all`."""
+    """The number of the handle, `mcphost.host.asked.sampling.SamplingService.all`."""
     call: int | None = None
     tool: str = ""
     review: bool = False

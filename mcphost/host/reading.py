@@ -15,15 +15,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcphost.client.client import Client
-from mcphost.client.listing import Listing
+from mcphost.client.listing import ListedItems
 from mcphost.errors import AuthorizationRequired, InvalidArguments, McphostError, SessionExpired
-from mcphost.host.admission import Admission
-from mcphost.host.catalog import Catalog, Kind
+from mcphost.host.admission import AuthorizationRetry
+from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connection import Connection
 from mcphost.host.faults import without_secrets
 from mcphost.host.recipient import sent_to
-from mcphost.host.watches import Watch
-from mcphost.host.witness import Witness
+from mcphost.host.watches import Subscription
+from mcphost.host.witness import AuditWriter
 
 if TYPE_CHECKING:
     from mcphost.protocol.types import GetPromptResult, ReadResourceResult, Task
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class ReadingDesk:
+class ReadingService:
     """``server`` finds a connection or raises UnknownName; ``mask`` takes secrets out of what errors quote."""
 
     def __init__(
         self,
         server: Callable[[str], Connection],
         catalog: Catalog,
-        witness: Witness,
-        admission: Admission,
+        witness: AuditWriter,
+        admission: AuthorizationRetry,
         mask: Callable[[str], str],
     ) -> None:
         self._server, self._catalog, self._witness, self._mask = server, catalog, witness, mask
@@ -53,14 +53,14 @@ class ReadingDesk:
         """Get the messages of a prompt; raises InvalidArguments where a required argument is missing."""
         connection = self._server(server)
         await self._reach(connection)
-        await connection.current(Kind.PROMPTS)
+        await connection.current(CatalogKind.PROMPTS)
         missing = self._catalog.prompt(server, name).missing(arguments)
         if missing:
             raise InvalidArguments([(each, "is required") for each in missing])
         record = {"event": "prompt", "prompt": name, "arguments": arguments}
         return await self._do(server, record, origin, lambda it: it.prompts.get(name, arguments))
 
-    async def relist(self, server: str, kind: Kind) -> None:
+    async def relist(self, server: str, kind: CatalogKind) -> None:
         """List again now."""
         connection = self._server(server)
 
@@ -72,7 +72,7 @@ class ReadingDesk:
         await self._reach(connection)
         await self._admission.attempt(connection, f"the list of {kind.value}").through(listed)
 
-    async def watch(self, server: str, uri: str, origin: str) -> Watch:
+    async def watch(self, server: str, uri: str, origin: str) -> Subscription:
         """Subscribe to a resource."""
         watches = self._server(server).watches
         return await self._do(server, {"event": "subscription", "uri": uri}, origin, lambda it: watches.add(it, uri))
@@ -82,7 +82,7 @@ class ReadingDesk:
         connection = self._server(server)
         await connection.watches.drop(connection.client if connection.ready else None, uri)
 
-    async def tasks(self, server: str) -> Listing[Task]:
+    async def tasks(self, server: str) -> ListedItems[Task]:
         """The tasks a server keeps."""
         connection = self._server(server)
         await self._reach(connection)

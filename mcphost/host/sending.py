@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from mcphost.client.client import Client, Patience
+from mcphost.client.client import Client, RequestTimeouts
 from mcphost.client.tasks import new_token
 from mcphost.errors import (
     CapabilityMissing,
@@ -23,11 +23,11 @@ from mcphost.errors import (
     ServerNotReady,
     SessionExpired,
 )
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.connection import Connection
 from mcphost.host.events import CallChanged, Event
 from mcphost.host.recipient import sent_to
-from mcphost.host.witness import Witness
+from mcphost.host.witness import AuditWriter
 
 if TYPE_CHECKING:
     from mcphost.protocol.types import CallToolResult, Progress, Task, Tool
@@ -36,7 +36,7 @@ LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
 """The session is gone; a task may still be there."""
 
 
-class Sending:
+class CallSending:
     """One call on its way over ``connection``; ``patience`` is counted from when it was sent.
 
     ``mask`` takes secrets out of what the server says meanwhile.
@@ -44,10 +44,10 @@ class Sending:
 
     def __init__(
         self,
-        call: Call,
+        call: ToolCall,
         connection: Connection,
-        patience: Patience,
-        witness: Witness,
+        patience: RequestTimeouts,
+        witness: AuditWriter,
         publish: Callable[[Event], None],
         mask: Callable[[str], str],
     ) -> None:
@@ -104,7 +104,7 @@ class Sending:
                 raise ConnectionLost(f"{lost}; after that, the server no longer knew the task: {error}") from None
         raise lost
 
-    async def _pick_up(self, client: Client, task_id: str, patience: Patience) -> CallToolResult:
+    async def _pick_up(self, client: Client, task_id: str, patience: RequestTimeouts) -> CallToolResult:
         return await client.tasks.pick_up(
             task_id,
             stops=self._call.request.task is None,
@@ -129,7 +129,7 @@ class Sending:
             raise lost
         return connection.client
 
-    def _left(self, lost: McphostError) -> Patience:
+    def _left(self, lost: McphostError) -> RequestTimeouts:
         left = self._patience.hard - self._call.elapsed
         if left <= 0:
             raise RequestTimeout("tools/call", self._patience.hard, hard=True) from lost

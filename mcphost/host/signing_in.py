@@ -16,10 +16,17 @@ from mcphost.host.events import Event, SignInChanged
 from mcphost.host.faults import fault, without_secrets
 from mcphost.host.opener import Open
 from mcphost.host.questions import Approver, SignInQuestion
-from mcphost.host.witness import Witness
+from mcphost.host.witness import AuditWriter
 
 if TYPE_CHECKING:
-    from mcphost.auth.base import Choice, Exchange, Link, Plan, SignInPort, Standing
+    from mcphost.auth.base import (
+        AuthorizationLink,
+        RecordedExchange,
+        SignInConsent,
+        SignInPlan,
+        SignInPort,
+        SignInStatus,
+    )
 
 FindPort = Callable[[str], Awaitable["SignInPort"]]
 """The port of a server, by its name. Raises ConfigError, SignInFailed."""
@@ -45,18 +52,18 @@ class SignInState(Enum):
 
 
 class SignIn:
-    """One attempt to sign in to a server; the `mcphost.auth.base.Person` of its flow."""
+    """One attempt to sign in to a server; the `mcphost.auth.base.SignInUser` of its flow."""
 
-    def __init__(self, number: int, server: str, why: AuthorizationRequired, desk: SignInDesk) -> None:
+    def __init__(self, number: int, server: str, why: AuthorizationRequired, desk: SignInService) -> None:
         self.number, self.server, self.why = number, server, why
         self.state = SignInState.LOOKING
         self.reached = SignInState.LOOKING
         """Where it stood before it ended, or stands."""
-        self.steps: list[Exchange] = []
+        self.steps: list[RecordedExchange] = []
         """What was asked of whom, in order; the last may be under way."""
-        self.plan: Plan | None = None
-        self.choice: Choice | None = None
-        self.link: Link | None = None
+        self.plan: SignInPlan | None = None
+        self.choice: SignInConsent | None = None
+        self.link: AuthorizationLink | None = None
         """The page to visit, while the browser is waited for."""
         self.link_until = 0.0
         """Until when, on the event loop's clock."""
@@ -65,7 +72,7 @@ class SignIn:
         self.paste_problem = ""
         """Why what was pasted, or what a browser came back with, would not do."""
         self.error: McphostError | None = None
-        self.standing: Standing | None = None
+        self.standing: SignInStatus | None = None
         self._desk = desk
         self._pasted: asyncio.Future[str] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -90,7 +97,7 @@ class SignIn:
             self.not_opened = await self._desk.open_page(self.link.url)
             self._changed()
 
-    async def result(self) -> Standing:
+    async def result(self) -> SignInStatus:
         """Wait for the end. Raises SignInFailed, Declined, or CancelledError when it was cancelled."""
         if self._task is not None:
             await asyncio.shield(self._task)
@@ -102,16 +109,16 @@ class SignIn:
 
     # What the flow asks of a person.
 
-    async def agree(self, plan: Plan) -> Choice:
-        """See `mcphost.auth.base.Person.agree`."""
+    async def agree(self, plan: SignInPlan) -> SignInConsent:
+        """See `mcphost.auth.base.SignInUser.agree`."""
         self.plan = plan
         self.enter(SignInState.AGREEING)
         self.choice = await self._desk.settle(SignInQuestion(self.server, plan, self.number))
         self.enter(SignInState.PREPARING)
         return self.choice
 
-    async def visit(self, link: Link, problem: str) -> str:
-        """See `mcphost.auth.base.Person.visit`."""
+    async def visit(self, link: AuthorizationLink, problem: str) -> str:
+        """See `mcphost.auth.base.SignInUser.visit`."""
         first = self.link is None
         self.link, self.paste_problem = link, problem
         self._pasted = asyncio.get_running_loop().create_future()
@@ -123,12 +130,12 @@ class SignIn:
         return await self._pasted
 
     def turned_away(self, problem: str) -> None:
-        """See `mcphost.auth.base.Person.turned_away`."""
+        """See `mcphost.auth.base.SignInUser.turned_away`."""
         self.paste_problem = problem
         self._changed()
 
-    def step(self, number: int, exchange: Exchange) -> None:
-        """See `mcphost.auth.base.Person.step`."""
+    def step(self, number: int, exchange: RecordedExchange) -> None:
+        """See `mcphost.auth.base.SignInUser.step`."""
         self.steps[number - 1 : number] = [exchange]
         if self.state is SignInState.VISITING:
             self.link = None
@@ -151,14 +158,14 @@ class SignIn:
         self._desk.changed(self)
 
 
-class SignInDesk:
+class SignInService:
     """Every sign-in of this run. ``port`` None: it signs in nowhere; ``done`` is told where somebody was signed in."""
 
     def __init__(
         self,
         port: FindPort | None,
         approver: Approver,
-        witness: Witness,
+        witness: AuditWriter,
         publish: Callable[[Event], None],
         open_url: Open,
         mask: Callable[[str], str],
@@ -190,7 +197,7 @@ class SignInDesk:
         self.changed(sign_in)
         return sign_in
 
-    async def standing(self, server: str) -> Standing:
+    async def standing(self, server: str) -> SignInStatus:
         """Who is signed in. Raises SignInFailed where nobody can be, ConfigError."""
         return await (await self._port_of(server)).standing(server)
 
@@ -200,12 +207,12 @@ class SignInDesk:
         self._witness.note({"event": "sign-out", "server": server, "outcome": told})
         return told
 
-    async def settle(self, question: SignInQuestion) -> Choice:
+    async def settle(self, question: SignInQuestion) -> SignInConsent:
         """What the person agreed to, written down before anything is done with it. Raises Declined."""
-        from mcphost.auth.base import Choice  # late: most runs sign in nowhere
+        from mcphost.auth.base import SignInConsent  # late: most runs sign in nowhere
 
         answer = await self._approver.ask(question)
-        choice = answer.content if isinstance(answer.content, Choice) else Choice(question.plan.scopes)
+        choice = answer.content if isinstance(answer.content, SignInConsent) else SignInConsent(question.plan.scopes)
         plan = question.plan
         await self._witness.before(
             {

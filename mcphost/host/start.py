@@ -13,7 +13,7 @@ from mcphost.config import Config
 
 
 @dataclass(frozen=True, slots=True)
-class Reread:
+class ReloadedConfig:
     """The configuration as its file has it now, and what of it is not used."""
 
     config: Config

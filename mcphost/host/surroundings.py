@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from mcphost.client.inputs import InputHandler
 from mcphost.config import Config
-from mcphost.host.catalog import Kind
-from mcphost.host.logs import Source
-from mcphost.protocol.declared import Declared
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.logs import LogSource
+from mcphost.protocol.declared import ClientCapabilities
 from mcphost.protocol.types import LogLevel
 from mcphost.transports.base import Transport
 
@@ -35,16 +35,16 @@ class Surroundings(Protocol):
     def busy(self, server: str) -> bool:
         """Is a call running on it?"""
 
-    def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
+    def log(self, server: str, source: LogSource, level: LogLevel, text: str, logger: str = "") -> None:
         """Keep a line."""
 
     def state_changed(self, server: str) -> None:
         """The connection's state changed."""
 
-    def listed(self, server: str, kind: Kind, items: Sequence[Any]) -> None:
+    def listed(self, server: str, kind: CatalogKind, items: Sequence[Any]) -> None:
         """These are the server's offers of this kind now: `Tool`, `Resource`, `ResourceTemplate` or `Prompt`."""
 
-    def answers_for(self, server: str) -> tuple[InputHandler, Declared]:
+    def answers_for(self, server: str) -> tuple[InputHandler, ClientCapabilities]:
         """Who answers what this server asks, and what it is told that it may ask."""
 
     def elicitation_completed(self, server: str, elicitation: str) -> None:

@@ -33,7 +33,7 @@ class RoundTrip:
     request: str
 
 
-class Pulse:
+class Keepalive:
     """Whether a server still answers, and how fast: ``last`` is the latest answer; None until there was one.
 
     ``busy`` says whether a call is running: a program that does one thing at a time answers no ping then, and the call

@@ -18,7 +18,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from mcphost.protocol.schema_walk import nodes
-from mcphost.protocol.schemas import Problem, SchemaRefused, problems_if_cheap
+from mcphost.protocol.schemas import SchemaProblem, SchemaRefused, problems_if_cheap
 
 LIMIT_SECONDS = 0.25
 START_SECONDS = 10.0
@@ -35,10 +35,10 @@ _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ValidationResult:
     """What a check found. ``note`` is ``not validated: why`` when there was none, and then ``problems`` is empty."""
 
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SchemaProblem, ...] = ()
     note: str | None = None
 
     @property
@@ -47,7 +47,7 @@ class Verdict:
         return not self.problems and self.note is None
 
 
-async def validate(schema: Any, instance: Any, *, limit_seconds: float = LIMIT_SECONDS) -> Verdict:
+async def validate(schema: Any, instance: Any, *, limit_seconds: float = LIMIT_SECONDS) -> ValidationResult:
     """Check ``instance`` by ``schema``; raises nothing that the two could cause.
 
     ``limit_seconds`` bounds the check itself; a child's start-up comes on top.
@@ -55,12 +55,12 @@ async def validate(schema: Any, instance: Any, *, limit_seconds: float = LIMIT_S
     try:
         found = problems_if_cheap(schema, instance)
         if found is not None:
-            return Verdict(tuple(found))
+            return ValidationResult(tuple(found))
         return await _in_child(_written(schema, instance), limit_seconds)
     except SchemaRefused as refused:
-        return Verdict(note=f"not validated: {refused}")
+        return ValidationResult(note=f"not validated: {refused}")
     except OSError as error:
-        return Verdict(note=f"not validated: the checking process could not be started ({error.strerror})")
+        return ValidationResult(note=f"not validated: the checking process could not be started ({error.strerror})")
 
 
 def _written(schema: Any, instance: Any) -> bytes:
@@ -72,7 +72,7 @@ def _written(schema: Any, instance: Any) -> bytes:
         raise SchemaRefused("the value is too deep, or holds a number that is too long") from None
 
 
-async def _in_child(request: bytes, limit_seconds: float) -> Verdict:
+async def _in_child(request: bytes, limit_seconds: float) -> ValidationResult:
     async with _slot(), _child() as child:
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -90,14 +90,14 @@ async def _ready(child: Process) -> None:
         raise SchemaRefused("the checking process did not start")
 
 
-def _read(answer: bytes) -> Verdict:
+def _read(answer: bytes) -> ValidationResult:
     try:
         found = json.loads(answer)
     except ValueError:
         raise SchemaRefused("the check needs too much memory") from None
     if "refused" in found:
         raise SchemaRefused(found["refused"])
-    return Verdict(tuple(Problem(path, message) for path, message in found["problems"]))
+    return ValidationResult(tuple(SchemaProblem(path, message) for path, message in found["problems"]))
 
 
 def _slot() -> asyncio.Semaphore:

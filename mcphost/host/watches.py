@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from mcphost.client.client import Client, Patience
+from mcphost.client.client import Client, RequestTimeouts
 from mcphost.errors import McphostError
 from mcphost.host.faults import without_secrets
 from mcphost.protocol.types import LogLevel
@@ -27,10 +27,10 @@ REREAD_DELAY: Final = 0.1
 REREAD_PAUSE: Final = 1.0
 """Seconds between two readings, however often a server tells of updates."""
 
-REREAD_PATIENCE: Final = Patience(20.0, 20.0)
+REREAD_PATIENCE: Final = RequestTimeouts(20.0, 20.0)
 
 
-class WatchState(Enum):
+class SubscriptionState(Enum):
     """Where a watch stands."""
 
     WAITING = "waiting for the server"
@@ -39,11 +39,11 @@ class WatchState(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Watch:
+class Subscription:
     """One watched resource."""
 
     uri: str
-    state: WatchState = WatchState.WAITING
+    state: SubscriptionState = SubscriptionState.WAITING
     updates: int = 0
     """How often the server said that it changed."""
     stale: bool = False
@@ -58,7 +58,7 @@ class Watch:
         return uri == self.uri or uri.startswith(self.uri.rstrip("/") + "/")
 
 
-class Watches:
+class Subscriptions:
     """The watches of one server. ``changed`` is told the URI whenever its watch changed."""
 
     def __init__(
@@ -67,22 +67,22 @@ class Watches:
         self._note, self._changed, self._mask = note, changed, mask
         self._due = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
-        self.all: dict[str, Watch] = {}
+        self.all: dict[str, Subscription] = {}
         """By URI, in the order they were begun."""
 
-    async def add(self, client: Client, uri: str) -> Watch:
+    async def add(self, client: Client, uri: str) -> Subscription:
         """Watch ``uri``. Raises as a request does, and then nothing is watched."""
         async with self._one_at_a_time:
             watch = self.all.get(uri)
-            if watch is not None and watch.state is WatchState.WATCHING:
+            if watch is not None and watch.state is SubscriptionState.WATCHING:
                 return watch
-            watch = self.all[uri] = Watch(uri)  # before asking: the first update may come with the answer
+            watch = self.all[uri] = Subscription(uri)  # before asking: the first update may come with the answer
             try:
                 await client.resources.subscribe(uri)
             except BaseException:
                 self.all.pop(uri, None)
                 raise
-            watch.state = WatchState.WATCHING
+            watch.state = SubscriptionState.WATCHING
         self._changed(uri)
         return watch
 
@@ -93,7 +93,7 @@ class Watches:
             if watch is None:
                 return
             self._changed(uri)
-            if client is None or watch.state is not WatchState.WATCHING:
+            if client is None or watch.state is not SubscriptionState.WATCHING:
                 return
             try:
                 await client.resources.unsubscribe(uri)
@@ -110,7 +110,7 @@ class Watches:
     def lost(self) -> None:
         """The connection ended: all wait for the next."""
         for watch in self.all.values():
-            watch.state = WatchState.WAITING
+            watch.state = SubscriptionState.WAITING
 
     async def keep_current(self, client: Client) -> None:
         """Restore what an earlier connection watched, and read again what changed. Never ends by itself."""
@@ -124,27 +124,27 @@ class Watches:
             await asyncio.gather(*(self._read(client, watch) for watch in list(self.all.values()) if watch.stale))
             await asyncio.sleep(REREAD_PAUSE)
 
-    async def _restore(self, client: Client, watch: Watch) -> None:
+    async def _restore(self, client: Client, watch: Subscription) -> None:
         async with self._one_at_a_time:
-            if watch.state is not WatchState.WAITING or self.all.get(watch.uri) is not watch:
+            if watch.state is not SubscriptionState.WAITING or self.all.get(watch.uri) is not watch:
                 return
             try:
                 await client.resources.subscribe(watch.uri)
             except McphostError as error:
-                watch.state, watch.error = WatchState.REFUSED, without_secrets(error, self._mask)
+                watch.state, watch.error = SubscriptionState.REFUSED, without_secrets(error, self._mask)
                 self._note(LogLevel.WARNING, f"the subscription to {watch.uri} was not restored: {error}")
                 self._changed(watch.uri)
                 return
-            watch.state, watch.error = WatchState.WATCHING, None
+            watch.state, watch.error = SubscriptionState.WATCHING, None
         self._outdate(watch)  # nobody told us what happened in between
 
-    def _outdate(self, watch: Watch) -> None:
+    def _outdate(self, watch: Subscription) -> None:
         self._due.set()
         if not watch.stale:  # an event for each of a flood of updates would flood the screen
             watch.stale = True
             self._changed(watch.uri)
 
-    async def _read(self, client: Client, watch: Watch) -> None:
+    async def _read(self, client: Client, watch: Subscription) -> None:
         watch.stale = False  # before reading: what changes meanwhile is read once more
         try:
             watch.result, watch.error = await client.resources.read(watch.uri, patience=REREAD_PATIENCE), None

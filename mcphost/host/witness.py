@@ -18,7 +18,7 @@ DISK_SECONDS: Final = 2.0
 """How long a call waits for its record where the policy does not require one."""
 
 
-class Witness:
+class AuditWriter:
     """``alarm`` takes a sentence the user must see."""
 
     def __init__(self, config: Callable[[], Config], audit: AuditLog, alarm: Callable[[str], None]) -> None:

@@ -27,7 +27,7 @@ _LABEL: Final = 63
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PageAddress:
     """The address of a page."""
 
     url: str
@@ -42,7 +42,7 @@ class Address:
     """What is suspicious about it, in sentences of ours."""
 
 
-def read_address(url: Any) -> Address:
+def read_address(url: Any) -> PageAddress:
     """An https address, or http of this machine. Raises InvalidResult with why it is not opened."""
     if not isinstance(url, str):
         raise InvalidResult("url must be text")
@@ -56,7 +56,7 @@ def read_address(url: Any) -> Address:
         raise InvalidResult("the URL is not https, which only addresses of this machine need not be")
     readable = ".".join(map(readable_label, host.split(".")))
     doubts = tuple(_doubts(host, readable, parts))
-    return Address(url, _for_browser(parts, host), host, readable, doubts)
+    return PageAddress(url, _for_browser(parts, host), host, readable, doubts)
 
 
 def _split(url: str) -> SplitResult:

@@ -37,7 +37,7 @@ class Annotations(Wire):
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-class Text(Wire):
+class TextContent(Wire):
     """A text block of a result."""
 
     type: str
@@ -45,7 +45,7 @@ class Text(Wire):
     annotations: Hint[Annotations] = None
 
 
-class Media(Wire):
+class MediaContent(Wire):
     """An image or audio block; ``data`` is base64 as it came."""
 
     type: str
@@ -100,7 +100,7 @@ class ResourceLink(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableContent:
     """A block of an unknown type or a wrong shape, kept beside its neighbours with the reason."""
 
     type: str
@@ -108,7 +108,7 @@ class Unreadable:
     raw: Any
 
 
-Content = Text | Media | EmbeddedResource | ResourceLink | Unreadable
+Content = TextContent | MediaContent | EmbeddedResource | ResourceLink | UnreadableContent
 
 
 def _decoded(data: str, what: str) -> bytes:
@@ -125,13 +125,13 @@ def _embedded(item: Mapping[str, Any]) -> Content:
 
 
 def _media(item: Mapping[str, Any]) -> Content:
-    media = Media.read(item)
+    media = MediaContent.read(item)
     media.content()
     return media
 
 
 _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Content]]] = {
-    "text": Text.read,
+    "text": TextContent.read,
     "image": _media,
     "audio": _media,
     "resource": _embedded,
@@ -142,12 +142,12 @@ _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Content]]] = {
 def read_content(item: object) -> Content:
     """One content block; never raises."""
     if not isinstance(item, dict) or not isinstance(item.get("type"), str):
-        return Unreadable("?", "not a content block", item)
+        return UnreadableContent("?", "not a content block", item)
     kind = item["type"]
     reader = _READERS.get(kind)
     if reader is None:
-        return Unreadable(kind, "a type of content that mcphost does not know", item)
+        return UnreadableContent(kind, "a type of content that mcphost does not know", item)
     try:
         return reader(item)
     except InvalidResult as error:
-        return Unreadable(kind, str(error), item)
+        return UnreadableContent(kind, str(error), item)

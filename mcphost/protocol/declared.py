@@ -18,7 +18,7 @@ URL: Final = "url"
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class ClientCapabilities:
     """What a server may ask of us; what is absent here is neither declared nor answered."""
 
     roots: bool = False

@@ -13,13 +13,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import InvalidResult
-from mcphost.protocol.addresses import Address, read_address
+from mcphost.protocol.addresses import PageAddress, read_address
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.form_fields import read_form
 from mcphost.protocol.forms import collect, fill, outside_elicitation
 from mcphost.protocol.schemas import SchemaRefused, check_schema
 
-__all__ = ["Address", "FormAsked", "UrlAsked", "accepted", "defaults_of", "read_elicitation", "read_required"]
+__all__ = [
+    "FormElicitation",
+    "PageAddress",
+    "UrlElicitationRequest",
+    "accepted",
+    "defaults_of",
+    "read_elicitation",
+    "read_required",
+]
 
 MESSAGE_CHARACTERS: Final = 10_000
 """Of the reason a server gives: several screens full. The rest is counted, not kept."""
@@ -35,7 +43,7 @@ CANCEL: Final[Mapping[str, Any]] = {"action": "cancel"}
 
 
 @dataclass(frozen=True, slots=True)
-class FormAsked:
+class FormElicitation:
     """A form to fill in, with a schema of the flat subset."""
 
     message: str
@@ -43,11 +51,11 @@ class FormAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class UrlAsked:
+class UrlElicitationRequest:
     """A page to visit. ``elicitation`` is the server's id for it, opaque."""
 
     message: str
-    address: Address
+    address: PageAddress
     elicitation: str
 
 
@@ -56,14 +64,14 @@ def accepted(content: Mapping[str, Any] | None = None) -> dict[str, Any]:
     return {"action": "accept"} if content is None else {"action": "accept", "content": dict(content)}
 
 
-def read_elicitation(params: Mapping[str, Any]) -> FormAsked | UrlAsked:
+def read_elicitation(params: Mapping[str, Any]) -> FormElicitation | UrlElicitationRequest:
     """What is asked for. Raises InvalidResult with what is wrong, for the server; without a mode it is a form."""
     if params.get("mode", "form") == "url":
         return _read_url(params)
-    return FormAsked(_message(params), _schema(params.get("requestedSchema")))
+    return FormElicitation(_message(params), _schema(params.get("requestedSchema")))
 
 
-def read_required(data: Any) -> list[UrlAsked]:
+def read_required(data: Any) -> list[UrlElicitationRequest]:
     """The pages that error -32042 asks for. Raises InvalidResult where it names none, or too many."""
     listed = data.get("elicitations") if isinstance(data, dict) else None
     if not isinstance(listed, list) or not listed:
@@ -82,11 +90,11 @@ def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _read_url(params: Mapping[str, Any]) -> UrlAsked:
+def _read_url(params: Mapping[str, Any]) -> UrlElicitationRequest:
     elicitation = params.get("elicitationId")
     if not isinstance(elicitation, str) or not elicitation or len(elicitation) > ID_CHARACTERS:
         raise InvalidResult(f"elicitationId must be text of 1 to {ID_CHARACTERS} characters")
-    return UrlAsked(_message(params), read_address(params.get("url")), elicitation)
+    return UrlElicitationRequest(_message(params), read_address(params.get("url")), elicitation)
 
 
 def _message(params: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ RETRY_DIGITS: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ServerSentEvent:
     """One event with data. ``id`` is the one given with it, None where it brought none."""
 
     data: bytes | Overlong
@@ -52,9 +52,9 @@ class EventParser:
         self._given_up = False
         self._at_start = True
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Take a chunk; return the events it completed, in order."""
-        events: list[Event] = []
+        events: list[ServerSentEvent] = []
         for line in self._lines(chunk):
             if line:
                 self._field(line, events)
@@ -91,14 +91,14 @@ class EventParser:
         skipped, self._skip_line = self._skip_line, False
         return skipped
 
-    def _drop_line(self, events: list[Event]) -> None:
+    def _drop_line(self, events: list[ServerSentEvent]) -> None:
         """A line without an end: if it is data its event is given up, and what is no data was worth nothing."""
         if self._line.startswith(b"data"):
             self._give_up(bytes(self._line[5 : 5 + QUOTED]).removeprefix(b" "), len(self._line), events)
         self._line.clear()
         self._skip_line = True
 
-    def _field(self, line: bytes, events: list[Event]) -> None:
+    def _field(self, line: bytes, events: list[ServerSentEvent]) -> None:
         name, _, value = line.partition(b":")
         if value[:1] == b" ":
             value = value[1:]
@@ -111,7 +111,7 @@ class EventParser:
         elif name == b"retry" and value.isdigit() and len(value) <= RETRY_DIGITS:
             self.retry = int(value)
 
-    def _add(self, value: bytes, events: list[Event]) -> None:
+    def _add(self, value: bytes, events: list[ServerSentEvent]) -> None:
         if self._given_up:
             return
         if self._data is None:
@@ -122,16 +122,18 @@ class EventParser:
         if len(self._data) > self._limit:
             self._give_up(bytes(self._data[:QUOTED]), len(self._data), events)
 
-    def _give_up(self, start: bytes, size: int, events: list[Event]) -> None:
+    def _give_up(self, start: bytes, size: int, events: list[ServerSentEvent]) -> None:
         if not self._given_up:
             start = bytes((self._data or b"")[:QUOTED]) or start
-            events.append(Event(Overlong(start, size + len(self._data or b"")), self._name or "message", self._id))
+            events.append(
+                ServerSentEvent(Overlong(start, size + len(self._data or b"")), self._name or "message", self._id)
+            )
         self._data = None
         self._given_up = True
 
-    def _close(self, events: list[Event]) -> None:
+    def _close(self, events: list[ServerSentEvent]) -> None:
         if self._id is not None:
             self.last_id = self._id
         if self._data:
-            events.append(Event(bytes(self._data), self._name or "message", self._id))
+            events.append(ServerSentEvent(bytes(self._data), self._name or "message", self._id))
         self._data, self._name, self._id, self._given_up = None, "", None, False

@@ -1,7 +1,7 @@
 """JSON Schema to the fields of a form. Pure, and bounded whatever the schema is.
 
-Texts in a `Field` (names, titles, descriptions, labels of choices) are as the server wrote them: what draws them passes
-them through `mcphost.protocol.display`. Patterns are not looked at here; the validation library does that.
+Texts in a `FormField` (names, titles, descriptions, labels of choices) are as the server wrote them: what draws them
+passes them through `mcphost.protocol.display`. Patterns are not looked at here; the validation library does that.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from mcphost.protocol.form_kinds import SCALARS, Choices, Kind, kind_of
-from mcphost.protocol.form_rules import Rules, constraints_of, rules_of
+from mcphost.protocol.form_kinds import SCALARS, Choices, FieldKind, kind_of
+from mcphost.protocol.form_rules import FieldLimits, constraints_of, rules_of
 from mcphost.protocol.form_secrets import looks_secret
 from mcphost.protocol.schema_walk import Unresolvable, follow
 
@@ -29,7 +29,7 @@ ABSENT: Final = _Absent.ABSENT
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormField:
     """One thing to fill in. ``path`` is where its value goes; ``fields`` are a group's, ``item`` is one of a list's.
 
     ``nullable`` fields are never required: with ``null_when_empty`` (the schema does require the key) nothing typed
@@ -37,19 +37,19 @@ class Field:
     """
 
     path: tuple[str, ...]
-    kind: Kind
+    kind: FieldKind
     title: str = ""
     description: str = ""
     required: bool = False
     default: Any = ABSENT
     choices: Choices = ()
-    rules: Rules = field(default_factory=Rules)
+    rules: FieldLimits = field(default_factory=FieldLimits)
     constraints: str = ""
     secret_looking: bool = False
     nullable: bool = False
     null_when_empty: bool = False
-    fields: tuple[Field, ...] = ()
-    item: Field | None = None
+    fields: tuple[FormField, ...] = ()
+    item: FormField | None = None
 
     @property
     def name(self) -> str:
@@ -66,10 +66,10 @@ class Field:
 class Form:
     """The fields of a schema. With ``raw_only``, a reason, there are none and only raw JSON can be edited."""
 
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FormField, ...] = ()
     raw_only: str | None = None
 
-    def leaves(self) -> Iterator[Field]:
+    def leaves(self) -> Iterator[FormField]:
         """Yield the fields that hold values, those inside groups too, in order."""
         yield from leaves(self.fields)
 
@@ -78,10 +78,10 @@ class _TooMany(Exception):
     """The form would have more than `MAX_FIELDS` fields."""
 
 
-def leaves(fields: tuple[Field, ...]) -> Iterator[Field]:
+def leaves(fields: tuple[FormField, ...]) -> Iterator[FormField]:
     """Yield all fields inside ``fields`` that are not groups."""
     for each in fields:
-        if each.kind is Kind.GROUP:
+        if each.kind is FieldKind.GROUP:
             yield from leaves(each.fields)
         else:
             yield each
@@ -133,26 +133,26 @@ class _Reader:
         self._root = root
         self._count = 0
 
-    def fields_of(self, schema: dict[str, Any], path: tuple[str, ...]) -> tuple[Field, ...]:
+    def fields_of(self, schema: dict[str, Any], path: tuple[str, ...]) -> tuple[FormField, ...]:
         required = schema.get("required")
         names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
         return tuple(
             self.field((*path, name), part, name in names) for name, part in _dict(schema.get("properties")).items()
         )
 
-    def field(self, path: tuple[str, ...], schema: Any, required: bool) -> Field:
+    def field(self, path: tuple[str, ...], schema: Any, required: bool) -> FormField:
         self._count += 1
         if self._count > MAX_FIELDS:
             raise _TooMany
         schema, nullable = self._plain(schema)
         kind, choices = kind_of(schema, path)
-        item = self._item(schema, path) if kind is Kind.LIST else None
-        if kind is Kind.LIST and item is None:
-            kind = Kind.JSON
+        item = self._item(schema, path) if kind is FieldKind.LIST else None
+        if kind is FieldKind.LIST and item is None:
+            kind = FieldKind.JSON
         title, description = _text(schema.get("title")), _text(schema.get("description"))
-        rules = rules_of(schema, is_list=kind in (Kind.LIST, Kind.CHOICES))
+        rules = rules_of(schema, is_list=kind in (FieldKind.LIST, FieldKind.CHOICES))
         default = schema.get("default", ABSENT)
-        return Field(
+        return FormField(
             path=path,
             kind=kind,
             title=title,
@@ -165,11 +165,11 @@ class _Reader:
             secret_looking=looks_secret(path[-1], title, description) or rules.format == "password",
             nullable=nullable,
             null_when_empty=nullable and required,
-            fields=self.fields_of(schema, path) if kind is Kind.GROUP else (),
+            fields=self.fields_of(schema, path) if kind is FieldKind.GROUP else (),
             item=item,
         )
 
-    def _item(self, schema: dict[str, Any], path: tuple[str, ...]) -> Field | None:
+    def _item(self, schema: dict[str, Any], path: tuple[str, ...]) -> FormField | None:
         """Read what a list holds; None when that does not fit on a line."""
         plain, _ = self._plain(schema.get("items"))
         kind, _ = kind_of(plain, path)
@@ -210,22 +210,22 @@ def _without_null(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, bool]:
 
 
 _WHAT = {
-    Kind.STRING: "text",
-    Kind.TEXT: "text",
-    Kind.INTEGER: "whole number",
-    Kind.NUMBER: "number",
-    Kind.JSON: "JSON",
+    FieldKind.STRING: "text",
+    FieldKind.TEXT: "text",
+    FieldKind.INTEGER: "whole number",
+    FieldKind.NUMBER: "number",
+    FieldKind.JSON: "JSON",
 }
 
 
-def _what(kind: Kind, item: Field | None) -> str:
+def _what(kind: FieldKind, item: FormField | None) -> str:
     if item is not None:
         return f"list, one a line: {item.constraints}" if item.constraints else "list, one a line"
     return _WHAT.get(kind, "")
 
 
-def _unit(kind: Kind) -> str:
-    return "item" if kind in (Kind.LIST, Kind.CHOICES) else "character"
+def _unit(kind: FieldKind) -> str:
+    return "item" if kind in (FieldKind.LIST, FieldKind.CHOICES) else "character"
 
 
 def _text(value: Any) -> str:

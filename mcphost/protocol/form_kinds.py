@@ -19,7 +19,7 @@ Choices = tuple[tuple[Any, str], ...]
 """Pairs of a value and its label."""
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """What a field is edited with."""
 
     STRING = "string"
@@ -34,39 +34,46 @@ class Kind(Enum):
     JSON = "json"
 
 
-SCALARS = frozenset({Kind.STRING, Kind.TEXT, Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN, Kind.CHOICE})
+SCALARS = frozenset(
+    {FieldKind.STRING, FieldKind.TEXT, FieldKind.INTEGER, FieldKind.NUMBER, FieldKind.BOOLEAN, FieldKind.CHOICE}
+)
 """What a list that is edited line by line may hold."""
 
-_KINDS = {"string": Kind.STRING, "integer": Kind.INTEGER, "number": Kind.NUMBER, "boolean": Kind.BOOLEAN}
+_KINDS = {
+    "string": FieldKind.STRING,
+    "integer": FieldKind.INTEGER,
+    "number": FieldKind.NUMBER,
+    "boolean": FieldKind.BOOLEAN,
+}
 _LONG_NAMES = frozenset(
     {"body", "code", "comment", "content", "contents", "diff", "html", "markdown", "message", "patch", "prompt"}
     | {"query", "script", "snippet", "sql", "source", "template", "text"}
 )
 
 
-def kind_of(schema: dict[str, Any], path: tuple[str, ...]) -> tuple[Kind, Choices]:
-    """Return the kind, and the choices of a `Kind.CHOICE` or `Kind.CHOICES`; a list may turn out to be no plain one."""
+def kind_of(schema: dict[str, Any], path: tuple[str, ...]) -> tuple[FieldKind, Choices]:
+    """The kind, and the choices of a `FieldKind.CHOICE` or `FieldKind.CHOICES`; a list may be no plain one."""
     if choices := choices_of(schema):
-        return Kind.CHOICE, choices
+        return FieldKind.CHOICE, choices
     if any(keyword in schema for keyword in ("anyOf", "oneOf", "allOf", "not", "if")):
-        return Kind.JSON, ()
+        return FieldKind.JSON, ()
     declared = schema.get("type")
     if declared == "string":
-        return (Kind.TEXT if _is_long(schema, path[-1]) else Kind.STRING), ()
+        return (FieldKind.TEXT if _is_long(schema, path[-1]) else FieldKind.STRING), ()
     if declared == "array":
         return _array_kind(schema)
     if declared in ("object", None) and _has_properties(schema) and len(path) <= MAX_GROUPS:
-        return Kind.GROUP, ()
-    return (_KINDS.get(declared, Kind.JSON) if isinstance(declared, str) else Kind.JSON), ()
+        return FieldKind.GROUP, ()
+    return (_KINDS.get(declared, FieldKind.JSON) if isinstance(declared, str) else FieldKind.JSON), ()
 
 
-def _array_kind(schema: dict[str, Any]) -> tuple[Kind, Choices]:
+def _array_kind(schema: dict[str, Any]) -> tuple[FieldKind, Choices]:
     items = schema.get("items")
     if not isinstance(items, dict) or "prefixItems" in schema:
-        return Kind.JSON, ()
+        return FieldKind.JSON, ()
     if choices := choices_of({"anyOf": items["anyOf"]} if isinstance(items.get("anyOf"), list) else items):
-        return Kind.CHOICES, choices
-    return Kind.LIST, ()
+        return FieldKind.CHOICES, choices
+    return FieldKind.LIST, ()
 
 
 def choices_of(schema: dict[str, Any]) -> Choices:

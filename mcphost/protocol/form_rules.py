@@ -12,7 +12,7 @@ from mcphost.protocol.schema_messages import FORMAT_NAMES, count_text
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class FieldLimits:
     """The limits of a field that are checked as one types; lengths in characters, or items of a list."""
 
     minimum: float | None = None
@@ -26,7 +26,7 @@ class Rules:
     unique: bool = False
 
 
-def rules_of(schema: Mapping[str, Any], *, is_list: bool) -> Rules:
+def rules_of(schema: Mapping[str, Any], *, is_list: bool) -> FieldLimits:
     """Read the limits; what is not a number sets none."""
     low, high = number(schema.get("minimum")), number(schema.get("maximum"))
     above, below = number(schema.get("exclusiveMinimum")), number(schema.get("exclusiveMaximum"))
@@ -36,7 +36,7 @@ def rules_of(schema: Mapping[str, Any], *, is_list: bool) -> Rules:
         low, above = None, low
     if schema.get("exclusiveMaximum") is True:
         high, below = None, high
-    return Rules(
+    return FieldLimits(
         minimum=low,
         maximum=high,
         above=above,
@@ -49,7 +49,7 @@ def rules_of(schema: Mapping[str, Any], *, is_list: bool) -> Rules:
     )
 
 
-def constraints_of(rules: Rules, what: str, unit: str, pattern: Any = None) -> str:
+def constraints_of(rules: FieldLimits, what: str, unit: str, pattern: Any = None) -> str:
     """Say the limits in one line, such as ``whole number, 1 to 100``; safe to show.
 
     ``what`` is what one types, ``unit`` what a length counts. A format says more than "text".
@@ -63,14 +63,14 @@ def constraints_of(rules: Rules, what: str, unit: str, pattern: Any = None) -> s
     return show_line(", ".join(filter(None, parts)))
 
 
-def _range(rules: Rules) -> str:
+def _range(rules: FieldLimits) -> str:
     if rules.minimum is not None and rules.maximum is not None:
         return f"{rules.minimum} to {rules.maximum}"
     ends = {"at least": rules.minimum, "at most": rules.maximum, "more than": rules.above, "less than": rules.below}
     return ", ".join(f"{word} {end}" for word, end in ends.items() if end is not None)
 
 
-def _length(rules: Rules, unit: str) -> str:
+def _length(rules: FieldLimits, unit: str) -> str:
     if rules.shortest and rules.longest is not None:
         if rules.shortest == rules.longest:
             return f"exactly {count_text(rules.longest, unit)}"

@@ -14,8 +14,8 @@ from datetime import date, datetime
 from typing import Any
 
 from mcphost.errors import McphostError
-from mcphost.protocol.form_fields import ABSENT, Field
-from mcphost.protocol.form_kinds import Kind
+from mcphost.protocol.form_fields import ABSENT, FormField
+from mcphost.protocol.form_kinds import FieldKind
 from mcphost.protocol.schema_messages import choices_text, count_text, format_text
 
 _INTEGER = re.compile(r"([+-]?[0-9]+)(?:\.0+)?")
@@ -30,7 +30,7 @@ class FieldError(McphostError):
     """What was typed does not fit the field; ``str()`` reads well under it."""
 
 
-def parse(field: Field, raw: Any) -> Any:
+def parse(field: FormField, raw: Any) -> Any:
     """Return the value that ``raw`` (typed text, or a widget's value) stands for, or `ABSENT`; raises `FieldError`.
 
     Nothing typed is `ABSENT`, or null where the schema wants the key. ``""`` is the empty text, ``null`` is null where
@@ -46,39 +46,39 @@ def parse(field: Field, raw: Any) -> Any:
     return value
 
 
-def render(field: Field, value: Any) -> Any:
+def render(field: FormField, value: Any) -> Any:
     """Return what to put into the field for ``value``: text, a bool, a choice (or `ABSENT`), or a list of choices.
 
     A value of the wrong type is rendered too, so that a person sees it; what is left there is read as if typed.
     """
     if value is ABSENT:
         return _EMPTY.get(field.kind, "")
-    if value is None and field.kind is not Kind.CHOICE:
+    if value is None and field.kind is not FieldKind.CHOICE:
         return "null"
-    if field.kind in (Kind.STRING, Kind.TEXT):
+    if field.kind in (FieldKind.STRING, FieldKind.TEXT):
         return _guard(field, value) if isinstance(value, str) else _json(value)
-    if field.kind is Kind.LIST and isinstance(value, list):
+    if field.kind is FieldKind.LIST and isinstance(value, list):
         return _render_list(field, value)
-    if field.kind in (Kind.CHOICE, Kind.CHOICES) or isinstance(value, bool):
+    if field.kind in (FieldKind.CHOICE, FieldKind.CHOICES) or isinstance(value, bool):
         return value
-    if field.kind is Kind.JSON:
+    if field.kind is FieldKind.JSON:
         return json.dumps(value, indent=2, ensure_ascii=False)
     return value if isinstance(value, str) else _json(value)
 
 
-def is_empty(field: Field, raw: Any) -> bool:
+def is_empty(field: FormField, raw: Any) -> bool:
     """Tell whether nothing was typed or chosen."""
-    if field.kind is Kind.CHOICE:
+    if field.kind is FieldKind.CHOICE:
         return raw is ABSENT or (raw == "" and not any(value == "" for value, _ in field.choices))
     return raw is ABSENT or raw == "" or raw == []
 
 
-def _is_null(field: Field, raw: Any) -> bool:
+def _is_null(field: FormField, raw: Any) -> bool:
     typed = isinstance(raw, str) and raw.strip() == "null" and (raw == "null" or field.kind not in _TEXTS)
     return field.nullable and (raw is None or typed) and not any(value == "null" for value, _ in field.choices)
 
 
-def _nothing(field: Field) -> Any:
+def _nothing(field: FormField) -> Any:
     if field.null_when_empty:
         return None
     if field.required:
@@ -87,7 +87,7 @@ def _nothing(field: Field) -> Any:
     return ABSENT
 
 
-def _parse_text(field: Field, raw: Any) -> Any:
+def _parse_text(field: FormField, raw: Any) -> Any:
     if raw is ABSENT or raw == "":
         return ABSENT
     if not isinstance(raw, str):
@@ -95,19 +95,19 @@ def _parse_text(field: Field, raw: Any) -> Any:
     return raw[1:-1] if _is_guarded(field, raw) else raw
 
 
-def _guard(field: Field, value: str) -> str:
+def _guard(field: FormField, value: str) -> str:
     """Put quotes around a text that would be read as nothing, as null, or as one in quotes."""
     special = value == "" or (field.nullable and value == "null")
     return f'"{value}"' if special or _is_guarded(field, value) else value
 
 
-def _is_guarded(field: Field, text: str) -> bool:
+def _is_guarded(field: FormField, text: str) -> bool:
     inner = text.strip('"')
     in_quotes = len(text) > 1 and text[0] == text[-1] == '"'
     return in_quotes and (inner == "" or (field.nullable and inner == "null"))
 
 
-def _parse_integer(field: Field, raw: Any) -> Any:
+def _parse_integer(field: FormField, raw: Any) -> Any:
     text = _number_text(raw)
     if text == "":
         return ABSENT
@@ -119,7 +119,7 @@ def _parse_integer(field: Field, raw: Any) -> Any:
         raise FieldError("has too many digits") from None
 
 
-def _parse_number(field: Field, raw: Any) -> Any:
+def _parse_number(field: FormField, raw: Any) -> Any:
     text = _number_text(raw)
     if text == "":
         return ABSENT
@@ -141,7 +141,7 @@ def _number_text(raw: Any) -> str:
     return raw.strip() if isinstance(raw, str) else _json(raw)
 
 
-def _parse_boolean(field: Field, raw: Any) -> Any:
+def _parse_boolean(field: FormField, raw: Any) -> Any:
     if isinstance(raw, bool) or raw is ABSENT:
         return raw
     text = raw.strip().lower() if isinstance(raw, str) else None
@@ -152,7 +152,7 @@ def _parse_boolean(field: Field, raw: Any) -> Any:
     return _YES_NO[text]
 
 
-def _parse_choice(field: Field, raw: Any) -> Any:
+def _parse_choice(field: FormField, raw: Any) -> Any:
     if raw is ABSENT:
         return ABSENT
     for value, _ in field.choices:
@@ -166,7 +166,7 @@ def _parse_choice(field: Field, raw: Any) -> Any:
     raise FieldError(f"must be {choices_text([value for value, _ in field.choices])}")
 
 
-def _parse_choices(field: Field, raw: Any) -> Any:
+def _parse_choices(field: FormField, raw: Any) -> Any:
     if isinstance(raw, str):
         array = _json_array(raw)
         raw = _lines(raw) if array is None else array
@@ -181,7 +181,7 @@ def _parse_choices(field: Field, raw: Any) -> Any:
     ]
 
 
-def _parse_list(field: Field, raw: Any) -> Any:
+def _parse_list(field: FormField, raw: Any) -> Any:
     assert field.item is not None
     if raw is ABSENT or (isinstance(raw, str) and not raw.strip()):
         return ABSENT
@@ -195,14 +195,14 @@ def _parse_list(field: Field, raw: Any) -> Any:
     return [_parse_item(field.item, number, text) for number, text in enumerate(texts, start=1)]
 
 
-def _parse_item(item: Field, number: int, raw: Any) -> Any:
+def _parse_item(item: FormField, number: int, raw: Any) -> Any:
     try:
         return parse(item, raw)
     except FieldError as error:
         raise FieldError(f"item {number} {error}") from None
 
 
-def _as_raw(item: Field, value: Any) -> Any:
+def _as_raw(item: FormField, value: Any) -> Any:
     """Protect a text from being read as typed: it is a value already."""
     return _guard(item, value) if isinstance(value, str) and item.kind in _TEXTS else value
 
@@ -222,7 +222,7 @@ def _json_array(text: str) -> list[Any] | None:
     return found if isinstance(found, list) else None
 
 
-def _render_list(field: Field, value: list[Any]) -> str:
+def _render_list(field: FormField, value: list[Any]) -> str:
     assert field.item is not None
     rendered = [render(field.item, each) for each in value]
     lines = "\n".join(each if isinstance(each, str) else _json(each) for each in rendered)
@@ -233,7 +233,7 @@ def _render_list(field: Field, value: list[Any]) -> str:
     return lines if told else _json(value)
 
 
-def _parse_json(field: Field, raw: Any) -> Any:
+def _parse_json(field: FormField, raw: Any) -> Any:
     if not isinstance(raw, str):
         return raw
     if not raw.strip():
@@ -251,9 +251,9 @@ def _no_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _check_range(field: Field, value: Any) -> None:
+def _check_range(field: FormField, value: Any) -> None:
     rules = field.rules
-    if field.kind not in (Kind.INTEGER, Kind.NUMBER):
+    if field.kind not in (FieldKind.INTEGER, FieldKind.NUMBER):
         return
     if rules.minimum is not None and value < rules.minimum:
         raise FieldError(f"must be at least {rules.minimum}")
@@ -274,9 +274,9 @@ def _is_multiple(value: float, factor: float) -> bool:
         return True
 
 
-def _check_size(field: Field, value: Any) -> None:
+def _check_size(field: FormField, value: Any) -> None:
     rules, unit = field.rules, "item" if isinstance(value, list) else "character"
-    if field.kind not in (Kind.STRING, Kind.TEXT, Kind.LIST, Kind.CHOICES):
+    if field.kind not in (FieldKind.STRING, FieldKind.TEXT, FieldKind.LIST, FieldKind.CHOICES):
         return
     if rules.shortest is not None and len(value) < rules.shortest:
         raise FieldError(f"must have at least {count_text(rules.shortest, unit)}")
@@ -286,7 +286,7 @@ def _check_size(field: Field, value: Any) -> None:
         raise FieldError("must not hold the same item twice")
 
 
-def _check_format(field: Field, value: Any) -> None:
+def _check_format(field: FormField, value: Any) -> None:
     name = field.rules.format or ""
     if name in _FORMATS and isinstance(value, str) and not _FORMATS[name](value):
         raise FieldError(format_text(name, value))
@@ -329,23 +329,23 @@ def _json(value: Any) -> str:
         return "a number with too many digits"
 
 
-_EMPTY: dict[Kind, Any] = {Kind.CHOICES: [], Kind.CHOICE: ABSENT}
-_TEXTS = (Kind.STRING, Kind.TEXT)
+_EMPTY: dict[FieldKind, Any] = {FieldKind.CHOICES: [], FieldKind.CHOICE: ABSENT}
+_TEXTS = (FieldKind.STRING, FieldKind.TEXT)
 _FORMATS: dict[str, Callable[[str], bool]] = {
     "email": _is_email,
     "uri": lambda text: _URI.fullmatch(text) is not None,
     "date": _is_date,
     "date-time": _is_date_time,
 }
-_PARSERS: dict[Kind, Callable[[Field, Any], Any]] = {
-    Kind.STRING: _parse_text,
-    Kind.TEXT: _parse_text,
-    Kind.INTEGER: _parse_integer,
-    Kind.NUMBER: _parse_number,
-    Kind.BOOLEAN: _parse_boolean,
-    Kind.CHOICE: _parse_choice,
-    Kind.CHOICES: _parse_choices,
-    Kind.LIST: _parse_list,
-    Kind.GROUP: _parse_json,
-    Kind.JSON: _parse_json,
+_PARSERS: dict[FieldKind, Callable[[FormField, Any], Any]] = {
+    FieldKind.STRING: _parse_text,
+    FieldKind.TEXT: _parse_text,
+    FieldKind.INTEGER: _parse_integer,
+    FieldKind.NUMBER: _parse_number,
+    FieldKind.BOOLEAN: _parse_boolean,
+    FieldKind.CHOICE: _parse_choice,
+    FieldKind.CHOICES: _parse_choices,
+    FieldKind.LIST: _parse_list,
+    FieldKind.GROUP: _parse_json,
+    FieldKind.JSON: _parse_json,
 }

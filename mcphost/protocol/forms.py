@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcphost.protocol.display import show_line
-from mcphost.protocol.form_fields import ABSENT, Field, Form, leaves, read_form
-from mcphost.protocol.form_kinds import Kind
-from mcphost.protocol.form_rules import Rules
+from mcphost.protocol.form_fields import ABSENT, Form, FormField, leaves, read_form
+from mcphost.protocol.form_kinds import FieldKind
+from mcphost.protocol.form_rules import FieldLimits
 from mcphost.protocol.form_values import FieldError, is_empty, parse, render
 
-__all__ = ["ABSENT", "Field", "FieldError", "Form", "Kind", "Path", "Rules"]
+__all__ = ["ABSENT", "FieldError", "FieldKind", "FieldLimits", "Form", "FormField", "Path"]
 __all__ += ["collect", "fill", "is_empty", "leaves", "outside_elicitation", "parse", "read_form", "render"]
 
 Path = tuple[str, ...]
@@ -64,11 +64,11 @@ def _is_primitive(schema: Any) -> bool:
     return schema.get("type") in _PRIMITIVES or ("type" not in schema and ("enum" in schema or "oneOf" in schema))
 
 
-def _defaults(fields: tuple[Field, ...]) -> dict[str, Any]:
+def _defaults(fields: tuple[FormField, ...]) -> dict[str, Any]:
     found = {}
     for field in fields:
         value = field.default
-        if value is ABSENT and field.kind is Kind.GROUP:
+        if value is ABSENT and field.kind is FieldKind.GROUP:
             value = _defaults(field.fields) or ABSENT
         if value is not ABSENT:
             found[field.name] = value
@@ -82,11 +82,11 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _collect(
-    fields: tuple[Field, ...], entries: Mapping[Path, Any], before: Mapping[str, Any], errors: dict[Path, str]
+    fields: tuple[FormField, ...], entries: Mapping[Path, Any], before: Mapping[str, Any], errors: dict[Path, str]
 ) -> dict[str, Any]:
     collected = dict(before)
     for field in fields:
-        read = _group if field.kind is Kind.GROUP else _leaf
+        read = _group if field.kind is FieldKind.GROUP else _leaf
         value = read(field, entries, before.get(field.name, ABSENT), errors)
         if value is ABSENT:
             collected.pop(field.name, None)
@@ -95,7 +95,7 @@ def _collect(
     return collected
 
 
-def _leaf(field: Field, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
+def _leaf(field: FormField, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
     raw = entries[field.path]
     try:
         value = parse(field, raw)
@@ -105,7 +105,7 @@ def _leaf(field: Field, entries: Mapping[Path, Any], before: Any, errors: dict[P
     return before if value is ABSENT and raw == render(field, before) else value
 
 
-def _group(field: Field, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
+def _group(field: FormField, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
     inner: dict[Path, str] = {}
     kept: Mapping[str, Any] = before if isinstance(before, Mapping) else {}
     value = _collect(field.fields, entries, kept, inner)
@@ -116,7 +116,7 @@ def _group(field: Field, entries: Mapping[Path, Any], before: Any, errors: dict[
     return value
 
 
-def _empty_group(field: Field, before: Any) -> Any:
+def _empty_group(field: FormField, before: Any) -> Any:
     if before == {}:
         return {}
     return None if field.null_when_empty or (before is None and field.nullable) else ABSENT

@@ -18,7 +18,7 @@ from mcphost.protocol.revisions import LEGACY, Revision, find_revision
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class InitializeAttempt:
     """Send ``initialize``, offering this revision."""
 
     offer: Revision
@@ -33,7 +33,7 @@ class Agreed:
 
 
 Outcome = Mapping[str, Any] | ServerError
-Negotiation = Generator[Attempt, Outcome, Agreed]
+Negotiation = Generator[InitializeAttempt, Outcome, Agreed]
 
 
 def negotiate(*, newest: Revision = LEGACY[-1], minimum: Revision = LEGACY[0]) -> Negotiation:
@@ -42,12 +42,12 @@ def negotiate(*, newest: Revision = LEGACY[-1], minimum: Revision = LEGACY[0]) -
     A server that refuses the offer but lists what it speaks is asked once more with the best of its list.
     Raises VersionRefused, InvalidResult, or the ServerError that initialize was answered with.
     """
-    outcome = yield Attempt(newest)
+    outcome = yield InitializeAttempt(newest)
     if isinstance(outcome, ServerError):
         second = _best_listed(outcome, newest, minimum)
         if second is None:
             raise outcome
-        newest, outcome = second, (yield Attempt(second))
+        newest, outcome = second, (yield InitializeAttempt(second))
     if isinstance(outcome, ServerError):
         raise outcome
     return Agreed(_accepted(outcome, newest, minimum), outcome)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from mcphost.errors import InvalidResult
-from mcphost.protocol.content import Content, Unreadable, read_content
+from mcphost.protocol.content import Content, UnreadableContent, read_content
 from mcphost.protocol.wire import Hint, Wire
 
 COMPLETION_VALUES: Final = 100
@@ -84,7 +84,7 @@ class GetPromptResult:
 
 def _messages(item: object) -> Iterator[PromptMessage]:
     if not isinstance(item, dict) or not isinstance(item.get("role"), str):
-        yield PromptMessage("?", Unreadable("?", "not a message: it has no role", item))
+        yield PromptMessage("?", UnreadableContent("?", "not a message: it has no role", item))
         return
     content = item.get("content")
     blocks = content if isinstance(content, list) else [content]  # some servers send several blocks under one role

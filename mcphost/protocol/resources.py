@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import Field
 
 from mcphost.errors import InvalidResult
-from mcphost.protocol.content import Annotations, ResourceContents, Unreadable
+from mcphost.protocol.content import Annotations, ResourceContents, UnreadableContent
 from mcphost.protocol.wire import Hint, Wire
 
 
@@ -63,7 +63,7 @@ class ResourceTemplate(Wire):
 class ReadResourceResult:
     """What reading a resource brought: any number of contents, which may have other URIs than the one that was read."""
 
-    contents: tuple[ResourceContents | Unreadable, ...]
+    contents: tuple[ResourceContents | UnreadableContent, ...]
     raw: Mapping[str, Any]
     """The protocol's own result object."""
 
@@ -76,7 +76,7 @@ class ReadResourceResult:
         return cls(tuple(map(_read_contents, contents)), result)
 
 
-def _read_contents(item: object) -> ResourceContents | Unreadable:
+def _read_contents(item: object) -> ResourceContents | UnreadableContent:
     try:
         contents = ResourceContents.read(item)
         if contents.text is None and contents.blob is None:
@@ -84,5 +84,5 @@ def _read_contents(item: object) -> ResourceContents | Unreadable:
         if contents.blob is not None:
             contents.content()
     except InvalidResult as error:
-        return Unreadable("resource", str(error), item)
+        return UnreadableContent("resource", str(error), item)
     return contents

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from mcphost.errors import InvalidResult, InvalidSampling
-from mcphost.protocol.content import Content, Media, Text, Unreadable, read_content
+from mcphost.protocol.content import Content, MediaContent, TextContent, UnreadableContent, read_content
 from mcphost.protocol.jsonrpc import ErrorCode
 from mcphost.protocol.types import Tool
 from mcphost.protocol.wire import Hint, Wire
@@ -71,13 +71,13 @@ class ToolResult(Wire):
         return tuple(map(read_content, self.content))
 
 
-Block = Text | Media | ToolUse | ToolResult | Unreadable
+Block = TextContent | MediaContent | ToolUse | ToolResult | UnreadableContent
 """What a message is made of."""
 
 
-def text_block(text: str) -> Text:
+def text_block(text: str) -> TextContent:
     """A block of text as it goes over the wire."""
-    return Text(type="text", text=text)
+    return TextContent(type="text", text=text)
 
 
 def read_block(item: object) -> Block:
@@ -89,16 +89,16 @@ def read_block(item: object) -> Block:
         if kind == "tool_result":
             return ToolResult.read(item)
     except InvalidResult as error:
-        return Unreadable(str(kind), str(error), item)
+        return UnreadableContent(str(kind), str(error), item)
     block = read_content(item)
-    if isinstance(block, Text | Media | Unreadable):
+    if isinstance(block, TextContent | MediaContent | UnreadableContent):
         return block
-    return Unreadable(block.type, "a message cannot hold this type of content", item)
+    return UnreadableContent(block.type, "a message cannot hold this type of content", item)
 
 
 def block_object(block: Block) -> Any:
     """A block as it goes over the wire, members nobody here knows included."""
-    return block.raw if isinstance(block, Unreadable) else block.definition()
+    return block.raw if isinstance(block, UnreadableContent) else block.definition()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class SamplingMessage:
     def read(cls, item: object) -> SamplingMessage:
         """One message; never raises: what is none has an unreadable block."""
         if not isinstance(item, dict):
-            return cls("?", (Unreadable("?", "not a message", item),))
+            return cls("?", (UnreadableContent("?", "not a message", item),))
         role, content = item.get("role"), item.get("content")
         extra = {name: value for name, value in item.items() if name not in ("role", "content")}
         blocks = content if isinstance(content, list) else [content]
@@ -131,7 +131,7 @@ class SamplingMessage:
     @property
     def text(self) -> str:
         """Its text blocks, joined."""
-        return "".join(block.text for block in self.blocks if isinstance(block, Text))
+        return "".join(block.text for block in self.blocks if isinstance(block, TextContent))
 
     @property
     def uses(self) -> tuple[ToolUse, ...]:
@@ -303,5 +303,5 @@ class CreateMessageResult:
 
 
 def _one(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    texts = [block.text for block in blocks if isinstance(block, Text)]
+    texts = [block.text for block in blocks if isinstance(block, TextContent)]
     return blocks if len(blocks) == 1 else (text_block("".join(texts)),)

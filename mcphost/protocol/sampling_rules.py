@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import Final
 
 from mcphost.errors import InvalidSampling
-from mcphost.protocol.content import Media, Unreadable
+from mcphost.protocol.content import MediaContent, UnreadableContent
 from mcphost.protocol.sampling import (
     AUDIO_SINCE,
     ROLES,
@@ -92,9 +92,9 @@ def _message(index: int, message: SamplingMessage, version: str) -> Iterator[Pro
 
 def _block(role: str, block: Block, version: str) -> Iterator[str]:
     match block:
-        case Unreadable():
+        case UnreadableContent():
             yield block.reason
-        case Media(type="audio") if version < AUDIO_SINCE:
+        case MediaContent(type="audio") if version < AUDIO_SINCE:
             yield f"audio is not part of the protocol before {AUDIO_SINCE}"
         case ToolUse() | ToolResult() if version < TOOLS_SINCE:
             yield f"tools are not part of sampling before {TOOLS_SINCE}"

@@ -94,7 +94,7 @@ class SchemaRefused(PeerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SchemaProblem:
     """One place where a value does not fit: ``path`` like ``items[2].name``, empty for the whole; both safe to show."""
 
     path: str
@@ -162,7 +162,7 @@ def check_schema(schema: Any) -> None:
     _admit(_canonical(schema))
 
 
-def problems(schema: Any, instance: Any, *, limit: int = MAX_PROBLEMS) -> list[Problem]:
+def problems(schema: Any, instance: Any, *, limit: int = MAX_PROBLEMS) -> list[SchemaProblem]:
     """Return what is wrong with ``instance``, at most ``limit`` problems; raises `SchemaRefused`.
 
     This can take for ever and much memory: ask `is_cheap` first.
@@ -170,7 +170,7 @@ def problems(schema: Any, instance: Any, *, limit: int = MAX_PROBLEMS) -> list[P
     return _problems(_canonical(schema), instance, limit)
 
 
-def _problems(canonical: str, instance: Any, limit: int = MAX_PROBLEMS) -> list[Problem]:
+def _problems(canonical: str, instance: Any, limit: int = MAX_PROBLEMS) -> list[SchemaProblem]:
     try:
         validator = _compile(canonical)
         if validator.is_valid(instance):
@@ -191,7 +191,7 @@ def is_cheap(schema: Any, instance: Any) -> bool:
     return compiles_cheaply(schema) and within(CHEAP_UNITS, schema, instance)
 
 
-def problems_if_cheap(schema: Any, instance: Any) -> list[Problem] | None:
+def problems_if_cheap(schema: Any, instance: Any) -> list[SchemaProblem] | None:
     """The `problems` where `is_cheap` says yes, else None; raises `SchemaRefused` in both cases.
 
     For schemas that nobody changes: what is found out of one is kept, since a small value takes less than its schema.
@@ -332,7 +332,7 @@ def _refuse(uri: str) -> Any:
     raise ValueError("mcphost never fetches schemas")
 
 
-def _problem(error: ValidationError) -> Problem:
+def _problem(error: ValidationError) -> SchemaProblem:
     if type(error.kind).__name__ in ("BacktrackLimitExceeded", "RegexEngineFailure"):
         raise SchemaRefused("a pattern of the schema takes too long to match")
-    return Problem(path_of(error), show_line(message_of(error), 400))
+    return SchemaProblem(path_of(error), show_line(message_of(error), 400))

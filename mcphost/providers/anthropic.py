@@ -11,24 +11,24 @@ from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut
 from mcphost.protocol.sampling import Block, ToolResult, ToolUse
-from mcphost.protocol.types import Media, Text
+from mcphost.protocol.types import MediaContent, TextContent
 from mcphost.providers.base import (
     IMAGES,
-    Capabilities,
-    Done,
-    Event,
+    AnswerFinished,
+    ModelCapabilities,
     ModelRequest,
+    ProviderEvent,
     TextDelta,
     ThoughtDelta,
 )
-from mcphost.providers.endpoint import Endpoint
+from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.hosted import HostedProvider
 from mcphost.providers.patience import read_usage
 from mcphost.providers.refusals import Refusal, error_of
 from mcphost.providers.shapes import number, object_of, text_of
-from mcphost.providers.spelling import Spelling, use_ids
+from mcphost.providers.spelling import NameMapping, use_ids
 from mcphost.providers.tool_contents import all_words, pictures, words
-from mcphost.providers.tool_pieces import ToolPieces
+from mcphost.providers.tool_pieces import ToolUseParts
 
 VERSION: Final = "2023-06-01"
 
@@ -56,7 +56,7 @@ class AnthropicProvider(HostedProvider[bool]):
 
     HOME = "https://api.anthropic.com"
     PATH = "/messages"
-    CAPABILITIES = Capabilities(images=IMAGES, tools=True)
+    CAPABILITIES = ModelCapabilities(images=IMAGES, tools=True)
 
     def _headers(self, key: str) -> Mapping[str, str]:
         return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
@@ -69,14 +69,14 @@ class AnthropicProvider(HostedProvider[bool]):
         unknown = refusal.status in (400, 422) and _KEEPS_NOTHING.search(f"{refusal.param} {refusal.message}")
         return False if unknown else None
 
-    def _body(self, request: ModelRequest, names: Spelling, dialect: bool) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, names: NameMapping, dialect: bool) -> dict[str, Any]:
         return body(self._model, request, names, keep=dialect)
 
-    def _reading(self, request: ModelRequest, names: Spelling) -> AnthropicReading:
-        return AnthropicReading(self._endpoint, request, names, self._model)
+    def _reading(self, request: ModelRequest, names: NameMapping) -> AnthropicStream:
+        return AnthropicStream(self._endpoint, request, names, self._model)
 
 
-def body(model: str, request: ModelRequest, names: Spelling, *, keep: bool = True) -> dict[str, Any]:
+def body(model: str, request: ModelRequest, names: NameMapping, *, keep: bool = True) -> dict[str, Any]:
     """The request as the API takes it; with ``keep``, what the next one will begin with is marked.
 
     That are the tools, the system prompt, and the user's last message; the one before is where the former request was
@@ -102,7 +102,7 @@ def body(model: str, request: ModelRequest, names: Spelling, *, keep: bool = Tru
     }
 
 
-def _tools(request: ModelRequest, names: Spelling, mark: Mapping[str, Any]) -> dict[str, Any]:
+def _tools(request: ModelRequest, names: NameMapping, mark: Mapping[str, Any]) -> dict[str, Any]:
     if not request.tools:
         return {}
     tools = [
@@ -115,12 +115,12 @@ def _tools(request: ModelRequest, names: Spelling, mark: Mapping[str, Any]) -> d
     return {"tools": tools, "tool_choice": named if choice.name else {"type": _CHOICES.get(choice.mode, "auto")}}
 
 
-def _blocks(blocks: tuple[Block, ...], names: Spelling, ids: Spelling) -> Iterator[dict[str, Any]]:
+def _blocks(blocks: tuple[Block, ...], names: NameMapping, ids: NameMapping) -> Iterator[dict[str, Any]]:
     for block in blocks:
         match block:
-            case Text() if block.text.strip():  # blank ones are refused
+            case TextContent() if block.text.strip():  # blank ones are refused
                 yield {"type": "text", "text": block.text}
-            case Media():
+            case MediaContent():
                 yield _image(block)
             case ToolUse():
                 yield {
@@ -133,11 +133,11 @@ def _blocks(blocks: tuple[Block, ...], names: Spelling, ids: Spelling) -> Iterat
                 yield _tool_result(block, ids)
 
 
-def _image(block: Media) -> dict[str, Any]:
+def _image(block: MediaContent) -> dict[str, Any]:
     return {"type": "image", "source": {"type": "base64", "media_type": block.mime_type, "data": block.data}}
 
 
-def _tool_result(result: ToolResult, ids: Spelling) -> dict[str, Any]:
+def _tool_result(result: ToolResult, ids: NameMapping) -> dict[str, Any]:
     shown = list(pictures(result, IMAGES))
     said = [block for block in result.blocks if not any(block is each for each in shown)]
     content = [{"type": "text", "text": text} for block in said if (text := words(block)).strip()]
@@ -151,16 +151,16 @@ def _tool_result(result: ToolResult, ids: Spelling) -> dict[str, Any]:
     }
 
 
-class AnthropicReading:
-    """What the documents of one stream mean; see `mcphost.providers.exchange.Reading`."""
+class AnthropicStream:
+    """What the documents of one stream mean; see `mcphost.providers.exchange.StreamReader`."""
 
-    def __init__(self, endpoint: Endpoint, request: ModelRequest, names: Spelling, model: str) -> None:
+    def __init__(self, endpoint: ModelEndpoint, request: ModelRequest, names: NameMapping, model: str) -> None:
         self._endpoint, self._model = endpoint, model
-        self._pieces = ToolPieces(request, names)
+        self._pieces = ToolUseParts(request, names)
         self._stop = ""
         self.ended = False
 
-    def feed(self, document: Any) -> Iterator[Event]:
+    def feed(self, document: Any) -> Iterator[ProviderEvent]:
         """The events of a document."""
         told = object_of(document)
         match told.get("type"):
@@ -180,25 +180,25 @@ class AnthropicReading:
             case "error":
                 raise error_of(self._endpoint, Refusal.of(told))
 
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[ProviderEvent]:
         """The last events."""
         if not self.ended:
             raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
         yield from self._pieces.end_all()
-        yield Done(_STOPS.get(self._stop, self._stop or "endTurn"), self._model)
+        yield AnswerFinished(_STOPS.get(self._stop, self._stop or "endTurn"), self._model)
 
-    def _begin(self, message: Mapping[str, Any]) -> Iterator[Event]:
+    def _begin(self, message: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         self._model = text_of(message.get("model"))[:200] or self._model
         yield _usage(message)
 
-    def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
+    def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         if block.get("type") == "tool_use":
             yield from self._pieces.end(index)
             yield self._pieces.begin(index, text_of(block.get("id")), text_of(block.get("name")))
         elif text := text_of(block.get("text")):
             yield TextDelta(text)
 
-    def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Event]:
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         self._pieces.add(index, text_of(delta.get("partial_json")))
         if text := text_of(delta.get("text")):
             yield TextDelta(text)
@@ -206,7 +206,7 @@ class AnthropicReading:
             yield ThoughtDelta(thought)
 
 
-def _usage(told: Mapping[str, Any]) -> Event:
+def _usage(told: Mapping[str, Any]) -> ProviderEvent:
     """What was read from its cache, and into it, is no part of its ``input_tokens``."""
     usage = object_of(told.get("usage"))
     cached = [usage.get(name) for name in ("cache_read_input_tokens", "cache_creation_input_tokens")]

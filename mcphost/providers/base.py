@@ -25,7 +25,7 @@ from mcphost.protocol.sampling import (
     ToolUse,
     text_block,
 )
-from mcphost.protocol.types import Media, Tool
+from mcphost.protocol.types import MediaContent, Tool
 
 IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """Media types that all vendors take."""
@@ -75,7 +75,7 @@ class ModelRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class RetryScheduled:
     """It has no room: asked again after ``seconds``, for the ``attempt``-th time of ``most``. Before all others."""
 
     seconds: float
@@ -125,34 +125,34 @@ class ToolUseReady:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens of the whole exchange so far, each as last told. None: unknown, which a nonsense number is too."""
 
     input_tokens: int | None = None
     """All of the request, also what a vendor had in its cache or put there."""
     output_tokens: int | None = None
 
-    def later(self, other: Usage) -> Usage:
+    def later(self, other: TokenUsage) -> TokenUsage:
         """What is known after ``other`` was told."""
-        return Usage(
+        return TokenUsage(
             self.input_tokens if other.input_tokens is None else other.input_tokens,
             self.output_tokens if other.output_tokens is None else other.output_tokens,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class AnswerFinished:
     """The answer is whole. ``stop_reason`` as in `CreateMessageResult`; ``model`` is the one that really answered."""
 
     stop_reason: str
     model: str
 
 
-Event = Waiting | TextDelta | ThoughtDelta | ToolUseBegun | ToolUseReady | Usage | Done
+ProviderEvent = RetryScheduled | TextDelta | ThoughtDelta | ToolUseBegun | ToolUseReady | TokenUsage | AnswerFinished
 
 
 @dataclass(frozen=True, slots=True)
-class Capabilities:
+class ModelCapabilities:
     """What a model takes besides text."""
 
     images: frozenset[str] = frozenset()
@@ -169,11 +169,11 @@ class Provider(Protocol):
         """Its name in the configuration."""
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> ModelCapabilities:
         """What it takes."""
 
-    def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
-        """Ask, and give the answer as it comes; the last event is `Done`, or there is a ModelError.
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
+        """Ask, and give the answer as it comes; the last event is `AnswerFinished`, or there is a ModelError.
 
         Closing the generator, or cancelling who waits for it, drops the connection at once. Use it in
         ``contextlib.aclosing``: an ``async for`` that is left early does not close it.
@@ -186,26 +186,26 @@ class Provider(Protocol):
 # What can be said of requests and answers.
 
 
-def check(entry: str, request: ModelRequest, able: Capabilities) -> None:
+def check(entry: str, request: ModelRequest, able: ModelCapabilities) -> None:
     """Raise ModelRefused where the model cannot take what ``request`` holds."""
     if kind := lacking(request, able):
         raise ModelRefused(entry, f"it takes no {kind}; choose another model or leave that out")
 
 
-def lacking(request: ModelRequest, able: Capabilities) -> str:
+def lacking(request: ModelRequest, able: ModelCapabilities) -> str:
     """The first kind of content in ``request`` that a model of these capabilities cannot take; empty where none is."""
     return next(_lacking(request, able), "")
 
 
-def _lacking(request: ModelRequest, able: Capabilities) -> Iterator[str]:
+def _lacking(request: ModelRequest, able: ModelCapabilities) -> Iterator[str]:
     takes = {"image": able.images, "audio": able.audio}
     for message in request.messages:
         for block in message.blocks:
-            if isinstance(block, Media) and block.mime_type not in takes.get(block.type, ()):
+            if isinstance(block, MediaContent) and block.mime_type not in takes.get(block.type, ()):
                 yield block.type if not takes.get(block.type) else f"{block.type} of the type {block.mime_type[:60]!a}"
             elif isinstance(block, ToolUse | ToolResult) and not able.tools:
                 yield "tools"
-            elif not isinstance(block, Media | ToolUse | ToolResult) and block.type != "text":
+            elif not isinstance(block, MediaContent | ToolUse | ToolResult) and block.type != "text":
                 yield f"content of the type {block.type[:60]!a}"
     if request.tools and not able.tools:
         yield "tools"
@@ -232,7 +232,7 @@ class Price:
     input: float
     output: float
 
-    def of(self, usage: Usage) -> float | None:
+    def of(self, usage: TokenUsage) -> float | None:
         """What an exchange cost; None where that is not known."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
@@ -240,24 +240,24 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class CollectedAnswer:
     """A whole answer. ``flawed`` are tool uses among its blocks that must not be carried out."""
 
     result: CreateMessageResult
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     flawed: tuple[ToolUseReady, ...] = ()
 
 
-class Gathering:
+class AnswerCollector:
     """Puts an answer together from its events; what is there can be had at any time."""
 
     def __init__(self) -> None:
-        self.usage = Usage()
-        self.done: Done | None = None
+        self.usage = TokenUsage()
+        self.done: AnswerFinished | None = None
         self._blocks: list[str | ToolUseReady] = []
         self._text: list[str] = []
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ProviderEvent) -> None:
         """Take the next event."""
         match event:
             case TextDelta():
@@ -265,13 +265,13 @@ class Gathering:
             case ToolUseReady():
                 self._end_text()
                 self._blocks.append(event)
-            case Usage():
+            case TokenUsage():
                 self.usage = self.usage.later(event)
-            case Done():
+            case AnswerFinished():
                 self.done = event
 
     @property
-    def gathered(self) -> Gathered:
+    def gathered(self) -> CollectedAnswer:
         """What came so far; without a stop reason and model until it is done."""
         self._end_text()
         done = self.done
@@ -281,7 +281,7 @@ class Gathering:
             done.stop_reason if done else None,
         )
         flawed = tuple(each for each in self._blocks if isinstance(each, ToolUseReady) and each.problem)
-        return Gathered(result, self.usage, flawed)
+        return CollectedAnswer(result, self.usage, flawed)
 
     def _end_text(self) -> None:
         if text := "".join(self._text):
@@ -293,9 +293,9 @@ def _block(part: str | ToolUseReady) -> Block:
     return text_block(part) if isinstance(part, str) else ToolUse.of(part.id, part.name, part.input)
 
 
-async def gather(provider: Provider, request: ModelRequest) -> Gathered:
-    """The whole answer. Raises ModelError, with what came before as its ``partial`` (a `Gathered`)."""
-    gathering = Gathering()
+async def gather(provider: Provider, request: ModelRequest) -> CollectedAnswer:
+    """The whole answer. Raises ModelError, with what came before as its ``partial`` (a `CollectedAnswer`)."""
+    gathering = AnswerCollector()
     try:
         async with aclosing(provider.stream(request)) as events:
             async for event in events:

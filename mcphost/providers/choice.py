@@ -17,7 +17,7 @@ from mcphost.protocol.sampling import ModelPreferences
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ModelCandidate:
     """One entry of ``[models]`` as far as a choice needs it; the shares are 0 to 1, more is better."""
 
     entry: str
@@ -30,7 +30,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """The entry that answers, and why, in a line that is safe to show."""
 
     entry: str
@@ -61,14 +61,14 @@ def family(name: str) -> str | None:
     return next((niche for niche, pattern in _PATTERNS.items() if pattern.search(lowered)), None)
 
 
-def choose(models: Sequence[Candidate], preferences: ModelPreferences) -> Choice:
+def choose(models: Sequence[ModelCandidate], preferences: ModelPreferences) -> ModelChoice:
     """The model for ``preferences``, from at least one.
 
     A hint that is part of a name or of an entry's name goes before one that only means the same niche; among the models
     that a hint fits, and where none does, the priorities decide; and then the order of the configuration.
     """
     if len(models) == 1:
-        return Choice(models[0].entry, "the only model there is")
+        return ModelChoice(models[0].entry, "the only model there is")
     hints = preferences.hints[:MOST_HINTS]
     return (
         _hinted(models, preferences, hints, _named, "the server's hint {hint} is part of its name")
@@ -80,30 +80,30 @@ def choose(models: Sequence[Candidate], preferences: ModelPreferences) -> Choice
 
 
 def _hinted(
-    models: Sequence[Candidate],
+    models: Sequence[ModelCandidate],
     preferences: ModelPreferences,
     hints: Sequence[str],
-    fits: Callable[[str, Candidate], bool],
+    fits: Callable[[str, ModelCandidate], bool],
     reason: str,
-) -> Choice | None:
+) -> ModelChoice | None:
     for hint in hints:
         if found := [model for model in models if fits(hint, model)]:
             text = reason.format(hint=f"“{show_line(hint, 40)}”", niche=family(hint))
-            return Choice(found[0].entry, text) if len(found) == 1 else _weighed(found, preferences, text)
+            return ModelChoice(found[0].entry, text) if len(found) == 1 else _weighed(found, preferences, text)
     return None
 
 
-def _named(hint: str, model: Candidate) -> bool:
+def _named(hint: str, model: ModelCandidate) -> bool:
     part = hint.strip().lower()
     return bool(part) and (part in model.model.lower() or part in model.entry.lower())
 
 
-def _alike(hint: str, model: Candidate) -> bool:
+def _alike(hint: str, model: ModelCandidate) -> bool:
     niche = family(hint)
     return niche is not None and niche in (family(model.model), family(model.entry))
 
 
-def _weighed(models: Sequence[Candidate], preferences: ModelPreferences, before: str) -> Choice:
+def _weighed(models: Sequence[ModelCandidate], preferences: ModelPreferences, before: str) -> ModelChoice:
     """The best by the priorities; the first of equals."""
     weights = {
         name: weight
@@ -113,4 +113,4 @@ def _weighed(models: Sequence[Candidate], preferences: ModelPreferences, before:
     best = max(models, key=lambda model: sum(weight * getattr(model, name) for name, weight in weights.items()))
     told = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
     why = f"the best of {len(models)} for what the server weighs ({told})" if told else f"the first of {len(models)}"
-    return Choice(best.entry, f"{before}; {why}" if before else why)
+    return ModelChoice(best.entry, f"{before}; {why}" if before else why)

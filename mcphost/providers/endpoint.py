@@ -24,7 +24,7 @@ OLLAMA_PORT: Final = 11434
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ModelEndpoint:
     """One entry's address and key."""
 
     entry: str
@@ -60,7 +60,7 @@ class Endpoint:
         return show_line(text.strip(), limit)
 
 
-def checked(endpoint: Endpoint, *, key_needed: bool, plain: bool) -> Endpoint:
+def checked(endpoint: ModelEndpoint, *, key_needed: bool, plain: bool) -> ModelEndpoint:
     """The endpoint, if it may be asked. ``plain``: the user accepts that a key travels unencrypted.
 
     Raises ModelKeyRefused or ModelRefused before anything is sent.

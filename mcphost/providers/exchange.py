@@ -21,10 +21,10 @@ from mcphost import __version__
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelUnreachable
 from mcphost.net.proxies import authorities, proxy_for
 from mcphost.protocol.display import size_text
-from mcphost.providers.base import Event, Usage, Waiting
-from mcphost.providers.endpoint import Endpoint
-from mcphost.providers.framings import Framing, Oversized
-from mcphost.providers.patience import Patience, told_wait
+from mcphost.providers.base import ProviderEvent, RetryScheduled, TokenUsage
+from mcphost.providers.endpoint import ModelEndpoint
+from mcphost.providers.framings import Oversized, StreamFraming
+from mcphost.providers.patience import RetryLimits, told_wait
 from mcphost.providers.refusals import Refusal, error_of
 
 MOST_EVENT: Final = 4_000_000
@@ -53,15 +53,15 @@ _T = TypeVar("_T")
 class RefusedAnswer(ModelError):
     """A refusal with all that was told of it; whoever asked may know a remedy. Raised inside this package only."""
 
-    def __init__(self, endpoint: Endpoint, refusal: Refusal, wait: float | None) -> None:
+    def __init__(self, endpoint: ModelEndpoint, refusal: Refusal, wait: float | None) -> None:
         self.refusal, self.error = refusal, error_of(endpoint, refusal, wait)
         super().__init__(endpoint.entry, "refused")
 
 
-class Exchanges:
+class ModelConnections:
     """The connections to one endpoint; ``framing`` is how its streams are read."""
 
-    def __init__(self, endpoint: Endpoint, patience: Patience, framing: Framing) -> None:
+    def __init__(self, endpoint: ModelEndpoint, patience: RetryLimits, framing: StreamFraming) -> None:
         self.endpoint, self.patience, self._framing = endpoint, patience, framing
         self._client: httpx.AsyncClient | None = None
         self._preparing = asyncio.Lock()
@@ -225,22 +225,24 @@ def _kind(response: httpx.Response) -> str:
     return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
 
 
-class Reading(Protocol):
+class StreamReader(Protocol):
     """What a vendor's documents mean, one after the other."""
 
     @property
     def ended(self) -> bool:
         """Does nothing more belong to the answer?"""
 
-    def feed(self, document: Any) -> Iterator[Event]:
+    def feed(self, document: Any) -> Iterator[ProviderEvent]:
         """The events of a document, None for ``[DONE]``. Raises ModelError for an error told in the stream."""
 
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[ProviderEvent]:
         """The last events. Raises ModelAnswerCut where the answer was not whole."""
 
 
-async def events_of(exchanges: Exchanges, body: Mapping[str, Any], reading: Reading) -> AsyncGenerator[Event, None]:
-    """One exchange from its request to `Done`. Raises ModelError, a refusal as `RefusedAnswer`."""
+async def events_of(
+    exchanges: ModelConnections, body: Mapping[str, Any], reading: StreamReader
+) -> AsyncGenerator[ProviderEvent, None]:
+    """One exchange from its request to `AnswerFinished`. Raises ModelError, a refusal as `RefusedAnswer`."""
     async with aclosing(exchanges.documents(body)) as documents:
         async for document in documents:
             for event in reading.feed(document):
@@ -261,8 +263,8 @@ async def _to_the_end(documents: AsyncGenerator[Any, None]) -> None:
 
 
 async def persistently(
-    endpoint: Endpoint, patience: Patience, attempt: Callable[[], AsyncGenerator[Event, None]]
-) -> AsyncGenerator[Event, None]:
+    endpoint: ModelEndpoint, patience: RetryLimits, attempt: Callable[[], AsyncGenerator[ProviderEvent, None]]
+) -> AsyncGenerator[ProviderEvent, None]:
     """The events of ``attempt``, begun anew, after a wait that is told, while the model has no room.
 
     Only what has told nothing yet is begun anew. Raises ModelError.
@@ -273,7 +275,7 @@ async def persistently(
         try:
             async with aclosing(attempt()) as events:
                 async for event in events:
-                    told = told or not isinstance(event, Usage)  # which is told again, and replaced
+                    told = told or not isinstance(event, TokenUsage)  # which is told again, and replaced
                     yield event
             return
         except ModelOverloaded as error:
@@ -282,6 +284,6 @@ async def persistently(
             if seconds is None:
                 raise
             reason = str(error)
-        yield Waiting(seconds, count, patience.retries, reason)
+        yield RetryScheduled(seconds, count, patience.retries, reason)
         await asyncio.sleep(seconds)
         waited += seconds

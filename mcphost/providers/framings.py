@@ -17,7 +17,7 @@ from httpx_sse import EventSource
 from mcphost.protocol.framing import LineFramer, Overlong
 
 
-class Framing(Protocol):
+class StreamFraming(Protocol):
     """Cuts chunks of any size into documents; raises Oversized for one with more bytes than the limit.
 
     Never holds more than the limit and one chunk. Whoever made the generator of chunks closes it.
@@ -40,7 +40,7 @@ class Oversized(Exception):
 
 
 async def events(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
-    """The data of server-sent events; see `Framing`. An event that no blank line ends is none."""
+    """The data of server-sent events; see `StreamFraming`. An event that no blank line ends is none."""
     lines = _WholeLines(chunks, limit)
     source = EventSource(httpx.Response(200, headers=_AS_EVENTS, stream=lines))
     async with aclosing(source.aiter_sse()) as found:
@@ -75,7 +75,7 @@ class _WholeLines(httpx.AsyncByteStream):
 
 
 async def lines(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
-    """A document on each line; see `Framing`. Blank lines are none; the last line may lack its end, but no more."""
+    """A document on each line; see `StreamFraming`. Blank lines are none; the last line may lack its end."""
     framer = LineFramer(limit)
     async for chunk in chunks:
         for line in framer.feed(chunk):

@@ -12,14 +12,14 @@ from contextlib import aclosing
 from typing import Any, ClassVar, Generic, TypeVar
 
 from mcphost.errors import ModelError
-from mcphost.providers.base import Capabilities, Event, ModelRequest, check
-from mcphost.providers.endpoint import Endpoint, checked, joined
-from mcphost.providers.exchange import Exchanges, Reading, RefusedAnswer, events_of, persistently
-from mcphost.providers.framings import Framing, events
-from mcphost.providers.patience import Patience
+from mcphost.providers.base import ModelCapabilities, ModelRequest, ProviderEvent, check
+from mcphost.providers.endpoint import ModelEndpoint, checked, joined
+from mcphost.providers.exchange import ModelConnections, RefusedAnswer, StreamReader, events_of, persistently
+from mcphost.providers.framings import StreamFraming, events
+from mcphost.providers.patience import RetryLimits
 from mcphost.providers.refusals import Refusal
 from mcphost.providers.room import fitted
-from mcphost.providers.spelling import Spelling, tool_names
+from mcphost.providers.spelling import NameMapping, tool_names
 
 Dialect = TypeVar("Dialect")
 """The ways in which servers of one API want to be asked: a value that can be compared and hashed."""
@@ -34,11 +34,11 @@ class HostedProvider(ABC, Generic[Dialect]):
     """What follows an address that does not end in it."""
     PATH: ClassVar[str]
     """Where its answers are asked for, below its version."""
-    CAPABILITIES: ClassVar[Capabilities]
+    CAPABILITIES: ClassVar[ModelCapabilities]
     """What its models take, where nothing else is known."""
     KEY_AT_HOME: ClassVar[bool] = True
     """Does its own address want a key?"""
-    FRAMING: ClassVar[Framing] = staticmethod(events)
+    FRAMING: ClassVar[StreamFraming] = staticmethod(events)
     """How its streams are read."""
 
     def __init__(
@@ -49,8 +49,8 @@ class HostedProvider(ABC, Generic[Dialect]):
         key: str = "",
         base_url: str | None = None,
         plain_http: bool = False,
-        patience: Patience = Patience(),  # noqa: B008 - a frozen value
-        capabilities: Capabilities | None = None,
+        patience: RetryLimits = RetryLimits(),  # noqa: B008 - a frozen value
+        capabilities: ModelCapabilities | None = None,
         context_tokens: int | None = None,
     ) -> None:
         """``plain_http``: the user accepts that the key travels unencrypted to a host that is not this machine.
@@ -64,10 +64,10 @@ class HostedProvider(ABC, Generic[Dialect]):
         self._key_needed = base_url is None and self.KEY_AT_HOME
         self._dialect = self._first_dialect(at_home=base_url is None)
         url = joined(base_url or self.HOME, self.VERSION, self.PATH)
-        self._endpoint = Endpoint(entry, url, key, self._headers(key))
-        self._exchanges = Exchanges(self._endpoint, patience, self.FRAMING)
+        self._endpoint = ModelEndpoint(entry, url, key, self._headers(key))
+        self._exchanges = ModelConnections(self._endpoint, patience, self.FRAMING)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
         """See `Provider.stream`."""
         checked(self._endpoint, key_needed=self._key_needed, plain=self._plain)
         check(self.entry, request, self.capabilities)
@@ -80,7 +80,7 @@ class HostedProvider(ABC, Generic[Dialect]):
         """See `Provider.aclose`."""
         await self._exchanges.aclose()
 
-    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
         """Ask, and again in each other way that a refusal hints at; the one that is taken is kept.
 
         What a refusal hints at follows from how this request was asked, whatever others learned meanwhile.
@@ -111,11 +111,11 @@ class HostedProvider(ABC, Generic[Dialect]):
         """How a server is asked of which nothing is known yet."""
 
     @abstractmethod
-    def _body(self, request: ModelRequest, names: Spelling, dialect: Dialect) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, names: NameMapping, dialect: Dialect) -> dict[str, Any]:
         """The request as the API takes it, in this dialect."""
 
     @abstractmethod
-    def _reading(self, request: ModelRequest, names: Spelling) -> Reading:
+    def _reading(self, request: ModelRequest, names: NameMapping) -> StreamReader:
         """What reads the answer to it."""
 
     def _remedy(self, refusal: Refusal, dialect: Dialect) -> Dialect | None:

@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
 from mcphost.errors import Declined, ModelUnreachable
-from mcphost.providers.base import IMAGES, Capabilities, Done, Event, ModelRequest, TextDelta
+from mcphost.providers.base import IMAGES, AnswerFinished, ModelCapabilities, ModelRequest, ProviderEvent, TextDelta
 
-CAPABILITIES: Final = Capabilities(images=IMAGES)
+CAPABILITIES: Final = ModelCapabilities(images=IMAGES)
 """A person sees what the screen shows, and writes text."""
 
 
@@ -58,7 +58,7 @@ class ManualProvider:
         self._ask, self._model = ask, model
         self._waiting: set[ManualAnswer] = set()
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
         """See `Provider.stream`. Raises Declined where the person refuses."""
         answer = ManualAnswer(request)
         self._waiting.add(answer)
@@ -69,7 +69,7 @@ class ManualProvider:
             self._waiting.discard(answer)
         if text:
             yield TextDelta(text)
-        yield Done("endTurn", self._model)
+        yield AnswerFinished("endTurn", self._model)
 
     async def aclose(self) -> None:
         """Nobody answers any more: see `Provider.aclose`."""

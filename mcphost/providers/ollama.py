@@ -12,18 +12,26 @@ from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut, ModelError
 from mcphost.protocol.sampling import SamplingMessage, ToolResult, ToolUse
-from mcphost.protocol.types import Media, Text, Tool
-from mcphost.providers.base import IMAGES, Capabilities, Done, Event, ModelRequest, TextDelta, ThoughtDelta
-from mcphost.providers.endpoint import Endpoint
+from mcphost.protocol.types import MediaContent, TextContent, Tool
+from mcphost.providers.base import (
+    IMAGES,
+    AnswerFinished,
+    ModelCapabilities,
+    ModelRequest,
+    ProviderEvent,
+    TextDelta,
+    ThoughtDelta,
+)
+from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.exchange import RefusedAnswer
 from mcphost.providers.framings import lines
 from mcphost.providers.hosted import HostedProvider
 from mcphost.providers.patience import read_usage
 from mcphost.providers.refusals import Refusal, error_of
 from mcphost.providers.shapes import list_of, object_of, text_of
-from mcphost.providers.spelling import Spelling, use_ids
+from mcphost.providers.spelling import NameMapping, use_ids
 from mcphost.providers.tool_contents import PICTURES, pictures, reported
-from mcphost.providers.tool_pieces import ToolPieces
+from mcphost.providers.tool_pieces import ToolUseParts
 
 _STOPS: Final[Mapping[str, str]] = {"stop": "endTurn", "length": "maxTokens"}
 """Its reasons in the protocol's words; it does not tell a stop sequence from an end."""
@@ -43,7 +51,7 @@ class OllamaProvider(HostedProvider[None]):
     HOME = "http://localhost:11434"
     VERSION = "/api"
     PATH = "/chat"
-    CAPABILITIES = Capabilities(images=IMAGES, tools=True)
+    CAPABILITIES = ModelCapabilities(images=IMAGES, tools=True)
     KEY_AT_HOME = False
     FRAMING = staticmethod(lines)
 
@@ -53,11 +61,11 @@ class OllamaProvider(HostedProvider[None]):
     def _first_dialect(self, *, at_home: bool) -> None:
         return None
 
-    def _body(self, request: ModelRequest, names: Spelling, dialect: None) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, names: NameMapping, dialect: None) -> dict[str, Any]:
         return body(self._model, request, names, self.capabilities, self._context)
 
-    def _reading(self, request: ModelRequest, names: Spelling) -> OllamaReading:
-        return OllamaReading(self._endpoint, request, names, self._model)
+    def _reading(self, request: ModelRequest, names: NameMapping) -> OllamaStream:
+        return OllamaStream(self._endpoint, request, names, self._model)
 
     def _told(self, refused: RefusedAnswer) -> ModelError:
         refusal, endpoint = refused.refusal, self._endpoint
@@ -72,8 +80,8 @@ class OllamaProvider(HostedProvider[None]):
 def body(
     model: str,
     request: ModelRequest,
-    names: Spelling,
-    able: Capabilities = OllamaProvider.CAPABILITIES,
+    names: NameMapping,
+    able: ModelCapabilities = OllamaProvider.CAPABILITIES,
     context: int | None = None,
 ) -> dict[str, Any]:
     """The request as the API takes it.
@@ -95,12 +103,12 @@ def body(
     }
 
 
-def _tool(tool: Tool, names: Spelling) -> dict[str, Any]:
+def _tool(tool: Tool, names: NameMapping) -> dict[str, Any]:
     about = {"description": tool.description or "", "parameters": tool.input_schema}
     return {"type": "function", "function": {"name": names.there(tool.name), **about}}
 
 
-def messages(request: ModelRequest, names: Spelling, able: Capabilities) -> list[dict[str, Any]]:
+def messages(request: ModelRequest, names: NameMapping, able: ModelCapabilities) -> list[dict[str, Any]]:
     """All messages of a request, the system's first."""
     ids, used = use_ids(request), {use.id: use.name for message in request.messages for use in message.uses}
     system = [{"role": "system", "content": request.system}] if request.system.strip() else []
@@ -111,37 +119,39 @@ def messages(request: ModelRequest, names: Spelling, able: Capabilities) -> list
     return told
 
 
-def _result(result: ToolResult, names: Spelling, ids: Spelling, used: Mapping[str, str]) -> dict[str, Any]:
+def _result(result: ToolResult, names: NameMapping, ids: NameMapping, used: Mapping[str, str]) -> dict[str, Any]:
     name = used.get(result.tool_use_id)
     named = {} if name is None else {"tool_name": names.there(name)}
     return {"role": "tool", "content": reported(result), **named, "tool_call_id": ids.there(result.tool_use_id)}
 
 
-def _said(message: SamplingMessage, names: Spelling, ids: Spelling, able: Capabilities) -> Iterator[dict[str, Any]]:
+def _said(
+    message: SamplingMessage, names: NameMapping, ids: NameMapping, able: ModelCapabilities
+) -> Iterator[dict[str, Any]]:
     if shown := [picture.data for result in message.results for picture in pictures(result, able.images)]:
         yield {"role": "user", "content": PICTURES, "images": shown}
-    texts = [block.text for block in message.blocks if isinstance(block, Text)]
-    seen = [block.data for block in message.blocks if isinstance(block, Media)]
+    texts = [block.text for block in message.blocks if isinstance(block, TextContent)]
+    seen = [block.data for block in message.blocks if isinstance(block, MediaContent)]
     calls = [_call(use, names, ids) for use in message.uses]
     if texts or seen or calls or not message.blocks:
         more = {**({"images": seen} if seen else {}), **({"tool_calls": calls} if calls else {})}
         yield {"role": message.role, "content": "\n".join(texts), **more}
 
 
-def _call(use: ToolUse, names: Spelling, ids: Spelling) -> dict[str, Any]:
+def _call(use: ToolUse, names: NameMapping, ids: NameMapping) -> dict[str, Any]:
     return {"id": ids.there(use.id), "function": {"name": names.there(use.name), "arguments": use.input}}
 
 
-class OllamaReading:
-    """What the lines of one answer mean; see `mcphost.providers.exchange.Reading`."""
+class OllamaStream:
+    """What the lines of one answer mean; see `mcphost.providers.exchange.StreamReader`."""
 
-    def __init__(self, endpoint: Endpoint, request: ModelRequest, names: Spelling, model: str) -> None:
+    def __init__(self, endpoint: ModelEndpoint, request: ModelRequest, names: NameMapping, model: str) -> None:
         self._endpoint, self._model = endpoint, model
-        self._pieces = ToolPieces(request, names)
+        self._pieces = ToolUseParts(request, names)
         self._reason = ""
         self.ended = False
 
-    def feed(self, document: Any) -> Iterator[Event]:
+    def feed(self, document: Any) -> Iterator[ProviderEvent]:
         """The events of a line."""
         told = object_of(document)
         if told.get("error"):
@@ -153,14 +163,14 @@ class OllamaReading:
         if told.get("done") is True:
             self._reason, self.ended = text_of(told.get("done_reason")), True
 
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[ProviderEvent]:
         """The last event."""
         if not self.ended:
             raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
         used = self._pieces.count and self._reason in ("", "stop")
-        yield Done("toolUse" if used else _STOPS.get(self._reason, self._reason or "endTurn"), self._model)
+        yield AnswerFinished("toolUse" if used else _STOPS.get(self._reason, self._reason or "endTurn"), self._model)
 
-    def _message(self, message: Mapping[str, Any]) -> Iterator[Event]:
+    def _message(self, message: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         if thought := text_of(message.get("thinking")):
             yield ThoughtDelta(thought)
         if text := text_of(message.get("content")):
@@ -168,7 +178,7 @@ class OllamaReading:
         for call in list_of(message.get("tool_calls")):
             yield from self._use(object_of(call))
 
-    def _use(self, call: Mapping[str, Any]) -> Iterator[Event]:
+    def _use(self, call: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         """A tool call, which comes whole; older versions give it no id."""
         key, function = self._pieces.count, object_of(call.get("function"))
         yield self._pieces.begin(key, text_of(call.get("id")), text_of(function.get("name")))

@@ -14,21 +14,21 @@ from typing import Any, Final
 from mcphost.errors import ModelAnswerCut
 from mcphost.providers.base import (
     IMAGES,
-    Capabilities,
-    Done,
-    Event,
+    AnswerFinished,
+    ModelCapabilities,
     ModelRequest,
+    ProviderEvent,
     TextDelta,
     ThoughtDelta,
 )
-from mcphost.providers.endpoint import Endpoint
+from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.hosted import HostedProvider
 from mcphost.providers.openai_messages import AUDIO, messages
 from mcphost.providers.patience import read_usage
 from mcphost.providers.refusals import Refusal, error_of
 from mcphost.providers.shapes import list_of, number, object_of, text_of
-from mcphost.providers.spelling import Spelling
-from mcphost.providers.tool_pieces import ToolPieces
+from mcphost.providers.spelling import NameMapping
+from mcphost.providers.tool_pieces import ToolUseParts
 
 MOST_STOPS: Final = 4
 """Stop sequences that the API takes."""
@@ -75,7 +75,7 @@ class OpenAIProvider(HostedProvider[Dialect]):
 
     HOME = "https://api.openai.com/v1"
     PATH = "/chat/completions"
-    CAPABILITIES = Capabilities(images=IMAGES, audio=frozenset(AUDIO), tools=True)
+    CAPABILITIES = ModelCapabilities(images=IMAGES, audio=frozenset(AUDIO), tools=True)
 
     def _headers(self, key: str) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}
@@ -83,11 +83,11 @@ class OpenAIProvider(HostedProvider[Dialect]):
     def _first_dialect(self, *, at_home: bool) -> Dialect:
         return Dialect("max_completion_tokens" if at_home else "max_tokens")
 
-    def _body(self, request: ModelRequest, names: Spelling, dialect: Dialect) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, names: NameMapping, dialect: Dialect) -> dict[str, Any]:
         return body(self._model, request, names, dialect, self.capabilities)
 
-    def _reading(self, request: ModelRequest, names: Spelling) -> OpenAIReading:
-        return OpenAIReading(self._endpoint, request, names, self._model)
+    def _reading(self, request: ModelRequest, names: NameMapping) -> OpenAIStream:
+        return OpenAIStream(self._endpoint, request, names, self._model)
 
     def _remedy(self, refusal: Refusal, dialect: Dialect) -> Dialect | None:
         return dialect.remedied(refusal)
@@ -96,9 +96,9 @@ class OpenAIProvider(HostedProvider[Dialect]):
 def body(
     model: str,
     request: ModelRequest,
-    names: Spelling,
+    names: NameMapping,
     dialect: Dialect,
-    able: Capabilities = OpenAIProvider.CAPABILITIES,
+    able: ModelCapabilities = OpenAIProvider.CAPABILITIES,
 ) -> dict[str, Any]:
     """The request as the API takes it."""
     warmth = request.temperature if dialect.temperature else None
@@ -115,7 +115,7 @@ def body(
     }
 
 
-def _tools(request: ModelRequest, names: Spelling) -> dict[str, Any]:
+def _tools(request: ModelRequest, names: NameMapping) -> dict[str, Any]:
     if not request.tools:
         return {}
     functions = [
@@ -130,16 +130,16 @@ def _tools(request: ModelRequest, names: Spelling) -> dict[str, Any]:
     }
 
 
-class OpenAIReading:
-    """What the documents of one stream mean; see `mcphost.providers.exchange.Reading`."""
+class OpenAIStream:
+    """What the documents of one stream mean; see `mcphost.providers.exchange.StreamReader`."""
 
-    def __init__(self, endpoint: Endpoint, request: ModelRequest, names: Spelling, model: str) -> None:
+    def __init__(self, endpoint: ModelEndpoint, request: ModelRequest, names: NameMapping, model: str) -> None:
         self._endpoint, self._request, self._model = endpoint, request, model
-        self._pieces = ToolPieces(request, names)
+        self._pieces = ToolUseParts(request, names)
         self._reason = ""
         self.ended = False
 
-    def feed(self, document: Any) -> Iterator[Event]:
+    def feed(self, document: Any) -> Iterator[ProviderEvent]:
         """The events of a document; None is the end."""
         if document is None:
             self.ended = True
@@ -155,15 +155,15 @@ class OpenAIReading:
             if number(object_of(choice).get("index")) == 0:
                 yield from self._choice(object_of(choice))
 
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[ProviderEvent]:
         """The last events."""
         if not self._reason and not self.ended:
             raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
         yield from self._pieces.end_all()
         used = self._pieces.count and self._reason in ("", "stop")  # some call it that when tools are to be used
-        yield Done("toolUse" if used else _STOPS.get(self._reason, self._reason or "endTurn"), self._model)
+        yield AnswerFinished("toolUse" if used else _STOPS.get(self._reason, self._reason or "endTurn"), self._model)
 
-    def _choice(self, choice: Mapping[str, Any]) -> Iterator[Event]:
+    def _choice(self, choice: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         said = object_of(choice.get("delta")) or object_of(choice.get("message"))
         if thought := text_of(said.get("reasoning_content")) or text_of(said.get("reasoning")):
             yield ThoughtDelta(thought)
@@ -176,7 +176,7 @@ class OpenAIReading:
         if ended_by and ended_by in self._request.stop:
             self._reason = "stopSequence"
 
-    def _call(self, place: int, call: Mapping[str, Any]) -> Iterator[Event]:
+    def _call(self, place: int, call: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         """A piece of a tool call. Its index may be missing, or be the same for all calls: then the id tells."""
         key, use_id, function = (
             number(call.get("index"), place),

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from mcphost.providers.base import Usage
+from mcphost.providers.base import TokenUsage
 
 _DURATION: Final = re.compile(
     r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7}(?:\.\d{1,6})?)s)?(?:(\d{1,9}(?:\.\d{1,6})?)ms)?"
@@ -34,7 +34,7 @@ MOST_TOKENS: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryLimits:
     """The bounds of waiting, in seconds."""
 
     connect: float = 10.0
@@ -103,11 +103,11 @@ def _number(text: str) -> float | None:
     return float(text) if _NUMBER.fullmatch(text.strip()) else None
 
 
-def read_usage(input_tokens: object, output_tokens: object, *more_input: object) -> Usage:
+def read_usage(input_tokens: object, output_tokens: object, *more_input: object) -> TokenUsage:
     """Counts as a model tells them; nonsense is unknown, never a wrong number. ``more_input`` may be None: nothing."""
     parts = [_count(each) for each in (input_tokens, *(each for each in more_input if each is not None))]
     counts = [each for each in parts if each is not None]
-    return Usage(sum(counts) if len(counts) == len(parts) else None, _count(output_tokens))
+    return TokenUsage(sum(counts) if len(counts) == len(parts) else None, _count(output_tokens))
 
 
 def _count(value: object) -> int | None:

@@ -18,7 +18,7 @@ from mcphost.errors import (
     ModelRefused,
 )
 from mcphost.protocol.display import duration_text
-from mcphost.providers.endpoint import Endpoint
+from mcphost.providers.endpoint import ModelEndpoint
 
 BUSY: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Statuses that say nothing of the next try."""
@@ -95,7 +95,7 @@ _SENTENCES: Final[Mapping[int, tuple[type[ModelError], str]]] = {
 }
 
 
-def error_of(endpoint: Endpoint, refusal: Refusal, wait: float | None = None) -> ModelError:
+def error_of(endpoint: ModelEndpoint, refusal: Refusal, wait: float | None = None) -> ModelError:
     """The exception for a refusal; ``wait`` is how many seconds the endpoint says to wait."""
     quoted = endpoint.clean(refusal.message)
     said = f" (it says: {quoted})" if quoted else ""

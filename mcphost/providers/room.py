@@ -13,7 +13,7 @@ from typing import Final
 
 from mcphost.errors import ModelRefused
 from mcphost.protocol.sampling import ToolResult, ToolUse
-from mcphost.protocol.types import Text
+from mcphost.protocol.types import TextContent
 from mcphost.providers.base import ModelRequest, estimate_tokens
 from mcphost.providers.tool_contents import all_words
 
@@ -44,7 +44,7 @@ def _texts(request: ModelRequest) -> Iterator[str]:
     for message in request.messages:
         for block in message.blocks:
             match block:
-                case Text():
+                case TextContent():
                     yield block.text
                 case ToolUse():
                     yield json.dumps([block.name, block.input], ensure_ascii=False)

@@ -18,7 +18,7 @@ _STEM = 56
 """Characters of a name that are kept before the number that makes it unique."""
 
 
-class Spelling:
+class NameMapping:
     """Both spellings of ``names``, one to one."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -41,14 +41,14 @@ class Spelling:
         return self._back.get(spelled, spelled)
 
 
-def tool_names(request: ModelRequest) -> Spelling:
+def tool_names(request: ModelRequest) -> NameMapping:
     """The tools that ``request`` offers, and those that were used in it."""
     used = (use.name for message in request.messages for use in message.uses)
-    return Spelling((*(tool.name for tool in request.tools), *used))
+    return NameMapping((*(tool.name for tool in request.tools), *used))
 
 
-def use_ids(request: ModelRequest) -> Spelling:
+def use_ids(request: ModelRequest) -> NameMapping:
     """The ids that tie its tool uses and results together."""
     uses = (use.id for message in request.messages for use in message.uses)
     results = (result.tool_use_id for message in request.messages for result in message.results)
-    return Spelling((*uses, *results))
+    return NameMapping((*uses, *results))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mcphost.protocol.sampling import ToolResult
-from mcphost.protocol.types import Content, EmbeddedResource, Media, ResourceLink, Text
+from mcphost.protocol.types import Content, EmbeddedResource, MediaContent, ResourceLink, TextContent
 
 FAILED: Final = "The tool reports an error:"
 """Stands before the result of a tool that failed, where an API has no other word for it."""
@@ -22,9 +22,9 @@ PICTURES: Final = "Pictures from the tools:"
 def words(content: Content) -> str:
     """A block as text; what is none is named."""
     match content:
-        case Text():
+        case TextContent():
             return content.text
-        case Media():
+        case MediaContent():
             return f"({content.type}, {content.mime_type})"
         case EmbeddedResource() if content.resource.text is not None:
             return f"Resource {content.resource.uri}:\n{content.resource.text}"
@@ -49,8 +49,8 @@ def reported(result: ToolResult) -> str:
     return f"{FAILED}\n{said}" if result.is_error else said
 
 
-def pictures(result: ToolResult, types: frozenset[str]) -> Iterator[Media]:
+def pictures(result: ToolResult, types: frozenset[str]) -> Iterator[MediaContent]:
     """The images of a result that are of one of these media types."""
     for block in result.blocks:
-        if isinstance(block, Media) and block.type == "image" and block.mime_type in types:
+        if isinstance(block, MediaContent) and block.type == "image" and block.mime_type in types:
             yield block

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 
 from mcphost.protocol.display import size_text
 from mcphost.providers.base import ModelRequest, ToolUseBegun, ToolUseReady
-from mcphost.providers.spelling import Spelling
+from mcphost.providers.spelling import NameMapping
 
 MOST_ARGUMENTS: Final = 1_000_000
 """Characters of the arguments of one tool use."""
@@ -36,10 +36,10 @@ class _Pieces:
     size: int = 0
 
 
-class ToolPieces:
+class ToolUseParts:
     """The tool uses of one answer, each under the key that its vendor gives its pieces."""
 
-    def __init__(self, request: ModelRequest, names: Spelling) -> None:
+    def __init__(self, request: ModelRequest, names: NameMapping) -> None:
         self._request, self._names = request, names
         self._open: dict[int, _Pieces] = {}
         self._ids = {use.id for message in request.messages for use in message.uses}

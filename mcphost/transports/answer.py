@@ -18,7 +18,7 @@ def why_invalid(answer: Malformed) -> PeerError:
     return InvalidResult(told) if answer.limit is None else MessageTooLarge(told, answer.limit)
 
 
-class Answer:
+class ResponsePicker:
     """The answer to ``request_id``; to nobody where that is None, and then everything is handed on."""
 
     def __init__(self, request_id: RequestId | None, inbound: Inbound) -> None:

@@ -37,7 +37,7 @@ class Inbound(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TransportLimits:
     """What a transport lets a server make it hold; who has a configuration fills it in from there."""
 
     message_bytes: int = MESSAGE_BYTES
@@ -61,7 +61,7 @@ class ProcessReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ProcessUsageReport:
     """What a program and all it started take of the machine."""
 
     processes: int

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Final, cast
 
 from mcphost.protocol.framing import LineFramer, Overlong
-from mcphost.transports.base import Inbound, Limits
+from mcphost.transports.base import Inbound, TransportLimits
 from mcphost.transports.pipe import Pipe
-from mcphost.transports.turns import Turns
+from mcphost.transports.turns import TimeSlices
 
 STDERR_LINE: Final = 8 << 10
 """Bytes of one stderr line that are kept; a line is for reading."""
@@ -31,15 +31,15 @@ EXIT_DRAINS: Final = 10
 """How often that time is given as long as more was read in it."""
 
 
-class Child(asyncio.SubprocessProtocol):
+class ServerProcess(asyncio.SubprocessProtocol):
     """What the event loop says of the process, turned into lines and a few events."""
 
-    def __init__(self, pipe: Pipe, inbound: Inbound, limits: Limits) -> None:
+    def __init__(self, pipe: Pipe, inbound: Inbound, limits: TransportLimits) -> None:
         self._pipe = pipe
         self._inbound = inbound
         self._stdout = LineFramer(limits.message_bytes)
         self._stderr = LineFramer(STDERR_LINE)
-        self._turns = Turns(self._take), Turns(self._note)
+        self._turns = TimeSlices(self._take), TimeSlices(self._note)
         self._cut_off: bytes | Overlong | None = None
         self._open_outputs, self._heard = 2, False
         self.tail: deque[str] = deque(maxlen=STDERR_TAIL)

@@ -28,12 +28,12 @@ from mcphost.protocol.display import size_text
 from mcphost.protocol.jsonrpc import Notification, Request, Response, encode
 from mcphost.protocol.revisions import Revision
 from mcphost.transports import http_answers as answers
-from mcphost.transports.answer import Answer
-from mcphost.transports.base import Inbound, Limits, ProcessReport
+from mcphost.transports.answer import ResponsePicker
+from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
 from mcphost.transports.http_client import FAILURES, Phases
-from mcphost.transports.http_endpoint import POST, Endpoint
-from mcphost.transports.incoming import Incoming
-from mcphost.transports.resumption import EventStream
+from mcphost.transports.http_endpoint import POST, ServerEndpoint
+from mcphost.transports.incoming import MessageReader
+from mcphost.transports.resumption import ResumableStream
 from mcphost.transports.tap import Tap
 
 UNREACHED: Final = 2
@@ -54,7 +54,7 @@ class HttpTransport:
     def __init__(
         self,
         url: str,
-        limits: Limits,
+        limits: TransportLimits,
         *,
         headers: Mapping[str, str] | None = None,
         auth: httpx.Auth | None = None,
@@ -62,8 +62,8 @@ class HttpTransport:
         tap: Tap | None = None,
     ) -> None:
         self.limits = limits
-        self._incoming = Incoming(limits, tap)
-        self._endpoint = Endpoint(url, self._incoming, headers=headers, auth=auth, phases=phases, tap=tap)
+        self._incoming = MessageReader(limits, tap)
+        self._endpoint = ServerEndpoint(url, self._incoming, headers=headers, auth=auth, phases=phases, tap=tap)
         self._inbound: Inbound | None = None
         self._agreed = False
         self._loose: set[asyncio.Task[None]] = set()
@@ -85,7 +85,7 @@ class HttpTransport:
 
         Raises ConnectionLost, HttpStatusError, SessionExpired, AuthorizationRequired, InvalidResult, MessageTooLarge.
         """
-        answer = Answer(request.id, self._heard_by())
+        answer = ResponsePicker(request.id, self._heard_by())
         tags = self._endpoint.tags() if self._agreed else {}
         response = await self._endpoint.exchange("POST", {**headers, **POST, **tags}, encode(request))
         if response.status_code == 200 and answers.media_type(response) == answers.EVENTS:
@@ -109,8 +109,8 @@ class HttpTransport:
         Raises a TransportError when the stream was there, or might be, and cannot be had; ConnectionLost at once where
         nobody is reached; InvalidResult when it cannot be read.
         """
-        nobody = Answer(None, self._heard_by())
-        stream = EventStream(self._incoming, nobody.take)
+        nobody = ResponsePicker(None, self._heard_by())
+        stream = ResumableStream(self._incoming, nobody.take)
         try:
             response = await self._first_stream(stream)
             while response is not None:
@@ -146,7 +146,7 @@ class HttpTransport:
         if not self._agreed:
             self._endpoint.start_session(response)
 
-    async def _answer_from_body(self, response: httpx.Response, answer: Answer) -> None:
+    async def _answer_from_body(self, response: httpx.Response, answer: ResponsePicker) -> None:
         if response.status_code != 200 or answers.media_type(response) != answers.JSON:
             reason = "the server took the request and will not answer it" if response.status_code != 200 else ""
             raise await self._endpoint.unexpected(response, reason=reason)
@@ -157,8 +157,8 @@ class HttpTransport:
             raise self._endpoint.lost(error) from None
         answer.take_body(await self._incoming.messages(body))
 
-    async def _answer_from_stream(self, response: httpx.Response, answer: Answer) -> None:
-        stream = EventStream(self._incoming, answer.take)
+    async def _answer_from_stream(self, response: httpx.Response, answer: ResponsePicker) -> None:
+        stream = ResumableStream(self._incoming, answer.take)
         try:
             self._begin_session(response)
         except InvalidResult:
@@ -172,7 +172,9 @@ class HttpTransport:
                 raise broken or ConnectionLost("the server ended the answer's stream before the answer")
             response = await self._resumed(stream)
 
-    async def _read(self, response: httpx.Response, stream: EventStream, answer: Answer) -> TransportError | None:
+    async def _read(
+        self, response: httpx.Response, stream: ResumableStream, answer: ResponsePicker
+    ) -> TransportError | None:
         """Read one connection of a stream, until the answer is there or it ends; what broke it, if that is why."""
         pieces = answers.chunks(response)
         clock = asyncio.get_running_loop().time
@@ -211,7 +213,7 @@ class HttpTransport:
 
     # Streams that go on.
 
-    async def _first_stream(self, stream: EventStream) -> httpx.Response | None:
+    async def _first_stream(self, stream: ResumableStream) -> httpx.Response | None:
         try:
             return await self._get(stream)
         except SessionExpired:
@@ -225,7 +227,7 @@ class HttpTransport:
             stream.failed()
             return await self._resumed(stream, UNREACHED)
 
-    async def _resumed(self, stream: EventStream, unreached: int | None = None) -> httpx.Response:
+    async def _resumed(self, stream: ResumableStream, unreached: int | None = None) -> httpx.Response:
         """The stream's next connection, in the server's pace. Raises TransportError when it cannot be had.
 
         Raises ConnectionLost after ``unreached`` tries in a row that got no answer at all.
@@ -246,7 +248,7 @@ class HttpTransport:
                 stream.failed()
         raise ConnectionLost(f"the server's event stream broke off too many times in a row ({stream.told})")
 
-    async def _get(self, stream: EventStream) -> httpx.Response:
+    async def _get(self, stream: ResumableStream) -> httpx.Response:
         place = {"Last-Event-ID": stream.last_id.encode()} if stream.last_id else {}
         return await self._endpoint.get_stream({**self._endpoint.tags(), **place}, about=stream.told)
 

@@ -18,7 +18,7 @@ from mcphost.errors import AuthorizationRequired, HttpStatusError, InvalidResult
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.jsonrpc import ErrorObject, Response
 from mcphost.transports.content_coding import coding_of
-from mcphost.transports.incoming import Incoming
+from mcphost.transports.incoming import MessageReader
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -74,7 +74,7 @@ async def skip_body(response: httpx.Response) -> None:
             return
 
 
-async def error_in(response: httpx.Response, incoming: Incoming) -> Response | None:
+async def error_in(response: httpx.Response, incoming: MessageReader) -> Response | None:
     """The JSON-RPC error in the body of a refusal, if it holds one."""
     if media_type(response) != JSON:
         return None

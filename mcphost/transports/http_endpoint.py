@@ -22,7 +22,7 @@ from mcphost.transports import http_answers as answers
 from mcphost.transports import redirects
 from mcphost.transports.http_client import FAILURES, Phases, open_client
 from mcphost.transports.http_failures import lost
-from mcphost.transports.incoming import Incoming
+from mcphost.transports.incoming import MessageReader
 from mcphost.transports.tap import Tap, request_head, response_head
 
 POST: Final = {"Content-Type": answers.JSON, "Accept": f"{answers.JSON}, {answers.EVENTS}"}
@@ -32,13 +32,13 @@ SESSION_ID_LENGTH: Final = 1024
 """Characters of a session id; it goes along with every request."""
 
 
-class Endpoint:
+class ServerEndpoint:
     """Where a server is spoken to. ``url`` may be moved once the server says where it takes messages."""
 
     def __init__(
         self,
         url: str,
-        incoming: Incoming,
+        incoming: MessageReader,
         *,
         headers: Mapping[str, str] | None = None,
         auth: httpx.Auth | None = None,

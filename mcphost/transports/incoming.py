@@ -11,15 +11,15 @@ from mcphost.protocol.display import size_text
 from mcphost.protocol.framing import Overlong
 from mcphost.protocol.jsonrpc import Malformed, Message, answered_by, decode_in_steps
 from mcphost.protocol.revisions import Revision
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.tap import Tap
 from mcphost.transports.turns import in_turns
 
 
-class Incoming:
+class MessageReader:
     """Bytes to messages, for one connection."""
 
-    def __init__(self, limits: Limits, tap: Tap | None) -> None:
+    def __init__(self, limits: TransportLimits, tap: Tap | None) -> None:
         self.limits = limits
         self._tap = tap
         self._batch_items = 0

@@ -27,7 +27,7 @@ from mcphost.protocol.jsonrpc import (
 from mcphost.protocol.revisions import Revision
 from mcphost.protocol.strict_json import IN_STEPS
 from mcphost.transports.answer import why_invalid
-from mcphost.transports.base import Inbound, Limits
+from mcphost.transports.base import Inbound, TransportLimits
 from mcphost.transports.tap import Tap
 
 
@@ -36,7 +36,7 @@ class Pipe:
 
     own_stream = False
 
-    def __init__(self, limits: Limits, tap: Tap | None = None) -> None:
+    def __init__(self, limits: TransportLimits, tap: Tap | None = None) -> None:
         self.limits = limits
         self.tap = tap
         """Told of what is received here; of what is sent by whoever writes it."""

@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import AsyncIterable, Callable
 from typing import Final
 
-from mcphost.protocol.event_stream import Event, EventParser
+from mcphost.protocol.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.framing import Overlong
 from mcphost.protocol.jsonrpc import Malformed, Message
-from mcphost.transports.incoming import Incoming
+from mcphost.transports.incoming import MessageReader
 from mcphost.transports.turns import Pace
 
 FIRST_WAIT: Final = 1.0
@@ -40,10 +40,10 @@ LONGEST_ID: Final = 1024
 Take = Callable[[Message | Malformed], None]
 
 
-class EventStream:
+class ResumableStream:
     """Gives the messages of one stream to ``take``, each event once."""
 
-    def __init__(self, incoming: Incoming, take: Take) -> None:
+    def __init__(self, incoming: MessageReader, take: Take) -> None:
         self._incoming = incoming
         self._take = take
         self._retry: int | None = None
@@ -117,7 +117,7 @@ class EventStream:
         if parser.last_id is not None:
             self.last_id = parser.last_id if _fits_header(parser.last_id) else ""
 
-    async def _give(self, event: Event) -> None:
+    async def _give(self, event: ServerSentEvent) -> None:
         if event.id:
             if event.id in self._given_before:
                 return

@@ -14,14 +14,14 @@ from typing import Final
 import httpx
 
 from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, TransportError
-from mcphost.protocol.event_stream import Event, EventParser
+from mcphost.protocol.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.jsonrpc import Response
 from mcphost.protocol.revisions import V2024_11_05, Revision
 from mcphost.transports import http_answers as answers
-from mcphost.transports.base import Inbound, Limits, ProcessReport
+from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
 from mcphost.transports.http_client import FAILURES, Phases
-from mcphost.transports.http_endpoint import Endpoint
-from mcphost.transports.incoming import Incoming
+from mcphost.transports.http_endpoint import ServerEndpoint
+from mcphost.transports.incoming import MessageReader
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.redirects import same_origin
 from mcphost.transports.tap import Tap
@@ -37,7 +37,7 @@ class SseTransport(Pipe):
     def __init__(
         self,
         url: str,
-        limits: Limits,
+        limits: TransportLimits,
         *,
         headers: Mapping[str, str] | None = None,
         auth: httpx.Auth | None = None,
@@ -46,8 +46,8 @@ class SseTransport(Pipe):
         endpoint_seconds: float = ENDPOINT_SECONDS,
     ) -> None:
         super().__init__(limits, tap)
-        incoming = Incoming(limits, tap)
-        self._endpoint = Endpoint(url, incoming, headers=headers, auth=auth, phases=phases, tap=tap)
+        incoming = MessageReader(limits, tap)
+        self._endpoint = ServerEndpoint(url, incoming, headers=headers, auth=auth, phases=phases, tap=tap)
         self._endpoint_seconds = endpoint_seconds
         self._told: asyncio.Future[str] | None = None
         self._posting: set[asyncio.Task[None]] = set()
@@ -155,7 +155,7 @@ class SseTransport(Pipe):
             return _no_endpoint("before it closed its event stream")
         return ConnectionLost("the server closed its event stream, which ends the session")
 
-    async def _take(self, event: Event) -> None:
+    async def _take(self, event: ServerSentEvent) -> None:
         if event.name == "message":
             if steps := self.received(event.data):
                 await in_turns(steps)

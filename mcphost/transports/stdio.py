@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final, cast
 
 from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
-from mcphost.transports.base import Inbound, Limits, ProcessReport
-from mcphost.transports.child import Child, set_within
+from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
+from mcphost.transports.child import ServerProcess, set_within
 from mcphost.transports.descendants import MARK_VARIABLE, PROC, new_mark
 from mcphost.transports.groups import ServerProcesses, live_groups, signal_group
 from mcphost.transports.pipe import Pipe
@@ -76,12 +76,14 @@ def find_program(command: Command, path: str) -> str:
 class StdioTransport(Pipe):
     """A `Transport` over a child's standard streams."""
 
-    def __init__(self, command: Command, limits: Limits, environ: Mapping[str, str], *, tap: Tap | None = None) -> None:
+    def __init__(
+        self, command: Command, limits: TransportLimits, environ: Mapping[str, str], *, tap: Tap | None = None
+    ) -> None:
         super().__init__(limits, tap)
         self._command = command
         self._environ = environ
         self._argv: tuple[str, ...] = ()
-        self._child: Child | None = None
+        self._child: ServerProcess | None = None
         self._process: asyncio.SubprocessTransport | None = None
         self._watch: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -97,7 +99,7 @@ class StdioTransport(Pipe):
         env = child_environment(self._command, self._environ, mark)
         self._argv = (find_program(self._command, env.get("PATH", os.defpath)), *self._command.args)
         self._inbound = inbound
-        child = self._child = Child(self, inbound, self.limits)
+        child = self._child = ServerProcess(self, inbound, self.limits)
         try:
             process, _ = await asyncio.get_running_loop().subprocess_exec(
                 lambda: child, *self._argv, env=env, cwd=self._command.cwd, start_new_session=True
@@ -153,7 +155,7 @@ class StdioTransport(Pipe):
             return ProcessReport(command=self._argv, stderr_tail=tail)
         return ProcessReport(self._process.get_pid(), self._argv, self._process.get_returncode(), tail)
 
-    async def _wait_writable(self, child: Child) -> None:
+    async def _wait_writable(self, child: ServerProcess) -> None:
         try:
             async with asyncio.timeout(self.limits.write_seconds):
                 await child.writable.wait()
@@ -164,7 +166,7 @@ class StdioTransport(Pipe):
             child.writable.set()  # the others who wait here are told by `Pipe.fail`
             raise ConnectionLost(reason, stderr_tail=child.tail) from None
 
-    async def _report_end(self, child: Child, inbound: Inbound) -> None:
+    async def _report_end(self, child: ServerProcess, inbound: Inbound) -> None:
         await child.gone.wait()
         if not child.stalled:
             await set_within(child.exited, EXIT_NOTICE)
@@ -179,7 +181,7 @@ class StdioTransport(Pipe):
             await asyncio.wait([self._watch])  # it takes a moment to learn the exit code and the last words
         return self._lost or ConnectionLost("the server closed its stdin")
 
-    def _why_gone(self, child: Child) -> ConnectionLost:
+    def _why_gone(self, child: ServerProcess) -> ConnectionLost:
         assert self._process is not None
         code = self._process.get_returncode()
         if child.stalled:

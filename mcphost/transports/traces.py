@@ -53,7 +53,7 @@ class _Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Traces:
+class PidFiles:
     """The traces in one folder, which belongs to us alone. Everything here waits for the disk."""
 
     folder: Path

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
-TURN: Final = 0.005
+SLICE: Final = 0.005
 """Seconds of one turn: a key press that waits for several servers' turns is still answered at once."""
 
 _OVER: Final = object()
@@ -20,16 +20,16 @@ _T = TypeVar("_T")
 
 
 class Pace:
-    """Lets the event loop go on after each `TURN` of a coroutine that would not wait otherwise."""
+    """Lets the event loop go on after each `SLICE` of a coroutine that would not wait otherwise."""
 
     def __init__(self) -> None:
-        self._end = time.monotonic() + TURN
+        self._end = time.monotonic() + SLICE
 
     async def keep(self) -> None:
         """Let the others go on if this turn is over."""
         if time.monotonic() >= self._end:
             await asyncio.sleep(0)
-            self._end = time.monotonic() + TURN
+            self._end = time.monotonic() + SLICE
 
 
 async def in_turns(steps: Generator[None, None, _T]) -> _T:
@@ -44,8 +44,8 @@ async def in_turns(steps: Generator[None, None, _T]) -> _T:
         await pace.keep()
 
 
-class Turns(Generic[_T]):
-    """Gives what is added to ``take``, in order, and lets the event loop go on after each `TURN`.
+class TimeSlices(Generic[_T]):
+    """Gives what is added to ``take``, in order, and lets the event loop go on after each `SLICE`.
 
     ``take`` returns the steps that are left to be done before the next, if there are any.
     """
@@ -70,7 +70,7 @@ class Turns(Generic[_T]):
             self._turn()
 
     def _turn(self) -> None:
-        end = time.monotonic() + TURN
+        end = time.monotonic() + SLICE
         while (self._steps or self._waiting) and time.monotonic() < end:
             if self._steps is None:
                 self._steps = self._take(self._waiting.popleft())

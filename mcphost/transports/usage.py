@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mcphost.transports.base import Usage
+from mcphost.transports.base import ProcessUsageReport
 
 PS: Final = ("/bin/ps", "-A", "-o", "pgid=", "-o", "rss=", "-o", "time=")
 """Apart: to the ``ps`` of BSD and macOS, what follows the first ``=`` is all one heading."""
@@ -34,7 +34,7 @@ class _Part:
     cpu: float
 
 
-def usage_of(group: int, proc: Path = Path("/proc")) -> Usage | None:
+def usage_of(group: int, proc: Path = Path("/proc")) -> ProcessUsageReport | None:
     """What the processes of this group take; None where nothing of it is left, or the system does not say.
 
     A process that began a group of its own counts too where the system tells of sessions. It reads one small file for
@@ -44,7 +44,7 @@ def usage_of(group: int, proc: Path = Path("/proc")) -> Usage | None:
     if not any(part.alive for part in mine):
         return None
     alive = sum(part.alive for part in mine)
-    return Usage(alive, sum(part.memory for part in mine), sum(part.cpu for part in mine))
+    return ProcessUsageReport(alive, sum(part.memory for part in mine), sum(part.cpu for part in mine))
 
 
 def _from_proc(proc: Path) -> Iterator[_Part]:

@@ -21,7 +21,7 @@ KEPT: Final = 500
 """URLs in the file, the latest; more than anybody uses, and few enough to be read at every start."""
 
 
-class Store(Protocol):
+class DetectionStore(Protocol):
     """State files. Every call may take as long as a disk does."""
 
     def read(self, name: str) -> Mapping[str, Any]:
@@ -31,13 +31,13 @@ class Store(Protocol):
         """Replace a state file by what ``change`` makes of it; nobody else writes meanwhile."""
 
 
-class Verdicts:
+class DetectedTransports:
     """What was found out, kept in ``store`` (None: for this run only).
 
     ``report`` takes a sentence for the user, in whatever thread: nothing else comes of a file that cannot be used.
     """
 
-    def __init__(self, store: Store | None, report: Callable[[str], None]) -> None:
+    def __init__(self, store: DetectionStore | None, report: Callable[[str], None]) -> None:
         self._store, self._report = store, report
         self._kinds: dict[str, Kind] = {}
         self._loaded = store is None
@@ -78,13 +78,13 @@ class Verdicts:
             asyncio.get_running_loop().run_in_executor(None, self._drop, self._store, key)
         return True
 
-    def _drop(self, store: Store, key: str) -> None:
+    def _drop(self, store: DetectionStore, key: str) -> None:
         try:
             store.update(FILE, lambda data: {"urls": {k: kind for k, kind in _kinds(data).items() if k != key}})
         except Exception as error:
             self._report(f"which transport a URL speaks could not be forgotten: {error}")
 
-    def _save(self, store: Store, key: str) -> None:
+    def _save(self, store: DetectionStore, key: str) -> None:
         try:
             store.update(FILE, lambda data: _with(data, key, self._kinds[key]))
         except Exception as error:

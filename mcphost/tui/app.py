@@ -31,13 +31,13 @@ from mcphost.tui import reloading
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chatting import ChatWishes
 from mcphost.tui.driver import Driver
-from mcphost.tui.faults import Faults, Sturdy, place, sentence
+from mcphost.tui.faults import ErrorBoundary, FailureCount, place, sentence
 from mcphost.tui.inquiring import InquiryWishes
 from mcphost.tui.keys import KeyOrder
 from mcphost.tui.lending import LendingWishes
 from mcphost.tui.offering import Offering, OfferWishes
 from mcphost.tui.operating import ServerWishes
-from mcphost.tui.questions import Questions
+from mcphost.tui.questions import QuestionQueue
 from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.main import MainScreen
@@ -62,7 +62,7 @@ DEMO: Final = "This is the built-in demo server: everything here can be tried wi
 
 
 class McphostApp(
-    Sturdy,
+    ErrorBoundary,
     OfferWishes,
     MediaWishes,
     TaskWishes,
@@ -99,12 +99,12 @@ class McphostApp(
         super().__init__(driver_class=Driver)
         self.animation_level = "none"  # over a slow link each step of a scroll is a picture that nobody waits for
         self.host, self.approver, self.start = host, approver, start
-        self.faults = Faults()
+        self.faults = FailureCount()
         self.outlives_faults: bool | None = None
         """None: only with a terminal, so that tests fail."""
         self.guard_seconds = GUARD
         self.keys = KeyOrder(self, self._give_key, lambda: self.focused or self.screen)
-        self.questions, self.standings = Questions(self, host, approver), {}
+        self.questions, self.standings = QuestionQueue(self, host, approver), {}
         self._reread = reread
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
         self.main = MainScreen(host.logs, host.traffic, host.config.ui.log_panel, welcome)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.catalog import OfferedTool
 from mcphost.host.host import Host
 from mcphost.tui.screens.main import MainScreen
@@ -74,7 +74,7 @@ class CallWishes(_App):
         self.main.action_go("tools")
         await self.main.tools.open_tool(offered, call.arguments)
 
-    def _offered(self, call: Call) -> OfferedTool | None:
+    def _offered(self, call: ToolCall) -> OfferedTool | None:
         tools = self.host.catalog.tools(call.request.server)
         return next((each for each in tools if each.tool.name == call.request.tool), None)
 

@@ -18,17 +18,17 @@ from mcphost.errors import McphostError, NotDone
 from mcphost.host.events import Event, Logged, TrafficAdded
 from mcphost.protocol.display import show
 from mcphost.tui.calling import CallWishes
-from mcphost.tui.questions import Questions
+from mcphost.tui.questions import QuestionQueue
 from mcphost.tui.screens.dialog import Dialog
 from mcphost.tui.widgets.wishes import SaveWanted
 
 if TYPE_CHECKING:  # conversations would delay the first picture
     from mcphost.host.chat.chat import Chat
-    from mcphost.host.chat.preview import Preview
-    from mcphost.host.chat.turns import Message as Said
+    from mcphost.host.chat.preview import MessagePreview
+    from mcphost.host.chat.turns import UserMessage as Said
     from mcphost.tui.widgets.chat import ChatPane
     from mcphost.tui.widgets.chat_input import ChatInput
-    from mcphost.tui.widgets.chat_items import Item
+    from mcphost.tui.widgets.chat_items import TranscriptItem
 
 Work = Callable[[], Coroutine[None, None, None]]
 """A coroutine is made only where it is awaited: a worker may be replaced before it begins."""
@@ -39,7 +39,7 @@ _NOTHING_NEW: Final = (Logged, TrafficAdded)
 class ChatWishes(CallWishes):
     """The app's ear for these wishes."""
 
-    questions: Questions
+    questions: QuestionQueue
     _shown: Chat | None = None
 
     # What is shown.
@@ -102,7 +102,7 @@ class ChatWishes(CallWishes):
         pane.transcript.action_last()
         self.show_chat(speaks)
 
-    async def _seen(self, preview: Preview) -> bool:
+    async def _seen(self, preview: MessagePreview) -> bool:
         """Show what would be sent; shall it be?"""
         from mcphost.tui.screens.chat_preview import PreviewScreen
 
@@ -123,7 +123,7 @@ class ChatWishes(CallWishes):
     # What else the user wants.
 
     def on_chat_pane_wanted(self, event: ChatPane.Wanted) -> None:
-        """See `mcphost.tui.widgets.chat.Wish`."""
+        """See `mcphost.tui.widgets.chat.ChatAction`."""
         chat, turn = self._shown, event.item.key[0] if event.item is not None else 0
         if chat is None:
             return
@@ -159,7 +159,7 @@ class ChatWishes(CallWishes):
         name = f"chat-{datetime.now():%Y%m%d-%H%M%S}.md"
         self.main.post_message(SaveWanted(name, chat.markdown.encode("utf-8", "replace")))
 
-    def _open_part(self, item: Item | None) -> None:
+    def _open_part(self, item: TranscriptItem | None) -> None:
         from mcphost.tui.screens.reader import ReaderScreen
         from mcphost.tui.widgets.chat_card import UseItem
 

@@ -25,7 +25,7 @@ OWN: Final = os.path.dirname(os.path.dirname(__file__))
 
 
 @dataclass(slots=True)
-class Faults:
+class FailureCount:
     """Counts failures. ``bearable`` says whether to go on after one more."""
 
     limit: int = CRASHES
@@ -53,7 +53,7 @@ def place(error: BaseException) -> str:
     return found
 
 
-class Sturdy(_Pump):
+class ErrorBoundary(_Pump):
     """Goes on after a message whose handling failed; Textual's own parts never hear again after such a message."""
 
     async def _dispatch_message(self, message: Message) -> None:

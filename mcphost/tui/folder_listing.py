@@ -23,7 +23,7 @@ WATCHED: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """A folder in a folder. ``real`` is where it is; that differs from ``path`` for a link."""
 
     path: Path
@@ -39,25 +39,25 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FolderListing:
     """What is in a folder, by name. ``problem``: why that is not known; ``cut``: there is more than is listed."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[FolderEntry, ...] = ()
     problem: str = ""
     cut: bool = False
 
 
-def list_folders(folder: Path, real: Path) -> Listing:
+def list_folders(folder: Path, real: Path) -> FolderListing:
     """The folders in ``folder``, which really is at ``real``. Never raises."""
     try:
         with os.scandir(folder) as scan:
             found = list(islice(_folders(islice(scan, READ)), MOST + 1))
             cut = len(found) > MOST or next(scan, None) is not None
     except OSError as error:
-        return Listing(problem=error.strerror or "cannot be read")
+        return FolderListing(problem=error.strerror or "cannot be read")
     few = len(found) <= WATCHED
     entries = [_entry(each, folder, real, few) for each in found[:MOST]]
-    return Listing(tuple(sorted(entries, key=lambda each: each.path.name.casefold())), cut=cut)
+    return FolderListing(tuple(sorted(entries, key=lambda each: each.path.name.casefold())), cut=cut)
 
 
 def top_above(here: Path) -> Path:
@@ -81,10 +81,10 @@ def _folders(scan: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
             continue  # a link in a circle
 
 
-def _entry(found: os.DirEntry[str], folder: Path, real: Path, watched: bool) -> Entry:
+def _entry(found: os.DirEntry[str], folder: Path, real: Path, watched: bool) -> FolderEntry:
     path, at = folder / found.name, real / found.name
     if found.is_symlink():
         at = Path(os.path.realpath(path))
     readable = os.access(path, os.R_OK | os.X_OK)
     is_git = watched and readable and os.path.exists(path / ".git")
-    return Entry(path, at, "" if readable else "cannot be read", is_git)
+    return FolderEntry(path, at, "" if readable else "cannot be read", is_git)

@@ -16,14 +16,14 @@ from textual.worker import Worker
 
 from mcphost.errors import McphostError
 from mcphost.host.asked.folders import look, suggestions
-from mcphost.host.asked.pages import Page, PageState
+from mcphost.host.asked.pages import UrlElicitation, UrlElicitationState
 from mcphost.host.events import ElicitationChanged, Event, RootsChanged
 from mcphost.host.host import Host
 from mcphost.host.validation import validate
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.folder_listing import list_folders
-from mcphost.tui.questions import PageChosen, Questions
-from mcphost.tui.reasons import Reason, page_reason
+from mcphost.tui.questions import PageChosen, QuestionQueue
+from mcphost.tui.reasons import QuestionOrigin, page_reason
 from mcphost.tui.widgets.wishes import FoldersWanted, MuteWanted
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class InquiryWishes(_App):
     """The app's ear for these wishes."""
 
     host: Host
-    questions: Questions
+    questions: QuestionQueue
 
     def inquiries_changed(self, events: Iterable[Event]) -> None:
         """Show what became of pages and folders, on their screen or else in a note."""
@@ -100,13 +100,13 @@ class InquiryWishes(_App):
         if page is not None and len(self.screen_stack) == 1:
             self.push_screen(PageQuestionScreen(None, question_of(page), page_reason(self.host, page), page))
 
-    def _page_changed(self, page: Page) -> None:
+    def _page_changed(self, page: UrlElicitation) -> None:
         from mcphost.tui.screens.page_question import PageQuestionScreen
 
         seen = [each for each in self.screen_stack if isinstance(each, PageQuestionScreen) and each.takes_page(page)]
         for screen in seen:
             screen.show_page(page)
-        if not seen and page.state in (PageState.COMPLETED, PageState.LEFT):
+        if not seen and page.state in (UrlElicitationState.COMPLETED, UrlElicitationState.LEFT):
             which = f"{show_line(page.server, 60)}, the page at {show_line(page.address.host, 100)}"
             self.notify(f"{which}: {page.state.value}.", markup=False)
 
@@ -131,7 +131,7 @@ class InquiryWishes(_App):
         suggested = await asyncio.to_thread(suggestions, here)
         await self.host.check_roots()
         if len(self.screen_stack) == 1:
-            reason = Reason("all servers" if server is None else show_line(server, 60), "", "")
+            reason = QuestionOrigin("all servers" if server is None else show_line(server, 60), "", "")
             await self.push_screen(FoldersScreen(self.host, server, reason, here, suggested))
 
     def on_folder_tree_read_wanted(self, event: FolderTree.ReadWanted) -> None:

@@ -15,7 +15,7 @@ from mcphost.host.host import Host
 from mcphost.host.questions import SamplingQuestion
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import ScreenApprover
-from mcphost.tui.questions import AnswerChosen, Questions
+from mcphost.tui.questions import AnswerChosen, QuestionQueue
 from mcphost.tui.widgets.wishes import BudgetWanted
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LendingWishes(_App):
 
     host: Host
     approver: ScreenApprover
-    questions: Questions
+    questions: QuestionQueue
 
     def samplings_changed(self, events: Iterable[Event]) -> None:
         """Show what went on where it is looked at."""

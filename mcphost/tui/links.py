@@ -29,7 +29,7 @@ _LINK: Final = re.compile(
 _STARTS: Final = re.compile(rf"({_SCHEME}):")
 
 
-class Link(NamedTuple):
+class ResourceTextLink(NamedTuple):
     """Both as they came."""
 
     words: str
@@ -37,22 +37,22 @@ class Link(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def links_in(text: str, base: str) -> tuple[Link, ...]:
+def links_in(text: str, base: str) -> tuple[ResourceTextLink, ...]:
     """The links in ``text``, each URI once; those relative to ``base``, the URI of the text, are made whole."""
-    found: dict[str, Link] = {}
+    found: dict[str, ResourceTextLink] = {}
     for link in _links(text[:LOOKED_AT], base):
         if len(found) < MOST and link.uri != base:
             found.setdefault(link.uri, link)
     return tuple(found.values())
 
 
-def _links(text: str, base: str) -> Iterator[Link]:
+def _links(text: str, base: str) -> Iterator[ResourceTextLink]:
     for match in _LINK.finditer(text):
         bare = match["bare"]
         target = bare.rstrip(".,;:!?*_") if bare else match["target"]
         uri = _whole(target, base)
         if uri:
-            yield Link("" if bare else match["words"], uri)
+            yield ResourceTextLink("" if bare else match["words"], uri)
 
 
 def _whole(target: str, base: str) -> str:

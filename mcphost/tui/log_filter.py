@@ -12,7 +12,7 @@ from typing import Final
 from mcphost.host.filter_terms import (
     COMPARE,
     FilterError,
-    Language,
+    FilterLanguage,
     any_like,
     call_numbers,
     enumerated,
@@ -20,7 +20,7 @@ from mcphost.host.filter_terms import (
     one_of,
     split_terms,
 )
-from mcphost.host.logs import LogRecord, Source
+from mcphost.host.logs import LogRecord, LogSource
 from mcphost.protocol.types import LogLevel
 
 __all__ = ["EXAMPLES", "OWN_NAME", "FilterError", "LogFilter", "parse_filter"]
@@ -77,7 +77,7 @@ def _logger(sign: str, value: str) -> Test:
 
 
 def _source(sign: str, value: str) -> Test:
-    names = one_of("source", listed("source", sign, value, compared="levels"), [source.value for source in Source])
+    names = one_of("source", listed("source", sign, value, compared="levels"), [source.value for source in LogSource])
     return lambda record: record.source.value in names
 
 
@@ -97,7 +97,7 @@ def _level(sign: str, value: str) -> Test:
     return lambda record: compare(record.level, bound)
 
 
-_LANGUAGE: Final[Language[LogRecord]] = Language(
+_LANGUAGE: Final[FilterLanguage[LogRecord]] = FilterLanguage(
     fields={"server": _server, "level": _level, "source": _source, "call": _call, "logger": _logger},
     examples={
         "server": "server:git",

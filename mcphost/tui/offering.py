@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcphost.protocol.types import ReadResourceResult
     from mcphost.tui.widgets.offer_pane import OfferPane
     from mcphost.tui.widgets.prompts import PromptsPane
-    from mcphost.tui.widgets.reading import Reading
+    from mcphost.tui.widgets.reading import PaneReading
     from mcphost.tui.widgets.resources import ResourcesPane
     from mcphost.tui.widgets.wishes import ResourceWanted
 
@@ -124,11 +124,11 @@ class Offering:
         server: str,
         name: str,
         asked: Awaitable[Answer],
-        made: Callable[[Reading, Answer, float], Reading],
+        made: Callable[[PaneReading, Answer, float], PaneReading],
     ) -> None:
-        from mcphost.tui.widgets.reading import Reading
+        from mcphost.tui.widgets.reading import PaneReading
 
-        began, reading = time.monotonic(), Reading(server, name)
+        began, reading = time.monotonic(), PaneReading(server, name)
         try:
             answer = await asked
         except McphostError as error:

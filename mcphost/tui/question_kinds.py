@@ -27,14 +27,14 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.reasons import reason_of
 
 if TYPE_CHECKING:
-    from mcphost.tui.screens.dialog import Asking
+    from mcphost.tui.screens.dialog import QuestionDialog
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionKind:
     """How a kind of question is asked."""
 
-    screen: Callable[[Host, OpenQuestion, Any], Asking]
+    screen: Callable[[Host, OpenQuestion, Any], QuestionDialog]
     """Makes the screen; given the question itself last, as what it is."""
     words: Callable[[Any], str] = lambda question: str(question.about)
     """What is asked, for the inbox; may hold foreign text."""
@@ -56,13 +56,13 @@ def words_of(question: Question) -> str:
 # The screens are imported when they are needed: each would delay the first picture.
 
 
-def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) -> Asking:
+def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) -> QuestionDialog:
     from mcphost.tui.screens.tool_call import ToolCallScreen
 
     return ToolCallScreen(waiting, question, lambda: host.consent.past(question, host.calls.values()))
 
 
-def _sign_in(host: Host, waiting: OpenQuestion, question: SignInQuestion) -> Asking:
+def _sign_in(host: Host, waiting: OpenQuestion, question: SignInQuestion) -> QuestionDialog:
     from mcphost.tui.screens.sign_in import SignInScreen
 
     return SignInScreen(host.sign_ins[question.sign_in], waiting)
@@ -74,32 +74,32 @@ def _sign_in_words(question: SignInQuestion) -> str:
     return asked_for(question.plan)
 
 
-def _form(host: Host, waiting: OpenQuestion, question: FormQuestion) -> Asking:
+def _form(host: Host, waiting: OpenQuestion, question: FormQuestion) -> QuestionDialog:
     from mcphost.tui.screens.form_question import FormQuestionScreen
 
     return FormQuestionScreen(waiting, question, reason_of(host, question))
 
 
-def _page(host: Host, waiting: OpenQuestion, question: UrlQuestion) -> Asking:
+def _page(host: Host, waiting: OpenQuestion, question: UrlQuestion) -> QuestionDialog:
     from mcphost.tui.screens.page_question import PageQuestionScreen
 
     return PageQuestionScreen(waiting, question, reason_of(host, question))
 
 
-def _folders(host: Host, waiting: OpenQuestion, question: RootsQuestion) -> Asking:
+def _folders(host: Host, waiting: OpenQuestion, question: RootsQuestion) -> QuestionDialog:
     from mcphost.tui.screens.folders import FoldersScreen
 
     here = question.suggestions[-1] if question.suggestions else Path.cwd()
     return FoldersScreen(host, question.server, reason_of(host, question), here, question.suggestions, waiting)
 
 
-def _sampling(host: Host, waiting: OpenQuestion, question: SamplingQuestion) -> Asking:
+def _sampling(host: Host, waiting: OpenQuestion, question: SamplingQuestion) -> QuestionDialog:
     from mcphost.tui.screens.sampling import SamplingScreen
 
     return SamplingScreen(host, host.samplings[question.sampling], waiting)
 
 
-def _result(host: Host, waiting: OpenQuestion, question: ResultQuestion) -> Asking:
+def _result(host: Host, waiting: OpenQuestion, question: ResultQuestion) -> QuestionDialog:
     from mcphost.tui.screens.result_question import ResultScreen
 
     return ResultScreen(waiting, question)

@@ -18,7 +18,7 @@ from mcphost.host.host import Host
 from mcphost.host.questions import Answer
 from mcphost.tui.bridge import OpenQuestion, QuestionsChanged, ScreenApprover
 from mcphost.tui.question_kinds import kind_of
-from mcphost.tui.screens.dialog import Asking
+from mcphost.tui.screens.dialog import QuestionDialog
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.waiting_rows import InboxRow, RowKind, rows_of
 
@@ -40,13 +40,13 @@ class AnswerChosen(Message):
     number: int
 
 
-class Questions:
+class QuestionQueue:
     """What the approver holds open, brought before the user."""
 
     def __init__(self, app: App[None], host: Host, approver: ScreenApprover) -> None:
         self._app, self._host, self._approver = app, host, approver
         self._parked: set[int] = set()
-        self._dialog: Asking | None = None
+        self._dialog: QuestionDialog | None = None
         self.idle_seconds = IDLE
         self._typed_at = float("-inf")
         self._later = False
@@ -76,7 +76,7 @@ class Questions:
         self._withdraw()
         if isinstance(self._app.screen, InboxScreen):
             self._app.screen.refresh_rows()
-        elif isinstance(self._app.screen, Asking):
+        elif isinstance(self._app.screen, QuestionDialog):
             self._app.screen.show_others([each for each in self._approver.open.values() if each is not self._asked])
         self.ask_next()
 
@@ -128,7 +128,7 @@ class Questions:
 
     def _taken_by(self, screen: object) -> bool:
         """Does what is in front ask one of them by itself?"""
-        if not isinstance(screen, Asking):
+        if not isinstance(screen, QuestionDialog):
             return False
         taken = next((waiting for waiting in self._next() if screen.takes(waiting)), None)
         if taken is not None:

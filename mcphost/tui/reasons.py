@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcphost.host.asked.pages import Page
-from mcphost.host.calls import Call, CallState
+from mcphost.host.asked.pages import UrlElicitation
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.host.host import Host
 from mcphost.host.questions import Question
 from mcphost.host.recipient import sent_to
@@ -17,7 +17,7 @@ from mcphost.protocol.display import duration_text, show_line
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class QuestionOrigin:
     """All of it safe to show."""
 
     server: str
@@ -29,7 +29,7 @@ class Reason:
     """Until when it can be answered."""
 
 
-def reason_of(host: Host, question: Question) -> Reason:
+def reason_of(host: Host, question: Question) -> QuestionOrigin:
     """Why this question is asked, as far as is known now."""
     return _reason(host, question.server, because(host, question), limit_words(question))
 
@@ -50,7 +50,7 @@ def limit_words(question: Question) -> str:
     return "no time limit" if until is None else f"until {wall_clock(until)}"
 
 
-def call_words(call: Call | None, number: int, tool: str = "", *, timed: bool = False) -> str:
+def call_words(call: ToolCall | None, number: int, tool: str = "", *, timed: bool = False) -> str:
     """A call on a line: which, and where it stands if it does not simply run."""
     name = show_line(call.request.tool if call is not None else tool, 40)
     words = f"call {number}" + (f" · {name}" if name else "")
@@ -61,7 +61,7 @@ def call_words(call: Call | None, number: int, tool: str = "", *, timed: bool = 
     )
 
 
-def page_reason(host: Host, page: Page) -> Reason:
+def page_reason(host: Host, page: UrlElicitation) -> QuestionOrigin:
     """Why a page was opened."""
     call = None if page.call is None else host.calls.get(page.call)
     words = "by itself, for no call" if page.call is None else f"for {call_words(call, page.call)}"
@@ -69,7 +69,7 @@ def page_reason(host: Host, page: Page) -> Reason:
     return _reason(host, page.server, words, limit)
 
 
-def _reason(host: Host, server: str, because: str, limit: str) -> Reason:
+def _reason(host: Host, server: str, because: str, limit: str) -> QuestionOrigin:
     connection = host.servers.get(server)
     where = "" if connection is None else show_line(sent_to(connection.config), 300)
-    return Reason(show_line(server, 60), because, where, limit)
+    return QuestionOrigin(show_line(server, 60), because, where, limit)

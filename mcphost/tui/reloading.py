@@ -13,10 +13,10 @@ from textual.app import App
 from mcphost.config import compare
 from mcphost.errors import McphostError
 from mcphost.host.host import Host
-from mcphost.host.start import Reread
+from mcphost.host.start import ReloadedConfig
 from mcphost.protocol.display import show
 
-Read = Callable[[], Reread]
+Read = Callable[[], ReloadedConfig]
 """Reads the configuration; waits for the disk. Raises ConfigError."""
 
 

@@ -13,14 +13,14 @@ from textual.timer import Timer
 from mcphost.host.connection import Connection
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, ChatChanged, Event, Logged, TrafficAdded
 from mcphost.host.host import Host
-from mcphost.host.watches import Watch
-from mcphost.tui.questions import Questions
+from mcphost.host.watches import Subscription
+from mcphost.tui.questions import QuestionQueue
 from mcphost.tui.screens.main import MainScreen
 from mcphost.tui.widgets.account import Account
 from mcphost.tui.widgets.asks import asks_of
 from mcphost.tui.widgets.servers import has_countdown
-from mcphost.tui.widgets.top_line import Waiting
-from mcphost.tui.widgets.usage import Seen
+from mcphost.tui.widgets.top_line import WaitingQuestions
+from mcphost.tui.widgets.usage import SeenUsage
 
 CALLS = (CallStarted, CallChanged, CallFinished)
 
@@ -32,7 +32,7 @@ class Showing:
     """Brings ``host`` onto ``main``; ``questions`` are those that wait unseen, ``account`` says who is signed in."""
 
     def __init__(
-        self, host: Host, main: MainScreen, questions: Questions, account: Callable[[str], Account], how_to: str
+        self, host: Host, main: MainScreen, questions: QuestionQueue, account: Callable[[str], Account], how_to: str
     ) -> None:
         self._host, self._main, self._questions, self._account = host, main, questions, account
         self._no_servers = f"{NO_SERVERS}\n{how_to}"
@@ -80,14 +80,14 @@ class Showing:
         if main.prompts is not None and main.prompts.is_attached:
             main.prompts.show_prompts(prompts, server)
 
-    def _watched(self) -> dict[tuple[str, str], Watch]:
+    def _watched(self) -> dict[tuple[str, str], Subscription]:
         names = self._host.servers
         return {(name, uri): watch for name in names for uri, watch in self._host.watches(name).items()}
 
     def top_line(self) -> None:
         """The line that is always there; it keeps time while a time on screen runs."""
         running, servers = self._host.running(), list(self._host.servers.values())
-        waiting = Waiting(self._questions.left, self._questions.line)
+        waiting = WaitingQuestions(self._questions.left, self._questions.line)
         self._main.top_line.show_state(servers, waiting, running, self._signing_in())
         self._keep_time(bool(running) or has_countdown(servers))
 
@@ -103,9 +103,9 @@ class Showing:
         seen = None if connection is None else self._seen(connection)
         self._main.card.show_server(connection, self._host.now(), dropped, self._account(server or ""), asks, seen)
 
-    def _seen(self, connection: Connection) -> Seen | None:
+    def _seen(self, connection: Connection) -> SeenUsage | None:
         gauges = self._host.gauges
-        return None if gauges.program(connection) is None else Seen(gauges.of(connection))
+        return None if gauges.program(connection) is None else SeenUsage(gauges.of(connection))
 
     def _calls(self, events: Iterable[Event]) -> None:
         self._main.calls.show_calls(list(self._host.calls.values()))

@@ -20,8 +20,8 @@ from mcphost.host.signing_in import SignIn, SignInState
 from mcphost.host.states import ServerState
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import ScreenApprover
-from mcphost.tui.questions import Questions
-from mcphost.tui.screens.dialog import Asking
+from mcphost.tui.questions import QuestionQueue
+from mcphost.tui.screens.dialog import QuestionDialog
 from mcphost.tui.showing import Showing
 from mcphost.tui.widgets.account import Account
 from mcphost.tui.widgets.facts import Fact, fact
@@ -29,7 +29,7 @@ from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
 
 if TYPE_CHECKING:
-    from mcphost.auth.base import Standing
+    from mcphost.auth.base import SignInStatus
     from mcphost.tui.screens.sign_in import SignInScreen
 
     _App = App[Any]
@@ -42,9 +42,9 @@ class SignInWishes(_App):
 
     host: Host
     approver: ScreenApprover
-    questions: Questions
+    questions: QuestionQueue
     showing: Showing
-    standings: dict[str, Standing]
+    standings: dict[str, SignInStatus]
     """Who was signed in where, when last asked."""
     _learned: tuple[str, ServerState] | None = None
     """Of which server that was asked last, and how it stood then: a flood of events asks no keychain."""
@@ -111,7 +111,7 @@ class SignInWishes(_App):
         """Here is where the browser ended."""
         event.sign_in.paste(event.url)
 
-    def on_asking_answered(self, event: Asking.Answered) -> None:
+    def on_asking_answered(self, event: QuestionDialog.Answered) -> None:
         """An answer of a screen that stays."""
         self.questions.take(event.number, event.answer)
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App
 
 from mcphost.errors import McphostError, NotDone
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line
 
 if TYPE_CHECKING:
-    from mcphost.host.traffic.resending import Resending
+    from mcphost.host.traffic.resending import ResentRequest
     from mcphost.tui.widgets.traffic import TrafficPane
 
     _App = App[Any]
@@ -32,12 +32,12 @@ class TrafficWishes(_App):
         except McphostError as error:
             self.notify(show(f"Not sent: {error}"), severity="warning", markup=False)
             return
-        if isinstance(sent, Call):
+        if isinstance(sent, ToolCall):
             self.notify(f"Asked for again, as call {sent.number}.")
         else:
             self.run_worker(self._await_answer(sent, event.frame.method))
 
-    async def _await_answer(self, sent: Resending, method: str) -> None:
+    async def _await_answer(self, sent: ResentRequest, method: str) -> None:
         try:
             await sent.result()
         except McphostError as error:

@@ -23,14 +23,14 @@ from mcphost.config import (
     update_toml,
 )
 from mcphost.errors import ConfigError
-from mcphost.host.fittings import Fittings
+from mcphost.host.fittings import Dependencies
 from mcphost.host.opener import Open, no_browser
 from mcphost.host.questions import Approver
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import Transport
-from mcphost.transports.traces import Traces
+from mcphost.transports.traces import PidFiles
 from mcphost.transports.usage import usage_of
-from mcphost.transports.verdicts import Verdicts
+from mcphost.transports.verdicts import DetectedTransports
 from mcphost.wiring.models import ConfiguredModels
 from mcphost.wiring.opening import open_transport
 from mcphost.wiring.selection import Selection, is_ad_hoc, select, server_from_argument
@@ -64,7 +64,7 @@ def fittings(
     begin_sign_ins: bool = True,
     answers: frozenset[str] = frozenset(),
     roots: Sequence[Path] = (),
-) -> Fittings:
+) -> Dependencies:
     """What a host needs besides its configuration.
 
     ``state`` is the folder for what is learned and for the audit log (None: nothing is kept); ``report`` takes a
@@ -76,8 +76,8 @@ def fittings(
     traffic = TrafficBook(values.mask)
     noted = {} if refused is None else refused
     store = None if state is None else StateFiles(state, report)
-    verdicts = Verdicts(store, report)
-    traces = None if state is None else Traces(state / "running")
+    verdicts = DetectedTransports(store, report)
+    traces = None if state is None else PidFiles(state / "running")
     for leftover in traces.leftovers() if traces else ():
         report(str(leftover))
 
@@ -101,7 +101,7 @@ def fittings(
         await models.aclose()
         await sign_ins.aclose()
 
-    return Fittings(
+    return Dependencies(
         opened,
         approver,
         __version__,
@@ -145,7 +145,7 @@ def _from_keychain(name: str) -> str | None:
 
 
 class StateFiles:
-    """The host's `mcphost.host.memory.Store` over one folder of TOML files."""
+    """The host's `mcphost.host.memory.StateStore` over one folder of TOML files."""
 
     def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
         self._folder, self._report = folder, report

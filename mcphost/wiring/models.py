@@ -17,7 +17,7 @@ from mcphost.errors import ModelRefused
 from mcphost.wiring.opening import in_time
 
 if TYPE_CHECKING:
-    from mcphost.providers.base import Capabilities, Provider
+    from mcphost.providers.base import ModelCapabilities, Provider
     from mcphost.providers.hosted import HostedProvider
 
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -36,13 +36,13 @@ class ConfiguredModels:
         self._made: dict[str, tuple[ModelConfig, HostedProvider[Any]]] = {}
         self._making: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def able(self, model: ModelConfig) -> Capabilities:
+    def able(self, model: ModelConfig) -> ModelCapabilities:
         """What its provider can be told, as far as the entry says that the model takes it."""
-        from mcphost.providers.base import IMAGES, Capabilities
+        from mcphost.providers.base import IMAGES, ModelCapabilities
         from mcphost.providers.openai_messages import AUDIO
 
         hears = "audio" in model.takes and model.provider == "openai"
-        return Capabilities(
+        return ModelCapabilities(
             images=IMAGES if "images" in model.takes else frozenset(),
             audio=frozenset(AUDIO) if hears else frozenset(),
             tools="tools" in model.takes,

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from mcphost.config import Config, ResolvedServer, Values, resolve_server
 from mcphost.errors import ConfigError, UnresolvedReference
-from mcphost.transports.base import Limits, Transport
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio import Command, StdioTransport
 from mcphost.transports.tap import Tap
-from mcphost.transports.traces import Traces
-from mcphost.transports.verdicts import Verdicts
+from mcphost.transports.traces import PidFiles
+from mcphost.transports.verdicts import DetectedTransports
 
 if TYPE_CHECKING:
     import httpx
@@ -34,7 +34,14 @@ Sign = Callable[[Config, ResolvedServer], "httpx.Auth | None"]
 
 
 async def open_transport(
-    config: Config, values: Values, name: str, *, tap: Tap, verdicts: Verdicts, traces: Traces | None, sign: Sign
+    config: Config,
+    values: Values,
+    name: str,
+    *,
+    tap: Tap,
+    verdicts: DetectedTransports,
+    traces: PidFiles | None,
+    sign: Sign,
 ) -> Transport:
     """The transport of a server, its references resolved. Raises ConfigError."""
 
@@ -83,17 +90,17 @@ def _resolved(config: Config, values: Values, name: str) -> ResolvedServer:
         raise placed(error, config, name) from None
 
 
-def _traced(transport: Transport, traces: Traces | None, name: str) -> Transport:
+def _traced(transport: Transport, traces: PidFiles | None, name: str) -> Transport:
     if traces is not None and isinstance(transport, StdioTransport):
         transport.started, transport.ended = partial(traces.leave, name), traces.remove
     return transport
 
 
 def _transport(
-    config: Config, server: ResolvedServer, auth: httpx.Auth | None, tap: Tap, verdicts: Verdicts
+    config: Config, server: ResolvedServer, auth: httpx.Auth | None, tap: Tap, verdicts: DetectedTransports
 ) -> Transport:
     given = config.limits_for(server.name)
-    limits = Limits(
+    limits = TransportLimits(
         message_bytes=given.message_bytes,
         message_items=given.message_items,
         json_depth=given.json_depth,
@@ -107,7 +114,12 @@ def _transport(
 
 
 def _http(
-    server: ResolvedServer, kind: str, limits: Limits, auth: httpx.Auth | None, tap: Tap, verdicts: Verdicts
+    server: ResolvedServer,
+    kind: str,
+    limits: TransportLimits,
+    auth: httpx.Auth | None,
+    tap: Tap,
+    verdicts: DetectedTransports,
 ) -> Transport:
     # Late: the HTTP library takes longer to import than a whole call over stdio; `open_transport` has imported it.
     from mcphost.transports.detection import DetectedTransport

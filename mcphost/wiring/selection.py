@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mcphost.config import Config, GivenServer, Loaded, ServerConfig
+from mcphost.config import Config, GivenServer, LoadedConfig, ServerConfig
 from mcphost.errors import ConfigError, UnknownName
 
 COMMAND_PREFIX: Final = "stdio:"
@@ -56,7 +56,7 @@ class Selection:
     broken: dict[str, ConfigError] = field(default_factory=dict)
 
 
-def select(loaded: Loaded, arguments: Sequence[str]) -> Selection:
+def select(loaded: LoadedConfig, arguments: Sequence[str]) -> Selection:
     """The servers that ``arguments`` name; without any, every enabled entry. Raises ConfigError or UnknownName."""
     if not arguments:
         enabled = {name: server for name, server in loaded.config.servers.items() if server.enabled}
@@ -74,11 +74,11 @@ def select(loaded: Loaded, arguments: Sequence[str]) -> Selection:
     return _selection(loaded, servers, broken)
 
 
-def _selection(loaded: Loaded, servers: dict[str, ServerConfig], broken: dict[str, ConfigError]) -> Selection:
+def _selection(loaded: LoadedConfig, servers: dict[str, ServerConfig], broken: dict[str, ConfigError]) -> Selection:
     return Selection(loaded.config.model_copy(update={"servers": servers}), tuple(servers), broken)
 
 
-def _free_name(loaded: Loaded, taken: Mapping[str, ServerConfig], first: str) -> str:
+def _free_name(loaded: LoadedConfig, taken: Mapping[str, ServerConfig], first: str) -> str:
     """A name for a server without one; never that of an entry, whose rules and approvals are not meant for it."""
     used = {*loaded.config.servers, *loaded.disabled, *taken}
     return next(name for name in _names(first) if name not in used)
@@ -92,7 +92,7 @@ def _names(first: str) -> Iterator[str]:
         number += 1
 
 
-def _entry(loaded: Loaded, name: str) -> ServerConfig:
+def _entry(loaded: LoadedConfig, name: str) -> ServerConfig:
     server = loaded.config.servers.get(name)
     if server is None:
         raise UnknownName(_no_such_server(name, [*loaded.config.servers, *loaded.disabled]))

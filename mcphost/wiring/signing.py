@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 from mcphost.config import Config, GivenServer, ResolvedServer, Values
 from mcphost.config.state import named_lock
 from mcphost.errors import SignInFailed
-from mcphost.transports.verdicts import Verdicts
+from mcphost.transports.verdicts import DetectedTransports
 from mcphost.wiring.opening import looked_up
 
 if TYPE_CHECKING:
     from mcphost.auth.authorizer import Authorizer
-    from mcphost.auth.base import Person, SignInPort, Standing
+    from mcphost.auth.base import SignInPort, SignInStatus, SignInUser
     from mcphost.auth.bearer import Bearer
 
 
@@ -58,7 +58,7 @@ class SignIns:
             raise SignInFailed(f"{name} is not signed in to: {why}")
         return _OneServer(self._authorizer(), item_name(config, server))
 
-    async def forget(self, config: Config, name: str, verdicts: Verdicts) -> Sequence[str]:
+    async def forget(self, config: Config, name: str, verdicts: DetectedTransports) -> Sequence[str]:
         """Forget what else was learned of a server, besides its tokens; in words."""
         server, _ = await looked_up(config, self._values, name, lambda found: verdicts.load())
         return ("which transport it speaks",) if server.url is not None and verdicts.forget(server.url) else ()
@@ -87,10 +87,10 @@ class _OneServer:
     def __init__(self, authorizer: Authorizer, item: str) -> None:
         self._authorizer, self._item = authorizer, item
 
-    async def sign_in(self, server: str, challenge: str, status: int, person: Person) -> Standing:
+    async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         return await self._authorizer.sign_in(self._item, challenge, status, person)
 
-    async def standing(self, server: str) -> Standing:
+    async def standing(self, server: str) -> SignInStatus:
         return await self._authorizer.standing(self._item)
 
     async def sign_out(self, server: str) -> str:

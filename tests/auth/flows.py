@@ -8,22 +8,31 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mcphost.auth.base import Choice, OAuthSettings, Plan
-from mcphost.auth.credentials import Credentials, Grant
+from mcphost.auth.base import OAuthSettings, SignInConsent, SignInPlan
+from mcphost.auth.credentials import Credentials, TokenGrant
 from mcphost.auth.oauth import SignInRequest, sign_in, sign_in_machine
-from mcphost.auth.wire import Agree, Fetch, Fetched, Flow, Listen, Step, Unreachable, Visit
+from mcphost.auth.wire import (
+    AskConsent,
+    Flow,
+    FlowStep,
+    HttpAnswer,
+    HttpExchange,
+    ListenForCallback,
+    Unreachable,
+    VisitAuthorizationPage,
+)
 
 SERVER = "https://mcp.example.com/v1/mcp"
 ISSUER = "https://as.example.com"
 NOW = 1_000_000.0
 PORT = 40_000
 
-Answer = Fetched | Unreachable
-Say = Answer | Mapping[str, Any] | Callable[[Fetch], Any]
+Answer = HttpAnswer | Unreachable
+Say = Answer | Mapping[str, Any] | Callable[[HttpExchange], Any]
 
 
-def document(content: Any, status: int = 200) -> Fetched:
-    return Fetched(status, {"content-type": "application/json"}, json.dumps(content).encode())
+def document(content: Any, status: int = 200) -> HttpAnswer:
+    return HttpAnswer(status, {"content-type": "application/json"}, json.dumps(content).encode())
 
 
 def issuer_document(issuer: str = ISSUER, **more: Any) -> dict[str, Any]:
@@ -50,12 +59,12 @@ class World:
     """What stands where; everything else is 404. ``asked`` holds every exchange, ``plan`` what a person saw."""
 
     places: dict[str, Say] = field(default_factory=dict)
-    choose: Callable[[Plan], Choice] = lambda plan: Choice(plan.scopes)
+    choose: Callable[[SignInPlan], SignInConsent] = lambda plan: SignInConsent(plan.scopes)
     redirect: Callable[[dict[str, str]], dict[str, Any]] = lambda sent: {"code": "code-1", "state": sent["state"]}
     port: int | None = None
     """The port that is free; None: the wanted one, or PORT."""
-    asked: list[Fetch] = field(default_factory=list)
-    plans: list[Plan] = field(default_factory=list)
+    asked: list[HttpExchange] = field(default_factory=list)
+    plans: list[SignInPlan] = field(default_factory=list)
     visits: list[dict[str, str]] = field(default_factory=list)
     endpoints: list[str] = field(default_factory=list)
 
@@ -80,10 +89,10 @@ class World:
         settings: OAuthSettings | None = None,
         status: int = 401,
         known: Credentials | None = None,
-    ) -> Grant:
+    ) -> TokenGrant:
         request = SignInRequest("web", url, settings or OAuthSettings(), challenge, status, known or Credentials())
         machine = request.settings.grant == "client_credentials"
-        grant: Grant = self.work((sign_in_machine if machine else sign_in)(request, lambda: NOW))
+        grant: TokenGrant = self.work((sign_in_machine if machine else sign_in)(request, lambda: NOW))
         return grant
 
     def work(self, flow: Flow[Any]) -> Any:
@@ -94,17 +103,17 @@ class World:
         except StopIteration as end:
             return end.value
 
-    def _do(self, step: Step) -> Any:
+    def _do(self, step: FlowStep) -> Any:
         match step:
-            case Fetch():
+            case HttpExchange():
                 self.asked.append(step)
                 return self._answer(step)
-            case Listen(path, port, _):
+            case ListenForCallback(path, port, _):
                 return f"http://127.0.0.1:{self.port or port or PORT}{path}"
-            case Agree(plan):
+            case AskConsent(plan):
                 self.plans.append(plan)
                 return self.choose(plan)
-            case Visit(url, _):
+            case VisitAuthorizationPage(url, _):
                 query = parse_qs(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
                 assert all(len(values) == 1 for values in query.values()), url
                 self.endpoints.append(url.partition("?")[0])
@@ -112,11 +121,11 @@ class World:
                 back = self.redirect(self.visits[-1])
                 return {name: value if isinstance(value, tuple) else (value,) for name, value in back.items()}
 
-    def _answer(self, fetch: Fetch) -> Answer:
-        said = self.places.get(fetch.url, Fetched(404, {}, b"not here"))
+    def _answer(self, fetch: HttpExchange) -> Answer:
+        said = self.places.get(fetch.url, HttpAnswer(404, {}, b"not here"))
         if callable(said):
             said = said(fetch)
-        return said if isinstance(said, Fetched | Unreachable) else document(said)
+        return said if isinstance(said, HttpAnswer | Unreachable) else document(said)
 
     def urls(self) -> list[str]:
         return [fetch.url for fetch in self.asked]

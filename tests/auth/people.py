@@ -13,7 +13,14 @@ from typing import Any
 import httpx
 
 from mcphost.auth.authorizer import Authorizer
-from mcphost.auth.base import Choice, Exchange, Link, OAuthSettings, Plan, Standing
+from mcphost.auth.base import (
+    AuthorizationLink,
+    OAuthSettings,
+    RecordedExchange,
+    SignInConsent,
+    SignInPlan,
+    SignInStatus,
+)
 from mcphost.auth.bearer import Bearer
 from mcphost.auth.keychain import Keychain
 from mcphost.auth.tokens import Lock, TokenStore, no_lock
@@ -41,19 +48,19 @@ class Person:
     """Agrees, and sends a browser to the page; pastes what is put into ``pasted``."""
 
     browse: Browse | None = browse
-    choose: Callable[[Plan], Choice] = lambda plan: Choice(plan.scopes)
+    choose: Callable[[SignInPlan], SignInConsent] = lambda plan: SignInConsent(plan.scopes)
     pasted: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
-    plans: list[Plan] = field(default_factory=list)
-    links: list[Link] = field(default_factory=list)
+    plans: list[SignInPlan] = field(default_factory=list)
+    links: list[AuthorizationLink] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    steps: dict[int, Exchange] = field(default_factory=dict)
+    steps: dict[int, RecordedExchange] = field(default_factory=dict)
     browsing: asyncio.Task[Any] | None = None
 
-    async def agree(self, plan: Plan) -> Choice:
+    async def agree(self, plan: SignInPlan) -> SignInConsent:
         self.plans.append(plan)
         return self.choose(plan)
 
-    async def visit(self, link: Link, problem: str) -> str:
+    async def visit(self, link: AuthorizationLink, problem: str) -> str:
         self.links.append(link)
         self.problems.append(problem)
         if self.browse is not None and self.browsing is None:
@@ -63,7 +70,7 @@ class Person:
     def turned_away(self, problem: str) -> None:
         self.problems.append(problem)
 
-    def step(self, number: int, exchange: Exchange) -> None:
+    def step(self, number: int, exchange: RecordedExchange) -> None:
         self.steps[number] = exchange
 
 
@@ -83,7 +90,7 @@ class House:
     def bearer(self) -> Bearer:
         return self.authorizer.bearer("web", self.web.url, self.settings)
 
-    async def sign_in(self, person: Person | None = None, challenge: str = "Bearer", status: int = 401) -> Standing:
+    async def sign_in(self, person: Person | None = None, challenge: str = "Bearer", status: int = 401) -> SignInStatus:
         self.authorizer.bearer("web", self.web.url, self.settings)
         return await self.authorizer.sign_in("web", challenge, status, person or Person())
 

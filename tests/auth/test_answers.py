@@ -10,11 +10,11 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
 from mcphost.auth import masking
-from mcphost.auth.base import Choice, ClientOrigin, OAuthSettings
+from mcphost.auth.base import ClientOrigin, OAuthSettings, SignInConsent
 from mcphost.auth.credentials import Credentials
 from mcphost.auth.oauth import refresh
 from mcphost.auth.registration import hosted_document
-from mcphost.auth.wire import Fetch, Fetched
+from mcphost.auth.wire import HttpAnswer, HttpExchange
 from mcphost.errors import SignInFailed
 from tests.auth.flows import ISSUER, NOW, SERVER, TOKEN, World, document, issuer_document
 
@@ -70,7 +70,7 @@ def test_another_port_in_the_configuration_makes_a_new_registration() -> None:
 
 def test_scopes_that_no_scope_may_be_are_dropped_wherever_they_come_from() -> None:
     """O14, O15."""
-    world = World.usual(choose=lambda plan: Choice((*plan.scopes, "admin")))
+    world = World.usual(choose=lambda plan: SignInConsent((*plan.scopes, "admin")))
     world.places[f"{ISSUER}/token"] = TOKEN | {"scope": 'a \ud800 b"c \x1b[2J d\\e ' + " ".join(map(str, range(200)))}
     grant = world.sign_in(challenge='Bearer scope="good \u202ebad"')
     assert world.visits[0]["scope"] == "good"
@@ -151,7 +151,9 @@ def test_the_configured_secret_is_the_one_that_is_sent_also_after_it_was_changed
 
 # What is shown.
 
-SENT = Fetch("t", f"{ISSUER}/token", "token", {"Authorization": "Basic abc"}, {"code": "canary-code", "x": "y z"})
+SENT = HttpExchange(
+    "t", f"{ISSUER}/token", "token", {"Authorization": "Basic abc"}, {"code": "canary-code", "x": "y z"}
+)
 
 
 @pytest.mark.requirement("SEC-09")
@@ -167,7 +169,7 @@ SENT = Fetch("t", f"{ISSUER}/token", "token", {"Authorization": "Basic abc"}, {"
 )
 def test_a_step_shows_everything_but_what_is_secret_wherever_it_turns_up(answer: Any) -> None:
     """C10."""
-    got = Fetched(
+    got = HttpAnswer(
         200, {"set-cookie": "canary-cookie", "x-echo": "canary-code", "x-other": "seen"}, document(answer).content
     )
     shown = f"{masking.request_headers(SENT)} {masking.request_body(SENT)} {masking.response_headers(SENT, got)}"
@@ -184,4 +186,4 @@ def test_a_step_shows_everything_but_what_is_secret_wherever_it_turns_up(answer:
 )
 def test_what_cannot_be_read_is_not_shown_where_it_could_be_a_token(content: bytes) -> None:
     """C10, C11."""
-    assert "canary" not in masking.response_body(SENT, Fetched(200, {}, content))
+    assert "canary" not in masking.response_body(SENT, HttpAnswer(200, {}, content))

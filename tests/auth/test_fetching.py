@@ -15,7 +15,7 @@ import trustme
 
 from mcphost.auth import fetching
 from mcphost.auth.addresses import Address
-from mcphost.auth.wire import Fetch, Unreachable
+from mcphost.auth.wire import HttpExchange, Unreachable
 from tests.auth.people import Talk, Web
 
 
@@ -52,7 +52,7 @@ async def test_a_name_that_leads_into_a_network_where_the_server_is_not_is_not_a
 ) -> None:
     """O06: judged by the address that would be connected to, whatever the name is."""
     fetcher = fetching.Fetcher("https://mcp.test/", names(mcp_test=home_at, as_test=issuer_at))
-    answer = await fetcher.fetch(Fetch("t", "https://as.test/x", "metadata"))
+    answer = await fetcher.fetch(HttpExchange("t", "https://as.test/x", "metadata"))
     assert answer == Unreachable("its address is in a private network, where the server does not live; not asked")
 
 
@@ -71,7 +71,7 @@ def hello(talk: Talk) -> None:
 
 async def fetch(url: str, **known: str) -> Any:
     fetcher = fetching.Fetcher(url, names(mcp_test="127.0.0.1", **known))
-    return await fetcher.fetch(Fetch("t", url, "metadata"))
+    return await fetcher.fetch(HttpExchange("t", url, "metadata"))
 
 
 @pytest.mark.requirement("AUTH-19")

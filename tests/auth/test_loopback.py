@@ -12,7 +12,7 @@ import pytest
 
 from mcphost.auth import loopback
 from mcphost.auth.loopback import Loopback
-from mcphost.auth.wire import Listen, Pending
+from mcphost.auth.wire import ListenForCallback, PendingAuthorization
 
 STATE = "s" * 32
 GOOD = f"/callback/x?state={STATE}&code=c0de"
@@ -47,8 +47,8 @@ class Waiting:
 async def waiting() -> AsyncIterator[Waiting]:
     problems: list[str] = []
     listener = Loopback(problems.append)
-    uri = await listener.open(Listen("/callback/x", 0, insist=False))
-    pending = Pending("https://as.example.com", STATE, "verifier", uri, sends_issuer=False)
+    uri = await listener.open(ListenForCallback("/callback/x", 0, insist=False))
+    pending = PendingAuthorization("https://as.example.com", STATE, "verifier", uri, sends_issuer=False)
     answer = asyncio.ensure_future(listener.callback(pending))
     await asyncio.sleep(0)
     try:
@@ -108,7 +108,7 @@ async def test_of_two_right_callbacks_the_first_is_taken() -> None:
 async def test_nothing_is_taken_before_the_browser_is_sent_out() -> None:
     """C13."""
     listener = Loopback(lambda _: None)
-    uri = await listener.open(Listen("/callback/x", 0, insist=False))
+    uri = await listener.open(ListenForCallback("/callback/x", 0, insist=False))
     early = Waiting(listener, int(uri.split(":")[2].split("/")[0]), asyncio.ensure_future(asyncio.sleep(0)), [])
     assert b" 400 " in await early.get(GOOD)
     await listener.aclose()

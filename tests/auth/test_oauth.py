@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcphost.auth.base import Choice, ClientOrigin, OAuthSettings
+from mcphost.auth.base import ClientOrigin, OAuthSettings, SignInConsent
 from mcphost.auth.callback import s256
-from mcphost.auth.credentials import Client, Credentials
+from mcphost.auth.credentials import ClientRegistration, Credentials
 from mcphost.auth.oauth import refresh
-from mcphost.auth.wire import Fetched, Unreachable
+from mcphost.auth.wire import HttpAnswer, Unreachable
 from mcphost.errors import SignInFailed
 from tests.auth.flows import ISSUER, NOW, SERVER, TOKEN, World, document, issuer_document, resource_document
 
@@ -133,7 +133,7 @@ def test_the_issuer_that_the_configuration_names_is_the_only_one_that_is_asked(
         f"{OTHER}/.well-known/oauth-authorization-server": issuer_document(OTHER),
         "https://mcp.example.com/register": lambda fetch: document({"client_id": "c"}, 201),
         "https://mcp.example.com/token": TOKEN,
-        f"{PRM}/v1/mcp": resource_document(authorization_servers=named) if named else Fetched(404, {}, b""),
+        f"{PRM}/v1/mcp": resource_document(authorization_servers=named) if named else HttpAnswer(404, {}, b""),
     }
     if used is None:
         with pytest.raises(
@@ -216,7 +216,7 @@ def test_scopes_come_from_the_challenge_else_the_resource_else_nobody(
 
 
 def test_a_scope_the_person_took_away_is_not_asked_for_and_none_can_be_added() -> None:
-    world = World.usual(choose=lambda plan: Choice(("a", "admin")))
+    world = World.usual(choose=lambda plan: SignInConsent(("a", "admin")))
     world.sign_in(challenge='Bearer scope="a b"')
     assert world.visits[0]["scope"] == "a"
 
@@ -241,7 +241,7 @@ def test_the_client_is_configured_else_a_document_else_registered_else_asked_for
     full = OAuthSettings(client_id="mine", client_metadata_url=url)
 
     def origin(settings: OAuthSettings, **more: Any) -> tuple[ClientOrigin, str]:
-        world = World.usual(choose=lambda plan: Choice(plan.scopes, client_id="typed"))
+        world = World.usual(choose=lambda plan: SignInConsent(plan.scopes, client_id="typed"))
         world.places[ASM] = issuer_document(client_id_metadata_document_supported=True, **more)
         world.sign_in(settings=settings)
         return world.plans[-1].client, world.visits[-1]["client_id"]
@@ -254,7 +254,7 @@ def test_the_client_is_configured_else_a_document_else_registered_else_asked_for
 
 @pytest.mark.requirement("AUTH-48")
 def test_a_refused_registration_tells_why_and_asks_for_a_client_id() -> None:
-    world = World.usual(choose=lambda plan: Choice(plan.scopes, client_id="typed"))
+    world = World.usual(choose=lambda plan: SignInConsent(plan.scopes, client_id="typed"))
     world.places[f"{ISSUER}/register"] = document(
         {"error": "invalid_redirect_uri", "error_description": "no http"}, 400
     )
@@ -422,7 +422,7 @@ def test_what_one_issuer_gave_is_not_shown_to_another() -> None:
     assert warning in world.plans[-1].warnings
     world.sign_in(known=known.without_grant(known.grants[0]))  # it was over by then, as it mostly is
     assert warning in world.plans[-1].warnings
-    mine = known.grants[0].model_copy(update={"client": Client(client_id="mine")})
+    mine = known.grants[0].model_copy(update={"client": ClientRegistration(client_id="mine")})
     with pytest.raises(SignInFailed, match="belongs to"):
         world.sign_in(known=Credentials(grants=(mine,)), settings=OAuthSettings(client_id="mine"))
 
@@ -445,9 +445,9 @@ def test_a_stranger_among_the_endpoints_is_named_before_anything_is_sent_there()
         (document(TOKEN | {"access_token": "a\r\nX: y"}), "no header may carry"),
         (document(TOKEN | {"access_token": "x" * 20_000}), "no header may carry"),
         (document([]), "no JSON object"),
-        (Fetched(200, {}, b"<html>"), "no JSON"),
-        (Fetched(302, {"location": "https://evil"}, b""), "no answer"),
-        (Fetched(503, {}, b""), "try again later"),
+        (HttpAnswer(200, {}, b"<html>"), "no JSON"),
+        (HttpAnswer(302, {"location": "https://evil"}, b""), "no answer"),
+        (HttpAnswer(503, {}, b""), "try again later"),
         (Unreachable("no whole answer within 30 s"), "30 s"),
     ],
 )

@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from mcphost.auth import fetching
-from mcphost.auth.base import Choice, OAuthSettings, Plan
+from mcphost.auth.base import OAuthSettings, SignInConsent, SignInPlan
 from mcphost.auth.credentials import Credentials
 from mcphost.errors import Declined, SignInFailed
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.http import HttpTransport
 from tests.auth.people import Echo, Guarded, Person, Web, browse, house
 from tests.auth.vaults import Shelf, locked, shelved
@@ -35,7 +35,7 @@ async def test_after_a_sign_in_every_request_carries_the_token_in_its_header_and
         person = Person()
         standing = await home.sign_in(person)
         assert standing.issuer == home.web.url.removesuffix("/mcp")
-        line = WebLine(home.web, HttpTransport(home.web.url, Limits(), auth=home.bearer))
+        line = WebLine(home.web, HttpTransport(home.web.url, TransportLimits(), auth=home.bearer))
         await line.transport.open(line.inbox)
         await line.shake_hands()
         listening = asyncio.ensure_future(line.transport.listen())
@@ -64,7 +64,7 @@ async def test_an_old_server_signs_in_at_its_own_endpoints_and_nobody_else_is_ev
         Guarded(inner=Echo(stateless=True), old=True, more={"metadata": {"issuer": "http://127.0.0.1"}})
     ) as home:
         home.guard.more["metadata"]["issuer"] = home.web.url.removesuffix("/mcp")
-        person = Person(choose=lambda plan: Choice(("read",)))
+        person = Person(choose=lambda plan: SignInConsent(("read",)))
         standing = await home.sign_in(person, 'Bearer scope="read write"')
         origin = home.web.url.removesuffix("/mcp")
         assert {exchange.url.startswith(f"{origin}/") for exchange in person.steps.values()} == {True}
@@ -166,7 +166,7 @@ async def test_where_the_keychain_is_locked_nobody_is_signed_in_for_that_reason(
 
 
 async def test_a_registration_that_is_redirected_is_refused_and_a_client_id_asked_for() -> None:
-    person = Person(choose=lambda plan: Choice(plan.scopes, client_id="typed"))
+    person = Person(choose=lambda plan: SignInConsent(plan.scopes, client_id="typed"))
     with house(Guarded(spoiled={"register": "redirects"}, clients={"typed": ""})) as home:
         assert (await home.sign_in(person)).client_id == "typed"
         assert "HTTP 302" in person.plans[1].problem
@@ -191,10 +191,10 @@ async def test_no_cookie_of_one_answer_goes_with_the_next_request() -> None:
 
 
 class Undecided(Person):
-    async def agree(self, plan: Plan) -> Choice:
+    async def agree(self, plan: SignInPlan) -> SignInConsent:
         self.plans.append(plan)
         await asyncio.Event().wait()
-        return Choice(())
+        return SignInConsent(())
 
 
 @pytest.mark.parametrize("at", ["resource", "metadata", "agree", "register", "visit", "token"])
@@ -218,7 +218,7 @@ async def test_a_sign_in_that_is_cancelled_leaves_no_port_open_and_keeps_nothing
 
 
 async def test_a_person_who_declines_ends_it_and_nothing_was_registered() -> None:
-    def decline(plan: Plan) -> Choice:
+    def decline(plan: SignInPlan) -> SignInConsent:
         raise Declined("no", by="user", rule="")
 
     with house() as home:
@@ -319,10 +319,10 @@ async def test_another_account_than_before_is_asked_about_and_given_back_where_i
 ) -> None:
     """O16: a ``sub`` that changed."""
 
-    def choose(plan: Plan) -> Choice:
+    def choose(plan: SignInPlan) -> SignInConsent:
         if plan.obtained:
             raise Declined("no", by="user")
-        return Choice(plan.scopes)
+        return SignInConsent(plan.scopes)
 
     with house(Guarded(subject=before)) as home:
         await home.sign_in()
@@ -348,7 +348,7 @@ async def test_a_cancelled_question_about_another_account_revokes_its_token_too(
     asked = asyncio.Event()
 
     class Undecided(Person):
-        async def agree(self, plan: Plan) -> Choice:
+        async def agree(self, plan: SignInPlan) -> SignInConsent:
             if plan.obtained:
                 asked.set()
                 await asyncio.Event().wait()

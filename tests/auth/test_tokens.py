@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from mcphost.auth import keychain, tokens
 from mcphost.auth.base import OAuthSettings
-from mcphost.auth.credentials import Client, Credentials, Grant
+from mcphost.auth.credentials import ClientRegistration, Credentials, TokenGrant
 from mcphost.auth.keychain import Keychain, KeychainUnusable, NoKeychain
 from mcphost.auth.session import TokenSession
 from mcphost.auth.tokens import TokenStore
-from mcphost.auth.wire import Fetch, Fetched, Unreachable
+from mcphost.auth.wire import HttpAnswer, HttpExchange, Unreachable
 from mcphost.errors import SignInFailed
 from tests.auth.flows import document
 from tests.auth.people import house
@@ -26,10 +26,10 @@ from tests.auth.vaults import Forgetful, Lagging, Lying, Shelf, locked, shelved
 from tests.conftest import Until
 
 URL = "https://mcp.example.com/mcp"
-GRANT = Grant(
+GRANT = TokenGrant(
     issuer="https://as.example.com",
     resource=URL,
-    client=Client(client_id="c", client_secret="client-secret", kept=True),
+    client=ClientRegistration(client_id="c", client_secret="client-secret", kept=True),
     token_endpoint="https://as.example.com/token",
     access_token="access-0",
     refresh_token="refresh-0",
@@ -92,9 +92,9 @@ async def test_a_grant_of_another_authorization_server_takes_the_place_of_the_on
             "refresh_token": "refresh-of-other",
         }
     )
-    asked: list[Fetch] = []
+    asked: list[HttpExchange] = []
 
-    async def refuse(fetch: Fetch) -> Fetched | Unreachable:
+    async def refuse(fetch: HttpExchange) -> HttpAnswer | Unreachable:
         asked.append(fetch)
         return document({"error": "invalid_grant"}, 400)
 
@@ -282,11 +282,11 @@ class Server:
     lost: int = 0
     spent: set[str] = field(default_factory=set)
 
-    async def answer(self, fetch: Fetch) -> Fetched | Unreachable:
+    async def answer(self, fetch: HttpExchange) -> HttpAnswer | Unreachable:
         outcome = self.outcomes.pop() if self.outcomes else "good"
         await asyncio.sleep(0)
         if outcome == "down":
-            return Fetched(503, {}, b"")
+            return HttpAnswer(503, {}, b"")
         found = self._renewed(str((fetch.body or {})["refresh_token"]))
         await asyncio.sleep(0)
         if outcome == "good":
@@ -296,7 +296,7 @@ class Server:
             raise asyncio.CancelledError
         return Unreachable("it broke off")
 
-    def _renewed(self, token: str) -> Fetched:
+    def _renewed(self, token: str) -> HttpAnswer:
         self.reused += token in self.spent
         if token != self.current or token in self.spent:
             self.current = ""

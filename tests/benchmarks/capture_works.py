@@ -6,7 +6,7 @@ import os
 
 from mcphost.client.client import Client, Identity
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio import Command, StdioTransport
 from mcphost.transports.tap import Tap
 from tests.benchmarks.measure import Row, Sample, clocked, compare
@@ -15,7 +15,7 @@ from tests.benchmarks.wire_works import ECHO_COMMAND, Counting, one_after_the_ot
 
 
 async def captured_calls(sizes: Sizes, runs: int) -> list[Row]:
-    transport = StdioTransport(Command(ECHO_COMMAND[0], ECHO_COMMAND[1:]), Limits(), os.environ)
+    transport = StdioTransport(Command(ECHO_COMMAND[0], ECHO_COMMAND[1:]), TransportLimits(), os.environ)
     client, book = Client(transport, Counting(), Identity("0")), TrafficBook()
     captured = book.tap("echo")
 

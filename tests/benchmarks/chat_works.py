@@ -20,9 +20,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import SimpleQueue
 
-from mcphost.host.chat.choices import Choices
+from mcphost.host.chat.choices import ChatSettings
 from mcphost.host.chat.records import all_records
-from mcphost.host.chat.turns import Message, Round, Turn, TurnState
+from mcphost.host.chat.turns import ModelRound, Turn, TurnState, UserMessage
 from tests.benchmarks.measure import Row, Sample, percentile
 from tests.benchmarks.process_works import MCPHOST
 from tests.benchmarks.sizes import Sizes
@@ -123,11 +123,13 @@ def _keep(home: Path, turns: int) -> None:
     chats = home / "state" / "mcphost" / "chats"
     chats.mkdir(parents=True)
     answer = "**Some** words, `code` and a list:\n\n" + "\n".join(f"- item {number}" for number in range(8))
-    said = [Turn(number, Message(f"question {number} of many"), [Round("big")]) for number in range(1, turns + 1)]
+    said = [
+        Turn(number, UserMessage(f"question {number} of many"), [ModelRound("big")]) for number in range(1, turns + 1)
+    ]
     for turn in said:
         turn.rounds[0].say(answer)
         turn.rounds[0].stop_reason, turn.state = "endTurn", TurnState.DONE
-    records = all_records("20260101-000000-abcdef", None, Choices(), said)
+    records = all_records("20260101-000000-abcdef", None, ChatSettings(), said)
     (chats / "20260101-000000-abcdef.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in records))
 
 

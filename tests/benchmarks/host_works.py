@@ -12,10 +12,10 @@ from mcphost.client.client import Client
 from mcphost.config import Config, ServerConfig
 from mcphost.config.policy import Policy
 from mcphost.host.connection import ServerState
-from mcphost.host.fittings import Fittings
+from mcphost.host.fittings import Dependencies
 from mcphost.host.host import Host
 from mcphost.host.questions import DeclineAll
-from mcphost.transports.base import Limits, Transport
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio import Command, StdioTransport
 from tests.benchmarks.measure import Row, Sample, against, clocked, compare
 from tests.benchmarks.sizes import Sizes
@@ -24,7 +24,7 @@ from tests.benchmarks.wire_works import ECHO_COMMAND, HELLO, one_after_the_other
 
 async def _open_transport(config: Config, name: str) -> Transport:
     server = config.servers[name]
-    return StdioTransport(Command(server.command or "", server.args), Limits(), os.environ)
+    return StdioTransport(Command(server.command or "", server.args), TransportLimits(), os.environ)
 
 
 def _config(servers: int, *options: str) -> Config:
@@ -34,7 +34,7 @@ def _config(servers: int, *options: str) -> Config:
 
 @asynccontextmanager
 async def host_of(config: Config, audit: Path | None = None) -> AsyncIterator[Host]:
-    fittings = Fittings(_open_transport, DeclineAll("nobody is asked here"), "0", audit_path=audit)
+    fittings = Dependencies(_open_transport, DeclineAll("nobody is asked here"), "0", audit_path=audit)
     async with Host(config, fittings) as host:
         await host.ready()
         states = {server.state for server in host.servers.values()}

@@ -15,7 +15,7 @@ import httpx
 import httpx_sse
 
 from mcphost.client.client import Client, Identity
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.http import HttpTransport
 from tests.benchmarks import web_server
 from tests.benchmarks.measure import Row, Sample, clocked, compare
@@ -75,7 +75,7 @@ async def opened(path: str) -> AsyncIterator[tuple[Client, BareWeb, Counting]]:
     """A client and bare httpx, both at one server that answers as ``path`` says."""
     async with served() as server, httpx.AsyncClient() as bare:
         counting = Counting()
-        client = Client(HttpTransport(f"{server}{path}", Limits()), counting, Identity("0"))
+        client = Client(HttpTransport(f"{server}{path}", TransportLimits()), counting, Identity("0"))
         try:
             await client.connect(30)
             yield client, BareWeb(bare, f"{server}{path}"), counting

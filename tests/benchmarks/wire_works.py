@@ -13,7 +13,7 @@ from typing import Any
 from mcphost.client.client import Client, Identity
 from mcphost.protocol.jsonrpc import Malformed
 from mcphost.protocol.types import Task
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio import Command, StdioTransport
 from tests.benchmarks.bare import BareLoop
 from tests.benchmarks.measure import Row, Sample, clocked, compare
@@ -49,7 +49,7 @@ class Counting:
 async def opened() -> AsyncIterator[tuple[Client, BareLoop, Counting]]:
     """A client and a bare loop, each with an echo server of its own."""
     counting, bare = Counting(), BareLoop()
-    transport = StdioTransport(Command(ECHO_COMMAND[0], ECHO_COMMAND[1:]), Limits(), os.environ)
+    transport = StdioTransport(Command(ECHO_COMMAND[0], ECHO_COMMAND[1:]), TransportLimits(), os.environ)
     client = Client(transport, counting, Identity("0"))
     await client.connect(30)
     try:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcphost.client.client import Client, Identity, Patience
+from mcphost.client.client import Client, Identity, RequestTimeouts
 from mcphost.protocol.revisions import LEGACY, Revision
 from tests.client.scripted import Answer, Notes, ScriptedTransport
 
-BRIEF = Patience(idle=0.05, hard=0.5)
+BRIEF = RequestTimeouts(idle=0.05, hard=0.5)
 OFFERED: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
 
 

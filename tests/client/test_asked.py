@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcphost.client.client import Patience
+from mcphost.client.client import RequestTimeouts
 from mcphost.client.deadlines import Deadline, Deadlines
 from mcphost.errors import RequestTimeout
-from mcphost.protocol.declared import Declared
+from mcphost.protocol.declared import ClientCapabilities
 from mcphost.protocol.jsonrpc import ErrorObject, Notification
 from mcphost.protocol.revisions import V2025_06_18, V2025_11_25
 from tests.client.conftest import Connect, Draw, hello
@@ -18,7 +18,7 @@ from tests.client.scripted import NEVER
 from tests.client.test_inputs import ScriptedHandler
 from tests.conftest import Until
 
-BOTH = Declared(roots=True, elicitation=frozenset({"form", "url"}))
+BOTH = ClientCapabilities(roots=True, elicitation=frozenset({"form", "url"}))
 CHANGED = Notification("notifications/roots/list_changed")
 
 
@@ -45,7 +45,7 @@ async def test_what_was_declared_last_is_what_holds(draw: Draw, until: Until) ->
 @pytest.mark.requirement("ROOT-04")
 @pytest.mark.parametrize("declared", [True, False])
 async def test_a_change_of_the_roots_is_told_where_that_was_said(connect: Connect, declared: bool) -> None:
-    line = await connect(capabilities=Declared(roots=declared).under)
+    line = await connect(capabilities=ClientCapabilities(roots=declared).under)
     await line.client.tell_roots_changed()
     assert (CHANGED in line.server.sent) is declared
     await line.client.aclose()
@@ -84,7 +84,7 @@ async def test_a_call_does_not_run_out_of_time_while_its_server_waits_for_us(
     line.server.asks("q", "sampling/createMessage", {})
     await until(lambda: asked.asked)
     verb = line.client.tasks.call_tool if as_task else line.client.call_tool
-    call = asyncio.create_task(verb("x", patience=Patience(0.05, 0.06)))
+    call = asyncio.create_task(verb("x", patience=RequestTimeouts(0.05, 0.06)))
     with pytest.raises(RequestTimeout):  # nobody has to be asked for a ping
         await line.client.ping(0.1)
     assert not call.done()

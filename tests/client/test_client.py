@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.client.client import NOTE_LENGTH, Client, Identity, Patience
+from mcphost.client.client import NOTE_LENGTH, Client, Identity, RequestTimeouts
 from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
@@ -20,7 +20,7 @@ from mcphost.errors import (
 from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Request, Response
 from mcphost.protocol.revisions import Revision
 from mcphost.protocol.types import CallToolResult, LogLevel, Progress
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio import StdioTransport
 from tests.client.conftest import Connect, Line, hello
 from tests.client.scripted import NEVER, Notes
@@ -128,7 +128,7 @@ async def test_an_id_is_never_used_twice_however_its_request_ended(connect: Conn
     [
         ("tools/list", lambda client: client.list_tools()),
         ("tools/call", lambda client: client.call_tool("t")),
-        ("tools/call", lambda client: client.call_tool("t", patience=Patience(0.01, 9))),
+        ("tools/call", lambda client: client.call_tool("t", patience=RequestTimeouts(0.01, 9))),
         ("logging/setLevel", lambda client: client.set_log_level(LogLevel.INFO)),
         ("ping", lambda client: client.ping(0.01)),
         ("zzz/x", lambda client: client.request("zzz/x", {})),
@@ -156,7 +156,7 @@ def tell(line: Line, progress: Any, **more: Any) -> None:
 async def test_progress_restarts_the_clock_up_to_a_hard_maximum(connect: Connect, until: Until) -> None:
     """J14"""
     line, heard = await connect({"tools/call": NEVER}), list[Progress]()
-    patience = Patience(idle=0.4, hard=0.5)
+    patience = RequestTimeouts(idle=0.4, hard=0.5)
     loop = asyncio.get_running_loop()
     began = loop.time()
     call = asyncio.create_task(line.client.call_tool("t", patience=patience, on_progress=heard.append))
@@ -366,7 +366,10 @@ async def test_a_lost_connection_is_told_once_and_a_cancel_to_nobody_is_no_error
 
 @pytest.fixture
 async def echo(python_server: PythonServer, revision: Revision) -> Any:
-    transport, notes = StdioTransport(python_server("echo.py", "--protocol", revision.version), Limits(), {}), Notes()
+    transport, notes = (
+        StdioTransport(python_server("echo.py", "--protocol", revision.version), TransportLimits(), {}),
+        Notes(),
+    )
     client = Client(transport, notes, Identity("1.0"))
     await client.connect(10)
     yield client, notes
@@ -391,7 +394,7 @@ async def test_a_whole_session_with_a_server_process(echo: tuple[Client, Notes])
     with pytest.raises(ServerError):
         await client.call_tool("nothing like it")
     with pytest.raises(RequestTimeout):
-        await client.call_tool("sleep", {"seconds": 30}, patience=Patience(0.05, 9))
+        await client.call_tool("sleep", {"seconds": 30}, patience=RequestTimeouts(0.05, 9))
     await client.ping()
     assert notes.all("malformed") == notes.all("lost") == []
 

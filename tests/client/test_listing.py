@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.client.listing import Listing, ListLimits, read_list
+from mcphost.client.listing import ListedItems, ListLimits, read_list
 from mcphost.errors import ConnectionLost, InvalidResult, McphostError, RequestTimeout, ServerError
 from mcphost.protocol.revisions import NEWEST_LEGACY
 from mcphost.protocol.types import Tool
@@ -19,7 +19,9 @@ def page(*names: str, **more: Any) -> dict[str, Any]:
     return {"tools": [{"name": name} for name in names], **more}
 
 
-async def read(*pages: Page, now: list[float] | None = None, **limits: Any) -> tuple[Listing[Tool], list[str | None]]:
+async def read(
+    *pages: Page, now: list[float] | None = None, **limits: Any
+) -> tuple[ListedItems[Tool], list[str | None]]:
     """The listing of these pages in turn, the last for ever, and the cursors that were sent."""
     cursors: list[str | None] = []
 

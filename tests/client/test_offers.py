@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcphost.client.client import Client
-from mcphost.client.listing import Listing
+from mcphost.client.listing import ListedItems
 from mcphost.errors import CapabilityMissing, InvalidResult, ResourceMissing, ServerError
 from mcphost.protocol.jsonrpc import ErrorObject, Request
 from mcphost.protocol.revisions import V2024_11_05, V2025_11_25, Revision
@@ -40,7 +40,7 @@ def params(line: Line, method: str) -> list[Any]:
     return [request.params for request in line.server.requests(method)]
 
 
-Lists = Callable[[Client], Awaitable[Listing[Any]]]
+Lists = Callable[[Client], Awaitable[ListedItems[Any]]]
 
 
 @pytest.mark.requirement("RES-01", "PROMPT-01", "PAGE-01", "PAGE-02", "PAGE-04")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcphost.client import tasks
-from mcphost.client.client import Patience
+from mcphost.client.client import RequestTimeouts
 from mcphost.errors import InvalidResult, RequestTimeout, ServerError, TaskStopped
 from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Notification, Request
 from mcphost.protocol.revisions import V2025_06_18, V2025_11_25, Revision
@@ -24,7 +24,7 @@ OFFERED: dict[str, Any] = {
     "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
 }
 DONE = {"content": [{"type": "text", "text": "done"}], "_meta": {RELATED_TASK: {"taskId": "t1"}}}
-PATIENCE = Patience(idle=1, hard=5)
+PATIENCE = RequestTimeouts(idle=1, hard=5)
 Open = Callable[..., Awaitable[Line]]
 
 
@@ -223,7 +223,7 @@ async def test_a_task_that_nobody_waits_for_any_more_is_cancelled_by_its_name(
 async def test_a_task_that_takes_too_long_is_cancelled_and_told_apart(open_line: Open, until: Until) -> None:
     line = await open_line({"tools/call": BEGUN, "tasks/get": told("working")})
     with pytest.raises(RequestTimeout, match="in all"):
-        await line.client.tasks.call_tool("t", patience=Patience(idle=1, hard=0.1))
+        await line.client.tasks.call_tool("t", patience=RequestTimeouts(idle=1, hard=0.1))
     await until(lambda: line.server.requests("tasks/cancel"))
 
 

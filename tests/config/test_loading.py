@@ -15,7 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from mcphost.config import Config, ConfigErrors, Found, ServerConfig, find_config, load, load_found, parse, rule_matches
+from mcphost.config import (
+    Config,
+    ConfigErrors,
+    ConfigLocation,
+    ServerConfig,
+    find_config,
+    load,
+    load_found,
+    parse,
+    rule_matches,
+)
 from mcphost.config.loading import MAX_FILE_BYTES
 from mcphost.config.problems import MAX_PROBLEMS
 from mcphost.errors import ConfigError
@@ -234,14 +244,14 @@ def test_the_first_file_of_the_search_is_found(isolated: Path, tmp_path: Path) -
     explicit, project, named = tmp_path / "e.toml", tmp_path / "mcphost.toml", tmp_path / "n.toml"
     env = {"MCPHOST_CONFIG": str(named)}
     users = isolated / "config" / "mcphost" / "config.toml"
-    assert find_config(None, tmp_path, {}) == Found(None)
+    assert find_config(None, tmp_path, {}) == ConfigLocation(None)
     users.parent.mkdir(parents=True)
     users.touch()
-    assert find_config(None, tmp_path, {}) == Found(users)
-    assert find_config(None, tmp_path, env) == Found(named)
+    assert find_config(None, tmp_path, {}) == ConfigLocation(users)
+    assert find_config(None, tmp_path, env) == ConfigLocation(named)
     project.symlink_to(tmp_path / "nowhere")
-    assert find_config(None, tmp_path, env) == Found(project, needs_trust=True, user=named)
-    assert find_config(explicit, tmp_path, env) == Found(explicit)
+    assert find_config(None, tmp_path, env) == ConfigLocation(project, needs_trust=True, user=named)
+    assert find_config(explicit, tmp_path, env) == ConfigLocation(explicit)
 
 
 def _fifo(path: Path) -> None:
@@ -291,7 +301,7 @@ def test_a_project_adds_servers_and_nothing_else(tmp_path: Path) -> None:
         "sampling.per_minute = 999\n[servers.theirs.tools]\n"
         'a = { approval = "allow", allow_when = { x = "." } }\nb.approval = "deny"\n'
     )
-    loaded = load_found(Found(project, needs_trust=True, user=user))
+    loaded = load_found(ConfigLocation(project, needs_trust=True, user=user))
     config, theirs = loaded.config, loaded.config.servers["theirs"]
     assert (config.policy.default, config.models["m"].provider) == ("deny", "manual")
     assert {name: server.command for name, server in config.servers.items()} == {"mine": "mine", "theirs": "x"}
@@ -300,7 +310,7 @@ def test_a_project_adds_servers_and_nothing_else(tmp_path: Path) -> None:
     assert theirs.tools["a"].allow_when == {}
     assert [problem.line for problem in loaded.problems] == [1, 3, 11, 12, 14, 14, None]
     assert loaded.digest == hashlib.sha256(project.read_bytes()).hexdigest()
-    assert load_found(Found(None)).config == Config()
+    assert load_found(ConfigLocation(None)).config == Config()
 
 
 def test_a_project_does_not_share_the_users_folders() -> None:

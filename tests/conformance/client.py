@@ -22,7 +22,7 @@ from mcphost.client.client import Client, Identity
 from mcphost.errors import McphostError
 from mcphost.protocol.jsonrpc import Malformed
 from mcphost.protocol.types import Task
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.detection import DetectedTransport
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.sse import SseTransport
@@ -157,7 +157,7 @@ REFUSING: Mapping[str, str] = {
 
 async def run(url: str, script: Script) -> None:
     """Connect as mcphost does to any URL, follow the script, and leave."""
-    trace, limits = Trace(), Limits()
+    trace, limits = Trace(), TransportLimits()
     transport = DetectedTransport(
         lambda: HttpTransport(url, limits, tap=trace), lambda: SseTransport(url, limits, tap=trace)
     )

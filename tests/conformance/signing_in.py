@@ -14,10 +14,10 @@ from typing import Any
 
 import httpx
 
-from mcphost.auth.base import Choice
+from mcphost.auth.base import SignInConsent
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
-from mcphost.host.catalog import Kind
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.events import Event, Logged, SignInChanged
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer, Question, SignInQuestion
@@ -36,7 +36,7 @@ class Agreeing:
         if not isinstance(question, SignInQuestion):
             return Answer(allow=True)
         say(f"plan: {question.plan}")
-        return Answer(allow=True, content=Choice(question.plan.scopes))
+        return Answer(allow=True, content=SignInConsent(question.plan.scopes))
 
 
 class Walk:
@@ -66,7 +66,7 @@ class Walk:
             if not host.server(NAME).ready:
                 raise McphostError(f"{host.server(NAME).state.value}: {host.server(NAME).reason}")
             if not host.server(NAME).tools:  # the list itself may be what is refused
-                await host.relist(NAME, Kind.TOOLS)
+                await host.relist(NAME, CatalogKind.TOOLS)
             for tool in host.server(NAME).tools[:1]:
                 call = host.call_tool(NAME, tool.name, {})
                 try:

@@ -13,7 +13,7 @@ import pytest
 
 from mcphost.config import Config, Values
 from mcphost.errors import ModelKeyRefused, ModelRefused
-from mcphost.providers.base import Capabilities, gather
+from mcphost.providers.base import ModelCapabilities, gather
 from mcphost.wiring.models import ConfiguredModels
 from tests.headless.conftest import ECHO, Mcphost
 from tests.providers.endpoints import ASKED, HELLO, VENDORS, refuses, streams
@@ -166,7 +166,7 @@ async def test_a_provider_is_made_once_for_an_entry_and_anew_for_another() -> No
     other = settings.models["local"].model_copy(update={"model": "n", "takes": ()})
     changed = settings.model_copy(update={"models": {"local": other}})
     assert await port.provider(changed, "local") is not first
-    assert (port.able(settings.models["local"]).tools, port.able(other)) == (True, Capabilities())
+    assert (port.able(settings.models["local"]).tools, port.able(other)) == (True, ModelCapabilities())
     with pytest.raises(ModelRefused):
         await port.provider(settings, "me")
     small = {"models": {"local": other.model_copy(update={"context_tokens": 1, "takes": ("tools",)})}}

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from keyring.errors import PasswordDeleteError
 
-from mcphost.auth.base import ClientOrigin, Plan, Standing
+from mcphost.auth.base import ClientOrigin, SignInPlan, SignInStatus
 from mcphost.headless.accounts import standing_words
 from mcphost.headless.login import _link_lines, _plan_lines
 from tests.auth.people import Echo, Guarded, Web
@@ -207,7 +207,7 @@ def test_a_browser_that_comes_back_with_another_state_or_none_is_told_at_once() 
 
 def test_a_plan_begins_each_address_with_the_host_that_is_looked_up() -> None:
     fake, real = "https://\u0430pple.com", "https://xn--pple-43d.com"
-    plan = Plan(
+    plan = SignInPlan(
         *("web", f"{fake}/mcp", f"{fake}/mcp", fake, f"{fake}/authorize", f"{fake}/token", f"{fake}/register"),
         scopes=(),
         scopes_from="nobody",
@@ -221,7 +221,7 @@ def test_a_plan_begins_each_address_with_the_host_that_is_looked_up() -> None:
         told = "xn--pple-43d.com (" if path is None else f"{real}{path}  ("
         assert f"{told}reads \u0430pple.com)" in lines[number]
     assert sum("mixes Cyrillic and Latin letters" in line for line in lines) == 1
-    assert "signed in at xn--pple-43d.com (reads" in standing_words(Standing(True, fake))
+    assert "signed in at xn--pple-43d.com (reads" in standing_words(SignInStatus(True, fake))
 
 
 def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None:
@@ -237,7 +237,7 @@ def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None
 def test_foreign_text_in_a_plan_and_a_link_is_made_safe() -> None:
     """T01: what an authorization server named reaches the terminal as marks."""
     evil = "\x1b[2J\u202eevil"
-    plan = Plan(
+    plan = SignInPlan(
         *("web", "https://h/mcp", evil, "https://as.example", evil, evil, evil),
         scopes=(evil,),
         scopes_from="nobody",
@@ -248,7 +248,7 @@ def test_foreign_text_in_a_plan_and_a_link_is_made_safe() -> None:
         warnings=("careful",),
     )
     shown = "\n".join([*_plan_lines("web", plan), *_link_lines(evil, "http://127.0.0.1:9/c", 300, {})])
-    shown += standing_words(Standing(True, "https://as.example", scopes=(evil,), asked=("a", evil), kept_in=evil))
+    shown += standing_words(SignInStatus(True, "https://as.example", scopes=(evil,), asked=("a", evil), kept_in=evil))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "WARNING       careful" in shown

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mcphost.headless import consent
 from mcphost.headless.consent import question_lines
 from mcphost.headless.margin import MARK, Margin, behind_margin, cells, framed, labelled
-from mcphost.host.approvals import Kind, Standing
+from mcphost.host.approvals import ApprovalStatus, ToolApproval
 from mcphost.host.questions import ToolCallQuestion
 from mcphost.protocol.types import Tool
 from tests.headless.conftest import entry
@@ -83,7 +83,9 @@ def test_what_a_model_says_on_a_terminal_cannot_be_taken_for_mcphosts_words(tmp_
 
 def asked(arguments: Mapping[str, object]) -> ToolCallQuestion:
     tool = Tool.read({"name": "act", "inputSchema": {"type": "object"}})
-    return ToolCallQuestion(1, "s", tool, arguments, "you", "run this", Standing(Kind.NEW), "policy.default = 'ask'")
+    return ToolCallQuestion(
+        1, "s", tool, arguments, "you", "run this", ToolApproval(ApprovalStatus.NEW), "policy.default = 'ask'"
+    )
 
 
 @pytest.mark.slow

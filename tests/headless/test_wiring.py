@@ -19,7 +19,7 @@ from mcphost.config import Config, GivenServer, ServerConfig, Values, parse
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
 from mcphost.host.questions import DeclineAll
 from mcphost.protocol.revisions import LEGACY, Revision
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.detection import DetectedTransport
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.sse import SseTransport
@@ -51,7 +51,7 @@ async def test_a_program_has_the_same_limits_where_nobody_sets_any() -> None:
         parse('[servers.a]\ncommand = "x"').config, "a"
     )
     assert isinstance(transport, StdioTransport)
-    assert transport.limits == Limits()
+    assert transport.limits == TransportLimits()
     assert transport.limits.message_bytes == 16_000_000
 
 

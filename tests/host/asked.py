@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mcphost.host.asked.answering import ALL
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.questions import Answer, Question, ToolCallQuestion
 from tests.host.conftest import RecordingHost, ScriptedApprover, open_stdio, script, settings
 
@@ -55,7 +55,7 @@ class AskedHost(RecordingHost):
 
     person: Person
 
-    def ask(self, *requests: Mapping[str, Any]) -> Call:
+    def ask(self, *requests: Mapping[str, Any]) -> ToolCall:
         return self.call_tool("a", "ask", {"requests": list(requests)})
 
     async def replies(self, *requests: Mapping[str, Any]) -> list[Any]:
@@ -67,7 +67,7 @@ class AskedHost(RecordingHost):
         return await told(self.call_tool("a", tool, arguments))
 
 
-async def told(call: Call) -> Any:
+async def told(call: ToolCall) -> Any:
     async with asyncio.timeout(30):
         return json.loads((await call.result()).raw["content"][0]["text"])
 

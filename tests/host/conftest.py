@@ -13,12 +13,12 @@ import pytest
 from mcphost.config import Config, read_toml, update_toml
 from mcphost.errors import ConfigError
 from mcphost.host import backoff
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.events import Alarmed, Event
-from mcphost.host.fittings import Fittings
+from mcphost.host.fittings import Dependencies
 from mcphost.host.host import Host
 from mcphost.host.questions import Answer, Question, ToolCallQuestion
-from mcphost.transports.base import Limits, Transport
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio import Command, StdioTransport
 
 SCRIPTS = Path(__file__).parents[1] / "servers"
@@ -63,7 +63,7 @@ class RecordingHost(Host):
     def __init__(self, config: Config, approver: ScriptedApprover | None = None, **fittings: Any) -> None:
         opener = fittings.pop("open_transport", open_stdio)
         self.approver = approver or ScriptedApprover()
-        super().__init__(config, Fittings(opener, self.approver, "0.0-test", **fittings))
+        super().__init__(config, Dependencies(opener, self.approver, "0.0-test", **fittings))
         self.events: list[Event] = []
         self.bus.observe(self.events.append)
 
@@ -71,14 +71,14 @@ class RecordingHost(Host):
     def alarms(self) -> list[str]:
         return [event.text for event in self.events if isinstance(event, Alarmed)]
 
-    async def run(self, server: str, tool: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> Call:
+    async def run(self, server: str, tool: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> ToolCall:
         """Make a call and wait for its end, whatever that is."""
         call = self.call_tool(server, tool, arguments or {}, **more)
         await self.end_of(call)
         return call
 
     @staticmethod
-    async def end_of(call: Call) -> None:
+    async def end_of(call: ToolCall) -> None:
         try:
             await call.result()
         except BaseException:
@@ -99,7 +99,7 @@ async def open_stdio(config: Config, name: str) -> Transport:
     if server.command == "missing":
         raise ConfigError("servers.missing.env.TOKEN: ${TOKEN} is not set")
     assert server.command is not None
-    limits = Limits(exit_grace=config.limits_for(name).exit_grace_sec)
+    limits = TransportLimits(exit_grace=config.limits_for(name).exit_grace_sec)
     return StdioTransport(Command(server.command, server.args, server.env), limits, os.environ)
 
 

@@ -9,27 +9,36 @@ from typing import Any
 from mcphost.config import Config, ModelConfig
 from mcphost.host.asked.answering import SCREEN
 from mcphost.host.asked.sampling_handle import Sampling
-from mcphost.providers.base import IMAGES, Capabilities, Done, Event, ModelRequest, Provider, TextDelta, Usage
+from mcphost.providers.base import (
+    IMAGES,
+    AnswerFinished,
+    ModelCapabilities,
+    ModelRequest,
+    Provider,
+    ProviderEvent,
+    TextDelta,
+    TokenUsage,
+)
 from tests.host.asked import AskedHost, Person, Step
 from tests.host.conftest import open_stdio, script, settings
 
-Attempt = Sequence[Event | Exception | Callable[[], Awaitable[object]]]
+Attempt = Sequence[ProviderEvent | Exception | Callable[[], Awaitable[object]]]
 """What a model does when it is asked: tells events, fails, or waits for something."""
 
-HELLO: Attempt = (TextDelta("Hel"), TextDelta("lo"), Usage(10, 2), Done("endTurn", "claude-real-1"))
+HELLO: Attempt = (TextDelta("Hel"), TextDelta("lo"), TokenUsage(10, 2), AnswerFinished("endTurn", "claude-real-1"))
 MODEL = {"provider": "anthropic", "model": "claude-sonnet-4-5", "api_key": "sk-canary"}
 
 
 class ScriptedProvider:
     """Answers by the script, attempt by attempt, and then with HELLO; keeps what it was asked."""
 
-    def __init__(self, entry: str, capabilities: Capabilities, attempts: list[Attempt]) -> None:
+    def __init__(self, entry: str, capabilities: ModelCapabilities, attempts: list[Attempt]) -> None:
         self.entry, self.capabilities, self._attempts = entry, capabilities, attempts
         self.requests: list[ModelRequest] = []
         self.closed = 0
         """Streams that have ended, in whatever way."""
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
         self.requests.append(request)
         try:
             for step in self._attempts.pop(0) if self._attempts else HELLO:
@@ -53,8 +62,8 @@ class ScriptedModels:
         self._attempts = attempts
         self.providers: dict[str, ScriptedProvider] = {}
 
-    def able(self, model: ModelConfig) -> Capabilities:
-        return Capabilities(IMAGES if "images" in model.takes else frozenset(), tools="tools" in model.takes)
+    def able(self, model: ModelConfig) -> ModelCapabilities:
+        return ModelCapabilities(IMAGES if "images" in model.takes else frozenset(), tools="tools" in model.takes)
 
     async def provider(self, config: Config, name: str) -> Provider:
         if name not in self.providers:

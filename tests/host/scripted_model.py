@@ -10,14 +10,14 @@ from typing import Any
 from mcphost.config import Config, ModelConfig
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.turns import Turn
-from mcphost.protocol.types import Text
+from mcphost.protocol.types import TextContent
 from mcphost.providers.base import (
     IMAGES,
-    Capabilities,
-    Done,
-    Event,
+    AnswerFinished,
+    ModelCapabilities,
     ModelRequest,
     Provider,
+    ProviderEvent,
     TextDelta,
     ToolUseBegun,
     ToolUseReady,
@@ -25,7 +25,7 @@ from mcphost.providers.base import (
 from tests.host.conftest import RecordingHost, ScriptedApprover, Step
 from tests.host.conftest import script as script_entry
 
-ABLE = Capabilities(images=IMAGES, tools=True)
+ABLE = ModelCapabilities(images=IMAGES, tools=True)
 Answer = list[Any]
 """Events of an answer; an exception among them is raised, a `Wait` waits."""
 
@@ -43,23 +43,23 @@ def use(name: str, use_id: str = "u1", problem: str = "", raw: str = "", **argum
 
 
 def text(said: str, stop: str = "endTurn") -> Answer:
-    return [*(TextDelta(part) for part in said.split("|")), Done(stop, "scripted-1")]
+    return [*(TextDelta(part) for part in said.split("|")), AnswerFinished(stop, "scripted-1")]
 
 
 def uses(*wanted: ToolUseReady, say: str = "") -> Answer:
     """An answer that wants these tools."""
-    begun: list[Event] = [each for use in wanted for each in (ToolUseBegun(use.id, use.name, use.offered), use)]
-    return [*([TextDelta(say)] if say else []), *begun, Done("toolUse", "scripted-1")]
+    begun: list[ProviderEvent] = [each for use in wanted for each in (ToolUseBegun(use.id, use.name, use.offered), use)]
+    return [*([TextDelta(say)] if say else []), *begun, AnswerFinished("toolUse", "scripted-1")]
 
 
 class ScriptedProvider:
     """See `mcphost.providers.base.Provider`. Without a script left it says “done”."""
 
-    def __init__(self, *script: Answer | Callable[[ModelRequest], Answer], able: Capabilities = ABLE) -> None:
+    def __init__(self, *script: Answer | Callable[[ModelRequest], Answer], able: ModelCapabilities = ABLE) -> None:
         self.entry, self.capabilities = "big", able
         self.script, self.requests = list(script), list[ModelRequest]()
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
         self.requests.append(request)
         step = self.script.pop(0) if self.script else text("done")
         for event in step(request) if callable(step) else step:
@@ -85,7 +85,10 @@ class ScriptedProvider:
     def results(self) -> list[tuple[str, bool]]:
         """What the model was told of the last uses: the texts, and whether each is an error."""
         found = self.requests[-1].messages[-1].results
-        return [("\n".join(b.text for b in each.blocks if isinstance(b, Text)), bool(each.is_error)) for each in found]
+        return [
+            ("\n".join(b.text for b in each.blocks if isinstance(b, TextContent)), bool(each.is_error))
+            for each in found
+        ]
 
 
 class Port:
@@ -94,7 +97,7 @@ class Port:
     def __init__(self, *providers: ScriptedProvider) -> None:
         self.providers = {each.entry: each for each in providers}
 
-    def able(self, model: ModelConfig) -> Capabilities:
+    def able(self, model: ModelConfig) -> ModelCapabilities:
         return next(iter(self.providers.values())).capabilities
 
     async def provider(self, config: Config, name: str) -> Provider:
@@ -125,7 +128,7 @@ def chat_host(
     policy: Mapping[str, Any] | None = None,
     chat: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
-    able: Capabilities = ABLE,
+    able: ModelCapabilities = ABLE,
     approver: ScriptedApprover | None = None,
     **fittings: Any,
 ) -> ChatHost:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcphost.config import read_toml, write_toml
-from mcphost.host.approvals import Approvals, Difference, Kind, Lifetime, differences, fingerprint
+from mcphost.host.approvals import Approvals, ApprovalStatus, Difference, Lifetime, differences, fingerprint
 from mcphost.host.approvals_file import from_toml, merged, to_toml
 from mcphost.protocol.types import Tool
 
@@ -72,7 +72,7 @@ def test_every_change_is_shown_by_its_place(before: Any, after: Any, found: list
 def test_any_change_of_a_definition_ends_its_approval(change: dict[str, Any], field: str) -> None:
     """P03: fingerprints cover all of a definition, members nobody knows included."""
     standing = allowed(Lifetime.ALWAYS).standing("s", RUN, tool(**change))
-    assert standing.kind is Kind.CHANGED
+    assert standing.kind is ApprovalStatus.CHANGED
     assert standing.remembered({}) is None
     assert [difference.field for difference in standing.differences] == [field]
 
@@ -98,7 +98,7 @@ def test_an_approval_holds_for_one_tool_of_one_server_and_its_command(
 ) -> None:
     """P06, P10: bound to the configured name, the command and the exact tool name."""
     standing = allowed(Lifetime.ALWAYS).standing(server, identity, tool(name=name))
-    assert standing.kind is Kind(kind)
+    assert standing.kind is ApprovalStatus(kind)
     assert (standing.remembered({}) is not None) is (kind == "unchanged")
     assert list(standing.differences) == ([Difference("command", RUN, identity)] if kind == "changed" else [])
 
@@ -125,7 +125,7 @@ def test_a_yes_to_the_changed_tool_drops_the_standing_yes_to_the_old_one() -> No
     approvals = allowed(Lifetime.ALWAYS)
     approvals.allow("s", RUN, tool(title="Other"), Lifetime.ONCE, NOW)
     assert approvals.grants() == []
-    assert approvals.standing("s", RUN, tool()).kind is Kind.CHANGED
+    assert approvals.standing("s", RUN, tool()).kind is ApprovalStatus.CHANGED
 
 
 SQL, LOG = {"sql": "^SELECT"}, {"sql": "^EXPLAIN", "db\n": "^l\u200bog$"}
@@ -161,7 +161,7 @@ def test_what_was_allowed_for_good_lapses_and_can_be_allowed_anew() -> None:
     standing, log = approvals.standing("s", RUN, tool()), dict.fromkeys(LOG, "EXPLAIN") | {"db\n": "l\u200bog"}
     assert standing.not_before(None) == standing.not_before(NOW - day) == standing
     late = standing.not_before(NOW + day)
-    assert (late.kind, late.lapsed, late.remembered({"sql": "SELECT 1"})) == (Kind.UNCHANGED, True, None)
+    assert (late.kind, late.lapsed, late.remembered({"sql": "SELECT 1"})) == (ApprovalStatus.UNCHANGED, True, None)
     assert late.remembered(log) is not None
     assert [grant.lifetime for grant in approvals.grants(NOW + day)] == [Lifetime.SESSION]
     assert approvals.allow("s", RUN, tool(), Lifetime.ALWAYS, NOW + 2 * day)
@@ -199,9 +199,9 @@ def test_each_rule_is_taken_back_by_itself() -> None:
         "where sql matches '^SELECT'", "where sql matches '^EXPLAIN', db⏎ matches '^l⟨U+200B⟩og$'",
     ]  # fmt: skip
     approvals.revoke("s", "act", LOG)
-    assert approvals.standing("s", RUN, tool()).kind is Kind.UNCHANGED
+    assert approvals.standing("s", RUN, tool()).kind is ApprovalStatus.UNCHANGED
     approvals.revoke("s", "act", SQL)
-    assert approvals.standing("s", RUN, tool()).kind is Kind.NEW
+    assert approvals.standing("s", RUN, tool()).kind is ApprovalStatus.NEW
 
 
 def test_rules_survive_a_file_and_those_of_the_run_do_not(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_what_was_revoked_is_new_again() -> None:
     approvals = allowed(Lifetime.ALWAYS)
     approvals.revoke("s", "act")
     approvals.revoke("s", "never there")
-    assert approvals.standing("s", RUN, tool()).kind is Kind.NEW
+    assert approvals.standing("s", RUN, tool()).kind is ApprovalStatus.NEW
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_approvals_survive_a_file(tmp_path: Path, lifetime: Lifetime, later: str
     approvals.allow("s.x y", RUN, NASTY, lifetime, NOW)
     write_toml(tmp_path / "a.toml", to_toml(approvals.lasting()))
     (read,) = from_toml(read_toml(tmp_path / "a.toml", pytest.fail))
-    assert Approvals([read]).standing("s.x y", RUN, NASTY).kind is Kind.UNCHANGED
+    assert Approvals([read]).standing("s.x y", RUN, NASTY).kind is ApprovalStatus.UNCHANGED
     assert read.lifetime is Lifetime(later)
     assert read.since == NOW
 

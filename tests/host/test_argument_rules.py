@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mcphost.host.approvals import Kind, Standing
+from mcphost.host.approvals import ApprovalStatus, ToolApproval
 from mcphost.host.argument_rules import fits, in_words, left_open, problem, suggested
-from mcphost.host.calls import Call, CallRequest
-from mcphost.host.past_calls import PAST_CALLS, PAST_CHARACTERS, Past, past_of, tried
+from mcphost.host.calls import CallRequest, ToolCall
+from mcphost.host.past_calls import PAST_CALLS, PAST_CHARACTERS, CallHistory, past_of, tried
 from mcphost.host.questions import ToolCallQuestion
 from mcphost.protocol.types import Tool
 
@@ -100,11 +100,11 @@ def test_a_rule_in_words_is_safe_to_show() -> None:
 
 def question(call: int = 9) -> ToolCallQuestion:
     tool = Tool.read({"name": "act", "inputSchema": {}})
-    return ToolCallQuestion(call, "s", tool, {}, "you", "run s", Standing(Kind.NEW), "")
+    return ToolCallQuestion(call, "s", tool, {}, "you", "run s", ToolApproval(ApprovalStatus.NEW), "")
 
 
-def call(number: int, text: Any, *, server: str = "s", tool: str = "act", task: str | None = None) -> Call:
-    return Call(number, CallRequest(server, tool, {"a": text}, task=task), lambda: 0.0)
+def call(number: int, text: Any, *, server: str = "s", tool: str = "act", task: str | None = None) -> ToolCall:
+    return ToolCall(number, CallRequest(server, tool, {"a": text}, task=task), lambda: 0.0)
 
 
 def line(**change: Any) -> str:
@@ -151,4 +151,4 @@ async def test_no_more_past_calls_are_tried_than_can_be_at_once(tmp_path: Path) 
     long = await past_of(question(), [call(n, "x" * 60_000) for n in range(5)], None, BEGAN)
     assert len(many.calls) == PAST_CALLS
     assert len(long.calls) == PAST_CHARACTERS // 60_000
-    assert tried({"a": "x"}, Past()) == []
+    assert tried({"a": "x"}, CallHistory()) == []

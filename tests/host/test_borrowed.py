@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given as every
 from hypothesis import strategies
 
-from mcphost.host.borrowing import EDITED, Borrowed, Borrowing
-from mcphost.host.chat.borrowed import MOST_COMPARED, MOST_PARTS, MOST_READ, PIECE, Passage, Readings
+from mcphost.host.borrowing import EDITED, Provenance, UntrustedSpan
+from mcphost.host.chat.borrowed import MOST_COMPARED, MOST_PARTS, MOST_READ, PIECE, Passage, ReadTexts
 from mcphost.host.chat.folding import STRETCH
 
 OAK = "I hid the treasure under the old oak tree."
@@ -20,14 +20,14 @@ KEY, MAIL, CARD = "sk-abc123DEF456", "bob@mail.com", "4111 1111 1111 1111"
 NOTES = f"Dear diary,\n\ntoday {OAK} Call {MAIL}, pay {CARD}, 2024-05-01T12:00:00Z, key={KEY}."
 
 
-def read(*passages: Passage) -> Readings:
-    readings = Readings()
+def read(*passages: Passage) -> ReadTexts:
+    readings = ReadTexts()
     for _ in readings.take(passages):
         pass
     return readings
 
 
-def borrowing(arguments: dict[str, Any], text: str = NOTES, own: str = "") -> Borrowing:
+def borrowing(arguments: dict[str, Any], text: str = NOTES, own: str = "") -> Provenance:
     return read(Passage("notes", "notes", text), Passage("mail", "mail", own)).compare("mail", arguments)
 
 
@@ -137,7 +137,7 @@ def test_what_both_servers_said_is_looked_up_only_so_often() -> None:
 
 def test_reading_goes_on_where_it_was_left() -> None:
     """M04"""
-    readings, passage = Readings(), Passage("notes", "notes", f"{BORDER}{BORDER}{OAK}")
+    readings, passage = ReadTexts(), Passage("notes", "notes", f"{BORDER}{BORDER}{OAK}")
     next(readings.take([passage]))  # whoever read on was stopped
     assert len(list(readings.take([passage]))) == 1
     assert list(readings.take([passage])) == []
@@ -147,19 +147,19 @@ def test_reading_goes_on_where_it_was_left() -> None:
 def test_words_for_people_name_the_source_and_hide_nothing() -> None:
     """M04, T08"""
     marks = (
-        Borrowed(("x",), 0, 12, KEY, "a\u202etxt.exe"),
-        Borrowed(("x", 0), 0, 1012, KEY, "notes"),
-        Borrowed(("x", 1), 0, 24, KEY, "notes"),
-        Borrowed(("x",), 0, 40, KEY, "notes", "base64"),
-        Borrowed(("x",), 0, 40, KEY, "notes", is_name=True),
+        UntrustedSpan(("x",), 0, 12, KEY, "a\u202etxt.exe"),
+        UntrustedSpan(("x", 0), 0, 1012, KEY, "notes"),
+        UntrustedSpan(("x", 1), 0, 24, KEY, "notes"),
+        UntrustedSpan(("x",), 0, 40, KEY, "notes", "base64"),
+        UntrustedSpan(("x",), 0, 40, KEY, "notes", is_name=True),
     )
-    assert list(Borrowing(marks).words("x")) == [
+    assert list(Provenance(marks).words("x")) == [
         "from a⟨U+202E⟩txt.exe: 12 characters",
         "from notes: 1,036 characters in 2 places",
         "from notes: 40 characters, as base64",
         "from notes: 40 characters, in its name",
     ]
-    assert list(Borrowing(marks).words("y")) == []
+    assert list(Provenance(marks).words("y")) == []
 
 
 def test_after_an_edit_only_what_still_stands_is_marked_and_that_is_said() -> None:

@@ -12,7 +12,7 @@ from mcphost.errors import ConnectionLost, InvalidArguments, InvalidResult, Requ
 from mcphost.host import desk
 from mcphost.host.calls import CallState
 from mcphost.host.events import CallChanged, CallFinished, CallStarted
-from mcphost.protocol.types import Text, Unreadable
+from mcphost.protocol.types import TextContent, UnreadableContent
 from tests.conftest import LoopWatchdog, Until
 from tests.host.conftest import NO, HostOf, echo, hostile
 
@@ -137,10 +137,10 @@ async def test_each_bad_item_of_a_result_is_replaced_by_the_reason(host: HostOf)
         call = await running.run("a", "act", origin="model x")
     assert call.outcome is not None
     blocks = call.outcome.content
-    bad = {number: block.reason for number, block in enumerate(blocks) if isinstance(block, Unreadable)}
+    bad = {number: block.reason for number, block in enumerate(blocks) if isinstance(block, UnreadableContent)}
     assert [*bad] == [1, 2, 6, 8, 11, 13, 14, 16, 17, 19, 20, 21, 22]
     assert all(bad.values())
-    assert [block.text for block in (blocks[0], blocks[18], blocks[23]) if isinstance(block, Text)] == [
+    assert [block.text for block in (blocks[0], blocks[18], blocks[23]) if isinstance(block, TextContent)] == [
         "first", "annotated", "last",
     ]  # fmt: skip
 

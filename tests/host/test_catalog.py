@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.client.listing import Listing, Rejected
+from mcphost.client.listing import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import UnknownName
 from mcphost.host.catalog import DEFINITION_CHARACTERS, Catalog, usable
@@ -68,7 +68,7 @@ def test_what_may_not_be_used_is_left_out_with_its_reason(
     """L03, L04, P05: doubles and giants are refused with a message, never silently."""
     earlier = Rejected("odd", "was no tool")
     entry = ServerConfig.model_validate({"command": "x", **config}, strict=False)
-    found, rejected = usable(Listing(listed, [earlier]), entry)
+    found, rejected = usable(ListedItems(listed, [earlier]), entry)
     assert [tool.name for tool in found] == kept
     assert rejected[0] == earlier
     assert [each.reason[: len(reason)] for each, reason in zip(rejected[1:], reasons, strict=True)] == reasons

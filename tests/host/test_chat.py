@@ -16,8 +16,8 @@ from mcphost.host.calls import CallState
 from mcphost.host.chat.turns import Attachment, TurnState
 from mcphost.host.events import ChatChanged
 from mcphost.host.questions import Answer, ResultQuestion
-from mcphost.protocol.types import Media
-from mcphost.providers.base import Capabilities, Done, TextDelta, Usage, lacking
+from mcphost.protocol.types import MediaContent
+from mcphost.providers.base import AnswerFinished, ModelCapabilities, TextDelta, TokenUsage, lacking
 from tests.conftest import Until
 from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, echo
 from tests.host.scripted_model import ABLE, Wait, chat_host, given, says, text, use, uses
@@ -215,7 +215,7 @@ async def test_a_server_that_dies_is_an_error_of_its_tool_and_the_conversation_g
 
 
 LOOP = [uses(use("a__echo", str(n), text=str(n))) for n in range(9)]
-SPENT = [TextDelta("x"), Usage(900, 200), Done("endTurn", "m")]
+SPENT = [TextDelta("x"), TokenUsage(900, 200), AnswerFinished("endTurn", "m")]
 
 
 @pytest.mark.parametrize(
@@ -223,10 +223,10 @@ SPENT = [TextDelta("x"), Usage(900, 200), Done("endTurn", "m")]
     [
         (LOOP, {"max_rounds": 3}, {}, "answered 3 times"),
         (LOOP, {"max_calls": 2}, {}, "there were 2 calls"),
-        ([[*uses(use("a__echo", text="x"))[:-1], Usage(900, 200), Done("toolUse", "m")]], {"budget_tokens": 1000}, {},
-         "used 1100 tokens"),
-        ([[*uses(use("a__echo", text="x"))[:-1], Usage(1000000, 0), Done("toolUse", "m")]], {"budget_cost": 2.0},
-         {"input_price": 3.0, "output_price": 0.0}, "cost 3"),
+        ([[*uses(use("a__echo", text="x"))[:-1], TokenUsage(900, 200), AnswerFinished("toolUse", "m")]],
+         {"budget_tokens": 1000}, {}, "used 1100 tokens"),
+        ([[*uses(use("a__echo", text="x"))[:-1], TokenUsage(1000000, 0), AnswerFinished("toolUse", "m")]],
+         {"budget_cost": 2.0}, {"input_price": 3.0, "output_price": 0.0}, "cost 3"),
         ([[TextDelta("hm"), Wait()]], {"turn_seconds": 0.1}, {}, "worked on for 100 ms"),
     ],
 )  # fmt: skip
@@ -292,7 +292,7 @@ async def test_tokens_that_the_model_does_not_tell_are_estimated_and_said_to_be(
         (says('{"sum": 3}', structuredContent={"sum": 3}), None, '{"sum": 3}'),
         ({"content": [], "structuredContent": {"sum": 3}}, None, '{"sum": 3}'),
         ({"content": []}, None, "(the tool answered nothing)"),
-        ({"content": [PICTURE]}, Capabilities(tools=True), "(image, image/png, 9 B; not shown to you)"),
+        ({"content": [PICTURE]}, ModelCapabilities(tools=True), "(image, image/png, 9 B; not shown to you)"),
         ({"content": [{"type": "resource_link", "uri": "file:///etc/passwd", "name": "n", "title": "Words"}]}, None,
          "(link to the resource Words: file:///etc/passwd)"),
         ({"content": [{"type": "resource", "resource": {"uri": "a:b", "text": "inside"}}]}, None,
@@ -305,7 +305,7 @@ async def test_tokens_that_the_model_does_not_tell_are_estimated_and_said_to_be(
     ],
 )  # fmt: skip
 @pytest.mark.requirement("TOOLS-15", "TOOLS-25")
-async def test_a_result_reaches_the_model_by_one_rule(answer: Any, able: Capabilities | None, told: str) -> None:
+async def test_a_result_reaches_the_model_by_one_rule(answer: Any, able: ModelCapabilities | None, told: str) -> None:
     """P11: a link is never followed."""
     server = given({"name": "t", "answer": answer})
     async with chat_host(uses(use("a__t")), servers={"a": server}, policy=ALLOW, able=able or ABLE) as host:
@@ -321,7 +321,7 @@ async def test_a_picture_goes_to_a_model_that_takes_it() -> None:
         await host.ready()
         await host.say("go")
         (result,) = host.model.requests[-1].messages[-1].results
-    assert [type(block) for block in result.blocks] == [Media]
+    assert [type(block) for block in result.blocks] == [MediaContent]
 
 
 async def test_what_does_not_fit_the_tools_own_schema_is_told_so() -> None:
@@ -523,7 +523,7 @@ async def test_a_model_without_tools_is_told_in_words_what_was_done() -> None:
     async with chat_host(*script, servers={"a": echo()}, policy=ALLOW) as host:
         await host.ready()
         await host.say("go")
-        host.model.capabilities = Capabilities()
+        host.model.capabilities = ModelCapabilities()
         request = host.chat.request()
     assert request.tools == ()
     assert ["used a__echo" in request.messages[1].text, request.messages[2].text] == [True, "x"]
@@ -533,9 +533,9 @@ async def test_a_model_that_takes_no_pictures_is_told_of_those_another_got() -> 
     server = given({"name": "t", "answer": {"content": [PICTURE]}})
     async with chat_host(uses(use("a__t")), servers={"a": server}, policy=ALLOW) as host:
         await host.ready()
-        picture = Media(type="image", data="AAAA", mime_type="image/png")
+        picture = MediaContent(type="image", data="AAAA", mime_type="image/png")
         await host.say("go", attachments=[Attachment("", "p.png", "p", (picture,), 3, 1, outside=False)])
-        host.model.capabilities = Capabilities(tools=True)
+        host.model.capabilities = ModelCapabilities(tools=True)
         request = host.chat.request()
         assert lacking(request, host.model.capabilities) == ""
     assert "(image, image/png; not shown to you)" in request.messages[0].text

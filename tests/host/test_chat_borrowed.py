@@ -15,7 +15,7 @@ from tests.host.scripted_model import ChatHost, chat_host, given, says, text, us
 
 DIARY = "Today I hid the treasure under the old oak tree behind the mill."
 TREE = "hid the treasure under the old oak tree"
-NOTES = given({"name": "read", "answer": says(DIARY)})
+READ_DIARY = given({"name": "read", "answer": says(DIARY)})
 
 
 def marks(host: ChatHost, number: int = -1) -> list[tuple[str, str]]:
@@ -31,7 +31,7 @@ async def test_words_of_another_servers_result_are_marked_and_a_servers_own_are_
         uses(use("mail__echo", "2", text=f"Psst: {TREE}!"), use("notes__echo", "3", text=TREE)),
         text("done"),
     )
-    servers = {"notes": NOTES, "mail": echo()}
+    servers = {"notes": READ_DIARY, "mail": echo()}
     async with chat_host(*script, servers=servers, answers=(YES, YES, YES)) as host:
         await host.ready()
         await host.say("do it")
@@ -45,7 +45,7 @@ async def test_words_of_another_servers_result_are_marked_and_a_servers_own_are_
 async def test_what_was_read_is_known_in_later_messages_and_in_branches() -> None:
     """M04"""
     script = uses(use("notes__read")), text("read"), uses(use("mail__echo", text=TREE)), text("done")
-    async with chat_host(*script, servers={"notes": NOTES, "mail": echo()}, answers=(YES, YES, YES)) as host:
+    async with chat_host(*script, servers={"notes": READ_DIARY, "mail": echo()}, answers=(YES, YES, YES)) as host:
         await host.ready()
         await host.say("read it")
         branch = host.branch_chat(host.chat, 1)
@@ -86,7 +86,7 @@ async def test_instructions_and_files_are_sources_and_what_was_typed_is_none(
 async def test_a_result_that_was_kept_back_or_not_shown_is_no_source() -> None:
     """M04, P11: the model never had it, so that it cannot have it from there."""
     script = uses(use("notes__read")), uses(use("mail__echo", text=TREE)), text("done")
-    servers = {"notes": NOTES, "mail": echo()}
+    servers = {"notes": READ_DIARY, "mail": echo()}
 
     asked: list[ToolCallQuestion] = []
 
@@ -105,7 +105,7 @@ async def test_a_result_that_was_kept_back_or_not_shown_is_no_source() -> None:
 
 async def test_a_call_of_the_users_own_is_not_compared() -> None:
     """M04: whoever types an argument knows where it is from."""
-    async with chat_host(uses(use("notes__read")), text("ok"), servers={"notes": NOTES, "mail": echo()},
+    async with chat_host(uses(use("notes__read")), text("ok"), servers={"notes": READ_DIARY, "mail": echo()},
                          answers=(YES, YES)) as host:  # fmt: skip
         await host.ready()
         await host.say("read")
@@ -116,7 +116,7 @@ async def test_a_call_of_the_users_own_is_not_compared() -> None:
 async def test_a_huge_call_is_asked_about_with_a_word_on_what_was_not_compared() -> None:
     """M04, M02"""
     script = uses(use("notes__read")), uses(use("mail__echo", text="la " * 200_000)), text("done")
-    async with chat_host(*script, servers={"notes": NOTES, "mail": echo()}, answers=(YES, NO)) as host:
+    async with chat_host(*script, servers={"notes": READ_DIARY, "mail": echo()}, answers=(YES, NO)) as host:
         await host.ready()
         await host.say("go")
         question = host.approver.questions[-1]

@@ -12,11 +12,11 @@ from hypothesis import given as every
 from hypothesis import strategies
 
 from mcphost.errors import InvalidArguments, McphostError, NotDone
-from mcphost.host.catalog import Kind
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.chat.attaching import of_file, of_prompt, of_resource
-from mcphost.host.chat.mentions import Mention, PromptWish, candidates, parse
-from mcphost.protocol.types import GetPromptResult, Media, ReadResourceResult, Text
-from mcphost.providers.base import Capabilities
+from mcphost.host.chat.mentions import AttachmentMention, PromptMention, candidates, parse
+from mcphost.protocol.types import GetPromptResult, MediaContent, ReadResourceResult, TextContent
+from mcphost.providers.base import ModelCapabilities
 from tests.host.conftest import echo, script
 from tests.host.scripted_model import ABLE, chat_host, text
 
@@ -28,15 +28,19 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 @pytest.mark.parametrize(
     ("written", "wish", "rest"),
     [
-        ("/a:review language=python", PromptWish("a", "review", {"language": "python"}), ""),
-        ('/a:review x="two words" y=\nand more\n', PromptWish("a", "review", {"x": "two words", "y": ""}), "and more"),
-        ("/a:hello", PromptWish("a", "hello"), ""),
+        ("/a:review language=python", PromptMention("a", "review", {"language": "python"}), ""),
+        (
+            '/a:review x="two words" y=\nand more\n',
+            PromptMention("a", "review", {"x": "two words", "y": ""}),
+            "and more",
+        ),
+        ("/a:hello", PromptMention("a", "hello"), ""),
         ("/b:hello", None, "/b:hello"),
         ("see /a:hello", None, "see /a:hello"),
         ("/etc/passwd", None, "/etc/passwd"),
     ],
 )
-def test_a_slash_names_a_prompt_of_a_known_server(written: str, wish: PromptWish | None, rest: str) -> None:
+def test_a_slash_names_a_prompt_of_a_known_server(written: str, wish: PromptMention | None, rest: str) -> None:
     parsed = parse(written, SERVERS)
     assert (parsed.prompt, parsed.text) == (wish, rest)
 
@@ -51,13 +55,16 @@ def test_arguments_that_cannot_be_read_are_told(written: str, problem: str) -> N
 @pytest.mark.parametrize(
     ("written", "found"),
     [
-        ("look at @files:memo:///a?b, please", [Mention("files", "memo:///a?b")]),
-        ('@"files:memo:///two words" @notes.txt.', [Mention("files", "memo:///two words"), Mention("", "notes.txt")]),
+        ("look at @files:memo:///a?b, please", [AttachmentMention("files", "memo:///a?b")]),
+        (
+            '@"files:memo:///two words" @notes.txt.',
+            [AttachmentMention("files", "memo:///two words"), AttachmentMention("", "notes.txt")],
+        ),
         ("mail me@example.com or @ nobody", []),
-        ("@b:memo @a:x @a:x", [Mention("", "b:memo"), Mention("a", "x")]),
+        ("@b:memo @a:x @a:x", [AttachmentMention("", "b:memo"), AttachmentMention("a", "x")]),
     ],
 )
-def test_an_at_names_a_resource_or_a_file(written: str, found: list[Mention]) -> None:
+def test_an_at_names_a_resource_or_a_file(written: str, found: list[AttachmentMention]) -> None:
     assert list(parse(written, SERVERS).mentions) == found
 
 
@@ -94,11 +101,11 @@ def test_a_file_is_attached_as_it_is_or_cut(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("häuser" * 10)
     whole, cut = of_file(path, 1000), of_file(path, 10)
-    assert [block.text for block in whole.blocks if isinstance(block, Text)] == ["häuser" * 10]
+    assert [block.text for block in whole.blocks if isinstance(block, TextContent)] == ["häuser" * 10]
     assert (whole.note, whole.outside, cut.note) == ("", False, "cut: the first 10 B of 70 B")
-    assert [block.text for block in cut.blocks if isinstance(block, Text)] == ["häuserhä"]
+    assert [block.text for block in cut.blocks if isinstance(block, TextContent)] == ["häuserhä"]
     (tmp_path / "a.png").write_bytes(PNG)
-    assert isinstance(of_file(tmp_path / "a.png", 10).blocks[0], Media)
+    assert isinstance(of_file(tmp_path / "a.png", 10).blocks[0], MediaContent)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +132,7 @@ def test_a_resource_is_given_as_far_as_a_model_takes_it() -> None:
     picture = {"uri": "a:3", "mimeType": "image/png", "blob": base64.b64encode(PNG).decode()}
     read = ReadResourceResult.read({"contents": [{"uri": "a:1", "text": "x" * 50}, blob, picture, {"uri": "a:4"}]})
     made = of_resource("s", "a:1", "One", read, 20)
-    assert [type(block) for block in made.blocks] == [Text, Media]
+    assert [type(block) for block in made.blocks] == [TextContent, MediaContent]
     assert (made.outside, made.server, made.tokens) == (True, "s", 1505)
     assert (
         made.note
@@ -179,7 +186,7 @@ async def test_a_preview_is_what_is_sent_part_by_part_with_what_it_costs(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.png").write_bytes(PNG)
     (tmp_path / "notes.txt").write_text("see https://mine.test\u200b")
-    text_only = Capabilities(tools=True)
+    text_only = ModelCapabilities(tools=True)
     for able, picture in ((ABLE, "(image, image/png, 18 B)"), (text_only, "(image, image/png; not shown to you)")):
         async with chat_host(text("ok"), servers=OFFERS, able=able) as host:
             await host.ready()
@@ -218,8 +225,8 @@ async def test_what_cannot_be_composed_is_an_error_and_nothing_is_sent(written: 
 async def test_completion_knows_what_servers_offer() -> None:
     async with chat_host(servers=OFFERS) as host:
         await host.ready()
-        await host.current("a", Kind.PROMPTS)
-        await host.current("a", Kind.RESOURCES)
+        await host.current("a", CatalogKind.PROMPTS)
+        await host.current("a", CatalogKind.RESOURCES)
         assert host.chat_candidates("/rev", 4).texts == ("/a:review",)
         assert host.chat_candidates("@memo:///pix", 12).texts == ("@a:memo:///pixel.png",)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies
 from mcphost.host.catalog import OfferedTool
 from mcphost.host.chat import chat as chat_module
 from mcphost.host.chat.names import alias
-from mcphost.host.chat.toolbox import SEARCH, CheckedTools, Toolbox
+from mcphost.host.chat.toolbox import SEARCH, CheckedTools, ToolSelection
 from mcphost.protocol.types import Tool
 from tests.host.conftest import echo
 from tests.host.scripted_model import chat_host, given, says, text, use, uses
@@ -25,10 +25,10 @@ def offered(server: str, name: str, schema: Any = None, about: str = "") -> Offe
     return OfferedTool(server, Tool.read({"name": name, "description": about, "inputSchema": schema or {}}))
 
 
-def box(*offers: OfferedTool, limit: int = 10**9) -> Toolbox:
+def box(*offers: OfferedTool, limit: int = 10**9) -> ToolSelection:
     checked = CheckedTools()
     assert checked.check(offers, 60)
-    return Toolbox(offers, lambda server, tool: True, limit, checked)
+    return ToolSelection(offers, lambda server, tool: True, limit, checked)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ import pytest
 from mcphost.errors import NotDone, UnknownName
 from mcphost.host.chat.replaying import replay
 from mcphost.host.chat.turns import TurnState
-from mcphost.providers.base import Done, TextDelta, Usage
+from mcphost.providers.base import AnswerFinished, TextDelta, TokenUsage
 from tests.host.conftest import YES, echo
 from tests.host.scripted_model import Wait, chat_host, given, says, text, use, uses
 
 ALLOW = {"default": "allow"}
-TOLD = [TextDelta("All done."), Usage(100, 10), Done("endTurn", "m")]
+TOLD = [TextDelta("All done."), TokenUsage(100, 10), AnswerFinished("endTurn", "m")]
 
 
 def records(folder: Path) -> list[dict[str, Any]]:

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from mcphost.errors import ConfigError, Declined, ServerNotReady
-from mcphost.host.approvals import Kind, Lifetime
+from mcphost.host.approvals import ApprovalStatus, Lifetime
 from mcphost.host.approvals_file import from_toml
 from mcphost.host.calls import CallState
 from mcphost.host.consent import Proposal
 from mcphost.host.events import GrantsChanged
-from mcphost.host.policy import Verdict
+from mcphost.host.policy import PolicyVerdict
 from mcphost.host.questions import Answer, DeclineAll, ToolCallQuestion
 from tests.conftest import Until
 from tests.host.conftest import NO, YES, FileStore, HostOf, RecordingHost, echo, hostile, settings
@@ -59,7 +59,11 @@ async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(hos
     assert (question.server, question.origin, question.arguments) == ("files", "model x", SAY)
     assert question.tool.description == "Says back the text it was given."
     assert shlex.split(question.sent_to)[-4:] == ["--record", str(tmp_path / "wire"), "--name", "mcphost"]
-    assert (question.rule, question.standing.kind, question.note) == ("policy.default = 'ask'", Kind.NEW, None)
+    assert (question.rule, question.standing.kind, question.note) == (
+        "policy.default = 'ask'",
+        ApprovalStatus.NEW,
+        None,
+    )
     assert call.state is CallState.DECLINED
     assert str(call.error) == "echo was declined by you: not today"
     assert isinstance(call.error, Declined)
@@ -75,12 +79,12 @@ async def test_what_a_flag_allowed_was_seen_by_nobody(host: HostOf, tmp_path: Pa
     async with host(a=echo(), answers=(flag, flag), fittings={"store": store}) as running:
         for _ in range(2):
             await running.run("a", "echo", SAY)
-        assert [question.standing.kind for question in running.approver.questions] == [Kind.NEW] * 2
+        assert [question.standing.kind for question in running.approver.questions] == [ApprovalStatus.NEW] * 2
         assert not any(isinstance(event, GrantsChanged) for event in running.events)
     assert from_toml(store.read("approvals")) == []
     async with host(a=echo(), answers=(NO,), fittings={"store": store}) as later:
         await later.run("a", "echo", SAY)
-        assert later.approver.questions[0].standing.kind is Kind.NEW
+        assert later.approver.questions[0].standing.kind is ApprovalStatus.NEW
 
 
 @pytest.mark.parametrize(("answer", "questions"), [(YES, 2), (SESSION, 1), (ALWAYS, 1)])
@@ -133,7 +137,7 @@ async def test_a_tool_that_changed_is_asked_about_again_with_what_changed(
         await running.run("a", "report")  # by its answer the announcement has come too
         call = await running.run("a", "act")
     question = running.approver.questions[2]
-    assert question.standing.kind is Kind.CHANGED
+    assert question.standing.kind is ApprovalStatus.CHANGED
     assert question.standing.differences
     assert question.careful
     assert call.state is CallState.DECLINED
@@ -164,7 +168,9 @@ async def test_a_silent_change_is_found_before_a_call_that_was_allowed_by_a_list
         call = await running.run("a", "act")
         assert call.state is state
         assert len(wire(tmp_path / "wire", "tools/list")) == listed
-    assert [question.standing.kind for question in running.approver.questions][1:] == [Kind.CHANGED] * (listed - 1)
+    assert [question.standing.kind for question in running.approver.questions][1:] == [ApprovalStatus.CHANGED] * (
+        listed - 1
+    )
 
 
 async def test_what_runs_by_a_rule_of_the_configuration_is_not_held_up_by_another_listing(
@@ -402,16 +408,16 @@ async def test_a_rule_made_when_asked_lets_by_what_it_fits_in_later_runs_too_and
     assert (asked["rule"], asked["allowed"]) == ("policy.default = 'ask'", False)
 
 
-@pytest.mark.parametrize(("outside", "verdict"), [("", Verdict.ALLOW), ("a web page", Verdict.ASK)])
+@pytest.mark.parametrize(("outside", "verdict"), [("", PolicyVerdict.ALLOW), ("a web page", PolicyVerdict.ASK)])
 async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
-    host: HostOf, outside: str, verdict: Verdict
+    host: HostOf, outside: str, verdict: PolicyVerdict
 ) -> None:
     """P10"""
     async with host(a=echo(), answers=(RULE, NO)) as running:
         await running.run("a", "echo", SAY)
         (asked,) = running.approver.questions
         assert running.consent.foresee("a", asked.sent_to, asked.tool, SAY, outside=outside) is verdict
-        assert running.consent.foresee("a", asked.sent_to, asked.tool, {"text": "y"}) is Verdict.ASK
+        assert running.consent.foresee("a", asked.sent_to, asked.tool, {"text": "y"}) is PolicyVerdict.ASK
         if outside:
             with pytest.raises(Declined):
                 await running.consent.settle(Proposal(7, "a", asked.tool, SAY, "m", asked.sent_to, outside=outside))

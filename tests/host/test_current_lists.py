@@ -13,7 +13,7 @@ from mcphost.host.approvals import Lifetime
 from mcphost.host.calls import CallState
 from mcphost.host.questions import Answer
 from mcphost.protocol.jsonrpc import ErrorObject, Request, Response
-from mcphost.transports.base import Limits, Transport
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio import Command, StdioTransport
 from tests.conftest import Until
 from tests.host.conftest import RecordingHost, ScriptedApprover, echo, settings
@@ -45,7 +45,7 @@ class Gated(StdioTransport):
 async def gated(record: Path, gate: Gate, **entry: float) -> AsyncIterator[RecordingHost]:
     async def open_transport(config: Config, name: str) -> Transport:
         server = config.servers[name]
-        transport = Gated(Command(server.command or "", server.args), Limits(exit_grace=0.1), os.environ)
+        transport = Gated(Command(server.command or "", server.args), TransportLimits(exit_grace=0.1), os.environ)
         transport.gate = gate
         return transport
 
@@ -115,7 +115,7 @@ class Unlisted(StdioTransport):
 async def test_what_was_allowed_is_asked_about_again_where_its_tools_cannot_be_listed_again() -> None:
     async def open_transport(config: Config, name: str) -> Transport:
         server = config.servers[name]
-        return Unlisted(Command(server.command or "", server.args), Limits(exit_grace=0.1), os.environ)
+        return Unlisted(Command(server.command or "", server.args), TransportLimits(exit_grace=0.1), os.environ)
 
     config = settings(policy={"relist_sec": 0}, a=echo())
     always = Answer(True, lifetime=Lifetime.ALWAYS)

@@ -11,8 +11,8 @@ import pytest
 from mcphost.errors import ServerError
 from mcphost.host.asked import inquiries
 from mcphost.host.asked.answering import ALL, FORM, ROOTS, URL
-from mcphost.host.asked.pages import Page, PageState
-from mcphost.host.calls import Call, CallState
+from mcphost.host.asked.pages import UrlElicitation, UrlElicitationState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.host.events import ElicitationChanged
 from mcphost.host.questions import Answer, FormQuestion, UrlQuestion
 from tests.conftest import Until
@@ -289,22 +289,22 @@ async def test_a_page_is_opened_after_a_yes_and_waited_for_until_the_server_or_t
         assert (question.address.host, question.address.readable_host) == ("xn--pple-43d.com", "аpple.com")
         assert len(question.address.doubts) == 2
         first, second = host.elicitations.values()
-        assert (first.state, first.not_opened) == (PageState.WAITING, "")
+        assert (first.state, first.not_opened) == (UrlElicitationState.WAITING, "")
         assert second.not_opened == "no browser here"
         await second.open()
         assert second.not_opened == ""
         await host.use("complete", ids=["e9", "", "e1", "e1"])
-        assert (first.state, second.state) == (PageState.COMPLETED, PageState.WAITING)
+        assert (first.state, second.state) == (UrlElicitationState.COMPLETED, UrlElicitationState.WAITING)
         second.go_on()
         await host.use("complete", ids=["e2"])
-        assert second.state is PageState.CONTINUED
+        assert second.state is UrlElicitationState.CONTINUED
         assert ElicitationChanged("a", second.number) in host.events
         await host.replies(page(elicitation="e3"))
         host.server("a").restart()
-        await until(lambda: list(host.elicitations.values())[2].state is PageState.LEFT)
+        await until(lambda: list(host.elicitations.values())[2].state is UrlElicitationState.LEFT)
 
 
-def _visit(host: AskedHost, times: int = 1, *pages: dict[str, Any]) -> Call:
+def _visit(host: AskedHost, times: int = 1, *pages: dict[str, Any]) -> ToolCall:
     listed = [required(elicitation="e1"), required(elicitation="e2")] if not pages else list(pages)
     return host.call_tool("a", "demand", {"times": times, "data": {"elicitations": listed}})
 
@@ -371,7 +371,7 @@ async def test_a_server_that_wants_visits_for_ever_gets_three() -> None:
         return YES
 
     async with asked_host(*[visited] * 9) as host:
-        host.bus.observe(lambda event: [*map(Page.go_on, host.elicitations.values())].clear())
+        host.bus.observe(lambda event: [*map(UrlElicitation.go_on, host.elicitations.values())].clear())
         call = _visit(host, 99, required())
         with pytest.raises(ServerError, match="visit first"):
             await call.result()

@@ -11,8 +11,8 @@ import pytest
 from mcphost.config import Config, parse
 from mcphost.host import gauges
 from mcphost.host.connection import Connection
-from mcphost.host.gauges import Gauges
-from mcphost.transports.base import ProcessReport, Usage
+from mcphost.host.gauges import ProcessUsage
+from mcphost.transports.base import ProcessReport, ProcessUsageReport
 
 CONFIG = parse('[servers.a]\ncommand = "x"\nlimits = { process_bytes = 50_000_000 }').config
 
@@ -36,17 +36,17 @@ class Machine:
     pids: list[int] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
 
-    def measure(self, pid: int) -> Usage | None:
+    def measure(self, pid: int) -> ProcessUsageReport | None:
         self.pids.append(pid)
         look = self.looks[len(self.pids) - 1]
         self.time += 1.0
         if look is None:
             return None
         self.cpu += look[1]
-        return Usage(2, look[0], self.cpu)
+        return ProcessUsageReport(2, look[0], self.cpu)
 
-    def gauges(self, config: Config = CONFIG) -> Gauges:
-        return Gauges(self.measure, lambda: config, self.warn, lambda: self.time)
+    def gauges(self, config: Config = CONFIG) -> ProcessUsage:
+        return ProcessUsage(self.measure, lambda: config, self.warn, lambda: self.time)
 
     def warn(self, server: str, text: str) -> None:
         self.warned.append(f"{server}: {text}")
@@ -93,4 +93,4 @@ async def test_where_there_is_no_program_there_is_nothing_to_see(more: dict[str,
     machine = Machine([(1, 0.0), None])
     assert await machine.gauges().read(connection(**more)) is None
     assert len(machine.pids) == (0 if more else 2)
-    assert await Gauges(None, lambda: CONFIG, lambda *_: None).read(connection()) is None
+    assert await ProcessUsage(None, lambda: CONFIG, lambda *_: None).read(connection()) is None

@@ -16,7 +16,7 @@ from mcphost.host.calls import CallState
 from mcphost.host.connection import ServerState
 from mcphost.host.events import ServersChanged
 from mcphost.host.recipient import sent_to
-from mcphost.transports.base import Limits, Transport
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio import Command, StdioTransport
 from tests.conftest import Until
 from tests.host.conftest import FileStore, HostOf, RecordingHost, echo, hostile, settings
@@ -105,7 +105,7 @@ async def test_twenty_servers_that_ignore_everything_are_gone_in_less_than_five_
 
     async def open_transport(config: Config, name: str) -> Transport:
         server = config.servers[name]
-        return StdioTransport(Command(server.command or "", server.args), Limits(), os.environ)
+        return StdioTransport(Command(server.command or "", server.args), TransportLimits(), os.environ)
 
     servers = {f"s{number}": echo("--ignore-eof", "--ignore-sigterm") for number in range(20)}
     running = RecordingHost(settings(**servers), open_transport=open_transport)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcphost.host.logs import LINE_CHARACTERS, LOGGER_CHARACTERS, LogBook, LogBudget, Source
+from mcphost.host.logs import LINE_CHARACTERS, LOGGER_CHARACTERS, LogBook, LogBudget, LogSource
 from mcphost.protocol.types import LogLevel
 
 
@@ -17,7 +17,7 @@ class Book(LogBook):
         self.nudges += 1
 
     def say(self, text: str, server: str = "a", logger: str = "") -> None:
-        self.add(server, Source.SERVER, LogLevel.INFO, text, logger=logger)
+        self.add(server, LogSource.SERVER, LogLevel.INFO, text, logger=logger)
 
     def texts(self, server: str) -> list[str]:
         return [record.text for record in self.of(server)]

@@ -22,12 +22,12 @@ from mcphost.errors import (
 )
 from mcphost.host import completing, offers
 from mcphost.host.calls import CallState
-from mcphost.host.catalog import Kind
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.events import PromptsChanged, ResourcesChanged, ToolsChanged
-from mcphost.host.watches import WatchState
+from mcphost.host.watches import SubscriptionState
 from mcphost.protocol.jsonrpc import Request, Response
 from mcphost.protocol.types import Completion, PromptRef, ResourceContents, TemplateRef
-from mcphost.transports.base import Limits, Transport
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio import Command, StdioTransport
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, echo, script, settings
@@ -47,7 +47,7 @@ def asked(record: Path, method: str) -> list[dict[str, Any]]:
 
 
 async def listed(running: RecordingHost, server: str = "a") -> None:
-    for kind in Kind:
+    for kind in CatalogKind:
         await running.current(server, kind)
 
 
@@ -84,7 +84,7 @@ async def test_only_what_is_offered_is_listed(host: HostOf, tmp_path: Path) -> N
         await running.ready()
         await listed(running)
         assert (running.catalog.resources(), running.catalog.prompts()) == ((), ())
-        await running.relist("a", Kind.PROMPTS)
+        await running.relist("a", CatalogKind.PROMPTS)
         assert "does not offer prompts" in str(running.server("a").offers.prompts.notice)
     assert not [method for method in ("resources/list", "prompts/list") if asked(tmp_path / "wire", method)]
 
@@ -142,7 +142,7 @@ async def test_a_server_that_goes_takes_its_offers_along_and_brings_them_again(h
         running.server("a").stop()
         await until(lambda: not running.catalog.resources() and not running.catalog.prompts())
         with pytest.raises(ServerNotReady):
-            await running.current("a", Kind.PROMPTS)
+            await running.current("a", CatalogKind.PROMPTS)
         running.server("a").start()
         await until(lambda: len(running.catalog.prompts()) == 2 and len(running.catalog.templates()) == 2)
         assert len(running.catalog.resources()) == 4
@@ -218,7 +218,7 @@ class Forgetful(StdioTransport):
 async def test_a_read_is_repeated_in_a_new_session_and_a_call_is_not(tmp_path: Path, until: Until) -> None:
     async def open_transport(config: Config, name: str) -> Transport:
         server = config.servers[name]
-        return Forgetful(Command(server.command or "", server.args), Limits(exit_grace=0.1), os.environ)
+        return Forgetful(Command(server.command or "", server.args), TransportLimits(exit_grace=0.1), os.environ)
 
     config = settings(policy=ALLOW, a=serve("--record", tmp_path / "wire"))
     async with RecordingHost(config, open_transport=open_transport) as running:
@@ -230,7 +230,7 @@ async def test_a_read_is_repeated_in_a_new_session_and_a_call_is_not(tmp_path: P
         Forgetful.forgets = {"tools/call"}
         call = await running.run("a", "maybe")
         assert isinstance(call.error, SessionExpired)
-        await until(lambda: running.server("a").ready and watch.state is WatchState.WATCHING)
+        await until(lambda: running.server("a").ready and watch.state is SubscriptionState.WATCHING)
     assert len(asked(tmp_path / "wire", "initialize")) == 4
     assert len(asked(tmp_path / "wire", "resources/subscribe")) >= 2
     assert asked(tmp_path / "wire", "tools/call") == []

@@ -14,12 +14,12 @@ import pytest
 from mcphost.config import Config
 from mcphost.errors import SessionExpired
 from mcphost.host import offers
-from mcphost.host.approvals import Kind, Lifetime
+from mcphost.host.approvals import ApprovalStatus, Lifetime
 from mcphost.host.calls import CallState
 from mcphost.host.questions import Answer
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports import resumption
-from mcphost.transports.base import Limits, Transport
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.sse import SseTransport
 from tests.conftest import Until
@@ -41,7 +41,7 @@ async def hosted(
 
     async def open_transport(config: Config, name: str) -> Transport:
         kind = SseTransport if old else HttpTransport
-        return kind(web.url, Limits(), phases=QUICK, tap=traffic.tap(name))
+        return kind(web.url, TransportLimits(), phases=QUICK, tap=traffic.tap(name))
 
     config = settings(a={"url": web.url, **entry}, policy=policy)
     approver = ScriptedApprover(*answers)
@@ -201,7 +201,7 @@ async def test_what_comes_late_or_unasked_is_distrusted_as_what_comes_at_once(
             declined = [(await running.run("a", tool, SAY)).state for tool in ("echo", "steal")]
         assert declined == [CallState.DECLINED] * 2
         assert [question.standing.kind for question in running.approver.questions] == [
-            *(Kind.NEW, Kind.NEW, Kind.CHANGED, Kind.NEW)
+            *(ApprovalStatus.NEW, ApprovalStatus.NEW, ApprovalStatus.CHANGED, ApprovalStatus.NEW)
         ]
         assert len(seen(web, "tools/call")) == 3
 

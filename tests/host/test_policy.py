@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mcphost.host.policy import Verdict, decide
+from mcphost.host.policy import PolicyVerdict, decide
 from tests.host.conftest import echo, settings
 
-ALLOW, ASK, DENY = Verdict
+ALLOW, ASK, DENY = PolicyVerdict
 OWN = {"tools": {"t": {"approval": "allow"}}}
 
 
@@ -33,7 +33,7 @@ OWN = {"tools": {"t": {"approval": "allow"}}}
 )
 @pytest.mark.requirement("TOOLS-19", "HOST-04")
 def test_the_strongest_rule_decides_and_is_named(
-    policy: dict[str, Any], entry: dict[str, Any], known: dict[str, Any], verdict: Verdict, rule: str
+    policy: dict[str, Any], entry: dict[str, Any], known: dict[str, Any], verdict: PolicyVerdict, rule: str
 ) -> None:
     """P07: what a server claims of itself counts only where the user said that it does."""
     config = settings(policy=policy, s=echo(**entry))
@@ -64,7 +64,7 @@ SELECT = {"tools": {"t": {"allow_when": {"sql": "^SELECT "}, "approval": "ask"}}
     ],
 )
 def test_a_call_may_run_by_what_its_arguments_are(
-    entry: dict[str, Any], arguments: dict[str, Any], verdict: Verdict
+    entry: dict[str, Any], arguments: dict[str, Any], verdict: PolicyVerdict
 ) -> None:
     """P10"""
     config = settings(s=echo(**entry))

@@ -14,8 +14,8 @@ from mcphost.config import Config
 from mcphost.errors import NotDone, UnknownName
 from mcphost.host.approvals import Lifetime
 from mcphost.host.asked import roots
-from mcphost.host.asked.folders import Look, look
-from mcphost.host.asked.roots import Source
+from mcphost.host.asked.folders import FolderCheck, look
+from mcphost.host.asked.roots import RootSource
 from mcphost.host.events import RootsChanged
 from mcphost.host.questions import Answer
 from tests.conftest import Until
@@ -162,7 +162,7 @@ async def test_each_server_whose_own_list_changed_is_told(tree: Path, until: Unt
         assert await counts() == [2, 1, 0]
         assert [folder.path.name for folder in host.roots("a")] == ["plain", "größe"]
         assert [folder.path.name for folder in host.roots("b")] == ["größe"]
-        assert [(folder.path.name, folder.source) for folder in host.roots(None)] == [("größe", Source.RUN)]
+        assert [(folder.path.name, folder.source) for folder in host.roots(None)] == [("größe", RootSource.RUN)]
         await host.check_roots()
         assert await counts() == [2, 1, 0]
         (tree / "größe").rmdir()
@@ -215,7 +215,7 @@ async def test_the_configuration_is_a_standing_grant(tree: Path) -> None:
         (reply,) = await host.replies(ROOTS)
         assert reply["result"] == {"roots": [{"uri": (tree / "plain").as_uri(), "name": "mine"}]}
         mine, gone = host.roots("a")
-        assert (mine.source, gone.problem) == (Source.CONFIG, "does not exist")
+        assert (mine.source, gone.problem) == (RootSource.CONFIG, "does not exist")
         (tree / "link").unlink()
         (tree / "link").symlink_to("/etc")
         assert await listed(host) == []
@@ -247,7 +247,7 @@ async def test_what_is_remembered_is_kept_for_the_program_it_was_said_to(tree: P
     assert [(entry.get("server"), Path(entry["path"]).name) for entry in kept] == [("a", "plain"), (None, "größe")]
     async with asked_host(store=store) as host:
         assert await listed(host) == [str(tree / "plain"), str(tree / "größe")]
-        assert [folder.source for folder in host.roots("a")] == [Source.REMEMBERED] * 2
+        assert [folder.source for folder in host.roots("a")] == [RootSource.REMEMBERED] * 2
     async with asked_host(store=store, args=("--revision", "2025-06-18")) as host:  # run by something else
         assert await listed(host) == [str(tree / "größe")]
         await host.unshare(None, tree / "größe")
@@ -271,7 +271,7 @@ async def test_ten_thousand_questions_cost_one_look(tree: Path, monkeypatch: pyt
     monkeypatch.setattr(roots, "FRESH", 60.0)
     looks: list[Path] = []
 
-    def counted(path: Path) -> Look:
+    def counted(path: Path) -> FolderCheck:
         looks.append(path)
         return look(path)
 

@@ -17,7 +17,7 @@ from mcphost.host.asked.answering import ALL, SAMPLING, SCREEN
 from mcphost.host.asked.sampling_handle import SamplingEdit, SamplingReply
 from mcphost.host.questions import Answer, SamplingQuestion
 from mcphost.protocol.sampling import SamplingMessage, text_block
-from mcphost.providers.base import Done, TextDelta, ToolUseReady
+from mcphost.providers.base import AnswerFinished, TextDelta, ToolUseReady
 from tests.host.asked import LATER, NO, YES, Step
 from tests.host.lent import MODEL, Attempt, create, lending_host
 
@@ -28,8 +28,8 @@ TEXT_ONLY = {**MODEL, "takes": []}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 UNREACHABLE: Attempt = (ModelUnreachable("claude", "nobody answers at sk-canary"),)
 CUT: Attempt = (TextDelta("Hal"), ModelAnswerCut("claude", "broke off"))
-USE: Attempt = (ToolUseReady("u1", "add", {"a": 1}, True), Done("toolUse", "m"))
-UNOFFERED: Attempt = (ToolUseReady("u1", "rm", {}, False, "there is no such tool"), Done("toolUse", "m"))
+USE: Attempt = (ToolUseReady("u1", "add", {"a": 1}, True), AnswerFinished("toolUse", "m"))
+UNOFFERED: Attempt = (ToolUseReady("u1", "rm", {}, False, "there is no such tool"), AnswerFinished("toolUse", "m"))
 AGAIN = Answer(True, content=SamplingEdit())
 BY_RULE = Answer(True, by="--accept")
 
@@ -56,7 +56,7 @@ ANSWERED: list[tuple[dict[str, Any], Sequence[Step], Sequence[Attempt], Any, int
     ({}, [YES, NO], [], error(REJECTED, "no"), 1),
     ({}, [YES, written("Good day")], [], said("Good day"), 1),
     ({}, [written("By hand")], [], said("By hand", "human"), 0),
-    ({}, [YES, AGAIN, YES], [[TextDelta("Bah"), Done("endTurn", "m")]], said("Hello"), 2),
+    ({}, [YES, AGAIN, YES], [[TextDelta("Bah"), AnswerFinished("endTurn", "m")]], said("Hello"), 2),
     ({}, [YES, YES], [UNREACHABLE], error(NO_ANSWER), 1),
     ({}, [YES, AGAIN, YES], [UNREACHABLE], said("Hello"), 2),
     ({}, [YES, NO], [UNREACHABLE], error(REJECTED, "no"), 1),
@@ -66,7 +66,7 @@ ANSWERED: list[tuple[dict[str, Any], Sequence[Step], Sequence[Attempt], Any, int
     ({}, [BY_RULE, BY_RULE], [CUT], error(NO_ANSWER), 1),
     ({}, [BY_RULE, BY_RULE], [], said("Hello"), 1),
     ({}, [BY_RULE, replace(AGAIN, by="--answers")], [], said("Hello"), 1),
-    ({}, [YES, YES], [[Done("endTurn", "m")]], error(NO_ANSWER), 1),
+    ({}, [YES, YES], [[AnswerFinished("endTurn", "m")]], error(NO_ANSWER), 1),
     ({}, [YES, YES], [[ModelKeyRefused("claude", "no key")]], error(NO_ANSWER), 1),
     ({}, [YES, YES], [[RuntimeError("a fault of a provider")]], error(NO_ANSWER), 1),
     ({}, [RuntimeError("a fault of the front")], [], error(NO_ANSWER), 0),

@@ -11,17 +11,17 @@ import pytest
 from mcphost.client.inputs import InputRefused
 from mcphost.errors import ModelOverloaded
 from mcphost.host.asked import inquiries
-from mcphost.host.asked.budgets import Budgets
-from mcphost.host.asked.responder import Asked
+from mcphost.host.asked.budgets import SamplingBudgets
+from mcphost.host.asked.responder import ServerRequest
 from mcphost.host.asked.sampling_handle import SamplingState
-from mcphost.providers.base import Done, Price, TextDelta, ToolUseReady, Usage
+from mcphost.providers.base import AnswerFinished, Price, TextDelta, TokenUsage, ToolUseReady
 from tests.conftest import LoopWatchdog
 from tests.host.asked import NO, YES, form
 from tests.host.conftest import settings
 from tests.host.lent import MODEL, Attempt, create, lending_host
 
 ADD = {"name": "add", "inputSchema": {"type": "object"}}
-USE: Attempt = (ToolUseReady("u1", "add", {"a": 1}, True), Done("toolUse", "m"))
+USE: Attempt = (ToolUseReady("u1", "add", {"a": 1}, True), AnswerFinished("toolUse", "m"))
 ALLOW = {"policy": "allow"}
 GPT = {"provider": "openai", "model": "gpt-5-mini", "cost": 0.9, "speed": 0.9, "intelligence": 0.3}
 BIG = {"provider": "openai", "model": "big-1", "cost": 0.1, "speed": 0.1, "intelligence": 1.0}
@@ -48,7 +48,7 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
 async def test_the_model_is_chosen_by_hints_and_then_by_priorities(
     wanted: dict[str, Any], sampling: dict[str, Any], entry: str, reason: str
 ) -> None:
-    attempt: Attempt = (TextDelta("x"), Done("endTurn", "the-real-name"))
+    attempt: Attempt = (TextDelta("x"), AnswerFinished("endTurn", "the-real-name"))
     async with lending_host(models=MODELS, sampling=sampling, attempts={entry: [attempt]}) as host:
         await host.ready()
         (reply,) = await host.replies(create(**wanted))
@@ -191,7 +191,7 @@ async def test_the_configured_number_a_minute_holds_with_a_question_and_without(
         assert "result" in (await host.replies(form()))[0]  # what is asked otherwise has a number of its own
 
 
-TOKENS: Attempt = (TextDelta("Hello"), Usage(60, 30), Done("endTurn", "m"))
+TOKENS: Attempt = (TextDelta("Hello"), TokenUsage(60, 30), AnswerFinished("endTurn", "m"))
 PRICED = {**MODEL, "input_price": 10_000, "output_price": 100_000}
 
 
@@ -241,11 +241,11 @@ async def test_what_the_budget_has_no_room_for_is_not_asked(budget: dict[str, An
 def test_what_is_under_way_counts_as_used_until_it_is_known(budget: dict[str, Any], price: Price | None) -> None:
     """F03: requests at the same time cannot spend a budget several times."""
     config = settings(a={"command": "x", "sampling": budget})
-    budgets = Budgets(lambda: config, lambda: 0.0)
-    with budgets.using("a", Usage(40, 50), price) as used:
+    budgets = SamplingBudgets(lambda: config, lambda: 0.0)
+    with budgets.using("a", TokenUsage(40, 50), price) as used:
         assert "not enough is left" in budgets.short("a", 10, price)
         assert (budgets.short("a", 9, price), budgets.room("a", 5, price)) == ("", 5)
-        used(Usage(1, 1))
+        used(TokenUsage(1, 1))
     assert (budgets.short("a", 97, price), budgets.room("a", 48, price)) == ("", 50)
     assert "not enough is left" in budgets.short("a", 98, price)
 
@@ -262,7 +262,7 @@ async def test_a_muted_server_gets_no_model_whatever_its_policy_says() -> None:
 
 
 async def test_what_a_model_does_not_tell_is_guessed_and_what_it_never_took_is_free() -> None:
-    untold: Attempt = (TextDelta("Hello" * 8), Done("endTurn", "m"))
+    untold: Attempt = (TextDelta("Hello" * 8), AnswerFinished("endTurn", "m"))
     busy: Attempt = (ModelOverloaded("claude", "no room"),)
     async with lending_host(sampling=ALLOW, attempts={"claude": [untold, busy]}) as host:
         await host.ready()
@@ -310,7 +310,7 @@ async def test_tools_their_uses_and_results_reach_the_model_as_the_server_sent_t
 
 @pytest.mark.requirement("SAMP-09", "SAMP-16")
 async def test_an_answer_is_one_block_where_the_revision_knows_no_more() -> None:
-    attempts = {"claude": [(TextDelta("Hello"), Done("endTurn", "m"))]}
+    attempts = {"claude": [(TextDelta("Hello"), AnswerFinished("endTurn", "m"))]}
     for revision in ("2024-11-05", "2025-06-18"):
         async with lending_host(sampling=ALLOW, attempts=attempts, args=("--revision", revision)) as host:
             await host.ready()
@@ -349,7 +349,7 @@ async def test_nothing_is_asked_of_a_model_where_it_must_be_written_down_and_can
         rules = host.config.policy.model_copy(update={"audit": "required"})
         host.config = host.config.model_copy(update={"policy": rules})
         with pytest.raises(InputRefused, match=r"^User rejected sampling request$"):
-            await host._sampling.answer(Asked("a", create()["params"]))
+            await host._sampling.answer(ServerRequest("a", create()["params"]))
         assert host.port.requests == []
 
 

@@ -16,12 +16,12 @@ from mcphost.errors import ModelAnswerCut, ModelUnreachable
 from mcphost.host.asked.sampling_handle import SamplingReply, SamplingState
 from mcphost.host.events import SamplingChanged
 from mcphost.host.questions import Answer
-from mcphost.providers.base import Done, TextDelta, ThoughtDelta, Usage, Waiting
+from mcphost.providers.base import AnswerFinished, RetryScheduled, TextDelta, ThoughtDelta, TokenUsage
 from tests.conftest import Until
 from tests.host.asked import NEVER, NO, YES, told
 from tests.host.lent import Attempt, LendingHost, create, for_ever, lending_host
 
-HALF: Attempt = (TextDelta("Hel"), Usage(10, 1), for_ever, TextDelta("lo"), Done("endTurn", "m"))
+HALF: Attempt = (TextDelta("Hel"), TokenUsage(10, 1), for_ever, TextDelta("lo"), AnswerFinished("endTurn", "m"))
 ALLOW = {"policy": "allow"}
 
 
@@ -38,13 +38,13 @@ async def half_way(host: LendingHost, until: Until) -> Any:
 async def test_an_answer_is_seen_while_it_comes(until: Until) -> None:
     go_on = asyncio.Event()
     attempt: Attempt = (
-        Waiting(2.0, 1, 3, "too many requests"),
+        RetryScheduled(2.0, 1, 3, "too many requests"),
         go_on.wait,
         ThoughtDelta("Hm. "),
         TextDelta("Hel"),
         TextDelta("lo"),
-        Usage(10, 2),
-        Done("maxTokens", "m"),
+        TokenUsage(10, 2),
+        AnswerFinished("maxTokens", "m"),
     )
     async with lending_host(YES, YES, attempts={"claude": [attempt]}) as host:
         await host.ready()
@@ -178,7 +178,7 @@ async def test_who_quits_stops_the_model_and_the_server_hears_of_it(tmp_path: Pa
 
 async def test_nobody_is_hurried_by_the_time_limit_of_the_call(until: Until) -> None:
     go_on = asyncio.Event()
-    attempt: Attempt = (go_on.wait, TextDelta("Hello"), Done("endTurn", "m"))
+    attempt: Attempt = (go_on.wait, TextDelta("Hello"), AnswerFinished("endTurn", "m"))
     entry = {"tool_timeout_sec": 1}
     async with lending_host(sampling=ALLOW, attempts={"claude": [attempt]}, entry=entry) as host:
         await host.ready()
@@ -203,7 +203,7 @@ async def test_where_nobody_is_asked_a_model_that_fails_is_an_error_that_says_no
 
 
 async def test_requests_at_once_do_not_get_each_others_answers() -> None:
-    attempts = {"claude": [(TextDelta(str(n)), Done("endTurn", "m")) for n in range(5)]}
+    attempts = {"claude": [(TextDelta(str(n)), AnswerFinished("endTurn", "m")) for n in range(5)]}
     async with lending_host(sampling=ALLOW, attempts=attempts) as host:
         await host.ready()
         replies = await host.replies(*(create(str(n)) for n in range(5)))

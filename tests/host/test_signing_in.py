@@ -10,16 +10,24 @@ from typing import Any
 import httpx
 import pytest
 
-from mcphost.auth.base import Choice, ClientOrigin, Exchange, Link, Person, Plan, Standing
+from mcphost.auth.base import (
+    AuthorizationLink,
+    ClientOrigin,
+    RecordedExchange,
+    SignInConsent,
+    SignInPlan,
+    SignInStatus,
+    SignInUser,
+)
 from mcphost.config import Config
 from mcphost.errors import AuthorizationRequired, Declined, McphostError, SessionExpired, SignInFailed
 from mcphost.host.approvals import Lifetime
 from mcphost.host.calls import CallState
-from mcphost.host.catalog import Kind
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.questions import Answer, Question, SignInQuestion
 from mcphost.host.signing_in import SignInState
 from mcphost.host.states import ServerState
-from mcphost.transports.base import Limits, Transport
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.http import HttpTransport
 from tests.conftest import Until
 from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, settings
@@ -62,12 +70,12 @@ class Door(Echo):
         return {**answer, "result": RESOURCE} if request["method"] == "resources/read" else answer
 
 
-def plan(**more: Any) -> Plan:
+def plan(**more: Any) -> SignInPlan:
     place = "https://as.example"
     known: dict[str, Any] = {"server": "web", "url": "u", "resource": "r", "issuer": place, "scopes": ("read", "write")}
     known |= {name: f"{place}/{name}" for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint")}
     known |= {"scopes_from": "nobody", "granted": (), "client": ClientOrigin.REGISTER, "client_id": ""}
-    return Plan(**known | {"redirect_uri": "http://127.0.0.1:1/callback"} | more)
+    return SignInPlan(**known | {"redirect_uri": "http://127.0.0.1:1/callback"} | more)
 
 
 class Keeper:
@@ -78,23 +86,23 @@ class Keeper:
         self.token = ""
         self.challenges: list[tuple[int, str]] = []
         self.pasted: list[str] = []
-        self.choices: list[Choice] = []
+        self.choices: list[SignInConsent] = []
 
-    async def sign_in(self, server: str, challenge: str, status: int, person: Person) -> Standing:
+    async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         self.challenges.append((status, challenge))
-        person.step(1, Exchange("Look", "GET", "https://as.example/x"))
+        person.step(1, RecordedExchange("Look", "GET", "https://as.example/x"))
         self.choices.append(await person.agree(plan()))
         if self.pastes:
-            self.pasted.append(await person.visit(Link(PAGE, "http://127.0.0.1:1/callback", 300), ""))
-            person.step(2, Exchange("Exchange", "POST", "https://as.example/token"))
+            self.pasted.append(await person.visit(AuthorizationLink(PAGE, "http://127.0.0.1:1/callback", 300), ""))
+            person.step(2, RecordedExchange("Exchange", "POST", "https://as.example/token"))
         token = self.tokens.pop(0)
         if isinstance(token, McphostError):
             raise token
         self.token = token
         return await self.standing(server)
 
-    async def standing(self, server: str) -> Standing:
-        return Standing(bool(self.token), "https://as.example", kept_in="in memory" if self.token else "")
+    async def standing(self, server: str) -> SignInStatus:
+        return SignInStatus(bool(self.token), "https://as.example", kept_in="in memory" if self.token else "")
 
     async def sign_out(self, server: str) -> str:
         self.token = ""
@@ -117,7 +125,7 @@ class Approver(ScriptedApprover):
     def __init__(self, *script: Step, agrees: Answer | Callable[[SignInQuestion], Awaitable[Answer]] = YES) -> None:
         super().__init__(*script)
         self.agrees = agrees
-        self.plans: list[Plan] = []
+        self.plans: list[SignInPlan] = []
 
     async def ask(self, question: Question) -> Answer:
         if not isinstance(question, SignInQuestion):
@@ -134,7 +142,7 @@ async def hosted(
     with Web(door) as web:
 
         async def open_transport(config: Config, name: str) -> Transport:
-            return HttpTransport(web.url, Limits(), phases=QUICK, auth=Carried(keeper) if keeper else None)
+            return HttpTransport(web.url, TransportLimits(), phases=QUICK, auth=Carried(keeper) if keeper else None)
 
         async def port(config: Config, name: str) -> Keeper:
             assert keeper is not None
@@ -195,7 +203,7 @@ async def test_a_call_waits_for_the_sign_in_it_needs_and_is_settled_anew(
 
     async def agree(question: SignInQuestion) -> Answer:
         await agreed.wait()
-        return Answer(allow=True, content=Choice(("read",)))
+        return Answer(allow=True, content=SignInConsent(("read",)))
 
     approver = Approver(Answer(allow=True, lifetime=lifetime, arguments={"text": "edited"}), agrees=agree)
     async with hosted(door, keeper, approver, tool_timeout_sec=1, tool_timeout_max_sec=1) as running:
@@ -208,7 +216,7 @@ async def test_a_call_waits_for_the_sign_in_it_needs_and_is_settled_anew(
         agreed.set()
         result = await call.result()
     assert result.raw["content"][0]["text"] == "edited"
-    assert keeper.choices == [Choice(("read",))]
+    assert keeper.choices == [SignInConsent(("read",))]
     assert len(approver.questions) == questions
     if questions == 2:
         again = approver.questions[1]
@@ -389,12 +397,12 @@ async def test_a_list_for_want_of_rights_is_read_again_after_they_were_widened(u
         server = running.server("web")
         await until(lambda: server.ready and server.refusal is not None)
         assert (server.tools, running.sign_ins) == ([], {})  # nobody is asked for what nobody wanted
-        await running.relist("web", Kind.TOOLS)
+        await running.relist("web", CatalogKind.TOOLS)
         assert len(server.tools) == 5
         assert [status for status, _ in keeper.challenges] == [403, 403]
         door.wants["tools/list"] = "most"
         with pytest.raises(SignInFailed, match="refuses the list of tools for want of rights although"):
-            await running.relist("web", Kind.TOOLS)
+            await running.relist("web", CatalogKind.TOOLS)
         assert len(keeper.challenges) == 4
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcphost.errors import CapabilityMissing, ConnectionLost, ServerError
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.host.kept_tasks import keeps_tasks
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, echo, script
@@ -24,7 +24,7 @@ def errands(*args: object, **entry: Any) -> dict[str, Any]:
     return script("errands.py", *args, **entry)
 
 
-async def begun(running: RecordingHost, until: Until, **arguments: Any) -> Call:
+async def begun(running: RecordingHost, until: Until, **arguments: Any) -> ToolCall:
     """A call that runs as a task."""
     call = running.call_tool("a", "research", {**LONG, **arguments})
     await until(lambda: call.task)

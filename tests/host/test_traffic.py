@@ -12,15 +12,15 @@ import pytest
 
 from mcphost.config import Config, Values
 from mcphost.errors import ConfigError, Declined, NotDone, ServerError
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.events import TrafficAdded
 from mcphost.host.traffic import book as traffic_book
 from mcphost.host.traffic import file as traffic_file
 from mcphost.host.traffic import frames, pairing
 from mcphost.host.traffic.book import ServerTap, TrafficBook, TrafficBudget, read_traffic
-from mcphost.host.traffic.frames import Frame, Kind, read_facts
-from mcphost.host.traffic.resending import Resending, request_in
-from mcphost.transports.base import Limits, Transport
+from mcphost.host.traffic.frames import Frame, FrameKind, read_facts
+from mcphost.host.traffic.resending import ResentRequest, request_in
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio import Command, StdioTransport
 from tests.conftest import Until
 from tests.host.conftest import NO, HostOf, RecordingHost, echo, hostile
@@ -76,23 +76,23 @@ def book() -> Book:
 @pytest.mark.parametrize(
     ("data", "kind", "method", "number", "status"),
     [
-        (request(1, "ping"), Kind.REQUEST, "ping", 1, ("waiting",)),
-        (answer("x"), Kind.RESPONSE, "", "x", ("ok",)),
-        (answer(1, isError=True), Kind.RESPONSE, "", 1, ("failed",)),
-        (encoded(id=1, error={"code": -32601, "message": "no"}), Kind.ERROR, "", 1, ("error", "-32601")),
-        (encoded(method="notifications/initialized"), Kind.NOTIFICATION, "notifications/initialized", None, ()),
-        (b"[" + request(1) + b"," + answer(2) + b"]", Kind.BATCH, "", None, ()),
-        (b"[" + answer(2) + b"]", Kind.BATCH, "", None, ()),
-        (b"[]", Kind.MALFORMED, "", None, ("error",)),
-        (b'{"jsonrpc":"2.0","id":7,"result":5}', Kind.MALFORMED, "", 7, ("error",)),
-        (b'{"jsonrpc":"2.0","id":7,"result":{}', Kind.STRAY, "", 7, ("error",)),
-        (b"Listening on stdio", Kind.STRAY, "", None, ("error",)),
-        (b"\xff\xfe", Kind.STRAY, "", None, ("error",)),
-        (b"[" * 100_000, Kind.MALFORMED, "", None, ("error",)),
+        (request(1, "ping"), FrameKind.REQUEST, "ping", 1, ("waiting",)),
+        (answer("x"), FrameKind.RESPONSE, "", "x", ("ok",)),
+        (answer(1, isError=True), FrameKind.RESPONSE, "", 1, ("failed",)),
+        (encoded(id=1, error={"code": -32601, "message": "no"}), FrameKind.ERROR, "", 1, ("error", "-32601")),
+        (encoded(method="notifications/initialized"), FrameKind.NOTIFICATION, "notifications/initialized", None, ()),
+        (b"[" + request(1) + b"," + answer(2) + b"]", FrameKind.BATCH, "", None, ()),
+        (b"[" + answer(2) + b"]", FrameKind.BATCH, "", None, ()),
+        (b"[]", FrameKind.MALFORMED, "", None, ("error",)),
+        (b'{"jsonrpc":"2.0","id":7,"result":5}', FrameKind.MALFORMED, "", 7, ("error",)),
+        (b'{"jsonrpc":"2.0","id":7,"result":{}', FrameKind.STRAY, "", 7, ("error",)),
+        (b"Listening on stdio", FrameKind.STRAY, "", None, ("error",)),
+        (b"\xff\xfe", FrameKind.STRAY, "", None, ("error",)),
+        (b"[" * 100_000, FrameKind.MALFORMED, "", None, ("error",)),
     ],
 )
 def test_a_frame_says_what_it_is(
-    book: Book, data: bytes, kind: Kind, method: str, number: int | str | None, status: tuple[str, ...]
+    book: Book, data: bytes, kind: FrameKind, method: str, number: int | str | None, status: tuple[str, ...]
 ) -> None:
     book.a.received(data)
     frame = book.last
@@ -114,8 +114,10 @@ def test_what_stands_between_messages_keeps_its_place_and_its_kind(book: Book) -
     ]
 
 
-@pytest.mark.parametrize(("start", "kind"), [(b'{"a":1,', Kind.MALFORMED), (b" [", Kind.BATCH), (b"text", Kind.STRAY)])
-def test_a_large_text_that_begins_as_no_message_does_is_not_read_whole(start: bytes, kind: Kind) -> None:
+@pytest.mark.parametrize(
+    ("start", "kind"), [(b'{"a":1,', FrameKind.MALFORMED), (b" [", FrameKind.BATCH), (b"text", FrameKind.STRAY)]
+)
+def test_a_large_text_that_begins_as_no_message_does_is_not_read_whole(start: bytes, kind: FrameKind) -> None:
     began = time.thread_time()
     assert read_facts(start + b",".join(b'"%x":0' % n for n in range(1_500_000)) + b"}", whole=True).kind is kind
     assert time.thread_time() - began < 1.0
@@ -240,7 +242,7 @@ def test_a_frame_over_a_quarter_of_the_share_keeps_its_start_and_what_it_is(book
     book.a.received(answer(1, text="x" * 1_000_000))
     frame = book.last
     assert (frame.cut, len(frame.data), frame.size > 1_000_000) == (True, traffic_book.START, True)
-    assert (frame.kind, frame.partner, frame.method) == (Kind.RESPONSE, 1, "tools/call")
+    assert (frame.kind, frame.partner, frame.method) == (FrameKind.RESPONSE, 1, "tools/call")
     assert book.raw(frame).endswith(f"… {frame.size - traffic_book.START} bytes more")
     book.a.sent(request(2, "tools/call", text="x" * 1_000_000))
     with pytest.raises(NotDone, match="too large"):
@@ -388,7 +390,7 @@ def tapped(book: TrafficBook) -> Callable[[Config, str], Any]:
         server = config.servers[name]
         assert server.command is not None
         command = Command(server.command, server.args, server.env)
-        return StdioTransport(command, Limits(exit_grace=0.15), os.environ, tap=book.tap(name))
+        return StdioTransport(command, TransportLimits(exit_grace=0.15), os.environ, tap=book.tap(name))
 
     return open_transport
 
@@ -427,12 +429,12 @@ async def test_a_request_is_sent_again_and_a_tool_call_is_asked_for_again(watche
         await running.run("a", "echo", {"text": "again"})
         by_method = {frame.method: frame for frame in running.traffic.since(0) if frame.sent}
         again = running.resend(by_method["tools/list"])
-        assert isinstance(again, Resending)
+        assert isinstance(again, ResentRequest)
         assert "tools" in await again.result()
         assert running.approver.questions[1:] == []
         running.approver.script.append(NO)
         refused = running.resend(by_method["tools/call"])
-        assert isinstance(refused, Call)
+        assert isinstance(refused, ToolCall)
         with pytest.raises(Declined):
             await refused.result()
         allowed = running.resend(by_method["tools/call"])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcphost.host.validation import Verdict, validate
-from mcphost.protocol.schemas import Problem
+from mcphost.host.validation import ValidationResult, validate
+from mcphost.protocol.schemas import SchemaProblem
 
 LADDER = {
     "$defs": {
@@ -30,16 +30,20 @@ IN_A_CHILD = {"pattern": "^(?!b)"}
 @pytest.mark.parametrize(
     ("schema", "instance", "verdict"),
     [
-        ({"type": "string"}, "x", Verdict()),
-        ({"required": ["a"]}, {}, Verdict((Problem("a", "is required"),))),
-        ({"pattern": "^(a+)+$"}, "a" * 50 + "!", Verdict((Problem("", "must match the pattern ^(a+)+$"),))),
-        (IN_A_CHILD, "a", Verdict()),
-        (IN_A_CHILD, "b", Verdict((Problem("", "must match the pattern ^(?!b)"),))),
-        pytest.param({"items": {"type": "string"}}, ["é"] * 50_000, Verdict(), id="many items"),
+        ({"type": "string"}, "x", ValidationResult()),
+        ({"required": ["a"]}, {}, ValidationResult((SchemaProblem("a", "is required"),))),
+        (
+            {"pattern": "^(a+)+$"},
+            "a" * 50 + "!",
+            ValidationResult((SchemaProblem("", "must match the pattern ^(a+)+$"),)),
+        ),
+        (IN_A_CHILD, "a", ValidationResult()),
+        (IN_A_CHILD, "b", ValidationResult((SchemaProblem("", "must match the pattern ^(?!b)"),))),
+        pytest.param({"items": {"type": "string"}}, ["é"] * 50_000, ValidationResult(), id="many items"),
     ],
 )
 @pytest.mark.requirement("TOOLS-22")
-async def test_a_value_is_checked_here_or_in_a_child(schema: Any, instance: Any, verdict: Verdict) -> None:
+async def test_a_value_is_checked_here_or_in_a_child(schema: Any, instance: Any, verdict: ValidationResult) -> None:
     assert await validate(schema, instance, limit_seconds=5) == verdict
 
 
@@ -68,7 +72,7 @@ async def test_what_cannot_be_checked_is_noted_and_never_raised(schema: Any, ins
 async def test_a_check_that_explodes_is_killed_while_the_loop_turns(schema: Any, loop_watchdog: Any) -> None:
     """L06: the host stays responsive, the result is shown as not validated."""
     verdict = await validate(schema, {"a": 1}, limit_seconds=0.1)
-    assert verdict == Verdict(note="not validated: the check took longer than 0.1 s")
+    assert verdict == ValidationResult(note="not validated: the check took longer than 0.1 s")
     assert loop_watchdog.longest < 0.2
 
 

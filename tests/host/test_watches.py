@@ -13,7 +13,7 @@ from mcphost.errors import CapabilityMissing, ResourceMissing
 from mcphost.host import watches
 from mcphost.host.connection import ServerState
 from mcphost.host.events import ResourceUpdated
-from mcphost.host.watches import Watch, WatchState
+from mcphost.host.watches import Subscription, SubscriptionState
 from mcphost.protocol.types import ResourceContents
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost
@@ -29,7 +29,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watches, "REREAD_PAUSE", 0.1)
 
 
-def text_of(watch: Watch) -> str | None:
+def text_of(watch: Subscription) -> str | None:
     if watch.result is None:
         return None
     (contents,) = watch.result.contents
@@ -54,7 +54,7 @@ def updates(running: RecordingHost, uri: str = README) -> int:
 )
 @pytest.mark.requirement("RES-05")
 def test_an_update_concerns_a_resource_and_those_above_it(watched: str, updated: str, covered: bool) -> None:
-    assert Watch(watched).covers(updated) is covered
+    assert Subscription(watched).covers(updated) is covered
 
 
 @pytest.mark.requirement("RES-05", "RES-06")
@@ -65,7 +65,7 @@ async def test_a_watched_resource_is_read_again_when_it_changes_until_it_is_let_
         await running.ready()
         watch = await running.subscribe("a", README)
         assert await running.subscribe("a", README) is watch
-        assert (watch.state, watch.updates, watch.stale, watch.result) == (WatchState.WATCHING, 0, False, None)
+        assert (watch.state, watch.updates, watch.stale, watch.result) == (SubscriptionState.WATCHING, 0, False, None)
         assert dict(running.watches("a")) == {README: watch}
         assert updates(running) == 1
         await running.run("a", "change", {"uri": README})
@@ -121,7 +121,7 @@ async def test_what_was_watched_is_watched_again_after_a_reconnect_and_read_anew
         await running.run("a", "change", {"uri": README})
         await until(lambda: text_of(watch) == "changed 1")
         running.server("a").stop()
-        await until(lambda: watch.state is WatchState.WAITING)
+        await until(lambda: watch.state is SubscriptionState.WAITING)
         await running.unsubscribe("a", README)
         running.server("a").start()
         await running.ready()
@@ -139,9 +139,9 @@ async def test_a_server_that_refuses_leaves_nothing_watched(host: HostOf, until:
         with pytest.raises(Exception, match="unknown method"):
             await running.subscribe("b", README)
         assert dict(running.watches("a")) == dict(running.watches("b")) == {}
-        kept = running.server("b").watches.all[README] = Watch(README)
+        kept = running.server("b").watches.all[README] = Subscription(README)
         running.server("b").restart()
-        await until(lambda: kept.state is WatchState.REFUSED)
+        await until(lambda: kept.state is SubscriptionState.REFUSED)
         assert "unknown method" in str(kept.error)
     assert asked(tmp_path / "wire", "resources/subscribe") == []
 
@@ -151,7 +151,7 @@ async def test_a_reading_that_fails_is_kept_beside_what_was_read_before(host: Ho
         watch = await running.subscribe("a", "memo:///gone")
         running.server("a").watches.updated("memo:///gone")
         await until(lambda: isinstance(watch.error, ResourceMissing))
-        assert (watch.state, watch.result) == (WatchState.WATCHING, None)
+        assert (watch.state, watch.result) == (SubscriptionState.WATCHING, None)
 
 
 async def test_watching_and_letting_go_at_once_ends_without_a_watch(host: HostOf, tmp_path: Path) -> None:

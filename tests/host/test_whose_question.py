@@ -9,7 +9,7 @@ from mcphost.config import Config
 from mcphost.host.asked.answering import ALL
 from mcphost.host.calls import CallState
 from mcphost.host.questions import FormQuestion
-from mcphost.transports.base import Limits, Transport
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.http import HttpTransport
 from tests.conftest import Until
 from tests.host.asked import NEVER, SCHEMA, AskedHost, Person, asked_host, form
@@ -40,7 +40,7 @@ async def test_over_http_a_question_belongs_to_the_call_on_whose_stream_it_came(
         talk.end_events()
 
     async def open_transport(config: Config, name: str) -> Transport:
-        return HttpTransport(web.url, Limits(), phases=QUICK)
+        return HttpTransport(web.url, TransportLimits(), phases=QUICK)
 
     with Web(serve) as web:
         person = Person(NEVER)

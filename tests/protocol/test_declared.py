@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.protocol.declared import Declared, modes_of
+from mcphost.protocol.declared import ClientCapabilities, modes_of
 from mcphost.protocol.revisions import LEGACY
 
 BOTH = frozenset({"form", "url"})
@@ -15,14 +15,14 @@ ROOTS = {"listChanged": True}
 @pytest.mark.parametrize(
     ("declared", "said"),
     [
-        (Declared(), [{}, {}, {}, {}]),
-        (Declared(roots=True), [{"roots": ROOTS}] * 4),
-        (Declared(elicitation=BOTH), [{}, {}, {"elicitation": {}}, {"elicitation": {"form": {}, "url": {}}}]),
-        (Declared(elicitation=frozenset({"url"})), [{}, {}, {}, {"elicitation": {"url": {}}}]),
-        (Declared(sampling={"tools": {}}), [{"sampling": {"tools": {}}}] * 4),
+        (ClientCapabilities(), [{}, {}, {}, {}]),
+        (ClientCapabilities(roots=True), [{"roots": ROOTS}] * 4),
+        (ClientCapabilities(elicitation=BOTH), [{}, {}, {"elicitation": {}}, {"elicitation": {"form": {}, "url": {}}}]),
+        (ClientCapabilities(elicitation=frozenset({"url"})), [{}, {}, {}, {"elicitation": {"url": {}}}]),
+        (ClientCapabilities(sampling={"tools": {}}), [{"sampling": {"tools": {}}}] * 4),
     ],
 )
-def test_each_revision_has_its_own_words(declared: Declared, said: list[dict[str, Any]]) -> None:
+def test_each_revision_has_its_own_words(declared: ClientCapabilities, said: list[dict[str, Any]]) -> None:
     assert [declared.under(revision) for revision in LEGACY] == said
 
 

@@ -6,30 +6,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.protocol.event_stream import Event, EventParser
+from mcphost.protocol.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.framing import Overlong
 
 LIMIT = 1000
 EMOJI = '{"text":"caf\u00e9 \U0001f600"}'
 
 STREAMS = [
-    ("data: one\n\n", [Event(b"one")]),
-    ("data:one\n\ndata:  two\n\n", [Event(b"one"), Event(b" two")]),
-    ("data: a\ndata: b\ndata\ndata:\n\n", [Event(b"a\nb\n\n")]),
+    ("data: one\n\n", [ServerSentEvent(b"one")]),
+    ("data:one\n\ndata:  two\n\n", [ServerSentEvent(b"one"), ServerSentEvent(b" two")]),
+    ("data: a\ndata: b\ndata\ndata:\n\n", [ServerSentEvent(b"a\nb\n\n")]),
     (
         "data: lf\n\ndata: crlf\r\n\r\ndata: cr\r\rdata: mixed\r\n\n",
-        [Event(x) for x in (b"lf", b"crlf", b"cr", b"mixed")],
+        [ServerSentEvent(x) for x in (b"lf", b"crlf", b"cr", b"mixed")],
     ),
-    ("\ufeffdata: marked\n\n", [Event(b"marked")]),
-    (f"data: {EMOJI}\n\n", [Event(EMOJI.encode())]),
-    ("data: line separators \u2028 \x0b \x85 stay\n\n", [Event("line separators \u2028 \x0b \x85 stay".encode())]),
-    (": keep-alive\r\n\r\n:\n\ndata: x\n: inside\n\n", [Event(b"x")]),
-    ("event: heartbeat\ndata: x\n\ndata: y\n\n", [Event(b"x", "heartbeat"), Event(b"y")]),
-    ("event:\ndata: x\n\n", [Event(b"x")]),
-    ("event: endpoint\ndata: /m?s=1\n\n", [Event(b"/m?s=1", "endpoint")]),
-    ("nonsense\nfoo: bar\ndatax: no\n data: no\ndata: x\n\n", [Event(b"x")]),
-    ("id: 7\ndata: x\n\ndata: y\n\nid: 8\ndata: z\n\n", [Event(b"x", id="7"), Event(b"y"), Event(b"z", id="8")]),
-    ("event: dropped\n\ndata: x\n\n", [Event(b"x")]),
+    ("\ufeffdata: marked\n\n", [ServerSentEvent(b"marked")]),
+    (f"data: {EMOJI}\n\n", [ServerSentEvent(EMOJI.encode())]),
+    (
+        "data: line separators \u2028 \x0b \x85 stay\n\n",
+        [ServerSentEvent("line separators \u2028 \x0b \x85 stay".encode())],
+    ),
+    (": keep-alive\r\n\r\n:\n\ndata: x\n: inside\n\n", [ServerSentEvent(b"x")]),
+    ("event: heartbeat\ndata: x\n\ndata: y\n\n", [ServerSentEvent(b"x", "heartbeat"), ServerSentEvent(b"y")]),
+    ("event:\ndata: x\n\n", [ServerSentEvent(b"x")]),
+    ("event: endpoint\ndata: /m?s=1\n\n", [ServerSentEvent(b"/m?s=1", "endpoint")]),
+    ("nonsense\nfoo: bar\ndatax: no\n data: no\ndata: x\n\n", [ServerSentEvent(b"x")]),
+    (
+        "id: 7\ndata: x\n\ndata: y\n\nid: 8\ndata: z\n\n",
+        [ServerSentEvent(b"x", id="7"), ServerSentEvent(b"y"), ServerSentEvent(b"z", id="8")],
+    ),
+    ("event: dropped\n\ndata: x\n\n", [ServerSentEvent(b"x")]),
     ("data: never finished\n", []),
     ("data: never finished", []),
     ("\n\n\r\n\r\r", []),
@@ -39,7 +45,7 @@ STREAMS = [
 @pytest.mark.requirement("SSE-01", "SSE-02")
 @pytest.mark.parametrize(("text", "events"), STREAMS)
 @pytest.mark.parametrize("step", [1, 2, 3, 10_000])
-def test_a_stream_gives_the_same_events_however_it_is_cut(text: str, events: list[Event], step: int) -> None:
+def test_a_stream_gives_the_same_events_however_it_is_cut(text: str, events: list[ServerSentEvent], step: int) -> None:
     data = text.encode()
     parser = EventParser(LIMIT)
     chunks = [data[start : start + step] for start in range(0, len(data), step)]
@@ -94,7 +100,7 @@ def test_an_event_over_the_limit_comes_out_short_and_the_next_one_whole(data: by
     short, whole = events
     assert isinstance(short.data, Overlong)
     assert start.startswith(short.data.start[:7])
-    assert whole == Event(b"k" * LIMIT, id="1")
+    assert whole == ServerSentEvent(b"k" * LIMIT, id="1")
 
 
 @pytest.mark.parametrize("line", [b"data: ", b": ", b"id: "])

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from mcphost.protocol.form_secrets import asks_for_secret
 from mcphost.protocol.forms import (
     ABSENT,
-    Field,
     FieldError,
+    FieldKind,
     Form,
-    Kind,
+    FormField,
     collect,
     fill,
     outside_elicitation,
@@ -40,7 +40,7 @@ def form(**properties: Any) -> Form:
     return read_form({"type": "object", "properties": properties})
 
 
-def field(schema: Any, name: str = "it", *, required: bool = False) -> Field:
+def field(schema: Any, name: str = "it", *, required: bool = False) -> FormField:
     return read_form({"properties": {name: schema}, "required": [name] * required}).fields[0]
 
 
@@ -48,39 +48,39 @@ def field(schema: Any, name: str = "it", *, required: bool = False) -> Field:
 @pytest.mark.parametrize(
     ("schema", "kind", "constraints"),
     [
-        ({"type": "string"}, Kind.STRING, "text"),
+        ({"type": "string"}, FieldKind.STRING, "text"),
         (
             {"type": "string", "format": "email", "maxLength": 40},
-            Kind.STRING,
+            FieldKind.STRING,
             "an email address, at most 40 characters",
         ),
-        ({"type": "string", "minLength": 2, "maxLength": 2}, Kind.STRING, "text, exactly 2 characters"),
-        ({"type": "string", "pattern": "^\u202ea"}, Kind.STRING, "text, pattern ^⟨U+202E⟩a"),
-        ({"type": "string", "maxLength": 5000}, Kind.TEXT, "text, at most 5000 characters"),
-        ({"type": "string", "contentMediaType": "text/html"}, Kind.TEXT, "text"),
-        ({"type": "integer", "minimum": 1, "maximum": 100}, Kind.INTEGER, "whole number, 1 to 100"),
-        ({"type": "integer", "format": "int32", "multipleOf": 5}, Kind.INTEGER, "whole number, a multiple of 5"),
-        ({"type": "number", "exclusiveMinimum": 0}, Kind.NUMBER, "number, more than 0"),
-        ({"type": "number", "minimum": 0, "exclusiveMinimum": True}, Kind.NUMBER, "number, more than 0"),
-        ({"type": "boolean"}, Kind.BOOLEAN, ""),
-        (COLOURS, Kind.CHOICE, ""),
-        ({"const": 3}, Kind.CHOICE, ""),
-        ({"type": "string", "oneOf": [{"const": "a", "title": "A"}]}, Kind.CHOICE, ""),
-        ({"type": "array", "items": COLOURS, "minItems": 1}, Kind.CHOICES, "at least 1 item"),
-        ({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}}, Kind.CHOICES, ""),
-        ({"type": "array", "items": {"type": "integer"}}, Kind.LIST, "list, one a line: whole number"),
-        ({"type": "array", "items": {"type": "array", "items": {"type": "string"}}}, Kind.JSON, "JSON"),
-        ({"type": "array"}, Kind.JSON, "JSON"),
-        ({"type": "object", "properties": {"x": {}}}, Kind.GROUP, ""),
-        ({"type": "object"}, Kind.JSON, "JSON"),
-        ({"type": ["string", "number"]}, Kind.JSON, "JSON"),
-        ({"anyOf": [{"type": "string"}, {"type": "number"}]}, Kind.JSON, "JSON"),
-        ({}, Kind.JSON, "JSON"),
-        (True, Kind.JSON, "JSON"),
-        ({"type": {"odd": 1}, "title": 5, "minimum": "x", "enum": 3, "items": 4}, Kind.JSON, "JSON"),
+        ({"type": "string", "minLength": 2, "maxLength": 2}, FieldKind.STRING, "text, exactly 2 characters"),
+        ({"type": "string", "pattern": "^\u202ea"}, FieldKind.STRING, "text, pattern ^⟨U+202E⟩a"),
+        ({"type": "string", "maxLength": 5000}, FieldKind.TEXT, "text, at most 5000 characters"),
+        ({"type": "string", "contentMediaType": "text/html"}, FieldKind.TEXT, "text"),
+        ({"type": "integer", "minimum": 1, "maximum": 100}, FieldKind.INTEGER, "whole number, 1 to 100"),
+        ({"type": "integer", "format": "int32", "multipleOf": 5}, FieldKind.INTEGER, "whole number, a multiple of 5"),
+        ({"type": "number", "exclusiveMinimum": 0}, FieldKind.NUMBER, "number, more than 0"),
+        ({"type": "number", "minimum": 0, "exclusiveMinimum": True}, FieldKind.NUMBER, "number, more than 0"),
+        ({"type": "boolean"}, FieldKind.BOOLEAN, ""),
+        (COLOURS, FieldKind.CHOICE, ""),
+        ({"const": 3}, FieldKind.CHOICE, ""),
+        ({"type": "string", "oneOf": [{"const": "a", "title": "A"}]}, FieldKind.CHOICE, ""),
+        ({"type": "array", "items": COLOURS, "minItems": 1}, FieldKind.CHOICES, "at least 1 item"),
+        ({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}}, FieldKind.CHOICES, ""),
+        ({"type": "array", "items": {"type": "integer"}}, FieldKind.LIST, "list, one a line: whole number"),
+        ({"type": "array", "items": {"type": "array", "items": {"type": "string"}}}, FieldKind.JSON, "JSON"),
+        ({"type": "array"}, FieldKind.JSON, "JSON"),
+        ({"type": "object", "properties": {"x": {}}}, FieldKind.GROUP, ""),
+        ({"type": "object"}, FieldKind.JSON, "JSON"),
+        ({"type": ["string", "number"]}, FieldKind.JSON, "JSON"),
+        ({"anyOf": [{"type": "string"}, {"type": "number"}]}, FieldKind.JSON, "JSON"),
+        ({}, FieldKind.JSON, "JSON"),
+        (True, FieldKind.JSON, "JSON"),
+        ({"type": {"odd": 1}, "title": 5, "minimum": "x", "enum": 3, "items": 4}, FieldKind.JSON, "JSON"),
     ],
 )
-def test_each_type_of_the_schema_gets_its_kind_of_field(schema: Any, kind: Kind, constraints: str) -> None:
+def test_each_type_of_the_schema_gets_its_kind_of_field(schema: Any, kind: FieldKind, constraints: str) -> None:
     read = field(schema)
     assert (read.kind, read.constraints) == (kind, constraints)
 
@@ -96,7 +96,7 @@ def test_each_type_of_the_schema_gets_its_kind_of_field(schema: Any, kind: Kind,
 def test_a_nullable_type_is_the_type_and_optional(schema: Any) -> None:
     base = {"type": "integer"}
     read = read_form({"properties": {"base": base, "it": schema}, "required": ["it"]}).fields[1]
-    assert (read.kind, read.required, read.default, read.nullable) == (Kind.INTEGER, False, ABSENT, True)
+    assert (read.kind, read.required, read.default, read.nullable) == (FieldKind.INTEGER, False, ABSENT, True)
     assert parse(read, "") is None
     assert parse(read, "null") is None
     assert parse(read, "5") == 5
@@ -113,7 +113,7 @@ def test_local_references_are_followed_and_their_neighbours_win() -> None:
     }
     one, many, pair = read_form(root).fields
     assert (one.label, one.choices) == ("Mine", (("red", "red"), ("green", "green")))
-    assert many.kind is Kind.CHOICES
+    assert many.kind is FieldKind.CHOICES
     assert [each.path for each in pair.fields] == [("pair", "x")]
 
 
@@ -124,8 +124,8 @@ def test_choices_have_titles_and_values_of_any_type() -> None:
 
 @pytest.mark.parametrize("name", ["body", "sqlQuery", "file_content", "Code"])
 def test_fields_that_hold_long_texts_have_several_lines(name: str) -> None:
-    assert field({"type": "string"}, name).kind is Kind.TEXT
-    assert field({"type": "string", "maxLength": 40}, name).kind is Kind.STRING
+    assert field({"type": "string"}, name).kind is FieldKind.TEXT
+    assert field({"type": "string", "maxLength": 40}, name).kind is FieldKind.STRING
 
 
 @pytest.mark.requirement("TOOLS-03", "ELIC-10", "TOOLS-28")
@@ -170,7 +170,7 @@ def test_hostile_schemas_are_read_in_no_time() -> None:
     started = time.thread_time()
     assert read_form(wide).raw_only
     assert read_form({"properties": {"me": {"$ref": "#"}}}).raw_only is None
-    assert field(lists).kind is Kind.JSON
+    assert field(lists).kind is FieldKind.JSON
     assert read_form({"properties": {str(n): {} for n in range(20_000)}}).raw_only
     assert time.thread_time() - started < 2
 

@@ -22,9 +22,9 @@ from mcphost.protocol.types import (
     ResourceTemplate,
     Task,
     TaskSupport,
-    Text,
+    TextContent,
     Tool,
-    Unreadable,
+    UnreadableContent,
     Wire,
 )
 
@@ -82,7 +82,7 @@ def test_hints_that_make_no_sense_are_left_out_and_the_rest_is_read() -> None:
     assert (good.size, good.is_folder) == (500_000_000, True)
     assert good.annotations is not None
     assert (good.annotations.audience, good.annotations.priority) == (["user"], 0.5)
-    block = Text.read({"type": "text", "text": "t", "annotations": {"priority": 1}})
+    block = TextContent.read({"type": "text", "text": "t", "annotations": {"priority": 1}})
     assert block.annotations is not None
     assert block.annotations.priority == 1
 
@@ -114,7 +114,7 @@ def test_every_part_of_a_resource_is_kept_text_or_bytes_and_what_is_neither_besi
     assert isinstance(text, ResourceContents)
     assert isinstance(blob, ResourceContents)
     assert (text.content(), blob.content(), blob.uri) == ("héllo".encode(), b"\x00\x01\xff", "x:1/2")
-    assert [each.reason for each in rest if isinstance(each, Unreadable)] == [
+    assert [each.reason for each in rest if isinstance(each, UnreadableContent)] == [
         "the blob is not base64",
         "neither text nor blob",
         "Input should be a valid dictionary or instance of ResourceContents",

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from mcphost.protocol.schemas import (
     DIALECTS,
     MAX_SUBSCHEMAS,
-    Problem,
     RefersOutside,
+    SchemaProblem,
     SchemaRefused,
     check_schema,
     is_cheap,
@@ -202,7 +202,7 @@ def test_what_would_have_to_be_fetched_is_told_apart(schema: Any, outside: str) 
     ],
 )
 def test_a_problem_says_where_and_what(schema: Any, instance: Any, path: str, message: str) -> None:
-    assert problems(schema, instance) == [Problem(path, message)]
+    assert problems(schema, instance) == [SchemaProblem(path, message)]
 
 
 @pytest.mark.requirement("SCHEMA-01", "SCHEMA-02")

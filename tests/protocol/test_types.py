@@ -10,12 +10,12 @@ from mcphost.protocol.types import (
     EmbeddedResource,
     InitializeResult,
     LogLevel,
-    Media,
+    MediaContent,
     Progress,
     ResourceLink,
-    Text,
+    TextContent,
     Tool,
-    Unreadable,
+    UnreadableContent,
     read_content,
 )
 
@@ -101,10 +101,10 @@ RESOURCE = {"uri": "file:///a", "text": "inside"}
 @pytest.mark.parametrize(
     ("item", "kind"),
     [
-        ({"type": "text", "text": ""}, Text),
-        ({"type": "text", "text": "a", "annotations": {"audience": ["user"]}, "_meta": {"a": 1}}, Text),
-        ({"type": "image", "data": "AAE=", "mimeType": "image/png"}, Media),
-        ({"type": "audio", "data": "AAE="}, Media),
+        ({"type": "text", "text": ""}, TextContent),
+        ({"type": "text", "text": "a", "annotations": {"audience": ["user"]}, "_meta": {"a": 1}}, TextContent),
+        ({"type": "image", "data": "AAE=", "mimeType": "image/png"}, MediaContent),
+        ({"type": "audio", "data": "AAE="}, MediaContent),
         ({"type": "resource", "resource": RESOURCE}, EmbeddedResource),
         ({"type": "resource", **RESOURCE}, EmbeddedResource),
         ({"type": "resource_link", "uri": "file:///a"}, ResourceLink),
@@ -114,7 +114,7 @@ RESOURCE = {"uri": "file:///a", "text": "inside"}
 def test_content_of_every_type_is_read(item: dict[str, Any], kind: type) -> None:
     block = read_content(item)
     assert isinstance(block, kind)
-    if isinstance(block, Media):
+    if isinstance(block, MediaContent):
         assert block.content() == b"\x00\x01"
     if isinstance(block, EmbeddedResource):
         assert (block.resource.uri, block.resource.text) == ("file:///a", "inside")
@@ -139,10 +139,10 @@ def test_content_of_every_type_is_read(item: dict[str, Any], kind: type) -> None
 def test_unreadable_content_stays_in_its_place_with_the_reason(item: object, kind: str, reason: str) -> None:
     result = CallToolResult.read({"content": [item, {"type": "text", "text": "after"}]})
     bad, after = result.content
-    assert isinstance(bad, Unreadable)
+    assert isinstance(bad, UnreadableContent)
     assert (bad.type, bad.raw) == (kind, item)
     assert reason in bad.reason
-    assert isinstance(after, Text)
+    assert isinstance(after, TextContent)
 
 
 @pytest.mark.requirement("TOOLS-09", "TOOLS-21", "MSG-17", "ERR-05")

@@ -15,14 +15,14 @@ import pytest
 
 from mcphost.protocol.sampling import SamplingMessage, ToolChoice, text_block
 from mcphost.protocol.types import Tool
-from mcphost.providers.anthropic import AnthropicProvider, AnthropicReading
-from mcphost.providers.base import Event, Gathering, ModelRequest
-from mcphost.providers.endpoint import Endpoint
+from mcphost.providers.anthropic import AnthropicProvider, AnthropicStream
+from mcphost.providers.base import AnswerCollector, ModelRequest, ProviderEvent
+from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.exchange import MOST_EVENT
-from mcphost.providers.framings import Framing, events, lines
-from mcphost.providers.ollama import OllamaProvider, OllamaReading
-from mcphost.providers.openai import OpenAIProvider, OpenAIReading
-from mcphost.providers.patience import Patience
+from mcphost.providers.framings import StreamFraming, events, lines
+from mcphost.providers.ollama import OllamaProvider, OllamaStream
+from mcphost.providers.openai import OpenAIProvider, OpenAIStream
+from mcphost.providers.patience import RetryLimits
 from mcphost.providers.spelling import tool_names
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))  # the scripts there import each other by bare names
@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))  # the scripts th
 from web import Talk, Web
 
 KEY = "sk-canary-0123456789"
-QUICK = Patience(connect=2.0, first=2.0, idle=2.0, backoff=0.01)
+QUICK = RetryLimits(connect=2.0, first=2.0, idle=2.0, backoff=0.01)
 ADD = Tool.read({"name": "add", "description": "adds", "inputSchema": {"type": "object"}})
 DOTTED = Tool.read({"name": "files.read/all", "inputSchema": {"type": "object"}})
 ASKED = ModelRequest((SamplingMessage.said("user", text_block("hello")),), 100, tools=(ADD, DOTTED))
@@ -150,7 +150,7 @@ def _arguments(written: str) -> Any:
 class Vendor:
     provider: Callable[..., Any]
     reading: Callable[..., Any]
-    framing: Framing
+    framing: StreamFraming
     frame: Callable[[Any], bytes]
     """A document, or bytes in place of one, as it stands in a stream."""
     stream: Callable[[Steps], list[bytes]]
@@ -162,7 +162,7 @@ class Vendor:
 VENDORS: Mapping[str, Vendor] = {
     "anthropic": Vendor(
         AnthropicProvider,
-        AnthropicReading,
+        AnthropicStream,
         events,
         event,
         anthropic_stream,
@@ -171,7 +171,7 @@ VENDORS: Mapping[str, Vendor] = {
     ),
     "openai": Vendor(
         OpenAIProvider,
-        OpenAIReading,
+        OpenAIStream,
         events,
         event,
         openai_stream,
@@ -180,7 +180,7 @@ VENDORS: Mapping[str, Vendor] = {
     ),
     "ollama": Vendor(
         OllamaProvider,
-        OllamaReading,
+        OllamaStream,
         lines,
         line,
         ollama_stream,
@@ -196,17 +196,17 @@ TYPED = [vendor for vendor in VENDORS if vendor != "ollama"]
 each_vendor = pytest.mark.parametrize("vendor", VENDORS)
 
 
-def read(vendor: str, *chunks: bytes, request: Any = ASKED) -> list[Event]:
+def read(vendor: str, *chunks: bytes, request: Any = ASKED) -> list[ProviderEvent]:
     """The events of an answer that came in these chunks. Raises ModelError."""
     made = VENDORS[vendor]
-    reading = made.reading(Endpoint("big", "http://127.0.0.1/"), request, tool_names(request), "asked-for")
-    told = list[Event]()
+    reading = made.reading(ModelEndpoint("big", "http://127.0.0.1/"), request, tool_names(request), "asked-for")
+    told = list[ProviderEvent]()
     for data in framed(made.framing, *chunks):
         told += reading.feed(None if data == "[DONE]" else json.loads(data))
     return [*told, *reading.finish()]
 
 
-def framed(framing: Framing, *chunks: bytes, limit: int = MOST_EVENT) -> list[str | bytes]:
+def framed(framing: StreamFraming, *chunks: bytes, limit: int = MOST_EVENT) -> list[str | bytes]:
     """The documents that these chunks are cut into."""
 
     async def given() -> AsyncGenerator[bytes, None]:
@@ -219,8 +219,8 @@ def framed(framing: Framing, *chunks: bytes, limit: int = MOST_EVENT) -> list[st
     return asyncio.run(documents())
 
 
-def gathered(events: list[Event]) -> Gathering:
-    gathering = Gathering()
+def gathered(events: list[ProviderEvent]) -> AnswerCollector:
+    gathering = AnswerCollector()
     for each in events:
         gathering.add(each)
     return gathering
@@ -278,9 +278,9 @@ class Meeting:
 
     web: Web
     provider: Any
-    events: list[Event] = field(default_factory=list)
+    events: list[ProviderEvent] = field(default_factory=list)
 
-    async def ask(self, request: ModelRequest = ASKED) -> list[Event]:
+    async def ask(self, request: ModelRequest = ASKED) -> list[ProviderEvent]:
         async with aclosing(self.provider.stream(request)) as events:
             async for event in events:
                 self.events.append(event)
@@ -293,7 +293,7 @@ class Meeting:
 
 @asynccontextmanager
 async def meeting(
-    vendor: str, *answers: Answer, patience: Patience = QUICK, key: str = KEY, **more: Any
+    vendor: str, *answers: Answer, patience: RetryLimits = QUICK, key: str = KEY, **more: Any
 ) -> AsyncIterator[Meeting]:
     """A provider of a vendor's, whose endpoint gives these answers, the last one again and again."""
     script = list(answers)

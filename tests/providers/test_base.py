@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from mcphost.errors import Declined, ModelError, ModelUnreachable
-from mcphost.providers.base import Done, Price, Usage, estimate_tokens, gather
+from mcphost.providers.base import AnswerFinished, Price, TokenUsage, estimate_tokens, gather
 from mcphost.providers.manual import ManualAnswer, ManualProvider
 from tests.conftest import Until
 from tests.providers.endpoints import ASKED
@@ -22,9 +22,14 @@ def test_tokens_are_estimated_by_a_rule_of_thumb(text: str, tokens: int) -> None
 
 @pytest.mark.parametrize(
     ("usage", "cost"),
-    [(Usage(1_000_000, 100_000), 4.5), (Usage(0, 0), 0), (Usage(None, 5), None), (Usage(5, None), None)],
+    [
+        (TokenUsage(1_000_000, 100_000), 4.5),
+        (TokenUsage(0, 0), 0),
+        (TokenUsage(None, 5), None),
+        (TokenUsage(5, None), None),
+    ],
 )
-def test_a_cost_is_known_or_unknown_and_never_a_guess(usage: Usage, cost: float | None) -> None:
+def test_a_cost_is_known_or_unknown_and_never_a_guess(usage: TokenUsage, cost: float | None) -> None:
     """M06"""
     assert Price(input=3, output=15).of(usage) == cost
 
@@ -71,7 +76,7 @@ async def test_each_request_waits_for_its_own_answer(until: Until) -> None:
         asked[number].give(str(number))
     assert [(await task).result.message.text for task in tasks] == ["0", "1"]
     async with aclosing(ManualProvider("me", lambda answer: answer.give("")).stream(ASKED)) as events:
-        assert [event async for event in events] == [Done("endTurn", "human")]
+        assert [event async for event in events] == [AnswerFinished("endTurn", "human")]
 
 
 def test_an_error_says_which_model_it_is_about() -> None:

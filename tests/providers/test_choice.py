@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcphost.protocol.sampling import ModelPreferences
-from mcphost.providers.choice import Candidate, choose, family
+from mcphost.providers.choice import ModelCandidate, choose, family
 
-OPUS = Candidate("deep", "claude-opus-4-1", cost=0.1, speed=0.3, intelligence=1.0)
-SONNET = Candidate("daily", "claude-sonnet-4-5", cost=0.5, speed=0.6, intelligence=0.8)
-HAIKU = Candidate("quick", "claude-haiku-4-5", cost=0.8, speed=0.9, intelligence=0.5)
-GPT = Candidate("gpt", "gpt-4o", cost=0.4, speed=0.6, intelligence=0.8)
-MINI = Candidate("mini", "gpt-4o-mini", cost=0.9, speed=0.9, intelligence=0.4)
-LOCAL = Candidate("local", "qwen2.5:7b", cost=1.0, speed=0.4, intelligence=0.3)
+OPUS = ModelCandidate("deep", "claude-opus-4-1", cost=0.1, speed=0.3, intelligence=1.0)
+SONNET = ModelCandidate("daily", "claude-sonnet-4-5", cost=0.5, speed=0.6, intelligence=0.8)
+HAIKU = ModelCandidate("quick", "claude-haiku-4-5", cost=0.8, speed=0.9, intelligence=0.5)
+GPT = ModelCandidate("gpt", "gpt-4o", cost=0.4, speed=0.6, intelligence=0.8)
+MINI = ModelCandidate("mini", "gpt-4o-mini", cost=0.9, speed=0.9, intelligence=0.4)
+LOCAL = ModelCandidate("local", "qwen2.5:7b", cost=1.0, speed=0.4, intelligence=0.3)
 ALL = (OPUS, SONNET, HAIKU, GPT, MINI, LOCAL)
 
 
@@ -48,7 +48,7 @@ def wants(*hints: str, **priorities: float) -> ModelPreferences:
     ],
 )
 def test_a_servers_wishes_mean_a_model(
-    models: tuple[Candidate, ...], preferences: ModelPreferences, entry: str, reason: str
+    models: tuple[ModelCandidate, ...], preferences: ModelPreferences, entry: str, reason: str
 ) -> None:
     choice = choose(models, preferences)
     assert choice.entry == entry
@@ -85,7 +85,7 @@ def test_models_of_different_vendors_share_niches(name: str, niche: str | None) 
     st.none() | st.floats(0, 1),
 )
 def test_a_choice_is_one_of_the_models_and_always_the_same(
-    hints: list[str], models: list[Candidate], cost: float | None
+    hints: list[str], models: list[ModelCandidate], cost: float | None
 ) -> None:
     preferences = ModelPreferences(tuple(hints), cost)
     choice = choose(models, preferences)

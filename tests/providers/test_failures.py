@@ -21,8 +21,8 @@ from mcphost.errors import (
     ModelRefused,
     ModelUnreachable,
 )
-from mcphost.providers.base import Done, Waiting
-from mcphost.providers.patience import Patience, told_wait
+from mcphost.providers.base import AnswerFinished, RetryScheduled
+from mcphost.providers.patience import RetryLimits, told_wait
 from tests.conftest import Until
 from tests.providers.endpoints import (
     ASKED,
@@ -94,11 +94,11 @@ async def test_a_model_without_room_is_asked_again_after_the_wait_it_wants(vendo
         began = time.monotonic()
         first, second, *rest = await met.ask()
         assert time.monotonic() - began >= 0.12
-    assert isinstance(first, Waiting)
-    assert isinstance(second, Waiting)
+    assert isinstance(first, RetryScheduled)
+    assert isinstance(second, RetryScheduled)
     assert [(each.seconds, each.attempt, each.most) for each in (first, second)] == [(0.06, 1, 3), (0.06, 2, 3)]
     assert "later" in first.reason
-    assert isinstance(rest[-1], Done)
+    assert isinstance(rest[-1], AnswerFinished)
     assert len({visit.body for visit in met.web.visits}) == 1
 
 
@@ -115,8 +115,8 @@ async def test_a_stream_that_begins_with_overload_is_asked_again(vendor: str) ->
     error = VENDORS[vendor].frame(VENDORS[vendor].error("overloaded_error", "busy"))
     async with meeting(vendor, streams(error), streams(*VENDORS[vendor].stream(HELLO))) as met:
         first, *rest = await met.ask()
-    assert isinstance(first, Waiting)
-    assert isinstance(rest[-1], Done)
+    assert isinstance(first, RetryScheduled)
+    assert isinstance(rest[-1], AnswerFinished)
 
 
 @each_vendor
@@ -124,7 +124,7 @@ async def test_retries_are_bounded_in_number(vendor: str) -> None:
     async with meeting(vendor, refuses(529)) as met:
         with pytest.raises(ModelOverloaded, match=r"no room .HTTP 529.; try again later, or choose another model"):
             await met.ask()
-    waits = [each.seconds for each in met.events if isinstance(each, Waiting)]
+    waits = [each.seconds for each in met.events if isinstance(each, RetryScheduled)]
     assert len(met.web.visits) == QUICK.retries + 1
     assert waits == sorted(waits)
     assert 0.01 <= waits[0] <= 0.0125 < 0.04 <= waits[-1] <= 0.05
@@ -186,7 +186,7 @@ def test_what_headers_say_of_waiting(headers: dict[str, str], seconds: float | N
 
 
 def test_all_waits_together_are_bounded() -> None:
-    patience = Patience(retries=9, backoff=1, most_waiting=10)
+    patience = RetryLimits(retries=9, backoff=1, most_waiting=10)
     assert [patience.wait(attempt, None, 0, 0) for attempt in (1, 2, 3, 4, 5, 10)] == [1, 2, 4, 8, None, None]
     assert (patience.wait(1, None, 0, 1), patience.wait(1, 4, 6, 1), patience.wait(1, 4, 6.1, 1)) == (1.25, 4, None)
 
@@ -279,7 +279,7 @@ async def test_a_model_elsewhere_may_be_asked_without_tls_where_the_user_says_so
 async def test_a_proxy_is_no_way_to_a_model_on_this_machine(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
-        assert isinstance((await met.ask())[-1], Done)
+        assert isinstance((await met.ask())[-1], AnswerFinished)
 
 
 @each_vendor

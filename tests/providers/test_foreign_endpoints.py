@@ -11,8 +11,8 @@ import pytest
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelKeyRefused, ModelRefused
 from mcphost.protocol.sampling import SamplingMessage, ToolChoice, ToolResult, text_block
 from mcphost.protocol.types import Tool
-from mcphost.providers.base import Gathered, ModelRequest, gather
-from mcphost.providers.patience import Patience
+from mcphost.providers.base import CollectedAnswer, ModelRequest, gather
+from mcphost.providers.patience import RetryLimits
 from tests.providers.endpoints import KEY, VENDORS, each_vendor
 from tests.whole import model_endpoints
 from tests.whole.model_endpoints import script, verdict
@@ -23,7 +23,7 @@ PATHS = {"anthropic": "/anthropic", "openai": "/v1"}
 """Where llmock speaks like whom."""
 
 refereed = pytest.mark.parametrize("vendor", PATHS)
-PATIENCE = Patience(connect=5, first=20, idle=2, backoff=0.1)
+PATIENCE = RetryLimits(connect=5, first=20, idle=2, backoff=0.1)
 NUMBERS = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a", "b"]}
 TOOLS = tuple(Tool.read({"name": name, "inputSchema": NUMBERS}) for name in ("get-sum", "echo"))
 
@@ -57,7 +57,7 @@ def asking(text: str, **more: Any) -> ModelRequest:
     return ModelRequest((SamplingMessage.said("user", text_block(text)),), 100, **more)
 
 
-async def ask(vendor: str, url: str, *requests: ModelRequest) -> list[Gathered]:
+async def ask(vendor: str, url: str, *requests: ModelRequest) -> list[CollectedAnswer]:
     provider = VENDORS[vendor].provider("big", "some-model", key=KEY, base_url=url, patience=PATIENCE)
     try:
         return [await gather(provider, request) for request in requests]

@@ -14,8 +14,8 @@ import pytest
 from mcphost.errors import ModelRefused
 from mcphost.protocol.sampling import CreateMessageRequest, SamplingMessage, ToolChoice
 from mcphost.providers import anthropic, ollama, openai
-from mcphost.providers.base import Capabilities, ModelRequest
-from mcphost.providers.spelling import Spelling, tool_names
+from mcphost.providers.base import ModelCapabilities, ModelRequest
+from mcphost.providers.spelling import NameMapping, tool_names
 from tests.providers.endpoints import ASKED, HELLO, VENDORS, meeting, refuses, streams
 from tests.transports.web_line import Talk
 
@@ -198,7 +198,7 @@ def test_an_ollama_is_on_this_machine_unless_something_else_is_said() -> None:
 def test_names_that_look_alike_to_a_vendor_stay_apart() -> None:
     """M02"""
     names = ["a_b_1", "a.b", "a/b", "a b", "\u200b", "x" * 300, "x" * 299, "add", "add"]
-    spelling = Spelling(names)
+    spelling = NameMapping(names)
     spelled = [spelling.there(name) for name in names]
     assert len(set(spelled)) == len(set(names))
     assert [spelling.back(each) for each in spelled] == names
@@ -209,7 +209,7 @@ def test_names_that_look_alike_to_a_vendor_stay_apart() -> None:
 def test_many_names_of_one_beginning_take_little_time() -> None:
     """M02: they come from a server, and are spelled on the event loop."""
     names, began = [f"{'x' * 60}.{number}" for number in range(10_000)], time.process_time()
-    spelling = Spelling(names)
+    spelling = NameMapping(names)
     assert time.process_time() - began < 0.5
     assert len(set(map(spelling.there, names))) == len(names)
 
@@ -228,7 +228,7 @@ def test_many_names_of_one_beginning_take_little_time() -> None:
 async def test_what_a_model_has_no_sense_for_is_refused_before_anything_is_sent(
     vendor: str, content: Any, words: str
 ) -> None:
-    async with meeting(vendor, refuses(500), capabilities=Capabilities()) as met:
+    async with meeting(vendor, refuses(500), capabilities=ModelCapabilities()) as met:
         with pytest.raises(ModelRefused, match=f"model big: {words}; choose another model"):
             await met.ask(asking(("user", content)))
         with pytest.raises(ModelRefused, match="it takes no tools"):

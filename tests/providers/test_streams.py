@@ -10,15 +10,15 @@ import pytest
 
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelRefused
 from mcphost.providers.base import (
-    Done,
-    Event,
+    AnswerFinished,
+    ProviderEvent,
     TextDelta,
     ThoughtDelta,
-    Usage,
+    TokenUsage,
     gather,
 )
 from mcphost.providers.exchange import MOST_EVENT
-from mcphost.providers.patience import Patience
+from mcphost.providers.patience import RetryLimits
 from tests.conftest import Until
 from tests.providers.endpoints import (
     ASKED,
@@ -49,8 +49,8 @@ async def test_an_answer_comes_in_pieces_with_its_model_and_its_size(vendor: str
     async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
         events = await met.ask()
     assert [each.text for each in events if isinstance(each, TextDelta)] == ["Hel", "lo \u00e9\U0001f600"]
-    assert events[-1] == Done("endTurn", VENDORS[vendor].model)
-    assert gathered(events).usage == Usage(10, 5)
+    assert events[-1] == AnswerFinished("endTurn", VENDORS[vendor].model)
+    assert gathered(events).usage == TokenUsage(10, 5)
 
 
 @each_vendor
@@ -74,7 +74,7 @@ def test_a_stream_that_ends_anywhere_before_its_end_is_cut(vendor: str) -> None:
     for cut in range(end):
         with pytest.raises(ModelAnswerCut):
             read(vendor, data[:cut])
-    assert read(vendor, data[:end])[-1] == Done("toolUse", VENDORS[vendor].model)
+    assert read(vendor, data[:end])[-1] == AnswerFinished("toolUse", VENDORS[vendor].model)
 
 
 @each_vendor
@@ -108,7 +108,7 @@ async def test_what_came_before_an_answer_broke_off_is_kept(vendor: str, end: An
         ("anthropic", {"type": "content_block_start", "content_block": {"type": "text", "text": "x"}}, TextDelta("x")),
     ],
 )
-def test_what_else_a_model_tells(vendor: str, document: Any, said: Event) -> None:
+def test_what_else_a_model_tells(vendor: str, document: Any, said: ProviderEvent) -> None:
     assert said in read(vendor, VENDORS[vendor].frame(document), *VENDORS[vendor].stream(HELLO))
 
 
@@ -134,7 +134,7 @@ def test_an_empty_stop_sequence_ends_nothing(vendor: str) -> None:
     ],
 )
 def test_a_stop_reason_is_in_the_protocols_words(vendor: str, document: Any, reason: str) -> None:
-    assert read(vendor, VENDORS[vendor].frame(document))[-1] == Done(reason, "asked-for")
+    assert read(vendor, VENDORS[vendor].frame(document))[-1] == AnswerFinished(reason, "asked-for")
 
 
 SENSELESS = [
@@ -212,7 +212,7 @@ async def test_what_is_no_answer_is_told_and_left(vendor: str, answer: Any, word
 )
 async def test_an_answer_in_one_document_is_one_too(vendor: str, document: Any) -> None:
     async with meeting(vendor, lambda talk: talk.json(document)) as met:
-        assert await met.ask() == [TextDelta("hi"), Done("maxTokens", "m")]
+        assert await met.ask() == [TextDelta("hi"), AnswerFinished("maxTokens", "m")]
 
 
 @each_vendor
@@ -237,7 +237,7 @@ async def test_an_answer_that_stalls_is_given_up(vendor: str) -> None:
     """M05"""
     first = so_far(vendor)
     for answer in (stays(*first), lambda talk: talk.linger()):
-        async with meeting(vendor, answer, patience=Patience(first=0.2, idle=0.1)) as met:
+        async with meeting(vendor, answer, patience=RetryLimits(first=0.2, idle=0.1)) as met:
             with pytest.raises(ModelError, match=r"said nothing for 0\.[12] s; try again"):
                 await met.ask()
 

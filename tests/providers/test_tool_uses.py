@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcphost.protocol.sampling import SamplingMessage, ToolUse
-from mcphost.providers.base import Done, ToolUseBegun, ToolUseReady, gather
+from mcphost.providers.base import AnswerFinished, ToolUseBegun, ToolUseReady, gather
 from mcphost.providers.tool_pieces import MOST_ARGUMENTS, MOST_USES
 from tests.providers.endpoints import (
     ASKED,
@@ -119,7 +119,7 @@ def test_the_ways_in_which_compatible_servers_tell_tool_calls(documents: list[An
     events = read("openai", *(b"data: " + each + b"\n\n" for each in told))
     uses = [each for each in events if isinstance(each, ToolUseReady)]
     assert [(use.id, use.input, use.problem) for use in uses] == [(each, {"a": 1}, "") for each in expected]
-    assert events[-1] == Done("toolUse", "asked-for")
+    assert events[-1] == AnswerFinished("toolUse", "asked-for")
 
 
 def test_tool_uses_without_ids_get_some_that_the_conversation_does_not_have() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.providers.base import Price, Usage
+from mcphost.providers.base import Price, TokenUsage
 from tests.providers.endpoints import HELLO, VENDORS, each_vendor, event, gathered, read
 
 
@@ -18,7 +18,7 @@ def test_a_count_that_is_none_is_unknown(vendor: str, count: Any) -> None:
     told = {"type": "message_start", "message": {"usage": usage}, "usage": usage, "choices": []}
     told |= {"prompt_eval_count": count, "eval_count": count}
     events = read(vendor, VENDORS[vendor].frame(told), *VENDORS[vendor].stream(HELLO))
-    assert next(each for each in events if isinstance(each, Usage)) == Usage()
+    assert next(each for each in events if isinstance(each, TokenUsage)) == TokenUsage()
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_tokens_of_a_cache_are_part_of_a_request_or_make_its_size_unknown(
     """M06"""
     usage = {"input_tokens": 7, "cache_read_input_tokens": read_there, "cache_creation_input_tokens": put_there}
     told = event({"type": "message_start", "message": {"usage": usage}}) + event({"type": "message_stop"})
-    assert gathered(read("anthropic", told)).usage == Usage(whole, None)
+    assert gathered(read("anthropic", told)).usage == TokenUsage(whole, None)
 
 
 @each_vendor
@@ -41,4 +41,4 @@ def test_what_nobody_counted_has_no_cost(vendor: str) -> None:
     for name in (b"usage", b"prompt_eval_count", b"eval_count"):
         told = told.replace(b'"%s"' % name, b'"x"')
     usage = gathered(read(vendor, told)).usage
-    assert (usage, Price(3, 15).of(usage)) == (Usage(), None)
+    assert (usage, Price(3, 15).of(usage)) == (TokenUsage(), None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio import StdioTransport
 from tests.conftest import PythonServer, Until
 from tests.transports.processes import FAST, Line, members
@@ -20,7 +20,7 @@ async def start(python_server: PythonServer, until: Until) -> AsyncIterator[Star
     """`await start("hostile.py", "nan", ...)`: a running server; when the test ends nothing of its group is left."""
     lines: list[Line] = []
 
-    async def run(script: str, *args: object, limits: Limits = FAST, environ: Any = None, **more: Any) -> Line:
+    async def run(script: str, *args: object, limits: TransportLimits = FAST, environ: Any = None, **more: Any) -> Line:
         line = Line(StdioTransport(python_server(script, *args, **more), limits, environ or dict(os.environ)))
         await line.transport.open(line.inbox)
         lines.append(line)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mcphost.protocol.jsonrpc import Malformed, Notification, Request, Response
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio import StdioTransport
 
-FAST = Limits(exit_grace=9.0)
+FAST = TransportLimits(exit_grace=9.0)
 AT_ONCE = 6.0
 """Seconds in which the end of a server must be told: less than any limit that could tell it instead."""
 

@@ -19,7 +19,7 @@ from mcphost.errors import (
 )
 from mcphost.protocol.jsonrpc import Notification, Request, Response
 from mcphost.protocol.revisions import LEGACY, V2025_03_26, V2025_06_18, Revision
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.http import HttpTransport
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.web_line import HELLO, PROMPT, Echo, Talk, answer, connected, spoiling
@@ -325,7 +325,7 @@ async def test_what_is_no_answer_fails_the_call_at_once_and_no_other(
 @pytest.mark.parametrize("mode", ["bomb", "endless-body", "endless-event", "million"])
 async def test_what_has_no_end_costs_neither_memory_nor_time(mode: str, loop_watchdog: LoopWatchdog) -> None:
     """H07, H08: at the limits a user has; ten megabytes that stand for ten gigabytes, and bodies that never end."""
-    async with connected(spoiling(mode), limits=Limits()) as line:
+    async with connected(spoiling(mode), limits=TransportLimits()) as line:
         tracemalloc.start()
         began = time.monotonic()
         with pytest.raises((MessageTooLarge, InvalidResult)):
@@ -422,7 +422,7 @@ async def test_a_call_given_up_or_answered_closes_its_connection_at_once(mode: s
 
 
 async def test_what_is_not_open_says_so() -> None:
-    transport = HttpTransport("http://127.0.0.1:1/", Limits())
+    transport = HttpTransport("http://127.0.0.1:1/", TransportLimits())
     for each in (transport.request(Request(1, "ping"), {}), transport.send(Notification("n")), transport.listen()):
         with pytest.raises(ConnectionLost, match="not open"):
             await each

@@ -18,7 +18,7 @@ import trustme
 
 from mcphost.errors import ConnectionLost, HttpStatusError
 from mcphost.protocol.jsonrpc import Notification
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.content_coding import PIECE, coding_of
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.http_client import Phases, open_client
@@ -32,7 +32,7 @@ BRIEF = Phases(headers=0.3, ending=0.3)
 async def opening(url: str, *, phases: Phases = BRIEF, headers: Mapping[str, str] | None = None) -> str:
     """Why a handshake with ``url`` fails."""
     with Web(Echo()) as unused:
-        line = WebLine(unused, HttpTransport(url, Limits(), phases=phases, headers=headers))
+        line = WebLine(unused, HttpTransport(url, TransportLimits(), phases=phases, headers=headers))
         try:
             await line.transport.open(line.inbox)
             await line.shake_hands()
@@ -222,7 +222,7 @@ async def test_headers_that_could_add_headers_are_never_sent() -> None:
 
 async def test_a_notification_is_not_waited_for_without_end(silent_port: int) -> None:
     """H06"""
-    transport = HttpTransport(f"http://127.0.0.1:{silent_port}/", Limits(), phases=BRIEF)
+    transport = HttpTransport(f"http://127.0.0.1:{silent_port}/", TransportLimits(), phases=BRIEF)
     await transport.open(Inbox())
     with pytest.raises(ConnectionLost, match="sent nothing in the time it had"):
         await asyncio.wait_for(transport.send(Notification("n")), 15)
@@ -256,7 +256,7 @@ def proxying(talk: Talk) -> None:
 
 async def shaken(web: Web, url: str) -> None:
     """Shake hands with ``url``."""
-    line = WebLine(web, HttpTransport(url, Limits(), phases=BRIEF))
+    line = WebLine(web, HttpTransport(url, TransportLimits(), phases=BRIEF))
     await line.transport.open(line.inbox)
     await line.shake_hands()
     await line.transport.aclose()

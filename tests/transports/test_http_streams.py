@@ -18,9 +18,9 @@ from mcphost.errors import (
 )
 from mcphost.protocol.jsonrpc import Malformed, Message, Notification
 from mcphost.transports import http, resumption
-from mcphost.transports.base import Limits
-from mcphost.transports.incoming import Incoming
-from mcphost.transports.resumption import EventStream
+from mcphost.transports.base import TransportLimits
+from mcphost.transports.incoming import MessageReader
+from mcphost.transports.resumption import ResumableStream
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.test_tap import Recording
 from tests.transports.web_line import PROMPT, Echo, Talk, connected, spoiling
@@ -299,7 +299,7 @@ async def test_waits_grow_where_nothing_comes_and_are_the_servers_where_it_names
 ) -> None:
     """H04, H05"""
     came: list[Message | Malformed] = []
-    stream = EventStream(Incoming(Limits(), None), came.append)
+    stream = ResumableStream(MessageReader(TransportLimits(), None), came.append)
     measured = []
     for text in connections:
         await stream.read(Pieces(text), lambda: False)
@@ -311,7 +311,7 @@ async def test_waits_grow_where_nothing_comes_and_are_the_servers_where_it_names
 @pytest.mark.requirement("SSE-05")
 @pytest.mark.parametrize("bad", ["x" * 1025, "a\x07b", " 7", "\u202e"])
 async def test_an_id_that_no_header_may_hold_is_no_place_to_go_on(bad: str) -> None:
-    stream = EventStream(Incoming(Limits(), None), lambda _: None)
+    stream = ResumableStream(MessageReader(TransportLimits(), None), lambda _: None)
     await stream.read(Pieces(f"id: ok \u00e9\n{NOTE}"), lambda: False)
     assert stream.last_id == "ok \u00e9"
     await stream.read(Pieces(f"id: {bad}\n{NOTE}"), lambda: False)
@@ -322,7 +322,7 @@ async def test_an_id_that_no_header_may_hold_is_no_place_to_go_on(bad: str) -> N
 @pytest.mark.parametrize("text", [": hm\r\n\r\n" * 9, "event: heartbeat\ndata: x\n\n" * 9, "id: 1\ndata:\n\n"])
 async def test_what_is_no_message_has_no_effect(text: str) -> None:
     came: list[Message | Malformed] = []
-    stream = EventStream(Incoming(Limits(), None), came.append)
+    stream = ResumableStream(MessageReader(TransportLimits(), None), came.append)
     await stream.read(Pieces(text + NOTE), lambda: False)
     assert [type(message) for message in came] == [Notification]
 
@@ -454,7 +454,7 @@ def large() -> bytes:
 @pytest.mark.slow
 async def test_a_large_event_is_read_in_turns_and_not_overtaken(large: bytes, loop_watchdog: LoopWatchdog) -> None:
     came: list[Message | Malformed] = []
-    stream = EventStream(Incoming(Limits(), None), came.append)
+    stream = ResumableStream(MessageReader(TransportLimits(), None), came.append)
     await stream.read(pieces_of(large + notice("") + large), lambda: False)
     assert [len(message.params or {}) for message in came if isinstance(message, Notification)] == [10**6, 0, 10**6]
     assert loop_watchdog.longest < 0.25
@@ -462,7 +462,7 @@ async def test_a_large_event_is_read_in_turns_and_not_overtaken(large: bytes, lo
 
 async def test_a_flood_of_events_leaves_room_for_the_others(loop_watchdog: LoopWatchdog) -> None:
     came: list[Message | Malformed] = []
-    stream = EventStream(Incoming(Limits(), None), came.append)
+    stream = ResumableStream(MessageReader(TransportLimits(), None), came.append)
     await stream.read(pieces_of(notice("") * 100_000), lambda: False)
     assert len(came) == 100_000
     assert loop_watchdog.longest < 0.25

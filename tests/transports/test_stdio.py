@@ -17,7 +17,7 @@ from mcphost.errors import ConnectionLost, InvalidResult, MessageTooLarge
 from mcphost.protocol.revisions import V2025_03_26
 from mcphost.transports.child import STDERR_LINE, STDERR_TAIL
 from mcphost.transports.stdio import Command, StdioTransport
-from mcphost.transports.turns import TURN, Turns
+from mcphost.transports.turns import SLICE, TimeSlices
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.conftest import Start
 from tests.transports.processes import AT_ONCE, FAST, Line
@@ -83,11 +83,11 @@ async def test_a_flood_leaves_room_for_the_others_and_stays_with_its_server(unti
 
     def take(item: int) -> None:
         done.append(item)
-        end = time.monotonic() + TURN / 2
+        end = time.monotonic() + SLICE / 2
         while time.monotonic() < end:
             pass
 
-    turns = Turns(take)
+    turns = TimeSlices(take)
     turns.read_from(cast("asyncio.ReadTransport", Pipe()))
     turns.add(range(3))
     turns.add(range(3, 6))

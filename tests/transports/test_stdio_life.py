@@ -13,7 +13,7 @@ import pytest
 
 from mcphost.errors import ConnectionLost, SpawnFailed
 from mcphost.protocol.jsonrpc import Notification
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.descendants import MARK_VARIABLE, ProcessId
 from mcphost.transports.groups import live_groups
 from mcphost.transports.stdio import Command, StdioTransport, child_environment, exit_text
@@ -43,7 +43,7 @@ async def test_stopping_closes_stdin_then_terminates_then_kills(
 ) -> None:
     """S01, S02"""
     record = tmp_path / "record"
-    line = await start("echo.py", "--record", record, *options, limits=Limits(exit_grace=grace))
+    line = await start("echo.py", "--record", record, *options, limits=TransportLimits(exit_grace=grace))
     await line.call("echo", text="started")
     began = time.monotonic()
     await line.transport.aclose()
@@ -57,7 +57,7 @@ async def test_stopping_closes_stdin_then_terminates_then_kills(
 async def test_stubborn_servers_are_stopped_side_by_side(start: Start, loop_watchdog: LoopWatchdog) -> None:
     """S01"""
     stubborn = ("echo.py", "--ignore-eof", "--ignore-sigterm")
-    lines = [await start(*stubborn, limits=Limits(exit_grace=0.5)) for _ in range(20)]
+    lines = [await start(*stubborn, limits=TransportLimits(exit_grace=0.5)) for _ in range(20)]
     for line in lines:
         await line.call("echo", text="started")
     os.kill(lines[0].pid, signal.SIGSTOP)

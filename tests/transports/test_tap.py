@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcphost.errors import MessageTooLarge
-from mcphost.transports.base import Limits
+from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio import StdioTransport
 from mcphost.transports.tap import HEADER_CHARACTERS, HEADERS, MASK, request_head, response_head, safe_url
 from tests.conftest import PythonServer, Until
@@ -38,7 +38,7 @@ class Recording:
 
 @asynccontextmanager
 async def tapped(
-    server: PythonServer, script: str, *args: object, limits: Limits = FAST
+    server: PythonServer, script: str, *args: object, limits: TransportLimits = FAST
 ) -> AsyncIterator[tuple[Line, Recording]]:
     tap = Recording()
     line = Line(StdioTransport(server(script, *args), limits, dict(os.environ), tap=tap))
@@ -72,7 +72,7 @@ async def test_stray_lines_and_stderr_stand_where_they_came(python_server: Pytho
 
 @pytest.mark.requirement("SEC-07")
 async def test_a_message_over_the_limit_is_told_by_its_start(python_server: PythonServer) -> None:
-    limits = Limits(message_bytes=10_000, exit_grace=1.0)
+    limits = TransportLimits(message_bytes=10_000, exit_grace=1.0)
     async with tapped(python_server, "hostile.py", "long-line", "--bytes", 50_000, limits=limits) as (line, tap):
         with pytest.raises(MessageTooLarge):
             await line.call()

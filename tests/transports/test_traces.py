@@ -12,7 +12,7 @@ import pytest
 
 from mcphost.transports.descendants import MARK_VARIABLE, new_mark
 from mcphost.transports.stdio import StdioTransport
-from mcphost.transports.traces import Traces
+from mcphost.transports.traces import PidFiles
 from tests.conftest import PythonServer
 from tests.transports.processes import FAST, Inbox
 
@@ -38,7 +38,7 @@ def test_a_server_whose_host_was_killed_is_named_until_it_ends(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
     """S05"""
-    traces = Traces(tmp_path / "running")
+    traces = PidFiles(tmp_path / "running")
     assert traces.leftovers() == ()
     leave_and_die(traces.folder, sleeper.pid)
     for _ in range(2):
@@ -54,7 +54,7 @@ def test_a_server_whose_host_was_killed_is_named_until_it_ends(
 def test_what_a_server_left_in_another_session_is_named_until_it_ends(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    traces, mark = Traces(tmp_path / "running"), new_mark()
+    traces, mark = PidFiles(tmp_path / "running"), new_mark()
     apart = [subprocess.Popen(["sleep", "60"], env={MARK_VARIABLE: mark, "PATH": os.defpath}) for _ in range(2)]
     first, second = sorted(process.pid for process in apart)
     leave_and_die(traces.folder, sleeper.pid, mark)
@@ -83,7 +83,7 @@ def test_no_other_process_is_taken_for_a_leftover(
 ) -> None:
     """S05: neither a server of ours that runs, nor a process that has the number of one by now."""
     folder = tmp_path / "running"
-    traces = Traces(folder)
+    traces = PidFiles(folder)
     traces.leave("ours", sleeper.pid, "")
     assert traces.leftovers() == ()
     assert os.listdir(folder) == [str(sleeper.pid)]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.transports import usage
-from mcphost.transports.base import Usage
+from mcphost.transports.base import ProcessUsageReport
 from mcphost.transports.usage import usage_of
 
 GREEDY = """
@@ -90,7 +90,7 @@ def test_a_name_that_looks_like_figures_and_files_that_vanish_spoil_nothing(tmp_
     process("7", ") Z 1 99 99 (", "S", 7, 3)
     process("8", "zombie", "Z", 7, 0)
     process("9", "other", "R", 9, 1000)
-    assert usage_of(7, tmp_path) == Usage(1, 3 * page, 8.0)
+    assert usage_of(7, tmp_path) == ProcessUsageReport(1, 3 * page, 8.0)
     assert usage_of(31, tmp_path) is None
 
 

@@ -18,7 +18,7 @@ from mcphost.protocol.jsonrpc import Request
 from mcphost.transports.detection import DetectedTransport, Kind
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.sse import SseTransport
-from mcphost.transports.verdicts import KEPT, Verdicts
+from mcphost.transports.verdicts import KEPT, DetectedTransports
 from mcphost.wiring import StateFiles, fittings
 from tests.transports.web_line import HELLO, QUICK, SMALL, Echo, Inbox, Talk, Web, WebLine
 
@@ -198,7 +198,7 @@ def test_one_run_remembers_without_a_folder(tmp_path: Path) -> None:
 
 def test_a_verdict_that_is_forgotten_is_found_out_anew(tmp_path: Path) -> None:
     async def forgets(url: str) -> list[bool]:
-        verdicts = Verdicts(StateFiles(tmp_path, pytest.fail), pytest.fail)
+        verdicts = DetectedTransports(StateFiles(tmp_path, pytest.fail), pytest.fail)
         verdicts.load()
         return [verdicts.forget(url), verdicts.forget(url)]
 
@@ -224,7 +224,7 @@ class Book:
 
 def test_the_file_is_bounded_and_tells_no_secret_of_a_url() -> None:
     book = Book({f"https://h{number}/ x": "http" for number in range(KEPT)})
-    verdicts = Verdicts(book, pytest.fail)
+    verdicts = DetectedTransports(book, pytest.fail)
     verdicts.load()
 
     async def learn() -> None:

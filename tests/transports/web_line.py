@@ -12,7 +12,7 @@ from typing import Any
 
 from mcphost.protocol.jsonrpc import Notification, Request, Response
 from mcphost.protocol.revisions import V2025_11_25, Revision
-from mcphost.transports.base import Limits, Transport
+from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.http import HttpTransport
 from mcphost.transports.http_client import Phases
 from mcphost.transports.sse import SseTransport
@@ -24,7 +24,7 @@ from http_echo import Echo, answer
 from http_hostile import redirecting, spoiling
 from web import Talk, Visit, Web
 
-SMALL = replace(Limits(), message_bytes=100_000)
+SMALL = replace(TransportLimits(), message_bytes=100_000)
 QUICK = Phases(connect=1.0, headers=1.0, ending=0.5)
 PROMPT = 10.0
 """Seconds in which what waits for no limit has happened, on a busy machine too; servers linger for longer."""
@@ -85,7 +85,7 @@ async def connected(
     serve: Callable[[Talk], None],
     *,
     revision: Revision | None = V2025_11_25,
-    limits: Limits = SMALL,
+    limits: TransportLimits = SMALL,
     kind: type[HttpTransport] | type[SseTransport] = HttpTransport,
     tls: ssl.SSLContext | None = None,
     **more: Any,

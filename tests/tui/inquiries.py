@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mcphost.config import Config
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.tui.screens.dialog import Dialog
 from tests.tui.story import Stage, on_stage, server
 
@@ -44,7 +44,7 @@ async def asked(
         yield stage
 
 
-def ask(stage: Stage, *requests: Mapping[str, Any], server: str = "") -> Call:
+def ask(stage: Stage, *requests: Mapping[str, Any], server: str = "") -> ToolCall:
     """Have the server ask this, during a call."""
     return stage.call("ask", {"requests": list(requests)}, server)
 
@@ -56,7 +56,7 @@ async def at(stage: Stage, kind: type[Kind]) -> Kind:
     return stage.app.screen
 
 
-async def got(stage: Stage, call: Call) -> Any:
+async def got(stage: Stage, call: ToolCall) -> Any:
     """What the server got for what it asked; one answer as it is."""
     await stage.ended(call)
     assert call.outcome is not None, call.error

@@ -13,10 +13,10 @@ from typing import Any
 from mcphost.config import Config, ModelConfig
 from mcphost.host.asked.answering import SCREEN
 from mcphost.host.asked.sampling_handle import Sampling
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
-from mcphost.providers.base import Capabilities
+from mcphost.providers.base import ModelCapabilities
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.screens.sampling import SamplingScreen
@@ -31,7 +31,7 @@ LOCAL = {"provider": "openai", "model": "qwen3", "cost": 1.0, "speed": 0.8, "int
 class HearingModels(ScriptedModels):
     """Models that take sounds, too."""
 
-    def able(self, model: ModelConfig) -> Capabilities:
+    def able(self, model: ModelConfig) -> ModelCapabilities:
         return replace(super().able(model), audio=frozenset(("audio/wav",)))
 
     def play(self, entry: str, attempts: Sequence[Attempt]) -> None:
@@ -52,7 +52,7 @@ class LentStage(Stage):
         """The last request."""
         return self.host.samplings[max(self.host.samplings)]
 
-    async def wanted(self, *requests: Mapping[str, Any]) -> tuple[Call, SamplingScreen]:
+    async def wanted(self, *requests: Mapping[str, Any]) -> tuple[ToolCall, SamplingScreen]:
         """Have the server ask this, and wait for the screen."""
         call = ask(self, *requests)
         return call, await self.listens()

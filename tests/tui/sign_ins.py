@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mcphost.auth.base import Choice, ClientOrigin, Exchange, Link, Person, Plan, Standing
+from mcphost.auth.base import (
+    AuthorizationLink,
+    ClientOrigin,
+    RecordedExchange,
+    SignInConsent,
+    SignInPlan,
+    SignInStatus,
+    SignInUser,
+)
 from mcphost.config import Config, ServerConfig
 from mcphost.errors import McphostError
 from mcphost.host.host import Host
@@ -32,8 +40,8 @@ PAGE = (
     "&resource=https%3A%2F%2Fmcp.linear.example%2Fmcp&scope=read+write+admin"
 )
 DISCOVERY = [
-    Exchange("Who protects this server?", "GET", f"{SERVER}/.well-known/none", status=404, seconds=0.04),
-    Exchange(
+    RecordedExchange("Who protects this server?", "GET", f"{SERVER}/.well-known/none", status=404, seconds=0.04),
+    RecordedExchange(
         "Who protects this server?",
         "GET",
         "https://mcp.linear.example/.well-known/oauth-protected-resource/mcp",
@@ -43,7 +51,7 @@ DISCOVERY = [
         response_body=METADATA,
         seconds=0.031,
     ),
-    Exchange(
+    RecordedExchange(
         "Where does auth.linear.example sign in?",
         "GET",
         f"{ISSUER}/.well-known/oauth-authorization-server",
@@ -52,7 +60,7 @@ DISCOVERY = [
         seconds=0.42,
     ),
 ]
-TOKEN = Exchange(
+TOKEN = RecordedExchange(
     "Exchange the code for a token",
     "POST",
     f"{ISSUER}/token",
@@ -64,7 +72,7 @@ TOKEN = Exchange(
 )
 
 
-def plan(**more: Any) -> Plan:
+def plan(**more: Any) -> SignInPlan:
     known: dict[str, Any] = {
         "server": "an item",
         "url": SERVER,
@@ -80,10 +88,10 @@ def plan(**more: Any) -> Plan:
         "client_id": "",
         "redirect_uri": REDIRECT,
     }
-    return Plan(**known | more)
+    return SignInPlan(**known | more)
 
 
-def standing(**more: Any) -> Standing:
+def standing(**more: Any) -> SignInStatus:
     known: dict[str, Any] = {
         "issuer": ISSUER,
         "resource": SERVER,
@@ -93,7 +101,7 @@ def standing(**more: Any) -> Standing:
         "renewable": True,
         "kept_in": "in the keychain (SecretService)",
     }
-    return Standing(True, **known | more)
+    return SignInStatus(True, **known | more)
 
 
 @dataclass
@@ -103,20 +111,20 @@ class ScriptedPort:
     Each `asyncio.Event` of ``gates``, by the step's number, is waited for before that step goes on.
     """
 
-    plans: list[Plan] = field(default_factory=lambda: [plan()])
-    end: Standing | McphostError = field(default_factory=standing)
-    steps: list[Exchange] = field(default_factory=lambda: list(DISCOVERY))
-    exchange: Exchange | None = TOKEN
-    link: Link | None = field(default_factory=lambda: Link(PAGE, REDIRECT, 300.0))
+    plans: list[SignInPlan] = field(default_factory=lambda: [plan()])
+    end: SignInStatus | McphostError = field(default_factory=standing)
+    steps: list[RecordedExchange] = field(default_factory=lambda: list(DISCOVERY))
+    exchange: RecordedExchange | None = TOKEN
+    link: AuthorizationLink | None = field(default_factory=lambda: AuthorizationLink(PAGE, REDIRECT, 300.0))
     gates: dict[int, asyncio.Event] = field(default_factory=dict)
     wrong: str = ""
     """Pasted addresses with this in them will not do."""
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[SignInConsent] = field(default_factory=list)
     pasted: list[str] = field(default_factory=list)
     signed_out: list[str] = field(default_factory=list)
-    now: Standing = field(default_factory=lambda: Standing(False))
+    now: SignInStatus = field(default_factory=lambda: SignInStatus(False))
 
-    async def sign_in(self, server: str, challenge: str, status: int, person: Person) -> Standing:
+    async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         for number, step in enumerate(self.steps, 1):
             await self._step(person, number, step)
         self.choices += [await person.agree(each) for each in self.plans]
@@ -129,21 +137,21 @@ class ScriptedPort:
         self.now = self.end
         return self.end
 
-    async def standing(self, server: str) -> Standing:
+    async def standing(self, server: str) -> SignInStatus:
         return self.now
 
     async def sign_out(self, server: str) -> str:
-        self.now = Standing(False)
+        self.now = SignInStatus(False)
         self.signed_out.append(server)
         return "signed out; the tokens were revoked"
 
-    async def _step(self, person: Person, number: int, step: Exchange) -> None:
+    async def _step(self, person: SignInUser, number: int, step: RecordedExchange) -> None:
         person.step(number, replace(step, status=None, seconds=None, response_headers={}, response_body="", problem=""))
         if number in self.gates:
             await self.gates[number].wait()
         person.step(number, step)
 
-    async def _visit(self, person: Person, link: Link) -> None:
+    async def _visit(self, person: SignInUser, link: AuthorizationLink) -> None:
         problem = ""
         while True:
             self.pasted.append(await person.visit(link, problem))

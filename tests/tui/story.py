@@ -21,13 +21,13 @@ from textual.screen import Screen
 
 from mcphost.config import Config, ServerConfig
 from mcphost.host.asked.answering import ALL
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.host import Host
 from mcphost.host.start import StartInfo
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.screens.tool_call import ToolCallScreen
-from mcphost.tui.widgets.top_line import TopLine
+from mcphost.tui.widgets.top_line import Header
 from mcphost.wiring import demo_config, fittings, values_for
 from tests.executables import write_executable
 from tests.screen_text import says
@@ -139,7 +139,7 @@ class Stage:
         await self.write(words)
         await self.press("enter")
 
-    def call(self, tool: str, arguments: Mapping[str, Any] | None = None, server: str = "") -> Call:
+    def call(self, tool: str, arguments: Mapping[str, Any] | None = None, server: str = "") -> ToolCall:
         """Begin a call as a model would, past the form."""
         return self.host.call_tool(server or next(iter(self.host.servers)), tool, arguments or {})
 
@@ -154,7 +154,7 @@ class Stage:
         await self.ended(call)
         return True
 
-    async def ended(self, call: Call | None = None) -> Call:
+    async def ended(self, call: ToolCall | None = None) -> ToolCall:
         """Wait until a call (the last one) has ended."""
         await self.until(lambda app: not app.host.running() if call is None else call.state.ended)
         await self.pilot.pause(0.05)
@@ -163,7 +163,7 @@ class Stage:
     @property
     def top(self) -> str:
         """The top line."""
-        return self.app.main.query_one(TopLine).render().plain
+        return self.app.main.query_one(Header).render().plain
 
     @property
     def text(self) -> str:

@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.events import Key
 
 from mcphost.errors import NotDone
-from mcphost.tui.faults import Faults, place, sentence
+from mcphost.tui.faults import FailureCount, place, sentence
 from mcphost.tui.screens.help import HelpScreen
 from mcphost.tui.widgets.tool_list import ToolList
 from tests.tui.story import NARROW, echo, on_stage, server, servers
@@ -22,7 +22,7 @@ def broken(*_: object) -> Content:
 
 
 def test_failures_are_bearable_until_there_are_too_many() -> None:
-    faults = Faults(limit=2)
+    faults = FailureCount(limit=2)
     assert [faults.bearable() for _ in range(4)] == [True, True, False, False]
 
 
@@ -70,7 +70,7 @@ async def test_work_that_fails_unheard_is_told_like_any_failure_and_what_is_ours
 async def fail_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
-        stage.app.outlives_faults, stage.app.faults = True, Faults(limit=1)
+        stage.app.outlives_faults, stage.app.faults = True, FailureCount(limit=1)
         monkeypatch.setattr(ToolList, "show_offers", broken)
         await stage.press("s", "down", "up", "down")
         await stage.until(lambda app: not app.is_running)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.protocol.types import Tool
 from mcphost.tui.screens.argument_rule import ArgumentRuleScreen
 from mcphost.tui.screens.edit_arguments import EditArgumentsScreen
@@ -20,7 +20,7 @@ from tests.tui.story import NARROW, Stage, echo, on_stage
 pytestmark = pytest.mark.slow
 
 
-async def make(stage: Stage, arguments: dict[str, Any], tool: str = "echo") -> Call:
+async def make(stage: Stage, arguments: dict[str, Any], tool: str = "echo") -> ToolCall:
     """Ask about a call and open the screen for a rule."""
     call = stage.call(tool, arguments)
     await stage.asked()

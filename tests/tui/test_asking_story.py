@@ -12,7 +12,7 @@ from mcphost.tui.screens.form_question import FormQuestionScreen
 from mcphost.tui.screens.help import HelpScreen
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.page_question import PageQuestionScreen
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.widgets.facts import FactsTable
 from tests.tui.inquiries import Browser, at
 from tests.tui.story import NARROW, WIDE, Stage, on_stage
 
@@ -87,7 +87,7 @@ async def test_the_charts_are_shown_and_each_screen_explains_itself(
         await at(stage, FoldersScreen)
         await stage.press("question_mark")
         await stage.at(HelpScreen)
-        told = stage.app.screen.query_one(Facts).text
+        told = stage.app.screen.query_one(FactsTable).text
         assert "space marks, but only y or a shares" in told
         assert "Mark this folder" in told
         await stage.press("escape")

@@ -6,7 +6,7 @@ import pytest
 from textual.content import Content
 from textual.widgets import Static
 
-from mcphost.host.borrowing import Borrowed, Borrowing
+from mcphost.host.borrowing import Provenance, UntrustedSpan
 from mcphost.tui.screens.call_rows import SHOWN_CHARACTERS, argument_rows
 from mcphost.tui.screens.edit_arguments import EditArgumentsScreen
 from mcphost.tui.screens.reader import ReaderScreen
@@ -19,9 +19,9 @@ NOTES = given({"name": "read", "answer": says(f"Today I hid {TREE} behind the mi
 SERVERS = {"notes": NOTES, "mail": echo()}
 
 
-def shown(value: object, *marks: Borrowed, note: str = "") -> list[Content]:
+def shown(value: object, *marks: UntrustedSpan, note: str = "") -> list[Content]:
     """The values of the rows of one argument, `x`."""
-    rows = argument_rows({"x": value}, Borrowing(marks, note))
+    rows = argument_rows({"x": value}, Provenance(marks, note))
     found = [static.content for row in rows for static in row._pending_children if isinstance(static, Static)]
     return [each for each in found[1::2] if isinstance(each, Content)]
 
@@ -30,9 +30,9 @@ def underlined(content: Content) -> list[str]:
     return [content.plain[span.start : span.end] for span in content.spans if span.style == "underline"]
 
 
-def at(value: str, words: str, source: str = "notes", *path: str | int) -> Borrowed:
+def at(value: str, words: str, source: str = "notes", *path: str | int) -> UntrustedSpan:
     start = value.index(words)
-    return Borrowed(("x", *path), start, start + len(words), words, source)
+    return UntrustedSpan(("x", *path), start, start + len(words), words, source)
 
 
 ESCAPES = f"\x1b[2J\u202e\r\nls{' ' * 5000}\n{TREE} [/b]"
@@ -68,7 +68,7 @@ def test_marks_that_overlap_or_stand_deep_inside_or_in_a_name_are_shown_once() -
     deep = f'say "{TREE}"\n'
     (content,) = shown({"a": [deep, 1]}, at(deep, f'"{TREE}"', "notes", "a", 0))
     assert underlined(content) == [f'\\"{TREE}\\"']
-    (content,) = shown("value", Borrowed(("x",), 0, 1, "x", "notes", is_name=True))
+    (content,) = shown("value", UntrustedSpan(("x",), 0, 1, "x", "notes", is_name=True))
     assert (underlined(content), "▲ from notes: 1 characters, in its name" in content.plain) == ([], True)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from textual.message import Message
 
-from mcphost.host.approvals import Kind, Standing
+from mcphost.host.approvals import ApprovalStatus, ToolApproval
 from mcphost.host.events import CallChanged, EventBus, Logged, ServerChanged
 from mcphost.host.questions import Answer, ToolCallQuestion
 from mcphost.protocol.types import Tool
@@ -20,7 +20,7 @@ from tests.tui.story import NARROW, hostile, on_stage
 
 pytestmark = pytest.mark.slow
 TOOL = Tool.model_validate({"name": "t", "inputSchema": {"type": "object"}})
-QUESTION = ToolCallQuestion(1, "s", TOOL, {}, "you", "run", Standing(Kind.NEW), "rule")
+QUESTION = ToolCallQuestion(1, "s", TOOL, {}, "you", "run", ToolApproval(ApprovalStatus.NEW), "rule")
 
 
 class Front:

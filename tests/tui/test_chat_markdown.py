@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.tui.widgets.chat_layout import Laid
+from mcphost.tui.widgets.chat_layout import WrappedLines
 from mcphost.tui.widgets.chat_markdown import MOST_LINES, GrowingMarkdown
 from mcphost.tui.widgets.markdown_text import Line
 
@@ -117,7 +117,7 @@ def test_a_flood_is_cut_and_says_how_much_is_left(text: str) -> None:
 
 
 def test_lines_that_are_replaced_are_wrapped_anew_and_no_others() -> None:
-    laid = Laid()
+    laid = WrappedLines()
     laid.replace(0, [Line("one two three"), Line("four")])
     laid.lay_out(8)
     assert laid.rows == [(0, 0, 7), (0, 8, 13), (1, 0, 4)]

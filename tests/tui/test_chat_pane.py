@@ -9,8 +9,8 @@ from textual.events import Paste
 from textual.widgets import Input
 
 from mcphost.errors import ModelUnreachable
-from mcphost.host.chat.turns import Message, Round, Turn, TurnState
-from mcphost.providers.base import TextDelta, ThoughtDelta, Waiting
+from mcphost.host.chat.turns import ModelRound, Turn, TurnState, UserMessage
+from mcphost.providers.base import RetryScheduled, TextDelta, ThoughtDelta
 from mcphost.tui.screens.chat_preview import PreviewScreen
 from mcphost.tui.screens.chat_tools import ChatToolsScreen
 from mcphost.tui.screens.choose import ChatsScreen, CodeScreen
@@ -92,7 +92,7 @@ async def test_a_card_opens_goes_to_its_call_and_to_its_traffic() -> None:
 
 async def test_a_model_that_has_no_room_or_fails_says_so_and_what_to_do() -> None:
     wait = Wait()
-    first = [Waiting(8.0, 2, 3, "429 \x1b[2J"), wait], text("later")
+    first = [RetryScheduled(8.0, 2, 3, "429 \x1b[2J"), wait], text("later")
     async with chatting(*first, [ModelUnreachable("big", "nobody is there")]) as stage:
         await stage.say("hi")
         await stage.shows("big has no room; asked again in 8.0 s (2 of 3): 429 ␛[2J")
@@ -396,9 +396,9 @@ async def test_what_a_model_says_stays_behind_its_bar_and_commands_nothing() -> 
 def long_talk(turns: int) -> list[Turn]:
     made = []
     for number in range(1, turns + 1):
-        answer = Round("big", stop_reason="endTurn")
+        answer = ModelRound("big", stop_reason="endTurn")
         answer.say(f"Answer **{number}**\n\n" + "some words " * 40 + "\n\n```\ncode\n```\n")
-        made.append(Turn(number, Message(f"question {number}"), [answer], TurnState.DONE))
+        made.append(Turn(number, UserMessage(f"question {number}"), [answer], TurnState.DONE))
     return made
 
 

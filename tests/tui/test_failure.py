@@ -14,7 +14,7 @@ from mcphost.errors import (
     SessionExpired,
     TaskStopped,
 )
-from mcphost.host.calls import Call, CallRequest
+from mcphost.host.calls import CallRequest, ToolCall
 from mcphost.tui.widgets.failure import Failure, Quote, failure_of
 
 GONE = ResourceMissing("x:/\x1b[2J", ServerError(-32002, "gone for good", {"uri": "x:/"}))
@@ -66,7 +66,7 @@ FAILURES: list[tuple[McphostError, str, str, str, list[Quote]]] = [
 
 
 def explained(error: McphostError) -> Failure:
-    call = Call(1, CallRequest("web", "t", {}), lambda: 0.0)
+    call = ToolCall(1, CallRequest("web", "t", {}), lambda: 0.0)
     call.failed(error)
     failure = failure_of(call)
     assert failure is not None

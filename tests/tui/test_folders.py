@@ -11,10 +11,10 @@ from textual.events import AppBlur, AppFocus
 from mcphost.host.asked import roots
 from mcphost.host.calls import CallState
 from mcphost.tui import folder_listing
-from mcphost.tui.folder_listing import Listing, list_folders
+from mcphost.tui.folder_listing import FolderListing, list_folders
 from mcphost.tui.screens.ask import AskScreen
 from mcphost.tui.screens.folders import FoldersScreen
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.widgets.facts import FactsTable
 from mcphost.tui.widgets.folder_rows import FolderRows, Mark
 from mcphost.tui.widgets.folder_tree import FolderTree
 from mcphost.tui.widgets.server_card import ServerCard
@@ -240,7 +240,7 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
         await stage.press("a")
         await stage.until(lambda app: [each.path for each in app.host.roots(None)] == [work / "src"])
         await stage.press("m")
-        seen = screen.query_one(".seen Facts", Facts)
+        seen = screen.query_one(".seen Facts", FactsTable)
         await stage.until(lambda _: "(remembered, all servers)" in seen.text)
         await stage.press("space")
         await stage.shows("is shared with all servers: m goes there")
@@ -270,7 +270,7 @@ async def test_a_folder_of_thousands_is_cut_and_says_so(work: Path, monkeypatch:
     rows.open(work)
     rows.take(work / "src", listing)
     assert any("more than the 50 that are listed" in row.remark for row in rows.rows())
-    assert list_folders(work / "none", work / "none") == Listing(problem="No such file or directory")
+    assert list_folders(work / "none", work / "none") == FolderListing(problem="No such file or directory")
 
 
 def test_a_mark_is_seen_from_above_and_from_below(work: Path) -> None:

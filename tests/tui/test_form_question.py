@@ -14,7 +14,7 @@ from mcphost.tui.screens.ask import AskScreen
 from mcphost.tui.screens.form_question import FormQuestionScreen
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.reader import ReaderScreen
-from mcphost.tui.screens.server_question import ServerQuestion
+from mcphost.tui.screens.server_question import ServerQuestionScreen
 from mcphost.tui.widgets.schema_form import SchemaForm
 from tests.host.asked import form
 from tests.tui.inquiries import ask, asked, at, got
@@ -282,7 +282,7 @@ async def test_what_a_server_asks_waits_while_one_types_and_comes_by_itself_then
         assert len(stage.app.screen_stack) == 1
         stage.app.questions.idle_seconds = 0.0
         stage.app.questions.ask_next()
-        await at(stage, ServerQuestion)
+        await at(stage, ServerQuestionScreen)
         await stage.press("escape", "n")
         await stage.ended(call)
 
@@ -292,7 +292,7 @@ async def test_what_is_asked_for_a_call_one_began_by_the_last_key_comes_at_once(
         stage.app.questions.idle_seconds = 60.0
         await stage.press("t", "slash")
         call = ask(stage, form(NAME))
-        await at(stage, ServerQuestion)
+        await at(stage, ServerQuestionScreen)
         await stage.press("escape", "n")
         await stage.ended(call)
 

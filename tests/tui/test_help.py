@@ -7,7 +7,7 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 
 from mcphost.tui.screens.help import HelpScreen
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.widgets.facts import FactsTable
 from tests.tui.story import NARROW, Stage, echo, on_stage
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ PLACES = {
 async def help_at(stage: Stage, keys: list[str], key: str = "question_mark") -> str:
     await stage.press(*keys, key)
     await stage.at(HelpScreen)
-    text = stage.app.screen.query_one(Facts).text
+    text = stage.app.screen.query_one(FactsTable).text
     await stage.press("escape")
     await stage.gone()
     return text

@@ -8,8 +8,8 @@ import pytest
 
 from mcphost.tui.screens.form_question import FormQuestionScreen
 from mcphost.tui.screens.inbox import InboxScreen
-from mcphost.tui.screens.server_question import ServerQuestion
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.screens.server_question import ServerQuestionScreen
+from mcphost.tui.widgets.facts import FactsTable
 from tests.host.asked import form
 from tests.labels import own_labels
 from tests.tui.inquiries import ask, asked, at
@@ -94,7 +94,7 @@ async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, in
 async def test_the_inbox_quotes_what_a_server_says_and_how_its_tools_are_called(label: str) -> None:
     async with asked(size=(120, 36)) as stage:
         ask(stage, form({"type": "object", "properties": {}}, message=f"Hello\n{label}"))
-        await at(stage, ServerQuestion)
+        await at(stage, ServerQuestionScreen)
         await stage.press("escape", "escape", "f2")
         await stage.at(InboxScreen)
         await stage.shows(f'a: fill in a form: "Hello\\n{label}"')
@@ -109,5 +109,5 @@ async def test_what_a_server_wants_of_a_model_is_quoted_among_the_facts() -> Non
                   "tools": tools, "stopSequences": list(names)}  # fmt: skip
         await stage.wanted({"method": "sampling/createMessage", "params": params})
         listed = ", ".join(f'"{name}"' for name in names)
-        facts = stage.app.screen.query_one(".known Facts", Facts).text
+        facts = stage.app.screen.query_one(".known Facts", FactsTable).text
         assert facts.count(listed) == 2

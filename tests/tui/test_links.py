@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mcphost.tui.links import LOOKED_AT, MOST, Link, links_in
+from mcphost.tui.links import LOOKED_AT, MOST, ResourceTextLink, links_in
 
 BASE = "demo://docs/guide/start.md"
 CASES = [
@@ -26,11 +26,11 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "found"), CASES)
 def test_links_to_resources_are_found_and_web_addresses_left_alone(text: str, found: list[tuple[str, str]]) -> None:
-    assert links_in(text, BASE) == tuple(Link(*each) for each in found)
+    assert links_in(text, BASE) == tuple(ResourceTextLink(*each) for each in found)
 
 
 def test_without_an_address_of_its_own_a_text_has_whole_links_only() -> None:
-    assert links_in("[a](b.md) [c](demo://d)", "") == (Link("c", "demo://d"),)
+    assert links_in("[a](b.md) [c](demo://d)", "") == (ResourceTextLink("c", "demo://d"),)
     assert links_in("[a](b.md)", "memo:note") == ()
 
 

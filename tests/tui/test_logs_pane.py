@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.pilot import Pilot
 
-from mcphost.host.logs import LogBook, LogBudget, LogRecord, Source
+from mcphost.host.logs import LogBook, LogBudget, LogRecord, LogSource
 from mcphost.protocol.types import LogLevel
 from mcphost.tui.app import McphostApp
 from mcphost.tui.log_filter import FilterError, parse_filter
@@ -22,11 +22,11 @@ from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
 from tests.tui.story import echo, on_stage
 
 RECORDS = (
-    LogRecord(1, 0.0, "db", Source.SERVER, LogLevel.WARNING, "slow Query: 12 ms", "db.pool", 12),
-    LogRecord(2, 0.0, "db", Source.STDERR, LogLevel.INFO, "TypeError: x=5 of http://host", "", None),
-    LogRecord(3, 0.0, "git", Source.SERVER, LogLevel.DEBUG, "query done", "core", 3),
-    LogRecord(4, 0.0, "git-2", Source.STDOUT, LogLevel.ERROR, "a [b] c", "", 12),
-    LogRecord(5, 0.0, "", Source.MCPHOST, LogLevel.EMERGENCY, "config read", "", None),
+    LogRecord(1, 0.0, "db", LogSource.SERVER, LogLevel.WARNING, "slow Query: 12 ms", "db.pool", 12),
+    LogRecord(2, 0.0, "db", LogSource.STDERR, LogLevel.INFO, "TypeError: x=5 of http://host", "", None),
+    LogRecord(3, 0.0, "git", LogSource.SERVER, LogLevel.DEBUG, "query done", "core", 3),
+    LogRecord(4, 0.0, "git-2", LogSource.STDOUT, LogLevel.ERROR, "a [b] c", "", 12),
+    LogRecord(5, 0.0, "", LogSource.MCPHOST, LogLevel.EMERGENCY, "config read", "", None),
 )
 
 
@@ -142,7 +142,7 @@ class Logs(App[None]):
     def log_lines(self, count: int, text: str = "line", server: str = "db", **more: Any) -> None:
         for number in range(count):
             self.now += 1
-            self.book.add(server, Source.SERVER, LogLevel.INFO, f"{text} {number}", **more)
+            self.book.add(server, LogSource.SERVER, LogLevel.INFO, f"{text} {number}", **more)
 
     def lines(self) -> list[str]:
         rows = self.pane._rows
@@ -170,9 +170,9 @@ async def set_filter(app: Logs, pilot: Pilot[None], text: str) -> None:
 async def test_a_row_names_time_server_level_or_source_text_and_call_and_obeys_nothing_in_it() -> None:
     """A server's text is neither markup nor a terminal's command, and stays on its line."""
     app = Logs()
-    app.book.add("db", Source.SERVER, LogLevel.WARNING, "[red]slow[/]\nquery \x1b[31m", logger="pool", call=12)
-    app.book.add("files", Source.STDERR, LogLevel.INFO, "a" * 300)
-    app.book.add("", Source.MCPHOST, LogLevel.ERROR, "not started")
+    app.book.add("db", LogSource.SERVER, LogLevel.WARNING, "[red]slow[/]\nquery \x1b[31m", logger="pool", call=12)
+    app.book.add("files", LogSource.STDERR, LogLevel.INFO, "a" * 300)
+    app.book.add("", LogSource.MCPHOST, LogLevel.ERROR, "not started")
     async with running(app):
         lines = [line[2:] for line in app.lines()[:3]]
         assert [line[2:8] for line in lines] == [":46:40"] * 3
@@ -227,8 +227,8 @@ async def test_the_least_level_goes_round_and_lines_over_the_rate_are_counted() 
     app = Logs()
     app.book.set_budget("db", LogBudget(per_second=3))
     for level in LogLevel:
-        app.book.add("db", Source.SERVER, level, level.wire)
-    app.book.add("git", Source.SERVER, LogLevel.DEBUG, "debug")
+        app.book.add("db", LogSource.SERVER, level, level.wire)
+    app.book.add("git", LogSource.SERVER, LogLevel.DEBUG, "debug")
     async with running(app) as pilot:
         seen = {}
         for _ in range(4):
@@ -270,7 +270,7 @@ async def test_a_filter_works_as_it_is_typed_and_letters_act_only_in_the_list() 
 
 async def test_a_filter_that_names_a_level_overrides_the_least_level() -> None:
     app = Logs()
-    app.book.add("db", Source.SERVER, LogLevel.DEBUG, "detail")
+    app.book.add("db", LogSource.SERVER, LogLevel.DEBUG, "detail")
     async with running(app) as pilot:
         assert "No line passes." in "".join(app.lines())
         await pilot.press("slash")
@@ -296,8 +296,8 @@ async def test_a_wrong_filter_says_so_and_leaves_the_last_good_one() -> None:
 
 async def test_keys_post_what_the_user_wants() -> None:
     app = Logs()
-    app.book.add("db", Source.SERVER, LogLevel.INFO, "one\ntwo \x1b[0m", logger="pool", call=12)
-    app.book.add("", Source.MCPHOST, LogLevel.INFO, "three")
+    app.book.add("db", LogSource.SERVER, LogLevel.INFO, "one\ntwo \x1b[0m", logger="pool", call=12)
+    app.book.add("", LogSource.MCPHOST, LogLevel.INFO, "three")
     async with running(app) as pilot:
         await pilot.press("C", "L", "up", "C", "L", "y", "w")
         await pilot.pause()
@@ -335,7 +335,7 @@ def test_a_whole_line_is_shown_and_json_is_laid_out(text: str, lines: list[str] 
 
 async def test_enter_opens_the_line_and_c_goes_from_there_to_its_call() -> None:
     app = Logs()
-    app.book.add("db", Source.SERVER, LogLevel.INFO, "one\ntwo", call=12)
+    app.book.add("db", LogSource.SERVER, LogLevel.INFO, "one\ntwo", call=12)
     async with running(app) as pilot:
         await pilot.press("enter", "C")
         await pilot.pause()
@@ -381,7 +381,7 @@ def test_every_key_is_explained() -> None:
 
 async def test_the_longest_level_is_shown_whole() -> None:
     app = Logs()
-    app.book.add("db", Source.SERVER, LogLevel.EMERGENCY, "fire")
+    app.book.add("db", LogSource.SERVER, LogLevel.EMERGENCY, "fire")
     async with running(app):
         assert "✖ emergency fire" in app.lines()[0]
 

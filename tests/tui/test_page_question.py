@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.host.asked.pages import PageState
+from mcphost.host.asked.pages import UrlElicitationState
 from mcphost.host.calls import CallState
 from mcphost.host.wall_clock import wall_clock
 from mcphost.tui.reasons import limit_words
@@ -94,10 +94,10 @@ async def test_an_address_longer_than_the_screen_is_seen_to_its_end_before_it_op
         assert len(browser.opened) == 1
 
 
-ENDS: list[tuple[list[str], PageState]] = [
-    ([], PageState.COMPLETED),
-    (["g"], PageState.CONTINUED),
-    (["x"], PageState.GIVEN_UP),
+ENDS: list[tuple[list[str], UrlElicitationState]] = [
+    ([], UrlElicitationState.COMPLETED),
+    (["g"], UrlElicitationState.CONTINUED),
+    (["x"], UrlElicitationState.GIVEN_UP),
 ]
 
 

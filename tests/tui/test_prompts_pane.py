@@ -10,7 +10,7 @@ import pytest
 
 from mcphost.errors import ServerError
 from mcphost.protocol.types import GetPromptResult
-from mcphost.tui.widgets.reading import Reading, ReadingView
+from mcphost.tui.widgets.reading import PaneReading, ReadingView
 from tests.tui.story import NARROW, WIDE, Stage, on_stage
 from tests.tui.test_resources_pane import PNG, SIZES, Alone, offers, seen, shows
 
@@ -187,7 +187,7 @@ async def test_messages_hold_any_content(content: Any, words: list[str]) -> None
     view = ReadingView("Messages", "hint")
     result = GetPromptResult.read({"description": "about", "messages": [{"role": "user", "content": content}]})
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
-        view.show_reading(Reading("s", "p").with_prompt(result, 0.1))
+        view.show_reading(PaneReading("s", "p").with_prompt(result, 0.1))
         await shows(pilot, "s says", "about", *words)
 
 
@@ -205,5 +205,5 @@ async def test_messages_hold_any_content(content: Any, words: list[str]) -> None
 async def test_a_refusal_is_called_what_the_protocol_calls_it(code: int, label: str) -> None:
     view = ReadingView("Messages", "hint")
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
-        view.show_reading(Reading("s", "p").with_error(ServerError(code, "prompt not found"), 0.1))
+        view.show_reading(PaneReading("s", "p").with_error(ServerError(code, "prompt not found"), 0.1))
         await shows(pilot, f"✖ The server refused: error {code} · {label}", "s says", "prompt not found")

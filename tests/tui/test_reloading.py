@@ -11,7 +11,7 @@ import pytest
 
 from mcphost.config import Config, parse
 from mcphost.errors import ConfigError
-from mcphost.host.start import Reread
+from mcphost.host.start import ReloadedConfig
 from mcphost.tui.app import McphostApp
 from mcphost.tui.screens.reload import ReloadScreen
 from tests.conftest import SERVERS
@@ -25,7 +25,7 @@ def config(text: str, path: Path) -> Config:
     return parse(text, path).config
 
 
-async def reload_to(stage: Stage, read: Callable[[], Reread]) -> None:
+async def reload_to(stage: Stage, read: Callable[[], ReloadedConfig]) -> None:
     stage.app._reread = read
     await stage.press("ctrl+l")
 
@@ -41,7 +41,7 @@ async def test_what_changed_is_shown_and_applied_to_what_it_concerns_alone(tmp_p
     async with on_stage(before, tmp_path) as stage:
         await stage.until(lambda app: all(server.ready for server in app.host.servers.values()))
         same = stage.host.servers["same"].process.pid, stage.host.servers["same"].started_at
-        await reload_to(stage, lambda: Reread(after))
+        await reload_to(stage, lambda: ReloadedConfig(after))
         await stage.until(lambda app: isinstance(app.screen, ReloadScreen))
         assert "+ fresh" in stage.text
         await stage.shows(f"would run: {shlex.join([sys.executable, str(SERVERS / 'echo.py')])}")
@@ -56,7 +56,7 @@ async def test_a_difference_that_is_left_changes_nothing(tmp_path: Path, key: st
     path = tmp_path / "config.toml"
     before = config(f"[servers.old]\n{ECHO}", path)
     async with on_stage(before, tmp_path) as stage:
-        await reload_to(stage, lambda: Reread(config("", path)))
+        await reload_to(stage, lambda: ReloadedConfig(config("", path)))
         await stage.until(lambda app: isinstance(app.screen, ReloadScreen))
         await stage.press(key)
         await stage.until(nothing_open)
@@ -64,7 +64,7 @@ async def test_a_difference_that_is_left_changes_nothing(tmp_path: Path, key: st
 
 
 async def test_a_file_that_cannot_be_read_is_a_sentence_and_everything_goes_on(tmp_path: Path) -> None:
-    def broken() -> Reread:
+    def broken() -> ReloadedConfig:
         raise ConfigError("an unclosed string", path=Path("config.toml"), line=3)
 
     async with on_stage(Config(), tmp_path) as stage:

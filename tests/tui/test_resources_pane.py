@@ -18,9 +18,9 @@ from mcphost.errors import RequestTimeout
 from mcphost.protocol.types import Completion, ReadResourceResult
 from mcphost.tui.screens.reader import ReaderScreen
 from mcphost.tui.screens.save import SaveScreen
-from mcphost.tui.widgets.argument_form import ArgumentForm, Field
+from mcphost.tui.widgets.argument_form import ArgumentForm, TextField
 from mcphost.tui.widgets.completed_input import CompletedInput
-from mcphost.tui.widgets.reading import Reading, ReadingView
+from mcphost.tui.widgets.reading import PaneReading, ReadingView
 from mcphost.tui.widgets.resources import ResourcesPane
 from tests.tui.story import NARROW, WIDE, Stage, on_stage, server, servers
 
@@ -273,13 +273,13 @@ async def test_contents_are_shown_as_they_read_best(contents: dict[str, str], wo
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
         await shows(pilot, "hint")
         result = ReadResourceResult.read({"contents": [{"uri": "f:///a", **contents}]})
-        view.show_reading(Reading("s", "f:///").with_resource(result, 0.1))
+        view.show_reading(PaneReading("s", "f:///").with_resource(result, 0.1))
         await shows(pilot, "Contents · s › f:/// · 100 ms", *words)
 
 
 @pytest.mark.requirement("RES-03", "RES-17")
 async def test_several_contents_come_in_order_none_is_said_and_a_failure_has_its_reason() -> None:
-    view, reading = ReadingView("Contents", "hint"), Reading("s", "f:///")
+    view, reading = ReadingView("Contents", "hint"), PaneReading("s", "f:///")
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
         both = {"contents": [{"uri": "f:///1", "text": "one"}, {"uri": "f:///2", "text": "two"}]}
         view.show_reading(reading.with_resource(ReadResourceResult.read(both), 0.1))
@@ -292,7 +292,7 @@ async def test_several_contents_come_in_order_none_is_said_and_a_failure_has_its
 
 @pytest.mark.requirement("COMP-07", "COMP-08")
 async def test_suggestions_for_an_older_text_and_values_nobody_could_type_are_not_shown() -> None:
-    app = Alone(lambda: ArgumentForm([Field("one", "One"), Field("two", "two", required=True)], {"one": "1"}))
+    app = Alone(lambda: ArgumentForm([TextField("one", "One"), TextField("two", "two", required=True)], {"one": "1"}))
     async with app.run_test(size=(60, 20)) as pilot:
         form = app.query_one(ArgumentForm)
         form.focus_first()

@@ -20,9 +20,9 @@ from mcphost.errors import (
     RequestTimeout,
     ServerError,
 )
-from mcphost.host.calls import Call, CallRequest
-from mcphost.host.validation import Verdict
-from mcphost.protocol.schemas import Problem
+from mcphost.host.calls import CallRequest, ToolCall
+from mcphost.host.validation import ValidationResult
+from mcphost.protocol.schemas import SchemaProblem
 from mcphost.protocol.types import CallToolResult, Progress
 from mcphost.tui.widgets.call_tabs import progress_line
 from mcphost.tui.widgets.failure import failure_of
@@ -59,19 +59,19 @@ class Stage(App[None]):
     on_save_wanted = on_result_view_cancel_wanted
     on_resource_wanted = on_result_view_cancel_wanted
 
-    def call(self, tool: str = "echo", **more: Any) -> Call:
+    def call(self, tool: str = "echo", **more: Any) -> ToolCall:
         """A call that was sent."""
-        call = Call(7, CallRequest("everything", tool, {"message": "hi"}, **more), self.clock)
+        call = ToolCall(7, CallRequest("everything", tool, {"message": "hi"}, **more), self.clock)
         call.sent(call.arguments)
         return call
 
-    def done(self, *content: Mapping[str, Any], verdict: Verdict | None = None, **more: Any) -> Call:
+    def done(self, *content: Mapping[str, Any], verdict: ValidationResult | None = None, **more: Any) -> ToolCall:
         call = self.call()
         self.clock.now += 0.031
         call.answered(CallToolResult.read({"content": list(content), **more}), verdict)
         return call
 
-    async def present(self, call: Call | None, pilot: Pilot[None]) -> None:
+    async def present(self, call: ToolCall | None, pilot: Pilot[None]) -> None:
         """Show it, and wait until it is there."""
         self.view.show_call(call)
         self.view.focus()
@@ -87,7 +87,7 @@ class Stage(App[None]):
 
 @asynccontextmanager
 async def showing(
-    call: Call | None, app: Stage, *keys: str, size: tuple[int, int] = (80, 30)
+    call: ToolCall | None, app: Stage, *keys: str, size: tuple[int, int] = (80, 30)
 ) -> AsyncIterator[Pilot[None]]:
     async with app.run_test(size=size) as pilot:
         await app.present(call, pilot)
@@ -301,11 +301,14 @@ async def test_a_list_of_objects_is_a_table_and_m_shows_its_json(app: Stage, ins
 @pytest.mark.requirement("TOOLS-22", "TOOLS-23")
 async def test_the_verdict_of_the_output_schema_names_each_place(app: Stage) -> None:
     """L07"""
-    wrong = Verdict((Problem("items[3].size", "'x' is not a number"), Problem("", "a is missing")))
+    wrong = ValidationResult((SchemaProblem("items[3].size", "'x' is not a number"), SchemaProblem("", "a is missing")))
     cases = (
         (wrong, ("▲ The structured content does not fit", "items[3].size: 'x' is not a number", "the whole: a is")),
-        (Verdict((), "not validated: the check took longer than 0.25 s"), ("▲ not validated: the check took",)),
-        (Verdict(), ("✔ The structured content fits the output schema",)),
+        (
+            ValidationResult((), "not validated: the check took longer than 0.25 s"),
+            ("▲ not validated: the check took",),
+        ),
+        (ValidationResult(), ("✔ The structured content fits the output schema",)),
     )
     async with showing(None, app) as pilot:
         for verdict, words in cases:
@@ -316,7 +319,7 @@ async def test_the_verdict_of_the_output_schema_names_each_place(app: Stage) -> 
             assert all(part in app.text for part in words)
 
 
-def failed(app: Stage, error: McphostError) -> Call:
+def failed(app: Stage, error: McphostError) -> ToolCall:
     call = app.call()
     call.failed(error)
     return call
@@ -388,7 +391,7 @@ async def test_a_tool_that_reports_failure_shows_its_own_words_below_ours(app: S
 
 
 async def test_the_raw_tab_shows_every_member_and_the_call_tab_what_was_sent(app: Stage) -> None:
-    call = Call(7, CallRequest("files", "write", {"path": "a"}, origin="model\u202e"), app.clock)
+    call = ToolCall(7, CallRequest("files", "write", {"path": "a"}, origin="model\u202e"), app.clock)
     app.clock.now += 2
     call.sent({"path": "b"})
     call.answered(CallToolResult.read({"content": [text("x", _meta={"k": 1})], "x-future": {}}), None)

@@ -11,9 +11,9 @@ import pytest
 from mcphost.config import parse
 from mcphost.host.asked.sampling_handle import SamplingState
 from mcphost.protocol.sampling import Block, read_block
-from mcphost.providers.base import Done, TextDelta
+from mcphost.providers.base import AnswerFinished, TextDelta
 from mcphost.tui.widgets.sampling_facts import EXAMPLE
-from mcphost.tui.widgets.sampling_parts import LAST, PAGE, Page, draft_of, last_page, rewritten
+from mcphost.tui.widgets.sampling_parts import LAST, PAGE, PartPage, draft_of, last_page, rewritten
 from mcphost.tui.widgets.sampling_stream import WINDOW, StreamView
 from tests.host.lent import Attempt, create
 from tests.tui.inquiries import got
@@ -32,7 +32,7 @@ def test_every_block_of_a_conversation_comes_into_view_once_before_the_last_ones
             break
     assert seen == list(range(count))
     assert first.later == 0
-    assert Page(0, 5, 9).later == 4
+    assert PartPage(0, 5, 9).later == 4
 
 
 TEXT = {"type": "text", "text": "a", "annotations": {"priority": 0.5}, "_meta": {"k": 1}}
@@ -76,7 +76,7 @@ def flood(count: int) -> Attempt:
     for number in range(count):
         steps.append(TextDelta(f"word{number} " + "\n" * (number % 10 == 0)))
         steps += [lambda: asyncio.sleep(0)] if number % 100 == 0 else []
-    return (*steps, Done("endTurn", "m"))
+    return (*steps, AnswerFinished("endTurn", "m"))
 
 
 @pytest.mark.slow

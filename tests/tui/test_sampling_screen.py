@@ -11,14 +11,14 @@ import pytest
 from mcphost.errors import ModelAnswerCut, ModelKeyRefused, ModelUnreachable
 from mcphost.host.asked.sampling_handle import SamplingState
 from mcphost.host.calls import CallState
-from mcphost.providers.base import Done, TextDelta, ToolUseReady, Usage, Waiting
+from mcphost.providers.base import AnswerFinished, RetryScheduled, TextDelta, TokenUsage, ToolUseReady
 from mcphost.tui.screens.inbox import InboxScreen
 from mcphost.tui.screens.reader import ReaderScreen
 from mcphost.tui.screens.sampling import SamplingScreen
 from mcphost.tui.screens.sampling_limits import LimitsScreen
 from mcphost.tui.screens.sampling_model import ModelScreen
 from mcphost.tui.screens.sampling_words import WordsScreen
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.widgets.facts import FactsTable
 from tests.host.lent import Attempt, create, for_ever
 from tests.tui.inquiries import got
 from tests.tui.samplings import LOCAL, LentStage, lending, lent
@@ -28,10 +28,10 @@ from tests.tui.test_pictures import picture
 pytestmark = pytest.mark.slow
 UNREACHABLE: Attempt = (ModelUnreachable("claude", "nobody answers at [red]api.example\x1b[2J"),)
 CUT: Attempt = (TextDelta("Half an"), ModelAnswerCut("claude", "broke off"))
-BAH: Attempt = (TextDelta("Bah"), Usage(9, 1), Done("endTurn", "m"))
+BAH: Attempt = (TextDelta("Bah"), TokenUsage(9, 1), AnswerFinished("endTurn", "m"))
 STUCK: Attempt = (TextDelta("So far"), for_ever)
 TIDES = {"name": "tides", "inputSchema": {"type": "object"}}
-USE: Attempt = (TextDelta("I look"), ToolUseReady("u1", "tides", {"day": 5}, True), Done("toolUse", "m"))
+USE: Attempt = (TextDelta("I look"), ToolUseReady("u1", "tides", {"day": 5}, True), AnswerFinished("toolUse", "m"))
 REJECTED = {"error": {"code": -1, "message": "User rejected sampling request"}}
 
 
@@ -159,7 +159,7 @@ async def test_all_that_would_be_asked_is_shown_and_what_the_server_does_not_get
         _, screen = await stage.wanted(ASKED)
         seen = stage.flat
         await stage.press("space")
-        seen += stage.flat + " ".join(screen.query_one(".known Facts", Facts).text.split())
+        seen += stage.flat + " ".join(screen.query_one(".known Facts", FactsTable).text.split())
         await stage.press("tab", "end")
         await stage.shows("rule", "'ask'")
         for words in SHOWN:
@@ -219,7 +219,7 @@ async def test_an_answer_is_shown_while_it_comes_and_stopping_keeps_what_came() 
 
 
 async def test_a_busy_model_and_one_that_thinks_are_told_of_and_can_be_refused() -> None:
-    busy: Attempt = (Waiting(7.0, 2, 3, "it answered 529"), for_ever)
+    busy: Attempt = (RetryScheduled(7.0, 2, 3, "it answered 529"), for_ever)
     async with lent({"claude": [busy]}) as stage:
         call, _ = await stage.wanted(create())
         await stage.press("y")
@@ -232,7 +232,7 @@ async def test_a_busy_model_and_one_that_thinks_are_told_of_and_can_be_refused()
 
 
 async def test_a_refusal_typed_while_the_answer_ends_is_not_lost() -> None:
-    begun: Attempt = (TextDelta("Hal"), lambda: stage.gate.wait(), Done("endTurn", "m"))
+    begun: Attempt = (TextDelta("Hal"), lambda: stage.gate.wait(), AnswerFinished("endTurn", "m"))
     async with lent({"claude": [begun]}) as stage:
         call, _ = await stage.wanted(create())
         await stage.press("y")
@@ -394,7 +394,7 @@ async def test_leaving_parks_and_what_was_changed_is_there_again() -> None:
 
 
 async def test_an_answer_that_one_left_goes_on_and_comes_back_for_review() -> None:
-    begun: Attempt = (TextDelta("Hal"), lambda: stage.gate.wait(), TextDelta("lo"), Done("endTurn", "m"))
+    begun: Attempt = (TextDelta("Hal"), lambda: stage.gate.wait(), TextDelta("lo"), AnswerFinished("endTurn", "m"))
     async with lent({"claude": [begun]}) as stage:
         call, _ = await stage.wanted(create())
         await stage.press("y")
@@ -454,7 +454,7 @@ HOSTILE = "[bold]x[/] \x1b[2J\u202egnp " + "\n" * 60 + "the end"
 
 async def test_foreign_words_stay_what_they_are_and_none_is_out_of_sight_without_a_word() -> None:
     """F04, M01, P08, T01"""
-    bad: Attempt = (TextDelta("\x1b"), TextDelta("[2J[red]y[/]"), Done("\x1b[0m", "\x1b]0;z"))
+    bad: Attempt = (TextDelta("\x1b"), TextDelta("[2J[red]y[/]"), AnswerFinished("\x1b[0m", "\x1b]0;z"))
     request = create(HOSTILE, systemPrompt="\x1b[31m[link]", stopSequences=["\x1b[K"], modelPreferences={
         "hints": [{"name": "\x1b[7msonnet"}]
     })  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcphost.providers.base import Done, TextDelta, ToolUseReady
+from mcphost.providers.base import AnswerFinished, TextDelta, ToolUseReady
 from mcphost.tui.screens.tool_call import ToolCallScreen
 from tests.host.lent import MODEL, Attempt
 from tests.tui.inquiries import at
@@ -40,8 +40,12 @@ async def test_a_newcomer_without_a_model_writes_the_verse() -> None:
 
 @pytest.mark.requirement("SAMP-16", "SAMP-18")
 async def test_a_model_looks_out_of_the_window_first() -> None:
-    looks: Attempt = [TextDelta("Let me see."), ToolUseReady("u1", "look_out", {}, True), Done("toolUse", "claude")]
-    verse: Attempt = [TextDelta("Ships at dusk"), Done("endTurn", "claude")]
+    looks: Attempt = [
+        TextDelta("Let me see."),
+        ToolUseReady("u1", "look_out", {}, True),
+        AnswerFinished("toolUse", "claude"),
+    ]
+    verse: Attempt = [TextDelta("Ships at dusk"), AnswerFinished("endTurn", "claude")]
     config = demo().model_copy(update={"models": lending({"claude": MODEL}).models})
     async with lent({"claude": [looks, verse]}, config) as stage:
         call = stage.call("write_verse", {"about": "dusk"})

@@ -8,7 +8,7 @@ from mcphost.config import Config, ServerConfig
 from mcphost.config.limits import Limits
 from mcphost.tui.screens import main
 from mcphost.tui.screens.help import HelpScreen
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.widgets.facts import FactsTable
 from mcphost.tui.widgets.server_card import ServerCard
 from tests.transports.web_line import Echo, Web
 from tests.tui.story import NARROW, Stage, echo, hostile, on_stage, server, servers
@@ -182,7 +182,7 @@ async def test_the_help_of_a_card_lists_each_key_once() -> None:
         await open_card(stage)
         await stage.press("question_mark")
         await stage.at(HelpScreen)
-        text = stage.app.screen.query_one(Facts).text
+        text = stage.app.screen.query_one(FactsTable).text
         keys = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2:3].strip()]
         assert "S" not in keys  # neither to sign in nor out: it has no address
         letters = [key for key in keys if len(key) == 1]

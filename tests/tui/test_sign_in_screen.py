@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from textual.events import Paste
 
-from mcphost.auth.base import Choice, ClientOrigin, Exchange, Plan
+from mcphost.auth.base import ClientOrigin, RecordedExchange, SignInConsent, SignInPlan
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.signing_in import SignInState
 from mcphost.tui.screens.ask import AskScreen
@@ -67,7 +67,7 @@ async def test_a_server_that_wants_a_sign_in_says_which_key_begins_it() -> None:
         await stage.at(SignInScreen)
 
 
-SHOWN: list[tuple[Plan, list[str]]] = [
+SHOWN: list[tuple[SignInPlan, list[str]]] = [
     (
         plan(),
         [
@@ -117,7 +117,9 @@ SHOWN: list[tuple[Plan, list[str]]] = [
 
 @pytest.mark.parametrize(("shown", "words"), SHOWN, ids=["usual", "odd letters", "no scopes", "another account"])
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
-async def test_the_plan_says_who_wants_what_and_where(size: tuple[int, int], shown: Plan, words: list[str]) -> None:
+async def test_the_plan_says_who_wants_what_and_where(
+    size: tuple[int, int], shown: SignInPlan, words: list[str]
+) -> None:
     """O03, O09"""
     async with signing(ScriptedPort(plans=[shown]), size=size) as stage:
         await asked(stage)
@@ -150,7 +152,7 @@ async def test_scopes_are_taken_away_by_space_and_only_the_rest_is_asked_for() -
         assert attempt(stage) is SignInState.AGREEING
         await stage.press("enter")
         await stage.shows("waiting for the browser")
-        await stage.until(lambda _: stage.host.sign_ins[1].choice == Choice(("read", "admin")))
+        await stage.until(lambda _: stage.host.sign_ins[1].choice == SignInConsent(("read", "admin")))
 
 
 async def test_a_client_id_is_asked_for_where_one_is_needed_and_the_secret_is_never_shown() -> None:
@@ -166,7 +168,7 @@ async def test_a_client_id_is_asked_for_where_one_is_needed_and_the_secret_is_ne
         assert "hush" not in stage.text
         await stage.press("enter", "y")
         await stage.until(lambda _: stage.host.sign_ins[1].choice)
-        assert stage.host.sign_ins[1].choice == Choice(("read", "write", "admin"), "me", "hush-hush")
+        assert stage.host.sign_ins[1].choice == SignInConsent(("read", "write", "admin"), "me", "hush-hush")
         assert "hush" not in stage.text
 
 
@@ -353,7 +355,7 @@ async def test_at_its_end_it_says_what_was_granted_and_where_that_is_kept(end: o
 
 
 REFUSED = replace(TOKEN, status=400, response_body='{\n  "error": "invalid_client"\n}')
-SILENT = Exchange(
+SILENT = RecordedExchange(
     "Who protects this server?", "GET", "https://mcp.linear.example/x", problem="refused\x1b[2J", seconds=1
 )
 ODD = replace(DISCOVERY[1], response_body="<html>")

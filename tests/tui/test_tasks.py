@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.config import Config
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.host.kept_tasks import KeptTask
 from mcphost.protocol.types import Task
 from mcphost.tui.screens.tasks import TasksScreen
@@ -24,7 +24,7 @@ def errands(*arguments: object) -> Config:
     return config.model_copy(update={"policy": config.policy.model_copy(update={"default": "allow"})})
 
 
-async def begun(stage: Stage, **arguments: object) -> Call:
+async def begun(stage: Stage, **arguments: object) -> ToolCall:
     call = stage.call("research", {"polls": 100_000, **arguments})
     await stage.until(lambda _: call.task)
     return call

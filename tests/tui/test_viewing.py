@@ -19,7 +19,7 @@ from mcphost.tui.screens.ask import AskScreen
 from mcphost.tui.screens.help import HelpScreen
 from mcphost.tui.screens.picture import PictureScreen
 from mcphost.tui.widgets.picture import PictureView
-from mcphost.tui.widgets.reading import Reading, ReadingView
+from mcphost.tui.widgets.reading import PaneReading, ReadingView
 from mcphost.wiring import demo_config
 from tests.tui.story import NARROW, WIDE, Stage, on_stage
 from tests.tui.test_pictures import chunk, encoded, picture, png
@@ -137,7 +137,7 @@ async def test_pictures_of_a_prompt_are_drawn_or_it_is_said_why_not(content: dic
     view = ReadingView("Messages", "hint")
     async with Alone(lambda: view).run_test(size=(90, 30)) as pilot:
         result = GetPromptResult.read({"messages": [{"role": "user", "content": content}]})
-        view.show_reading(Reading("s", "p").with_prompt(result, 0.1))
+        view.show_reading(PaneReading("s", "p").with_prompt(result, 0.1))
         await shows(pilot, *words)
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from mcphost.config import Values
-from mcphost.host.calls import Call
-from mcphost.host.catalog import Kind
+from mcphost.host.calls import ToolCall
+from mcphost.host.catalog import CatalogKind
 from mcphost.protocol.types import Progress, ResourceContents
 from mcphost.wiring import fittings
 from tests.conftest import SERVERS
@@ -125,7 +125,7 @@ async def meeting(entry: Mapping[str, Any]) -> AsyncIterator[RecordingHost]:
     config = settings(policy={"default": "allow"}, e=entry)
     async with RecordingHost(config, open_transport=made.open_transport, traffic=made.traffic) as host:
         await host.ready()
-        for kind in Kind:
+        for kind in CatalogKind:
             await host.current("e", kind)
         yield host
 
@@ -136,7 +136,7 @@ async def read(host: RecordingHost, uri: str) -> ResourceContents:
     return contents
 
 
-async def followed(host: RecordingHost, tool: str, arguments: Mapping[str, Any]) -> tuple[Call, list[Progress]]:
+async def followed(host: RecordingHost, tool: str, arguments: Mapping[str, Any]) -> tuple[ToolCall, list[Progress]]:
     """Make a call to its end; with all progress that came."""
     call, seen = host.call_tool("e", tool, arguments), list[Progress]()
 

@@ -20,7 +20,7 @@ import trustme
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
 from mcphost.host import backoff
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.host.connection import Connection, ServerState
 from mcphost.host.host import Host
 from mcphost.host.questions import DeclineAll
@@ -273,7 +273,7 @@ async def test_a_server_that_forgets_every_session_is_given_three_more_and_then_
 # Calls that a server spoils
 
 
-async def called(host: Host, tool: str = "act", **arguments: Any) -> Call:
+async def called(host: Host, tool: str = "act", **arguments: Any) -> ToolCall:
     """A call, ended."""
     call = host.call_tool("a", tool, arguments)
     try:

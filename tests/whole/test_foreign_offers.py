@@ -10,17 +10,17 @@ import pytest_asyncio
 
 from mcphost.errors import InvalidArguments
 from mcphost.host.calls import CallState
-from mcphost.host.logs import Source
+from mcphost.host.logs import LogSource
 from mcphost.protocol.templates import UriTemplate
 from mcphost.protocol.types import (
     EmbeddedResource,
     LogLevel,
-    Media,
+    MediaContent,
     Progress,
     PromptRef,
     ResourceLink,
     TemplateRef,
-    Text,
+    TextContent,
 )
 from tests.conftest import Until
 from tests.host.conftest import RecordingHost
@@ -77,7 +77,7 @@ async def test_a_prompt_is_filled_by_completion_that_knows_the_other_arguments(m
     assert names is not None
     assert names.usable == ("David", "Eve", "Frank")
     (message,) = (await met.get_prompt("e", name, {**chosen, "name": names.usable[1]})).messages
-    assert isinstance(message.content, Text)
+    assert isinstance(message.content, TextContent)
     assert message.content.text == "Please promote Eve to the head of the Sales team."
 
 
@@ -85,7 +85,7 @@ async def test_a_prompt_is_filled_by_completion_that_knows_the_other_arguments(m
 async def test_resources_inside_a_prompt_and_inside_a_result_are_there(met: RecordingHost) -> None:
     chosen = {"resourceType": "Text", "resourceId": "2"}
     told, embedded = (await met.get_prompt("e", "resource-prompt", chosen)).messages
-    assert isinstance(told.content, Text)
+    assert isinstance(told.content, TextContent)
     assert isinstance(embedded.content, EmbeddedResource)
     assert (embedded.content.resource.text or "").startswith("Resource 2:")
     blob = {"resourceType": "Blob", "resourceId": 3}
@@ -107,8 +107,8 @@ async def test_links_in_a_result_are_followed(met: RecordingHost) -> None:
 async def test_blocks_keep_their_order_and_say_for_whom_they_are(met: RecordingHost) -> None:
     asked = {"messageType": "error", "includeImage": True}
     text, image = (await met.call_tool("e", "get-annotated-message", asked).result()).content
-    assert isinstance(text, Text)
-    assert isinstance(image, Media)
+    assert isinstance(text, TextContent)
+    assert isinstance(image, MediaContent)
     assert text.annotations is not None
     assert image.annotations is not None
     assert (text.annotations.priority, text.annotations.audience) == (1.0, ["user", "assistant"])
@@ -151,7 +151,7 @@ async def test_only_messages_of_the_level_asked_for_are_sent(met: RecordingHost,
     uri = "demo://resource/static/document/features.md"
 
     def said(words: str) -> list[LogLevel]:
-        lines = [it for it in met.logs.of("e") if it.source is Source.SERVER and uri in it.text]
+        lines = [it for it in met.logs.of("e") if it.source is LogSource.SERVER and uri in it.text]
         return [it.level for it in lines if f"Received {words} Resource request" in it.text]
 
     await met.servers["e"].set_level(LogLevel.ERROR)

@@ -10,10 +10,18 @@ import pytest_asyncio
 
 from mcphost.errors import CapabilityMissing, InvalidArguments
 from mcphost.host.calls import CallState
-from mcphost.host.catalog import Kind
-from mcphost.host.logs import Source
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.logs import LogSource
 from mcphost.protocol.templates import UriTemplate
-from mcphost.protocol.types import EmbeddedResource, LogLevel, Progress, PromptRef, ResourceLink, TemplateRef, Text
+from mcphost.protocol.types import (
+    EmbeddedResource,
+    LogLevel,
+    Progress,
+    PromptRef,
+    ResourceLink,
+    TemplateRef,
+    TextContent,
+)
 from tests.conftest import Until
 from tests.host.conftest import RecordingHost
 from tests.whole.peers import PEERS, TRANSPORTS, followed, meeting, read, running
@@ -63,7 +71,7 @@ async def test_what_a_server_says_of_itself_and_of_what_it_offers_is_kept(met: R
 @pytest.mark.requirement("PAGE-01", "PAGE-04")
 async def test_a_list_of_several_pages_is_read_to_its_end(met: RecordingHost) -> None:
     """FastMCP was told to put two on a page; MCPServer has but one."""
-    await met.relist("e", Kind.TOOLS)
+    await met.relist("e", CatalogKind.TOOLS)
     sent = [frame for frame in met.traffic.since(0) if frame.sent and frame.method == "tools/list"]
     assert any(b'"cursor"' in frame.data for frame in sent) is (name_of(met) == "fastmcp")
     names = {offered.tool.name for offered in met.catalog.tools("e")}
@@ -110,7 +118,7 @@ async def test_a_prompt_is_filled_in_the_same_way_and_holds_a_resource(met: Reco
     parts = (await met.complete("e", PromptRef("plan"), "part", "ni", {"day": "sunday"})).usable
     said = (await met.get_prompt("e", "plan", {"day": "sunday", "part": parts[0]})).messages
     assert [message.role for message in said] == ["user", "assistant"]
-    assert isinstance(said[0].content, Text)
+    assert isinstance(said[0].content, TextContent)
     assert said[0].content.text == "Plan sunday night."
     assert isinstance(said[1].content, EmbeddedResource)
     assert said[1].content.resource.uri == "memo://today"
@@ -146,7 +154,7 @@ async def test_only_messages_of_the_level_asked_for_are_sent(
     text = f"at least {least}"
 
     def said() -> list[str]:
-        found = (it for it in met.logs.of("e") if it.source is Source.SERVER and text in it.text)
+        found = (it for it in met.logs.of("e") if it.source is LogSource.SERVER and text in it.text)
         return [record.level.wire for record in found if record.logger == "speaker"]
 
     await met.run("e", "say", {"text": text})

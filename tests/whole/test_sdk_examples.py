@@ -12,7 +12,7 @@ import pytest_asyncio
 from mcphost.errors import CapabilityMissing
 from mcphost.host.calls import CallState
 from mcphost.protocol.templates import UriTemplate
-from mcphost.protocol.types import EmbeddedResource, LogLevel, Media, PromptRef, Text
+from mcphost.protocol.types import EmbeddedResource, LogLevel, MediaContent, PromptRef, TextContent
 from tests.conftest import Until
 from tests.host.conftest import RecordingHost
 from tests.whole.peers import SDKS, example, followed, meeting, read, running
@@ -35,12 +35,12 @@ async def met(request: pytest.FixtureRequest) -> AsyncIterator[RecordingHost]:
 @pytest.mark.requirement("TOOLS-04", "TOOLS-05")
 async def test_blocks_of_every_kind_are_read(met: RecordingHost) -> None:
     (audio,) = (await met.call_tool("e", "test_audio_content", {}).result()).content
-    assert isinstance(audio, Media)
+    assert isinstance(audio, MediaContent)
     assert audio.mime_type == "audio/wav"
     assert audio.content().startswith(b"RIFF")
     text, image, embedded = (await met.call_tool("e", "test_multiple_content_types", {}).result()).content
-    assert isinstance(text, Text)
-    assert isinstance(image, Media)
+    assert isinstance(text, TextContent)
+    assert isinstance(image, MediaContent)
     assert image.content().startswith(PNG)
     assert isinstance(embedded, EmbeddedResource)
     assert json.loads(embedded.resource.text or "") == {"test": "data", "value": 123}
@@ -101,13 +101,13 @@ async def test_prompts_hold_arguments_resources_and_pictures(met: RecordingHost)
         return [message.content for message in (await met.get_prompt("e", name, arguments)).messages]
 
     (told,) = await said("test_prompt_with_arguments", arg1="one", arg2="two")
-    assert isinstance(told, Text)
+    assert isinstance(told, TextContent)
     assert told.text == "Prompt with arguments: arg1='one', arg2='two'"
     embedded, _ = await said("test_prompt_with_embedded_resource", resourceUri="test://mine")
     assert isinstance(embedded, EmbeddedResource)
     assert embedded.resource.uri == "test://mine"
     picture, _ = await said("test_prompt_with_image")
-    assert isinstance(picture, Media)
+    assert isinstance(picture, MediaContent)
     assert picture.content().startswith(PNG)
 
 

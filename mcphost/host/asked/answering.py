@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.client.inputs import InputHandler
 from mcphost.config import Config, ResolvedRoot
 from mcphost.errors import McphostError
-from mcphost.host.asked.elicitation import ElicitationDesk
-from mcphost.host.asked.inquiries import Inquiries
+from mcphost.host.asked.elicitation import ElicitationService
+from mcphost.host.asked.inquiries import PendingRequests
 from mcphost.host.asked.lending import Lending
-from mcphost.host.asked.pages import Page
-from mcphost.host.asked.responder import Asked, Desk, Responder
-from mcphost.host.asked.roots import Around, Folder, Resolve, RootsDesk, Told
-from mcphost.host.calls import Call
+from mcphost.host.asked.pages import UrlElicitation
+from mcphost.host.asked.responder import RequestService, ServerRequest, ServerRequestService
+from mcphost.host.asked.roots import Around, OfferedRoot, Resolve, RootsService, SentRoots
+from mcphost.host.calls import ToolCall
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event, ServerChanged
-from mcphost.host.logs import Source
-from mcphost.host.memory import Store
+from mcphost.host.logs import LogSource
+from mcphost.host.memory import StateStore
 from mcphost.host.opener import Open
 from mcphost.host.questions import Approver
-from mcphost.protocol.declared import Declared
+from mcphost.protocol.declared import ClientCapabilities
 from mcphost.protocol.types import LogLevel
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ SCREEN: Final = ALL | {SAMPLING, WRITING}
 
 
 @dataclass(frozen=True, slots=True)
-class Desks:
+class ServerRequestServices:
     """Who answers what servers ask; but of language models, see `Lending`."""
 
-    inquiries: Inquiries
-    elicitation: ElicitationDesk
-    roots: RootsDesk
+    inquiries: PendingRequests
+    elicitation: ElicitationService
+    roots: RootsService
 
 
 def plain_roots(config: Config, server: str) -> Sequence[ResolvedRoot]:
@@ -60,14 +60,14 @@ class Answering(Lending):
     """The host's methods about questions of servers, folders and pages."""
 
     _tasks: asyncio.TaskGroup | None
-    _desks: Desks
+    _desks: ServerRequestServices
     _answers: frozenset[str]
 
     def _begin_answering(
         self,
         answers: frozenset[str],
         approver: Approver,
-        store: Store | None,
+        store: StateStore | None,
         resolve: Resolve,
         open_url: Open,
         models: ModelPort | None,
@@ -76,11 +76,11 @@ class Answering(Lending):
         told = self._tell_roots_changed, self.bus.publish, self._warn
         around = Around(lambda: self.config, resolve, store, time.monotonic, *told)
         witness = self.consent.witness
-        inquiries = Inquiries(approver, witness, self._warn, time.monotonic, self._asked_for)
-        elicitation = ElicitationDesk(inquiries, self.bus.publish, open_url, self._warn)
+        inquiries = PendingRequests(approver, witness, self._warn, time.monotonic, self._asked_for)
+        elicitation = ElicitationService(inquiries, self.bus.publish, open_url, self._warn)
         self._desk.visit = self._visit
         self._begin_lending(models, inquiries, front=SAMPLING in answers, hand=WRITING in answers)
-        self._desks = Desks(inquiries, elicitation, RootsDesk(inquiries, witness, around))
+        self._desks = ServerRequestServices(inquiries, elicitation, RootsService(inquiries, witness, around))
         self._answers = answers
         self.bus.observe(self._heed)
 
@@ -107,24 +107,26 @@ class Answering(Lending):
     # Pages.
 
     @property
-    def elicitations(self) -> Mapping[int, Page]:
+    def elicitations(self) -> Mapping[int, UrlElicitation]:
         """The pages that servers asked for and that were opened, by number, oldest first.
 
-        Each can be opened again, gone on with and given up; see `mcphost.host.asked.pages.Page`.
+        Each can be opened again, gone on with and given up; see `mcphost.host.asked.pages.UrlElicitation`.
         """
         return self._desks.elicitation.pages
 
     # Folders.
 
-    def roots(self, server: str | None) -> tuple[Folder, ...]:
+    def roots(self, server: str | None) -> tuple[OfferedRoot, ...]:
         """What this server may know of, as it was looked at last; None: what is shared with all of them."""
         return self._desks.roots.folders(server)
 
-    def told_roots(self, server: str) -> Told | None:
+    def told_roots(self, server: str) -> SentRoots | None:
         """What this server was told when it asked last, and when; None where it never asked in this run."""
         return self._desks.roots.told.get(server)
 
-    async def share(self, server: str | None, path: Path, *, remember: bool = False, name: str | None = None) -> Folder:
+    async def share(
+        self, server: str | None, path: Path, *, remember: bool = False, name: str | None = None
+    ) -> OfferedRoot:
         """Let a server (None: all) know of a folder, and tell it that its list changed.
 
         Raises UnknownName, or NotDone where the folder cannot be shared.
@@ -145,16 +147,16 @@ class Answering(Lending):
 
     # What a connection is given (`mcphost.host.surroundings.Surroundings`).
 
-    def answers_for(self, server: str) -> tuple[InputHandler, Declared]:
+    def answers_for(self, server: str) -> tuple[InputHandler, ClientCapabilities]:
         """Who answers what this server asks, and what it is told that it may ask."""
         leave = self._desks.inquiries.leave
-        return Responder(server, self._desk_of, self._desk.sent_on, leave), self._declared(server)
+        return ServerRequestService(server, self._desk_of, self._desk.sent_on, leave), self._declared(server)
 
     def elicitation_completed(self, server: str, elicitation: object) -> None:
         """The server says that a page is done with."""
         self._desks.elicitation.completed(server, elicitation)
 
-    def _desk_of(self, method: str) -> Desk | None:
+    def _desk_of(self, method: str) -> RequestService | None:
         """Who answers this method."""
         match method:
             case "roots/list":
@@ -165,19 +167,19 @@ class Answering(Lending):
                 return self._sampling
         return None
 
-    def _declared(self, server: str) -> Declared:
+    def _declared(self, server: str) -> ClientCapabilities:
         """Only what somebody here can answer, and the configuration lets this server ask."""
         wanted = self.config.servers[server].capabilities
         roots = wanted.roots and (ROOTS in self._answers or self._desks.roots.grants(server))
         modes = frozenset(wanted.elicitation) & self._answers
-        return Declared(roots=roots, elicitation=modes, sampling=self._lends(server))
+        return ClientCapabilities(roots=roots, elicitation=modes, sampling=self._lends(server))
 
-    async def _visit(self, call: Call, data: object, seconds: float) -> bool:
-        """See `mcphost.host.desk.Visit`."""
+    async def _visit(self, call: ToolCall, data: object, seconds: float) -> bool:
+        """See `mcphost.host.desk.UrlVisit`."""
         server = call.request.server
         if URL not in self._declared(server).elicitation:
             return False
-        return await self._desks.elicitation.required(Asked(server, {}, call, sure=True), data, seconds)
+        return await self._desks.elicitation.required(ServerRequest(server, {}, call, sure=True), data, seconds)
 
     def _reconfigured(self, servers: Iterable[str]) -> None:
         """These are configured otherwise, or no longer: whose folders changed with it is told."""
@@ -200,18 +202,18 @@ class Answering(Lending):
             self._in_background(_quietly(connection.client.tell_roots_changed))
 
     def _asked_for(self, number: int, more: int) -> None:
-        """See `Inquiries`; the call may be forgotten by now."""
+        """See `PendingRequests`; the call may be forgotten by now."""
         call = self._desk.calls.get(number)
         if call is not None:
             call.questions += more
             self.bus.publish(CallChanged(number))
 
     def _warn(self, server: str, text: str) -> None:
-        self.log(server, Source.MCPHOST, LogLevel.WARNING, text)
+        self.log(server, LogSource.MCPHOST, LogLevel.WARNING, text)
 
     # What the host has.
 
-    def log(self, server: str, source: Source, level: LogLevel, text: str, logger: str = "") -> None:
+    def log(self, server: str, source: LogSource, level: LogLevel, text: str, logger: str = "") -> None:
         """Keep a line."""
         raise NotImplementedError
 

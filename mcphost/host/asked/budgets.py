@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mcphost.config import Config, SamplingConfig
-from mcphost.providers.base import Price, Usage
+from mcphost.providers.base import Price, TokenUsage
 
 WINDOW: Final = 60.0
 """Seconds in which requests are counted."""
@@ -24,7 +24,7 @@ CENTS: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SamplingUsage:
     """What a server used in this run, and what it may. ``cost`` is in the currency of the configured prices."""
 
     requests: int = 0
@@ -51,18 +51,18 @@ class _Account:
         """By how much the user raised it."""
 
 
-class Budgets:
+class SamplingBudgets:
     """All servers'; ``now`` is a monotonic clock in seconds."""
 
     def __init__(self, config: Callable[[], Config], now: Callable[[], float]) -> None:
         self._config, self._now = config, now
         self._accounts: dict[str, _Account] = {}
 
-    def spent(self, server: str) -> Spent:
+    def spent(self, server: str) -> SamplingUsage:
         """How a server stands."""
         account = self._of(server)
         tokens, cost = self._most(server)
-        return Spent(account.requests, account.tokens, account.cost, tokens, cost, self.paused(server))
+        return SamplingUsage(account.requests, account.tokens, account.cost, tokens, cost, self.paused(server))
 
     def too_many(self, server: str) -> bool:
         """Count a request; is that more than the server may ask in a minute?"""
@@ -90,7 +90,7 @@ class Budgets:
             return f"not enough is left of its {most_tokens} tokens of this run"
         if most_cost is None:
             return ""
-        cost = None if price is None else price.of(Usage(tokens, 0))
+        cost = None if price is None else price.of(TokenUsage(tokens, 0))
         if cost is None:
             return "what the model costs is not known, so its budget_cost cannot be kept: set input_price, output_price"
         full = account.cost + account.held_cost + cost > most_cost - CENTS and price != Price(0.0, 0.0)
@@ -106,7 +106,7 @@ class Budgets:
         return max(1, min(rooms)) if rooms else None
 
     @contextmanager
-    def using(self, server: str, most: Usage, price: Price | None) -> Iterator[Callable[[Usage], None]]:
+    def using(self, server: str, most: TokenUsage, price: Price | None) -> Iterator[Callable[[TokenUsage], None]]:
         """Hold so much back while a model is asked; the function that is given says what it really used."""
         account = self._of(server)
         tokens, cost = _sum(most), (price.of(most) if price else None) or 0.0
@@ -114,7 +114,7 @@ class Budgets:
         account.held_tokens += tokens
         account.held_cost += cost
 
-        def used(usage: Usage) -> None:
+        def used(usage: TokenUsage) -> None:
             account.tokens += _sum(usage)
             account.cost += (price.of(usage) if price else None) or 0.0
 
@@ -148,5 +148,5 @@ class Budgets:
         )
 
 
-def _sum(usage: Usage) -> int:
+def _sum(usage: TokenUsage) -> int:
     return (usage.input_tokens or 0) + (usage.output_tokens or 0)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.inputs import InputRefused
 from mcphost.errors import InvalidResult
-from mcphost.host.asked.inquiries import Inquiries, Warn
-from mcphost.host.asked.pages import Page, PageState
-from mcphost.host.asked.responder import Asked
+from mcphost.host.asked.inquiries import PendingRequests, Warn
+from mcphost.host.asked.pages import UrlElicitation, UrlElicitationState
+from mcphost.host.asked.responder import ServerRequest
 from mcphost.host.events import Alarmed, ElicitationChanged, Event
 from mcphost.host.opener import Open
 from mcphost.host.questions import Answer, FormQuestion, UrlQuestion
@@ -24,7 +24,7 @@ from mcphost.host.validation import validate
 from mcphost.protocol.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:  # imported when something is asked: reading forms takes a good part of a call's start
-    from mcphost.protocol.elicitation import FormAsked, UrlAsked
+    from mcphost.protocol.elicitation import FormElicitation, UrlElicitationRequest
 
 TRIES: Final = 20
 """How often a person is asked again about a form whose values do not fit."""
@@ -33,30 +33,34 @@ KEPT_PAGES: Final = 100
 """Pages that are kept to be looked at, or opened again."""
 
 
-class ElicitationDesk:
+class ElicitationService:
     """The forms and pages of all servers."""
 
-    def __init__(self, inquiries: Inquiries, publish: Callable[[Event], None], open_url: Open, warn: Warn) -> None:
+    def __init__(
+        self, inquiries: PendingRequests, publish: Callable[[Event], None], open_url: Open, warn: Warn
+    ) -> None:
         self._inquiries, self._publish, self._open_url, self._warn = inquiries, publish, open_url, warn
-        self.pages: dict[int, Page] = {}
+        self.pages: dict[int, UrlElicitation] = {}
         """The pages that were opened, by number, oldest first."""
         self._last = 0
 
-    async def answer(self, asked: Asked) -> Mapping[str, Any]:
-        """See `mcphost.host.asked.responder.Desk.answer`."""
-        from mcphost.protocol.elicitation import FormAsked, accepted, read_elicitation
+    async def answer(self, asked: ServerRequest) -> Mapping[str, Any]:
+        """See `mcphost.host.asked.responder.RequestService.answer`."""
+        from mcphost.protocol.elicitation import FormElicitation, accepted, read_elicitation
 
         try:
             wanted = read_elicitation(asked.params)
         except InvalidResult as error:
             self._warn(asked.server, f"refused what the server wants you to fill in or visit: {error}")
             raise InputRefused(ErrorCode.INVALID_PARAMS, str(error), quiet=True) from None
-        if isinstance(wanted, FormAsked):
+        if isinstance(wanted, FormElicitation):
             return await self._form(asked, wanted)
         page = await self.visit(asked, wanted)
         return page if isinstance(page, dict) else accepted()
 
-    async def visit(self, asked: Asked, wanted: UrlAsked, until: float | None = None) -> Page | Mapping[str, Any]:
+    async def visit(
+        self, asked: ServerRequest, wanted: UrlElicitationRequest, until: float | None = None
+    ) -> UrlElicitation | Mapping[str, Any]:
         """The page once it was opened; the result that says no otherwise. Raises InputRefused.
 
         ``until`` is when the caller gives up, by the loop's clock.
@@ -76,12 +80,12 @@ class ElicitationDesk:
             return _no(answer)
         return await self._open(asked, wanted, until)
 
-    async def required(self, asked: Asked, data: object, seconds: float) -> bool:
+    async def required(self, asked: ServerRequest, data: object, seconds: float) -> bool:
         """Have the pages of error -32042 visited, one after the other, and wait ``seconds`` for their ends.
 
         True where each is done with, by the word of the server or of the user.
         """
-        pages: list[Page] = []
+        pages: list[UrlElicitation] = []
         try:
             async with asyncio.timeout(seconds) as limit:
                 return await self._all_visited(asked, data, pages, limit.when())
@@ -94,12 +98,14 @@ class ElicitationDesk:
             for page in pages:
                 page.give_up()
 
-    async def _all_visited(self, asked: Asked, data: object, pages: list[Page], until: float | None) -> bool:
+    async def _all_visited(
+        self, asked: ServerRequest, data: object, pages: list[UrlElicitation], until: float | None
+    ) -> bool:
         from mcphost.protocol.elicitation import read_required
 
         for wanted in read_required(data):
             page = await self.visit(asked, wanted, until)
-            if not isinstance(page, Page):
+            if not isinstance(page, UrlElicitation):
                 return False
             pages.append(page)
         return all([await page.ended() for page in pages])
@@ -108,15 +114,15 @@ class ElicitationDesk:
         """The server says that a page is done with; one that nobody knows is nobody's."""
         for page in self.pages.values():
             if (page.server, page.elicitation) == (server, elicitation):
-                page.enter(PageState.COMPLETED)
+                page.enter(UrlElicitationState.COMPLETED)
 
     def gone(self, server: str) -> None:
         """The session is over, and with it what the server had to say of its pages."""
         for page in self.pages.values():
             if page.server == server:
-                page.enter(PageState.LEFT)
+                page.enter(UrlElicitationState.LEFT)
 
-    async def _form(self, asked: Asked, wanted: FormAsked) -> Mapping[str, Any]:
+    async def _form(self, asked: ServerRequest, wanted: FormElicitation) -> Mapping[str, Any]:
         from mcphost.protocol.elicitation import CANCEL, accepted, defaults_of
 
         problem = ""
@@ -136,16 +142,16 @@ class ElicitationDesk:
                 return CANCEL
         return CANCEL
 
-    async def _open(self, asked: Asked, wanted: UrlAsked, until: float | None) -> Page:
+    async def _open(self, asked: ServerRequest, wanted: UrlElicitationRequest, until: float | None) -> UrlElicitation:
         self._last += 1
-        page = Page(self._last, asked.server, wanted, asked.number, self._open_url, self._changed, until)
+        page = UrlElicitation(self._last, asked.server, wanted, asked.number, self._open_url, self._changed, until)
         self.pages[page.number] = page
         for number in list(self.pages)[: max(0, len(self.pages) - KEPT_PAGES)]:
             del self.pages[number]
         await page.open()
         return page
 
-    def _changed(self, page: Page) -> None:
+    def _changed(self, page: UrlElicitation) -> None:
         self._publish(ElicitationChanged(page.server, page.number))
 
 

@@ -20,7 +20,7 @@ _PRIVATE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FolderCheck:
     """What was found at ``given``. ``problem`` is why nobody is told of it; ``warning`` what one should know first."""
 
     given: Path
@@ -30,22 +30,22 @@ class Look:
     warning: str = ""
 
 
-def look(given: Path) -> Look:
+def look(given: Path) -> FolderCheck:
     """Look at a folder. Never raises."""
     folder = given.expanduser()
     if not folder.is_absolute():
-        return Look(given, given, "is not an absolute path")
+        return FolderCheck(given, given, "is not an absolute path")
     try:
         path = folder.resolve(strict=True)
     except FileNotFoundError:
-        return Look(given, folder, "does not exist")
+        return FolderCheck(given, folder, "does not exist")
     except (OSError, RuntimeError, ValueError) as error:
-        return Look(given, folder, f"cannot be found: {getattr(error, 'strerror', None) or error}")
+        return FolderCheck(given, folder, f"cannot be found: {getattr(error, 'strerror', None) or error}")
     if not path.is_dir():
-        return Look(given, path, "is not a folder")
+        return FolderCheck(given, path, "is not a folder")
     if not os.access(path, os.R_OK | os.X_OK):
-        return Look(given, path, "cannot be read by you")
-    return Look(given, path, "", _warning(folder, path))
+        return FolderCheck(given, path, "cannot be read by you")
+    return FolderCheck(given, path, "", _warning(folder, path))
 
 
 def suggestions(start: Path) -> tuple[Path, ...]:

@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from mcphost.client.inputs import InputRefused
 from mcphost.errors import Declined
 from mcphost.host.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion
-from mcphost.host.witness import Witness
+from mcphost.host.witness import AuditWriter
 from mcphost.protocol.jsonrpc import ErrorCode
 
 PER_MINUTE: Final = 10
@@ -60,7 +60,7 @@ class _Open:
     """What a person is asked; empty where it is worked on."""
 
 
-class Inquiries:
+class PendingRequests:
     """All questions that servers ask; ``warn`` writes to a server's log, ``now`` is a monotonic clock in seconds.
 
     ``asked_for`` is told of a call that one question more (1) or less (-1) waits for an answer.
@@ -69,7 +69,7 @@ class Inquiries:
     def __init__(
         self,
         approver: Approver,
-        witness: Witness,
+        witness: AuditWriter,
         warn: Warn,
         now: Callable[[], float],
         asked_for: Callable[[int, int], None],

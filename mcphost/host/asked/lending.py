@@ -11,18 +11,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config import Config
-from mcphost.host.asked.inquiries import Inquiries
+from mcphost.host.asked.inquiries import PendingRequests
 from mcphost.host.connection import Connection
 from mcphost.host.consent import ConsentBroker
-from mcphost.host.desk import CallDesk
+from mcphost.host.desk import ToolCallService
 from mcphost.host.events import EventBus
-from mcphost.protocol.types import Text
+from mcphost.protocol.types import TextContent
 
 if TYPE_CHECKING:  # imported when a model is first thought of: in most runs without a screen none is
-    from mcphost.host.asked.budgets import Spent
-    from mcphost.host.asked.sampling import SamplingDesk
+    from mcphost.host.asked.budgets import SamplingUsage
+    from mcphost.host.asked.sampling import SamplingService
     from mcphost.host.asked.sampling_handle import Sampling
-    from mcphost.host.models import Model, ModelPort, Models
+    from mcphost.host.models import AvailableModel, ModelCatalog, ModelPort
 
 SAID: Final = 16_000
 """Characters of what a server said before that are added to a prompt, where that is allowed."""
@@ -35,7 +35,7 @@ class Lending:
     servers: dict[str, Connection]
     consent: ConsentBroker
     bus: EventBus
-    _desk: CallDesk
+    _desk: ToolCallService
 
     def server(self, name: str) -> Connection:
         """A connection; raises UnknownName."""
@@ -54,11 +54,11 @@ class Lending:
         return self._sampling.all
 
     @property
-    def models(self) -> tuple[Model, ...]:
+    def models(self) -> tuple[AvailableModel, ...]:
         """The language models that can be asked in this run; the user too, where there is a screen to write on."""
         return self._models.all
 
-    def spent(self, server: str) -> Spent:
+    def spent(self, server: str) -> SamplingUsage:
         """What a server used of the models in this run, and what it may. Raises UnknownName."""
         return self._sampling.spent(self.server(server).name)
 
@@ -66,28 +66,28 @@ class Lending:
         """Let a server use so much more in this run; with neither, once more what is configured. Raises UnknownName."""
         self._sampling.raise_budget(self.server(server).name, tokens, cost)
 
-    def _begin_lending(self, port: ModelPort | None, inquiries: Inquiries, *, front: bool, hand: bool) -> None:
+    def _begin_lending(self, port: ModelPort | None, inquiries: PendingRequests, *, front: bool, hand: bool) -> None:
         """What the desk will be given. ``front``: somebody answers questions about it, ``hand``: and can write."""
         self._model_port, self._model_inquiries = port, inquiries
         self._front, self._hand = front, front and hand
 
     @cached_property
-    def _models(self) -> Models:
-        from mcphost.host.models import Models
+    def _models(self) -> ModelCatalog:
+        from mcphost.host.models import ModelCatalog
 
-        return Models(lambda: self.config, self._model_port, hand=self._hand)
+        return ModelCatalog(lambda: self.config, self._model_port, hand=self._hand)
 
     @cached_property
-    def _sampling(self) -> SamplingDesk:
-        from mcphost.host.asked.budgets import Budgets
-        from mcphost.host.asked.sampling import SamplingDesk, SamplingParts
+    def _sampling(self) -> SamplingService:
+        from mcphost.host.asked.budgets import SamplingBudgets
+        from mcphost.host.asked.sampling import SamplingParts, SamplingService
 
-        return SamplingDesk(
+        return SamplingService(
             SamplingParts(
                 config=lambda: self.config,
                 models=self._models,
                 inquiries=self._model_inquiries,
-                budgets=Budgets(lambda: self.config, time.monotonic),
+                budgets=SamplingBudgets(lambda: self.config, time.monotonic),
                 witness=self.consent.witness,
                 publish=self.bus.publish,
                 warn=self._warn,
@@ -116,4 +116,4 @@ class Lending:
     def _answers_of(self, server: str) -> Iterator[str]:
         for call in reversed(tuple(self._desk.calls.values())):
             if call.request.server == server and call.outcome is not None:
-                yield from (block.text[:SAID] for block in call.outcome.content if isinstance(block, Text))
+                yield from (block.text[:SAID] for block in call.outcome.content if isinstance(block, TextContent))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from mcphost.host.opener import Open
 
 if TYPE_CHECKING:
-    from mcphost.protocol.elicitation import Address, UrlAsked
+    from mcphost.protocol.elicitation import PageAddress, UrlElicitationRequest
 
 
-class PageState(Enum):
+class UrlElicitationState(Enum):
     """Where a page stands."""
 
     WAITING = "opened; the server has not said that it is done"
@@ -30,31 +30,31 @@ class PageState(Enum):
     @property
     def ended(self) -> bool:
         """Is nothing waited for any more?"""
-        return self is not PageState.WAITING
+        return self is not UrlElicitationState.WAITING
 
 
-class Page:
+class UrlElicitation:
     """One page. Consent to open it says nothing of what was done there."""
 
     def __init__(
         self,
         number: int,
         server: str,
-        wanted: UrlAsked,
+        wanted: UrlElicitationRequest,
         call: int | None,
         open_url: Open,
-        changed: Callable[[Page], None],
+        changed: Callable[[UrlElicitation], None],
         until: float | None = None,
     ) -> None:
         self.number, self.server, self.call = number, server, call
         self.message = wanted.message
         """Why, in the server's words."""
-        self.address: Address = wanted.address
+        self.address: PageAddress = wanted.address
         self.elicitation = wanted.elicitation
         """The server's id for it; opaque."""
         self.until = until
         """When a call that needs it gives up, by a monotonic clock in seconds; None: nothing of ours waits for it."""
-        self.state = PageState.WAITING
+        self.state = UrlElicitationState.WAITING
         self.not_opened = ""
         """Why no browser could be had: then its address is to be copied."""
         self._open_url, self._changed = open_url, changed
@@ -67,13 +67,13 @@ class Page:
 
     def go_on(self) -> None:
         """The user says that it is done: what waited for it goes on."""
-        self.enter(PageState.CONTINUED)
+        self.enter(UrlElicitationState.CONTINUED)
 
     def give_up(self) -> None:
         """The user will not go on with it."""
-        self.enter(PageState.GIVEN_UP)
+        self.enter(UrlElicitationState.GIVEN_UP)
 
-    def enter(self, state: PageState) -> None:
+    def enter(self, state: UrlElicitationState) -> None:
         """It ended like this; a page that has ended stays as it is."""
         if not self.state.ended:
             self.state = state
@@ -83,4 +83,4 @@ class Page:
     async def ended(self) -> bool:
         """Wait for its end: is it done with, by the word of the server or of the user?"""
         await self._ended.wait()
-        return self.state in (PageState.COMPLETED, PageState.CONTINUED)
+        return self.state in (UrlElicitationState.COMPLETED, UrlElicitationState.CONTINUED)

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mcphost.client.inputs import InputRefused, InputRequest
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.traffic.book import current_call
 from mcphost.protocol.jsonrpc import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ServerRequest:
     """A request of a server's, with the call it is asked for as far as can be told."""
 
     server: str
     params: Mapping[str, Any]
-    call: Call | None = None
+    call: ToolCall | None = None
     sure: bool = False
     """Is that certain? It came on the call's own stream, or no other call runs on that server."""
 
@@ -38,14 +38,14 @@ class Asked:
         return "" if self.call is None else self.call.request.tool
 
 
-class Desk(Protocol):
+class RequestService(Protocol):
     """Answers one kind of question."""
 
-    async def answer(self, asked: Asked) -> Mapping[str, Any]:
+    async def answer(self, asked: ServerRequest) -> Mapping[str, Any]:
         """The result to send. Raises InputRefused; cancelled when the server takes the question back."""
 
 
-class Responder:
+class ServerRequestService:
     """Answers one server (`mcphost.client.inputs.InputHandler`).
 
     ``desk`` finds who answers a method; ``sent`` are the calls that were sent to this server and have not ended, oldest
@@ -55,8 +55,8 @@ class Responder:
     def __init__(
         self,
         server: str,
-        desk: Callable[[str], Desk | None],
-        sent: Callable[[str], list[Call]],
+        desk: Callable[[str], RequestService | None],
+        sent: Callable[[str], list[ToolCall]],
         leave: Callable[[str], None],
     ) -> None:
         self._server, self._desk, self._sent, self._leave = server, desk, sent, leave
@@ -67,13 +67,13 @@ class Responder:
         if desk is None:
             raise InputRefused(ErrorCode.METHOD_NOT_FOUND, f"mcphost does not answer {request.method[:80]}")
         call, sure = self._call()
-        return await desk.answer(Asked(self._server, request.params, call, sure))
+        return await desk.answer(ServerRequest(self._server, request.params, call, sure))
 
     def leave(self) -> None:
         """See `mcphost.client.inputs.InputHandler.leave`."""
         self._leave(self._server)
 
-    def _call(self) -> tuple[Call | None, bool]:
+    def _call(self) -> tuple[ToolCall | None, bool]:
         """The call it is asked for. Over HTTP it is the one whose answer's stream brought the question."""
         sent = self._sent(self._server)
         exact = current_call.get()

@@ -2,7 +2,7 @@
 
 Knows what is granted: nothing, until the configuration, the user or an earlier run says so. Refuses to know how a
 folder is picked. Nothing watches the disk by itself: folders are looked at when a server asks, when something is
-shared, when a tool is called and when a front asks (`RootsDesk.check`), which costs nothing meanwhile and works on
+shared, when a tool is called and when a front asks (`RootsService.check`), which costs nothing meanwhile and works on
 every file system.
 
 Specification: client/roots.
@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.config import Config, ResolvedRoot
 from mcphost.errors import ConfigError, NotDone
 from mcphost.host.approvals import Lifetime
-from mcphost.host.asked.folders import Look, look, suggestions
-from mcphost.host.asked.inquiries import Inquiries, Warn
-from mcphost.host.asked.responder import Asked
-from mcphost.host.asked.shares import STATE, Share, Shares, from_toml, with_share, without_share
+from mcphost.host.asked.folders import FolderCheck, look, suggestions
+from mcphost.host.asked.inquiries import PendingRequests, Warn
+from mcphost.host.asked.responder import ServerRequest
+from mcphost.host.asked.shares import STATE, SharedRoot, SharedRoots, from_toml, with_share, without_share
 from mcphost.host.events import Event, RootsChanged
-from mcphost.host.memory import Store
+from mcphost.host.memory import StateStore
 from mcphost.host.questions import Answer, RootsQuestion
 from mcphost.host.recipient import sent_to
-from mcphost.host.witness import Witness
+from mcphost.host.witness import AuditWriter
 
 if TYPE_CHECKING:  # imported when a folder is told of: most servers never ask for one
     from mcphost.protocol.roots import Root
@@ -44,7 +44,7 @@ Resolve = Callable[[Config, str], Sequence[ResolvedRoot]]
 """The ``roots`` of a server's entry, their references resolved; called in a thread. Raises ConfigError."""
 
 
-class Source(Enum):
+class RootSource(Enum):
     """Who shared a folder."""
 
     CONFIG = "configuration"
@@ -53,19 +53,19 @@ class Source(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class OfferedRoot:
     """A folder a server may know of. ``problem``: why it is not told of it now; ``server`` None: for all."""
 
     path: Path
     root: Root
     server: str | None
-    source: Source
+    source: RootSource
     problem: str = ""
     warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SentRoots:
     """What a server was told last, and when, in seconds of the monotonic clock."""
 
     at: float
@@ -78,7 +78,7 @@ class Around:
 
     config: Callable[[], Config]
     resolve: Resolve
-    store: Store | None
+    store: StateStore | None
     now: Callable[[], float]
     tell: Callable[[str], None]
     publish: Callable[[Event], None]
@@ -86,30 +86,30 @@ class Around:
     here: Callable[[], Path] = Path.cwd
 
 
-class RootsDesk:
+class RootsService:
     """The folders of all servers."""
 
-    def __init__(self, inquiries: Inquiries, witness: Witness, around: Around) -> None:
+    def __init__(self, inquiries: PendingRequests, witness: AuditWriter, around: Around) -> None:
         self._inquiries, self._witness, self._around = inquiries, witness, around
-        self._shares = Shares()
-        self._folders: dict[str, tuple[Folder, ...]] = {}
+        self._shares = SharedRoots()
+        self._folders: dict[str, tuple[OfferedRoot, ...]] = {}
         self._looked: dict[str, float] = {}
         self._pinned: dict[tuple[str, Path], Path] = {}
         self._withheld: set[tuple[str, Path]] = set()
         self._asking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._declined: set[str] = set()
-        self.told: dict[str, Told] = {}
+        self.told: dict[str, SentRoots] = {}
         """What each server was told last."""
 
     async def load(self, more: Iterable[Path] = ()) -> None:
         """Read what is remembered, and share ``more`` with all until mcphost exits. Raises ConfigError, NotDone."""
         if self._around.store is not None:
-            self._shares = Shares(from_toml(await asyncio.to_thread(self._around.store.read, STATE)))
+            self._shares = SharedRoots(from_toml(await asyncio.to_thread(self._around.store.read, STATE)))
         for path in more:
             await self.share(None, path)
 
-    async def answer(self, asked: Asked) -> Mapping[str, Any]:
-        """See `mcphost.host.asked.responder.Desk.answer`."""
+    async def answer(self, asked: ServerRequest) -> Mapping[str, Any]:
+        """See `mcphost.host.asked.responder.RequestService.answer`."""
         from mcphost.protocol.roots import roots_result
 
         server = asked.server
@@ -117,15 +117,15 @@ class RootsDesk:
             await self._look(server)
             if not self._folders[server] and server not in self._declined:
                 await self._ask(asked)
-        told = self.told[server] = Told(self._around.now(), self.visible(server))
+        told = self.told[server] = SentRoots(self._around.now(), self.visible(server))
         self._around.publish(RootsChanged(server))
         return roots_result(told.roots)
 
-    def folders(self, server: str | None) -> tuple[Folder, ...]:
+    def folders(self, server: str | None) -> tuple[OfferedRoot, ...]:
         """What this server may know of, as it was looked at last; None: what is shared with all."""
         if server is not None:
             return self._folders.get(server, ())
-        return tuple(_folder(share, Look(share.path, share.path)) for share in self._shares.for_all())
+        return tuple(_folder(share, FolderCheck(share.path, share.path)) for share in self._shares.for_all())
 
     def visible(self, server: str) -> tuple[Root, ...]:
         """What it is told when it asks now."""
@@ -138,12 +138,14 @@ class RootsDesk:
             return False
         return bool(config.servers[server].roots or self._shares.reaching(server, sent_to(config.servers[server])))
 
-    async def share(self, server: str | None, path: Path, *, remember: bool = False, name: str | None = None) -> Folder:
+    async def share(
+        self, server: str | None, path: Path, *, remember: bool = False, name: str | None = None
+    ) -> OfferedRoot:
         """Let a server (None: all) know of a folder. Raises NotDone where it cannot be shared."""
         seen = await asyncio.to_thread(look, path)
         if seen.problem:
             raise NotDone(f"{path} {seen.problem}")
-        share = Share(server, seen.path, name, self._identity(server), remember)
+        share = SharedRoot(server, seen.path, name, self._identity(server), remember)
         await self._grant(share)
         await self.check(anew=True)
         return _folder(share, seen)
@@ -157,7 +159,7 @@ class RootsDesk:
             self._note("unshare", share)
         elif server is not None and any(path == each.path for each in self.folders(server)):
             self._withheld.add((server, path))
-            self._note("unshare", Share(server, path))
+            self._note("unshare", SharedRoot(server, path))
         else:
             raise NotDone(f"{path} is not shared with {server or 'all servers'}")
         await self.check(anew=True)
@@ -192,7 +194,7 @@ class RootsDesk:
 
     # Asking.
 
-    async def _ask(self, asked: Asked) -> None:
+    async def _ask(self, asked: ServerRequest) -> None:
         offered = await asyncio.to_thread(suggestions, self._around.here())
         problem = ""
         for _ in range(TRIES):
@@ -216,7 +218,7 @@ class RootsDesk:
             return problem
         remember = answer.lifetime is Lifetime.ALWAYS
         for seen in looks:
-            await self._grant(Share(server, seen.path, None, self._identity(server), remember))
+            await self._grant(SharedRoot(server, seen.path, None, self._identity(server), remember))
         self._looked.pop(server, None)
         await self._look(server)
         if not self._folders[server]:
@@ -245,18 +247,18 @@ class RootsDesk:
             if folder.problem and before.get(folder.path, "") != folder.problem:
                 self._around.warn(server, f"it is not told of {folder.path}, which {folder.problem}")
 
-    def _found(self, server: str) -> tuple[Folder, ...]:
+    def _found(self, server: str) -> tuple[OfferedRoot, ...]:
         """The folders of a server as they are on the disk now, no two the same. In a thread."""
         config = self._around.config()
         if server not in config.servers:
             return ()
-        found: dict[Path, Folder] = {}
+        found: dict[Path, OfferedRoot] = {}
         for folder in (*self._configured(config, server), *self._shared(config, server)):
             if (server, folder.path) not in self._withheld:
                 found.setdefault(folder.path, folder)
         return tuple(found.values())
 
-    def _configured(self, config: Config, server: str) -> list[Folder]:
+    def _configured(self, config: Config, server: str) -> list[OfferedRoot]:
         if not config.servers[server].roots:
             return []
         try:
@@ -266,13 +268,13 @@ class RootsDesk:
             return []
         return [self._as_configured(server, root) for root in resolved]
 
-    def _as_configured(self, server: str, root: ResolvedRoot) -> Folder:
+    def _as_configured(self, server: str, root: ResolvedRoot) -> OfferedRoot:
         seen = look(root.path)
         pinned = seen.path if seen.problem else self._pinned.setdefault((server, root.path), seen.path)
-        share = Share(server, pinned, root.name)
-        return _folder(share, seen, Source.CONFIG)
+        share = SharedRoot(server, pinned, root.name)
+        return _folder(share, seen, RootSource.CONFIG)
 
-    def _shared(self, config: Config, server: str) -> list[Folder]:
+    def _shared(self, config: Config, server: str) -> list[OfferedRoot]:
         reaching = self._shares.reaching(server, sent_to(config.servers[server]))
         return [_folder(share, look(share.path)) for share in reaching]
 
@@ -281,7 +283,7 @@ class RootsDesk:
     def _identity(self, server: str | None) -> str:
         return "" if server is None else sent_to(self._around.config().servers[server])
 
-    async def _grant(self, share: Share) -> None:
+    async def _grant(self, share: SharedRoot) -> None:
         """Share it, also where it was taken back before. Raises NotDone where it cannot be saved."""
         await self._keep(share)
         self._shares.add(share)
@@ -289,7 +291,7 @@ class RootsDesk:
             self._withheld.discard((server, share.path))
         self._note("share", share)
 
-    async def _keep(self, share: Share) -> None:
+    async def _keep(self, share: SharedRoot) -> None:
         if share.remembered:
             if "\udc80" <= max(str(share.path)) <= "\udcff":
                 raise NotDone(f"{share.path!a} can be shared until mcphost exits only: its name is no text")
@@ -303,17 +305,17 @@ class RootsDesk:
         except ConfigError as error:
             raise NotDone(f"what you share could not be saved: {error}") from None
 
-    def _note(self, event: str, share: Share) -> None:
+    def _note(self, event: str, share: SharedRoot) -> None:
         lasting = "always" if share.remembered else "session"
         record = {"event": event, "server": share.server, "path": str(share.path), "lifetime": lasting, "by": "user"}
         self._witness.note(record)
 
 
-def _folder(share: Share, seen: Look, source: Source | None = None) -> Folder:
+def _folder(share: SharedRoot, seen: FolderCheck, source: RootSource | None = None) -> OfferedRoot:
     from mcphost.protocol.roots import Root
 
     problem = seen.problem
     if not problem and seen.path != share.path:  # what was agreed to is one place on the disk
         problem = f"now leads to {seen.path}; share that if you mean it"
-    kept = Source.REMEMBERED if share.remembered else Source.RUN
-    return Folder(share.path, Root.of(share.path, share.name), share.server, source or kept, problem, seen.warning)
+    kept = RootSource.REMEMBERED if share.remembered else RootSource.RUN
+    return OfferedRoot(share.path, Root.of(share.path, share.name), share.server, source or kept, problem, seen.warning)

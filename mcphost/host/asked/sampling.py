@@ -16,19 +16,19 @@ from typing import Any, Final, NoReturn
 from mcphost.client.inputs import InputRefused
 from mcphost.config import Config, SamplingConfig, ServerConfig
 from mcphost.errors import Declined, InvalidSampling, McphostError, ModelAnswerCut, ModelRefused
-from mcphost.host.asked.budgets import Budgets, Spent
-from mcphost.host.asked.inquiries import MUTED, OPEN, Ending, Inquiries, Warn
-from mcphost.host.asked.responder import Asked
+from mcphost.host.asked.budgets import SamplingBudgets, SamplingUsage
+from mcphost.host.asked.inquiries import MUTED, OPEN, Ending, PendingRequests, Warn
+from mcphost.host.asked.responder import ServerRequest
 from mcphost.host.asked.sampling_draft import bounded, checked, draft, labelled
 from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit, SamplingReply, SamplingState
 from mcphost.host.asked.sampling_stream import ask_model
 from mcphost.host.events import Alarmed, Event, SamplingChanged, ServerChanged
 from mcphost.host.faults import fault
-from mcphost.host.models import Models
-from mcphost.host.policy import SamplingPolicy, Verdict, sampling_policy
+from mcphost.host.models import ModelCatalog
+from mcphost.host.policy import PolicyVerdict, SamplingPolicy, sampling_policy
 from mcphost.host.questions import Answer, SamplingQuestion
 from mcphost.host.weight import weight
-from mcphost.host.witness import Witness
+from mcphost.host.witness import AuditWriter
 from mcphost.protocol.jsonrpc import ErrorCode
 from mcphost.protocol.revisions import NEWEST_LEGACY
 from mcphost.protocol.sampling import CreateMessageRequest, CreateMessageResult
@@ -60,10 +60,10 @@ class SamplingParts:
     """
 
     config: Callable[[], Config]
-    models: Models
-    inquiries: Inquiries
-    budgets: Budgets
-    witness: Witness
+    models: ModelCatalog
+    inquiries: PendingRequests
+    budgets: SamplingBudgets
+    witness: AuditWriter
     publish: Callable[[Event], None]
     warn: Warn
     mask: Callable[[str], str]
@@ -72,7 +72,7 @@ class SamplingParts:
     front: bool
 
 
-class SamplingDesk:
+class SamplingService:
     """Every sampling request of this run."""
 
     def __init__(self, parts: SamplingParts) -> None:
@@ -92,21 +92,25 @@ class SamplingDesk:
         config = self._config()
         settings, told = _settings(config, server), sampling_policy(config, server)
         models = self._models.for_server(server)
-        off = not settings.capabilities.sampling or settings.sampling.per_minute == 0 or told.verdict is Verdict.DENY
-        unasked = told.verdict is Verdict.ALLOW and not told.review
+        off = (
+            not settings.capabilities.sampling
+            or settings.sampling.per_minute == 0
+            or told.verdict is PolicyVerdict.DENY
+        )
+        unasked = told.verdict is PolicyVerdict.ALLOW and not told.review
         if off or not models or not (self._parts.front or unasked):
             return None
         self._tools[server] = any(model.able.tools for model in models)
         tools: dict[str, Any] = {"tools": {}} if self._tools[server] else {}
         return {**tools, "context": {}} if settings.sampling.context != "none" else tools
 
-    async def answer(self, asked: Asked) -> Mapping[str, Any]:
-        """See `mcphost.host.asked.responder.Desk.answer`."""
+    async def answer(self, asked: ServerRequest) -> Mapping[str, Any]:
+        """See `mcphost.host.asked.responder.RequestService.answer`."""
         told = sampling_policy(self._config(), asked.server)
         self._admit(asked, told)
         version = self._parts.version(asked.server) or NEWEST_LEGACY.version
         request = self._read(asked, version)
-        if told.verdict is Verdict.ASK:
+        if told.verdict is PolicyVerdict.ASK:
             self._inquiries.admit(asked.server, paced=True)  # by sampling.per_minute
         sampling = self._begin(asked, request, told)
         try:
@@ -123,7 +127,7 @@ class SamplingDesk:
         finally:
             self._ended(sampling)
 
-    def spent(self, server: str) -> Spent:
+    def spent(self, server: str) -> SamplingUsage:
         """What a server used of the models, and what it may."""
         return self._budgets.spent(server)
 
@@ -135,7 +139,7 @@ class SamplingDesk:
 
     # Before anybody is asked.
 
-    def _admit(self, asked: Asked, told: SamplingPolicy) -> None:
+    def _admit(self, asked: ServerRequest, told: SamplingPolicy) -> None:
         """Raise InputRefused for a request that is not even looked at."""
         server = asked.server
         open_ = sum(each.server == server and not each.state.ended for each in self.all.values())
@@ -145,14 +149,14 @@ class SamplingDesk:
             self._refuse_flood(server, f"{OPEN} sampling requests are being answered already")
         self._flooding.discard(server)
         paused = self._budgets.paused(server)
-        if told.verdict is Verdict.DENY:
+        if told.verdict is PolicyVerdict.DENY:
             self._turn_away(asked, told.rule, "")
         if server in self._inquiries.muted:
             self._turn_away(asked, MUTED, "")
         if paused:
             self._turn_away(asked, paused, "the budget for this server is used up")
 
-    def _read(self, asked: Asked, version: str) -> CreateMessageRequest:
+    def _read(self, asked: ServerRequest, version: str) -> CreateMessageRequest:
         try:
             bounded(asked.params)
             request = CreateMessageRequest.read(asked.params)
@@ -168,7 +172,7 @@ class SamplingDesk:
             )
         return request
 
-    def _begin(self, asked: Asked, request: CreateMessageRequest, told: SamplingPolicy) -> Sampling:
+    def _begin(self, asked: ServerRequest, request: CreateMessageRequest, told: SamplingPolicy) -> Sampling:
         server = asked.server
         context = labelled(server, self._parts.said(server)) if request.include_context != "none" else ""
         try:
@@ -187,7 +191,7 @@ class SamplingDesk:
         self._changed(sampling)
         return sampling
 
-    def _turn_away(self, asked: Asked, why: str, reason: str) -> NoReturn:
+    def _turn_away(self, asked: ServerRequest, why: str, reason: str) -> NoReturn:
         self._parts.warn(asked.server, f"refused its request for a language model: {why}")
         self._witness.note(
             {"event": "sampling", "server": asked.server, "call": asked.number, "outcome": "refused", "reason": why}
@@ -228,7 +232,7 @@ class SamplingDesk:
 
     async def _agreed(self, sampling: Sampling, told: SamplingPolicy, sure: bool) -> SamplingReply | None:
         """Return once a model may be asked; with a reply where that is not even needed."""
-        if told.verdict is Verdict.ASK:
+        if told.verdict is PolicyVerdict.ASK:
             answer = await self._ask(sampling, sure, review=False)
             if isinstance(answer.content, SamplingReply):
                 return answer.content

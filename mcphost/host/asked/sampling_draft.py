@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from mcphost.config import SamplingConfig
 from mcphost.errors import InvalidSampling
-from mcphost.host.models import Model
+from mcphost.host.models import AvailableModel
 from mcphost.protocol.sampling import CreateMessageRequest, SamplingMessage, ToolResult, ToolUse
-from mcphost.protocol.types import Text
-from mcphost.providers.base import ModelRequest, Price, Usage, estimate_tokens
+from mcphost.protocol.types import TextContent
+from mcphost.providers.base import ModelRequest, Price, TokenUsage, estimate_tokens
 
 MOST_MESSAGES: Final = 2_000
 """Messages, and blocks in all of them, of one request. Reading one takes some microseconds of everybody's time."""
@@ -36,7 +36,7 @@ CONTEXT_LABEL: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class SamplingEstimate:
     """What it would take to ask a model, before anybody is asked; tokens are guessed from characters."""
 
     input_tokens: int
@@ -49,11 +49,11 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class SamplingDraft:
     """What would be asked of which model."""
 
     request: ModelRequest
-    model: Model
+    model: AvailableModel
     reason: str
     """Why this model."""
     notes: tuple[str, ...] = ()
@@ -86,8 +86,8 @@ def draft(
     asked: CreateMessageRequest,
     settings: SamplingConfig,
     context: str,
-    choose: Callable[[ModelRequest], tuple[Model, str]],
-) -> Draft:
+    choose: Callable[[ModelRequest], tuple[AvailableModel, str]],
+) -> SamplingDraft:
     """What would be asked; ``context`` is what the server said before. Raises ModelRefused where no model takes it."""
     request = ModelRequest.of(asked, most_tokens=settings.max_tokens)
     wanted = asked.include_context != "none"
@@ -96,7 +96,7 @@ def draft(
         request = replace(request, system=f"{request.system}\n\n{context}".strip())
     model, reason = choose(request)
     notes = tuple(_notes(asked, settings, len(context) if added else 0))
-    return Draft(request, model, reason, notes, context if wanted else "", added)
+    return SamplingDraft(request, model, reason, notes, context if wanted else "", added)
 
 
 def labelled(server: str, said: str) -> str:
@@ -104,14 +104,14 @@ def labelled(server: str, said: str) -> str:
     return CONTEXT_LABEL.format(server=server, said=said) if said else ""
 
 
-def estimate(request: ModelRequest, price: Price | None) -> Estimate:
-    """See `Estimate`."""
+def estimate(request: ModelRequest, price: Price | None) -> SamplingEstimate:
+    """See `SamplingEstimate`."""
     texts = [request.system, *_texts(request.messages)]
     tools = (json.dumps(tool.definition(), default=str) for tool in request.tools)
     tokens = sum(map(estimate_tokens, (*texts, *tools)))
     media = sum(block.type in ("image", "audio") for message in request.messages for block in message.blocks)
-    cost = None if price is None else price.of(Usage(tokens, request.max_tokens))
-    return Estimate(tokens, request.max_tokens, media, cost)
+    cost = None if price is None else price.of(TokenUsage(tokens, request.max_tokens))
+    return SamplingEstimate(tokens, request.max_tokens, media, cost)
 
 
 def _notes(asked: CreateMessageRequest, settings: SamplingConfig, added: int) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _texts(messages: tuple[SamplingMessage, ...]) -> Iterator[str]:
     for message in messages:
         for block in message.blocks:
             match block:
-                case Text():
+                case TextContent():
                     yield block.text
                 case ToolUse():
                     yield json.dumps(block.input, default=str)

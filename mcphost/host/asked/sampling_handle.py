@@ -14,18 +14,18 @@ from enum import Enum
 from typing import Final, Self
 
 from mcphost.errors import McphostError, UnknownName
-from mcphost.host.asked.sampling_draft import Draft, Estimate, estimate
-from mcphost.host.models import HUMAN, Model, Models
+from mcphost.host.asked.sampling_draft import SamplingDraft, SamplingEstimate, estimate
+from mcphost.host.models import HUMAN, AvailableModel, ModelCatalog
 from mcphost.protocol.sampling import Block, CreateMessageRequest, CreateMessageResult, ToolUse, text_block
-from mcphost.protocol.types import Text
+from mcphost.protocol.types import TextContent
 from mcphost.providers.base import (
-    Event,
-    Gathered,
+    CollectedAnswer,
     ModelRequest,
+    ProviderEvent,
+    RetryScheduled,
     TextDelta,
     ThoughtDelta,
-    Usage,
-    Waiting,
+    TokenUsage,
     lacking,
 )
 
@@ -91,8 +91,8 @@ class Sampling:
         call: int | None,
         tool: str,
         asked: CreateMessageRequest,
-        draft: Draft,
-        models: Models,
+        draft: SamplingDraft,
+        models: ModelCatalog,
         changed: Callable[[Sampling], None],
     ) -> None:
         self.number, self.server, self.call, self.tool = number, server, call, tool
@@ -105,7 +105,7 @@ class Sampling:
         self.context = draft.context
         """What the server said before and may be added by `add_context`; empty where it did not ask for context."""
         self.context_added = draft.context_added
-        self.model: Model = draft.model
+        self.model: AvailableModel = draft.model
         self.reason = draft.reason
         """Why this model, in a line."""
         self.rule = ""
@@ -115,9 +115,9 @@ class Sampling:
         self.state = SamplingState.ASKING
         self.attempts = 0
         """How often a model was asked."""
-        self.usage = Usage()
+        self.usage = TokenUsage()
         """Tokens of the last time, as the model told them."""
-        self.waiting: Waiting | None = None
+        self.waiting: RetryScheduled | None = None
         """It has no room, and is asked again."""
         self.blocks: tuple[Block, ...] = ()
         """The answer, once it is whole, was stopped, broke off or was written."""
@@ -136,18 +136,18 @@ class Sampling:
         self.result: CreateMessageResult | None = None
         """What the server got."""
         self._models, self._changed = models, changed
-        self._estimate: Estimate | None = None
+        self._estimate: SamplingEstimate | None = None
         self._text: list[str] = []
         self._thought = ""
         self._work: asyncio.Task[object] | None = None
 
     @property
-    def models(self) -> tuple[Model, ...]:
+    def models(self) -> tuple[AvailableModel, ...]:
         """What the user may choose from."""
         return self._models.all
 
     @property
-    def estimate(self) -> Estimate:
+    def estimate(self) -> SamplingEstimate:
         """What it would take to ask this."""
         if self._estimate is None:
             self._estimate = estimate(self.request, self.model.price)
@@ -233,25 +233,25 @@ class Sampling:
     def begin(self) -> None:
         """A model is asked, anew."""
         self.attempts += 1
-        self.usage, self.blocks, self.stop_reason, self.error = Usage(), (), None, None
+        self.usage, self.blocks, self.stop_reason, self.error = TokenUsage(), (), None, None
         self.answered_by, self.stopped = "", False
         self._text.clear()
         self._thought = ""
         self.enter(SamplingState.STREAMING)
 
-    def take(self, event: Event) -> None:
+    def take(self, event: ProviderEvent) -> None:
         """The model goes on."""
-        self.waiting = event if isinstance(event, Waiting) else None
+        self.waiting = event if isinstance(event, RetryScheduled) else None
         match event:
             case TextDelta():
                 self._text.append(event.text)
             case ThoughtDelta():
                 self._thought = (self._thought + event.text)[:MOST_THOUGHT]
-            case Usage():
+            case TokenUsage():
                 self.usage = self.usage.later(event)
         self._changed(self)
 
-    def gathered(self, gathered: Gathered, error: McphostError | None = None) -> None:
+    def gathered(self, gathered: CollectedAnswer, error: McphostError | None = None) -> None:
         """So much came; with ``error`` it is not all."""
         result, flawed = gathered.result, {use.id for use in gathered.flawed}
         self.usage, self.error = gathered.usage, error
@@ -280,6 +280,6 @@ def _holds(block: Block, flawed: set[str]) -> bool:
     match block:
         case ToolUse():
             return block.id not in flawed
-        case Text():
+        case TextContent():
             return bool(block.text)
     return True

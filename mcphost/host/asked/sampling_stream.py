@@ -11,18 +11,20 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from mcphost.errors import McphostError, ModelAnswerCut, ModelAnswerMalformed, ModelRefused
-from mcphost.host.asked.budgets import Budgets
+from mcphost.host.asked.budgets import SamplingBudgets
 from mcphost.host.asked.sampling_handle import Sampling
 from mcphost.host.faults import fault, without_secrets
-from mcphost.host.models import Models
-from mcphost.providers.base import Gathered, Gathering, ModelRequest, Usage, estimate_tokens
+from mcphost.host.models import ModelCatalog
+from mcphost.providers.base import AnswerCollector, CollectedAnswer, ModelRequest, TokenUsage, estimate_tokens
 
 
-async def ask_model(sampling: Sampling, models: Models, budgets: Budgets, mask: Callable[[str], str]) -> None:
+async def ask_model(
+    sampling: Sampling, models: ModelCatalog, budgets: SamplingBudgets, mask: Callable[[str], str]
+) -> None:
     """Ask the model once; what came, and what went wrong, is the handle's. Raises nothing but CancelledError."""
     sampling.begin()
     sampling.attach(asyncio.current_task())
-    gathering, error = Gathering(), None
+    gathering, error = AnswerCollector(), None
     try:
         await _gather(sampling, gathering, models, budgets)
     except asyncio.CancelledError:
@@ -38,11 +40,13 @@ async def ask_model(sampling: Sampling, models: Models, budgets: Budgets, mask: 
         sampling.gathered(gathered, error or _flaw(sampling, gathered))
 
 
-async def _gather(sampling: Sampling, gathering: Gathering, models: Models, budgets: Budgets) -> None:
+async def _gather(
+    sampling: Sampling, gathering: AnswerCollector, models: ModelCatalog, budgets: SamplingBudgets
+) -> None:
     """Take the events of the answer. Raises ModelError, ConfigError."""
     request, tokens = _within(sampling, budgets)
     provider = await models.provider(sampling.model)
-    with budgets.using(sampling.server, Usage(tokens, request.max_tokens), sampling.model.price) as used:
+    with budgets.using(sampling.server, TokenUsage(tokens, request.max_tokens), sampling.model.price) as used:
         try:
             async with aclosing(provider.stream(request)) as events:
                 async for event in events:
@@ -57,7 +61,7 @@ async def _gather(sampling: Sampling, gathering: Gathering, models: Models, budg
             used(_usage(gathering.gathered, tokens))
 
 
-def _within(sampling: Sampling, budgets: Budgets) -> tuple[ModelRequest, int]:
+def _within(sampling: Sampling, budgets: SamplingBudgets) -> tuple[ModelRequest, int]:
     """The request with room for no more than the budget has, and about how many tokens it is. Raises ModelRefused."""
     server, tokens, price = sampling.server, sampling.estimate.input_tokens, sampling.model.price
     if why := sampling.problem or budgets.short(server, tokens, price):
@@ -67,13 +71,15 @@ def _within(sampling: Sampling, budgets: Budgets) -> tuple[ModelRequest, int]:
     return replace(sampling.request, max_tokens=most if room is None else min(most, room)), tokens
 
 
-def _usage(gathered: Gathered, input_tokens: int) -> Usage:
+def _usage(gathered: CollectedAnswer, input_tokens: int) -> TokenUsage:
     """What an answer took: as the model says, and where it says nothing or none, as can be guessed from what came."""
     told = gathered.usage
-    return Usage(told.input_tokens or input_tokens, told.output_tokens or estimate_tokens(gathered.result.message.text))
+    return TokenUsage(
+        told.input_tokens or input_tokens, told.output_tokens or estimate_tokens(gathered.result.message.text)
+    )
 
 
-def _flaw(sampling: Sampling, gathered: Gathered) -> McphostError | None:
+def _flaw(sampling: Sampling, gathered: CollectedAnswer) -> McphostError | None:
     """Tool uses that must not be passed on make an answer none."""
     if not gathered.flawed:
         return None

@@ -15,7 +15,7 @@ STATE: Final = "roots"
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class SharedRoot:
     """One folder for one server (None: for all). ``path`` is where it really was when it was shared.
 
     ``identity`` is what runs the server, as shown then: another program under its name gets nothing.
@@ -37,53 +37,53 @@ class Share:
         return self.server is None or (self.server, self.identity) == (server, identity)
 
 
-class Shares:
+class SharedRoots:
     """All that was shared on screen, by a flag or in earlier runs; in the order it was shared."""
 
-    def __init__(self, shares: Iterable[Share] = ()) -> None:
+    def __init__(self, shares: Iterable[SharedRoot] = ()) -> None:
         self._shares = {share.key: share for share in shares}
 
-    def add(self, share: Share) -> None:
+    def add(self, share: SharedRoot) -> None:
         """Share a folder; one that was remembered stays so."""
         self._shares[share.key] = share
 
-    def remove(self, server: str | None, path: Path) -> Share | None:
+    def remove(self, server: str | None, path: Path) -> SharedRoot | None:
         """Share it no more; what was shared."""
         return self._shares.pop((server, path), None)
 
-    def for_all(self) -> list[Share]:
+    def for_all(self) -> list[SharedRoot]:
         """What every server may know of."""
         return [share for share in self._shares.values() if share.server is None]
 
-    def reaching(self, server: str, identity: str) -> list[Share]:
+    def reaching(self, server: str, identity: str) -> list[SharedRoot]:
         """What this server may know of, its own first."""
         fitting = [share for share in self._shares.values() if share.reaches(server, identity)]
         return sorted(fitting, key=lambda share: share.server is None)
 
 
-def from_toml(data: Mapping[str, Any]) -> list[Share]:
+def from_toml(data: Mapping[str, Any]) -> list[SharedRoot]:
     """What is remembered; an entry that makes no sense shares nothing."""
     folders = data.get("folders")
     return [share for entry in (folders if isinstance(folders, list) else ()) if (share := _read(entry)) is not None]
 
 
-def with_share(data: Mapping[str, Any], share: Share) -> dict[str, Any]:
+def with_share(data: Mapping[str, Any], share: SharedRoot) -> dict[str, Any]:
     """The state with one more."""
     others = [each for each in from_toml(data) if each.key != share.key]
     return {"folders": [_table(each) for each in (*others, share)]}
 
 
-def without_share(data: Mapping[str, Any], share: Share) -> dict[str, Any]:
+def without_share(data: Mapping[str, Any], share: SharedRoot) -> dict[str, Any]:
     """The state with one less."""
     return {"folders": [_table(each) for each in from_toml(data) if each.key != share.key]}
 
 
-def _table(share: Share) -> dict[str, Any]:
+def _table(share: SharedRoot) -> dict[str, Any]:
     named = {"server": share.server, "name": share.name, "identity": share.identity or None}
     return {"path": str(share.path), **{key: value for key, value in named.items() if value is not None}}
 
 
-def _read(entry: object) -> Share | None:
+def _read(entry: object) -> SharedRoot | None:
     if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
         return None
     path, server, name = Path(entry["path"]), entry.get("server"), entry.get("name")
@@ -92,4 +92,4 @@ def _read(entry: object) -> Share | None:
         return None
     if not isinstance(identity, str) or (server is not None and not identity):
         return None
-    return Share(server, path, name, identity, remembered=True)
+    return SharedRoot(server, path, name, identity, remembered=True)

@@ -23,12 +23,12 @@ from mcphost.protocol.types import (
     Content,
     EmbeddedResource,
     GetPromptResult,
-    Media,
+    MediaContent,
     ReadResourceResult,
     ResourceContents,
     ResourceLink,
-    Text,
-    Unreadable,
+    TextContent,
+    UnreadableContent,
 )
 from mcphost.providers.base import IMAGES, estimate_tokens
 
@@ -43,7 +43,7 @@ _STARTS: Final = ((b"\x89PNG\r\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg")
 
 def of_resource(server: str, uri: str, title: str, read: ReadResourceResult, limit: int) -> Attachment:
     """What reading a resource brought, at most ``limit`` bytes of text. Raises NotDone where nothing can be given."""
-    blocks: list[Text | Media] = []
+    blocks: list[TextContent | MediaContent] = []
     notes: list[str] = []
     for contents in read.contents:
         block = _block(contents)
@@ -68,7 +68,7 @@ def of_file(path: Path, limit: int) -> Attachment:
         if size > PICTURE_BYTES:
             raise NotDone(f"{path} is larger than the {size_text(PICTURE_BYTES)} that a picture may have")
         data = base64.b64encode(content).decode()
-        picture = Media(type="image", data=data, mime_type=mime_type)
+        picture = MediaContent(type="image", data=data, mime_type=mime_type)
         return Attachment("", str(path), path.name, (picture,), size, PICTURE_TOKENS, outside=False)
     text = content.decode("utf-8", "replace")
     if "\0" in text or text.count("\ufffd") > len(text) // 20:
@@ -108,28 +108,32 @@ def of_prompt(server: str, prompt: str, arguments: dict[str, str], result: GetPr
 def _said(content: Content) -> Block | str:
     """A block of a prompt as models take it, or why it cannot be told."""
     match content:
-        case Text():
+        case TextContent():
             return text_block(content.text)
-        case Media() if content.type == "image" and content.mime_type in IMAGES:
-            return Media(type="image", data=content.data, mime_type=content.mime_type)
+        case MediaContent() if content.type == "image" and content.mime_type in IMAGES:
+            return MediaContent(type="image", data=content.data, mime_type=content.mime_type)
         case EmbeddedResource():
             block = _block(content.resource)
-            return text_block(f"Resource {content.resource.uri}:\n{block.text}") if isinstance(block, Text) else block
+            return (
+                text_block(f"Resource {content.resource.uri}:\n{block.text}")
+                if isinstance(block, TextContent)
+                else block
+            )
         case ResourceLink():
             return text_block(f"(link to the resource {content.label}: {content.uri})")
-        case Unreadable():
+        case UnreadableContent():
             return f"a part was left out: {show_line(content.reason, 80)}"
     return f"{content.type} of the type {show_line(content.mime_type, 40)} was left out"
 
 
-def _block(contents: ResourceContents | Unreadable) -> Text | Media | str:
-    if isinstance(contents, Unreadable):
+def _block(contents: ResourceContents | UnreadableContent) -> TextContent | MediaContent | str:
+    if isinstance(contents, UnreadableContent):
         return f"a part was left out: {show_line(contents.reason, 80)}"
     if contents.text is not None:
         return text_block(contents.text)
     size = len(contents.blob or "") * 3 // 4
     if contents.mime_type in IMAGES and size <= PICTURE_BYTES:
-        return Media(type="image", data=contents.blob or "", mime_type=contents.mime_type or "")
+        return MediaContent(type="image", data=contents.blob or "", mime_type=contents.mime_type or "")
     return f"{show_line(contents.mime_type or 'binary content', 40)}, {size_text(size)}, was left out"
 
 
@@ -137,7 +141,7 @@ def _attachment(
     server: str,
     name: str,
     title: str,
-    blocks: Iterable[Text | Media],
+    blocks: Iterable[TextContent | MediaContent],
     notes: list[str],
     limit: int,
     *,
@@ -147,11 +151,11 @@ def _attachment(
     if not given:
         raise NotDone(f"{show_line(name, 200)}: {'; '.join(notes) or 'there is nothing in it'}")
     size = sum(map(_size, given))
-    texts = sum(_size(block) for block in given if isinstance(block, Text))
+    texts = sum(_size(block) for block in given if isinstance(block, TextContent))
     if texts > limit:
         given = tuple(_cut(given, limit))
         notes = [*notes, _cut_note(limit, texts)]
-    tokens = sum(estimate_tokens(block.text) if isinstance(block, Text) else PICTURE_TOKENS for block in given)
+    tokens = sum(estimate_tokens(block.text) if isinstance(block, TextContent) else PICTURE_TOKENS for block in given)
     return Attachment(server, name, title, given, size, tokens, outside, "; ".join(notes))
 
 
@@ -159,14 +163,14 @@ def _cut_note(limit: int, size: int) -> str:
     return f"cut: the first {size_text(limit)} of {size_text(size)}"
 
 
-def _size(block: Text | Media) -> int:
-    return len(block.text.encode("utf-8", "replace")) if isinstance(block, Text) else len(block.data) * 3 // 4
+def _size(block: TextContent | MediaContent) -> int:
+    return len(block.text.encode("utf-8", "replace")) if isinstance(block, TextContent) else len(block.data) * 3 // 4
 
 
-def _cut(blocks: Iterable[Text | Media], limit: int) -> Iterator[Text | Media]:
+def _cut(blocks: Iterable[TextContent | MediaContent], limit: int) -> Iterator[TextContent | MediaContent]:
     room = limit
     for block in blocks:
-        if isinstance(block, Text):
+        if isinstance(block, TextContent):
             kept = block.text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
             room -= len(kept.encode())
             if kept:

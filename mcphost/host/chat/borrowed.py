@@ -9,8 +9,8 @@ decodes to such text is marked whole. What the receiving server said itself is n
 Not seen: what was translated, told in other words, spelled backwards, cut into pieces shorter than this, encoded in any
 other way or twice, and what was in pictures. So a mark is a fact, and its absence no proof.
 
-The work is bounded: passages are indexed once, a piece at a time (`Readings.take`), then each position of the arguments
-is looked up once. What goes beyond the bounds is said in `Borrowing.note`.
+The work is bounded: passages are indexed once, a piece at a time (`ReadTexts.take`), then each position of the
+arguments is looked up once. What goes beyond the bounds is said in `Provenance.note`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,21 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
-from mcphost.host.borrowing import Borrowed, Borrowing, Path
+from mcphost.host.borrowing import Path, Provenance, UntrustedSpan
 from mcphost.host.calls import CallState
-from mcphost.host.chat.folding import BLOCK, CODES, NUMBER, STRETCH, WORD, Folded, folded, secrets, unescaped
+from mcphost.host.chat.folding import (
+    BLOCK,
+    CODES,
+    NUMBER,
+    STRETCH,
+    WORD,
+    NormalizedText,
+    normalized,
+    secrets,
+    unescaped,
+)
 from mcphost.host.chat.turns import Turn
-from mcphost.protocol.types import Text
+from mcphost.protocol.types import TextContent
 
 STRIDE: Final = STRETCH - BLOCK + 1
 """A stretch holds a whole block that begins at a multiple of this, wherever it stands."""
@@ -65,7 +75,7 @@ class Passage:
     """A text that the model was told."""
 
     source: str
-    """See `Borrowed.source`."""
+    """See `UntrustedSpan.source`."""
     server: str
     """The server that said it; empty: none."""
     text: str
@@ -85,10 +95,10 @@ def passages(turns: Iterable[Turn]) -> Iterator[Passage]:
 
 
 def _texts(source: str, server: str, blocks: Iterable[object]) -> Iterator[Passage]:
-    return (Passage(source, server, block.text) for block in blocks if isinstance(block, Text))
+    return (Passage(source, server, block.text) for block in blocks if isinstance(block, TextContent))
 
 
-class Readings:
+class ReadTexts:
     """All that one conversation has read, indexed as it grows."""
 
     def __init__(self) -> None:
@@ -109,15 +119,15 @@ class Readings:
                 self._take(passage, start)
                 yield
 
-    def compare(self, server: str, arguments: Mapping[str, Any]) -> Borrowing:
+    def compare(self, server: str, arguments: Mapping[str, Any]) -> Provenance:
         """What of these arguments for this server stands in passages of others."""
-        search, marks, size, note = _Search(self, server), list[Borrowed](), 0, ""
+        search, marks, size, note = _Search(self, server), list[UntrustedSpan](), 0, ""
         for number, part in enumerate(_parts(arguments), 1):
             marks.extend(search.marks(replace(part, text=part.text[: MOST_COMPARED - size])))
             size += len(part.text)
             if note := _too_much(number, size, len(marks), search.tries):
                 break
-        return Borrowing(tuple(marks[:MOST_MARKS]), "; ".join(filter(None, [note, self._note()])))
+        return Provenance(tuple(marks[:MOST_MARKS]), "; ".join(filter(None, [note, self._note()])))
 
     def blocks(self) -> Mapping[str, list[int]]:
         """The places of each block, as `candidate` reads them."""
@@ -128,9 +138,9 @@ class Readings:
         passage, piece = self._pieces[place >> 32]
         return passage, piece, place & 0xFFFFFFFF, self._secrets.get(place, STRETCH)
 
-    def said_by(self, server: str, folded: str) -> bool:
+    def said_by(self, server: str, normalized: str) -> bool:
         """Did this server say so itself?"""
-        return any(folded in piece for passage, piece in self._pieces if passage.server == server)
+        return any(normalized in piece for passage, piece in self._pieces if passage.server == server)
 
     def effort(self, server: str) -> int:
         """How many tries it is worth to ask `said_by`: it looks at all that the server said."""
@@ -149,7 +159,7 @@ class Readings:
         self._index(passage, unescaped(text))
 
     def _index(self, passage: Passage, text: str) -> None:
-        piece = folded(text)
+        piece = normalized(text)
         base = len(self._pieces) << 32
         self._pieces.append((passage, piece))
         for place in range(0, len(piece) - BLOCK + 1, STRIDE):
@@ -190,11 +200,11 @@ class _Span:
 class _Search:
     """Looks for stretches in one call's arguments."""
 
-    def __init__(self, readings: Readings, server: str) -> None:
+    def __init__(self, readings: ReadTexts, server: str) -> None:
         self._readings, self._server, self.tries = readings, server, 0
         self._effort = readings.effort(server)
 
-    def marks(self, part: _Part) -> Iterator[Borrowed]:
+    def marks(self, part: _Part) -> Iterator[UntrustedSpan]:
         """All marks of one text."""
         if len(part.text) < BLOCK:
             return
@@ -206,7 +216,7 @@ class _Search:
                     yield _mark(part, _Span(*run.span(), source), form)
 
     def _plain(self, text: str) -> list[_Span]:
-        compared, found = Folded(text), list[_Span]()
+        compared, found = NormalizedText(text), list[_Span]()
         for span in self._stretches(compared.text):
             start, end = compared.place(span.start), compared.place(span.end - 1) + 1
             last = found[-1] if found else None
@@ -244,9 +254,9 @@ class _Search:
         return _Span(at, at + need, passage.source) if ahead >= need else None
 
 
-def _mark(part: _Part, span: _Span, form: str) -> Borrowed:
+def _mark(part: _Part, span: _Span, form: str) -> UntrustedSpan:
     text = part.text[span.start : span.end]
-    return Borrowed(part.path, span.start, span.end, text, span.source, form, part.is_name)
+    return UntrustedSpan(part.path, span.start, span.end, text, span.source, form, part.is_name)
 
 
 def _too_much(parts: int, size: int, marks: int, tries: int) -> str:

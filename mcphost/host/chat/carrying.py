@@ -11,37 +11,37 @@ from collections.abc import Iterator
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from mcphost.host.calls import Call, CallRequest, CallState
-from mcphost.host.chat.borrowed import Readings
+from mcphost.host.calls import CallRequest, CallState, ToolCall
+from mcphost.host.chat.borrowed import ReadTexts
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.parts import ChatParts
 from mcphost.host.chat.records import results_record
-from mcphost.host.chat.results import Told, failure, links_in, said, stopped, told
-from mcphost.host.chat.toolbox import SEARCH, Entry, Toolbox
-from mcphost.host.chat.turns import NOT_RUN, Round, Turn, TurnState, Use
-from mcphost.host.models import Model
+from mcphost.host.chat.results import ModelResult, failure, links_in, said, stopped, told
+from mcphost.host.chat.toolbox import SEARCH, SelectedTool, ToolSelection
+from mcphost.host.chat.turns import NOT_RUN, ModelRound, ModelToolUse, Turn, TurnState
+from mcphost.host.models import AvailableModel
 from mcphost.host.questions import ResultQuestion
 from mcphost.protocol.display import hidden_count, show_line
 from mcphost.protocol.sampling import ToolResult
-from mcphost.protocol.types import Media
+from mcphost.protocol.types import MediaContent
 from mcphost.providers.base import estimate_tokens
 
 RAW: Final = 500
 """Characters of unreadable arguments that the model is shown again."""
 
 
-class Carrying:
+class ToolExecution:
     """Carries out the tool uses of any conversation."""
 
     def __init__(self, parts: ChatParts) -> None:
         self._parts = parts
-        self._readings: WeakKeyDictionary[Chat, Readings] = WeakKeyDictionary()
+        self._readings: WeakKeyDictionary[Chat, ReadTexts] = WeakKeyDictionary()
 
     def calls(self, turn: Turn) -> int:
         """How many calls this turn led to, and would have led to but for its bounds."""
         return sum(bool(use.server) for use in turn.uses)
 
-    async def carry_out(self, chat: Chat, turn: Turn, answer: Round, model: Model) -> None:
+    async def carry_out(self, chat: Chat, turn: Turn, answer: ModelRound, model: AvailableModel) -> None:
         """All tools of this answer; each use has a result at the end, also when this is cancelled."""
         try:
             await self._carry_out(chat, turn, answer, model)
@@ -50,11 +50,11 @@ class Carrying:
                 if use.outside:
                     chat.read_outside(f"what {use.server}:{use.tool} answered")
 
-    async def _carry_out(self, chat: Chat, turn: Turn, answer: Round, model: Model) -> None:
+    async def _carry_out(self, chat: Chat, turn: Turn, answer: ModelRound, model: AvailableModel) -> None:
         box = chat.toolbox
         try:
             wanted = [use for use in answer.uses if self._settled(chat, turn, use, box) is None]
-            await self._run(chat, answer, wanted, model, await self._read(chat) if wanted else Readings())
+            await self._run(chat, answer, wanted, model, await self._read(chat) if wanted else ReadTexts())
         finally:
             for use in answer.uses:
                 self._close(use, box, model)
@@ -63,14 +63,16 @@ class Carrying:
         if held:
             await self._review(chat, turn, answer, held, model)
 
-    async def _read(self, chat: Chat) -> Readings:
+    async def _read(self, chat: Chat) -> ReadTexts:
         """All that the model knew when it wanted these tools."""
-        readings = self._readings.setdefault(chat, Readings())
+        readings = self._readings.setdefault(chat, ReadTexts())
         for _ in readings.take(chat.passages()):
             await asyncio.sleep(0)  # others have things to do
         return readings
 
-    async def _run(self, chat: Chat, answer: Round, uses: list[Use], model: Model, readings: Readings) -> None:
+    async def _run(
+        self, chat: Chat, answer: ModelRound, uses: list[ModelToolUse], model: AvailableModel, readings: ReadTexts
+    ) -> None:
         """At once where nobody would be asked about any of them; else one after the other, as they were written."""
         if len(uses) > 1 and all(self._parts.runs(use.server, use.tool, use.arguments, answer.outside) for use in uses):
             calls = [self._begin(use, answer, model, readings) for use in uses]
@@ -83,7 +85,7 @@ class Carrying:
             chat.changed()
             await call.ended()
 
-    def _begin(self, use: Use, answer: Round, model: Model, readings: Readings) -> Call:
+    def _begin(self, use: ModelToolUse, answer: ModelRound, model: AvailableModel, readings: ReadTexts) -> ToolCall:
         borrowed = readings.compare(use.server, use.arguments)
         request = CallRequest(
             use.server, use.tool, use.arguments, model.name, outside=answer.outside, borrowed=borrowed
@@ -92,7 +94,7 @@ class Carrying:
         use.call, use.number = call, call.number
         return call
 
-    def _settled(self, chat: Chat, turn: Turn, use: Use, box: Toolbox) -> ToolResult | None:
+    def _settled(self, chat: Chat, turn: Turn, use: ModelToolUse, box: ToolSelection) -> ToolResult | None:
         """The result of a use that leads to no call; None where one is to be made."""
         entry = box.find(use.name)
         if use.name == SEARCH and not use.problem:
@@ -108,7 +110,7 @@ class Carrying:
                 self._not_run(use, f"Not called: {reason}")
         return use.result
 
-    def _too_much(self, turn: Turn, use: Use) -> str:
+    def _too_much(self, turn: Turn, use: ModelToolUse) -> str:
         settings = self._parts.settings()
         uses = turn.uses[: next(place for place, each in enumerate(turn.uses) if each is use)]
         if sum(bool(each.server) for each in uses) >= settings.max_calls * turn.allowance:
@@ -119,10 +121,10 @@ class Carrying:
         return ""
 
     @staticmethod
-    def _not_run(use: Use, text: str) -> None:
+    def _not_run(use: ModelToolUse, text: str) -> None:
         use.outcome, use.result = NOT_RUN, failure(use.id, text)
 
-    def _close(self, use: Use, box: Toolbox, model: Model) -> None:
+    def _close(self, use: ModelToolUse, box: ToolSelection, model: AvailableModel) -> None:
         """What became of a use; one that still goes on is stopped."""
         if use.result is not None:
             return
@@ -140,12 +142,14 @@ class Carrying:
         use.seconds = round(call.elapsed, 3) if call.sent_at is not None else 0.0
         use.outside = call.sent_at is not None and _may_be_from_outside(box.find(use.name))
 
-    def _told(self, use: Use, call: Call, model: Model) -> Told:
+    def _told(self, use: ModelToolUse, call: ToolCall, model: AvailableModel) -> ModelResult:
         return told(use.id, call, model.able, self._parts.settings().result_characters)
 
     # Results that wait for the user.
 
-    async def _review(self, chat: Chat, turn: Turn, answer: Round, held: list[_Held], model: Model) -> None:
+    async def _review(
+        self, chat: Chat, turn: Turn, answer: ModelRound, held: list[_Held], model: AvailableModel
+    ) -> None:
         """Ask about each result; what is not answered when this is cancelled stays with the user."""
         turn.state = TurnState.REVIEWING
         chat.changed()
@@ -155,7 +159,7 @@ class Carrying:
         finally:
             self._parts.keep(chat.id, results_record(turn, answer))
 
-    async def _passed_on(self, use: Use, result: ToolResult, model: Model) -> bool:
+    async def _passed_on(self, use: ModelToolUse, result: ToolResult, model: AvailableModel) -> bool:
         """Does the model get it, in these words or the user's?"""
         reply = await self._parts.ask(_question(use, result, model))
         if not reply.allow:
@@ -170,16 +174,16 @@ class Carrying:
         return reply.allow
 
 
-_Held = tuple[Use, ToolResult, bool]
+_Held = tuple[ModelToolUse, ToolResult, bool]
 """A use whose result waits for the user, that result, and whether others may have written it."""
 
 
-def _waits(chat: Chat, use: Use) -> bool:
+def _waits(chat: Chat, use: ModelToolUse) -> bool:
     came = use.call is not None and use.call.outcome is not None
     return came and (chat.hold == "always" or (chat.hold == "outside" and use.outside))
 
 
-def _held_back(use: Use) -> _Held:
+def _held_back(use: ModelToolUse) -> _Held:
     """Take its result away until the user passes it on; that may be never, since a turn can be stopped at any time."""
     assert use.result is not None
     held = use, use.result, use.outside
@@ -187,16 +191,16 @@ def _held_back(use: Use) -> _Held:
     return held
 
 
-def _question(use: Use, result: ToolResult, model: Model) -> ResultQuestion:
+def _question(use: ModelToolUse, result: ToolResult, model: AvailableModel) -> ResultQuestion:
     text = said(result)
-    pictures = sum(isinstance(block, Media) for block in result.blocks)
+    pictures = sum(isinstance(block, MediaContent) for block in result.blocks)
     tokens = estimate_tokens(text)
     return ResultQuestion(
         use.server, use.tool, use.number, model.name, text, tokens, links_in(text), hidden_count(text), pictures
     )
 
 
-def _search(chat: Chat, box: Toolbox, use: Use) -> ToolResult:
+def _search(chat: Chat, box: ToolSelection, use: ModelToolUse) -> ToolResult:
     query = use.arguments.get("query")
     entries = box.search(query) if isinstance(query, str) else []
     for entry in entries:
@@ -205,14 +209,14 @@ def _search(chat: Chat, box: Toolbox, use: Use) -> ToolResult:
     return ToolResult.of(use.id, [{"type": "text", "text": "\n".join(lines)}])
 
 
-def _lines(entries: list[Entry]) -> Iterator[str]:
+def _lines(entries: list[SelectedTool]) -> Iterator[str]:
     for entry in entries:
         yield f"{entry.name}: {show_line(entry.tool.description or entry.tool.label)}"
 
 
-def _may_be_from_outside(entry: Entry | None) -> bool:
+def _may_be_from_outside(entry: SelectedTool | None) -> bool:
     return entry is None or entry.tool.open_world
 
 
-def _key(use: Use) -> Any:
+def _key(use: ModelToolUse) -> Any:
     return use.name, json.dumps(dict(use.arguments), sort_keys=True)

@@ -18,20 +18,20 @@ from typing import Any, Final
 from mcphost.errors import NotDone, UnknownName
 from mcphost.host.asked.sampling_draft import estimate
 from mcphost.host.chat.borrowed import FOLDERS, OURS, YOURS, Passage, passages
-from mcphost.host.chat.choices import Choices, Hold
+from mcphost.host.chat.choices import ChatSettings, Hold
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.messages import OWN, messages_of, system
 from mcphost.host.chat.parts import ChatParts
-from mcphost.host.chat.preview import Preview, pieces_of
+from mcphost.host.chat.preview import MessagePreview, pieces_of
 from mcphost.host.chat.records import all_records, choices_record
-from mcphost.host.chat.spent import ChatSpent
-from mcphost.host.chat.toolbox import Toolbox
-from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Turn, TurnState
-from mcphost.host.models import Model
+from mcphost.host.chat.spent import ChatUsage
+from mcphost.host.chat.toolbox import ToolSelection
+from mcphost.host.chat.turns import Attachment, PromptUsed, Turn, TurnState, UserMessage
+from mcphost.host.models import AvailableModel
 from mcphost.protocol.display import show
 from mcphost.providers.base import ModelRequest
 
-NOTHING_SET: Final = Choices()
+NOTHING_SET: Final = ChatSettings()
 
 CHECK_SECONDS: Final = 0.01
 """For which new tools are checked at once, before the event loop goes on: some hundred."""
@@ -43,13 +43,15 @@ Run = Callable[["Chat", Turn], Coroutine[Any, Any, None]]
 class Chat:
     """One conversation."""
 
-    def __init__(self, number: int, chat_id: str, parts: ChatParts, run: Run, choices: Choices = NOTHING_SET) -> None:
+    def __init__(
+        self, number: int, chat_id: str, parts: ChatParts, run: Run, choices: ChatSettings = NOTHING_SET
+    ) -> None:
         self.number, self.id = number, chat_id
         """The id names its transcript, in this and later runs."""
         self.turns: list[Turn] = []
         self.choices = choices
         """What the user set of it."""
-        self.spent = ChatSpent()
+        self.spent = ChatUsage()
         self.outside = ""
         """What the model has read from outside last, in words; empty: nothing yet."""
         self.found: dict[str, None] = {}
@@ -60,7 +62,7 @@ class Chat:
         """How many times its budget it may use."""
         self._parts, self._run = parts, run
         self._task: asyncio.Task[None] | None = None
-        self._toolbox: tuple[object, Toolbox] | None = None
+        self._toolbox: tuple[object, ToolSelection] | None = None
         self._checking: asyncio.Task[None] | None = None
         self._kept = False
 
@@ -92,7 +94,7 @@ class Chat:
         return self._parts.mask(markdown(self.title[:100] or self.id, self.turns))
 
     @property
-    def model(self) -> Model:
+    def model(self) -> AvailableModel:
         """The model that is talked to. Raises UnknownName where there is none of that name, or none at all."""
         named = self.entry or self._parts.settings().model
         models = [model for model in self._parts.models.all if not model.by_hand]
@@ -116,7 +118,7 @@ class Chat:
         return ""
 
     @property
-    def toolbox(self) -> Toolbox:
+    def toolbox(self) -> ToolSelection:
         """What the model may use now, what of it costs how much, and what had to be left out.
 
         Of very many new tools only some are in it at first: `tools_checked` waits for the rest.
@@ -126,7 +128,7 @@ class Chat:
         if self._toolbox is None or self._toolbox[0] != state:
             if not self._parts.checked.check(offers, CHECK_SECONDS) and (not self._checking or self._checking.done()):
                 self._checking = self._parts.spawn(self._check_the_rest(), f"check tools of chat {self.number}")
-            self._toolbox = state, Toolbox(offers, choices.on, limit, self._parts.checked)
+            self._toolbox = state, ToolSelection(offers, choices.on, limit, self._parts.checked)
         return self._toolbox[1]
 
     async def tools_checked(self) -> None:
@@ -173,11 +175,13 @@ class Chat:
             yield Passage(server, server, self._parts.instructions(server))
         yield from passages(self.turns)
 
-    def preview(self, text: str, attachments: Sequence[Attachment] = (), prompts: Sequence[PromptUsed] = ()) -> Preview:
+    def preview(
+        self, text: str, attachments: Sequence[Attachment] = (), prompts: Sequence[PromptUsed] = ()
+    ) -> MessagePreview:
         """What `send` would say with these. Raises UnknownName where there is no model."""
         model = self.model
-        pieces = tuple(pieces_of(Message(text, tuple(attachments), tuple(prompts)), model.able))
-        return Preview(model.entry, pieces, estimate(self.request(), None).input_tokens)
+        pieces = tuple(pieces_of(UserMessage(text, tuple(attachments), tuple(prompts)), model.able))
+        return MessagePreview(model.entry, pieces, estimate(self.request(), None).input_tokens)
 
     # What the user does.
 
@@ -191,7 +195,7 @@ class Chat:
         if not text.strip() and not attachments and not prompts:
             raise NotDone("there is nothing to send")
         _ = self.model
-        turn = Turn(len(self.turns) + 1, Message(text, tuple(attachments), tuple(prompts)))
+        turn = Turn(len(self.turns) + 1, UserMessage(text, tuple(attachments), tuple(prompts)))
         self.turns.append(turn)
         self._note_outside(turn)
         self._begin(turn)
@@ -295,7 +299,7 @@ class Chat:
         before, self.choices = self.choices, replace(self.choices, **changes)
         self._chosen(before)
 
-    def _chosen(self, before: Choices) -> None:
+    def _chosen(self, before: ChatSettings) -> None:
         if self.choices != before:
             if self._kept:
                 self._parts.keep(self.id, choices_record(self.choices))

@@ -22,7 +22,7 @@ def following(hold: Hold) -> Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class ChatSettings:
     """Everything is on, nothing is told and the rest is as configured, until the person says otherwise."""
 
     model: str = ""
@@ -44,10 +44,10 @@ class Choices:
         """May the model use it?"""
         return server not in self.servers and (tool is None or (server, tool) not in self.tools)
 
-    def following(self, before: Choices, after: Choices) -> Choices:
+    def following(self, before: ChatSettings, after: ChatSettings) -> ChatSettings:
         """These, with only that changed which differs between ``before`` and ``after``."""
         model = after if after.model != before.model else self
-        return Choices(
+        return ChatSettings(
             model.model,
             model.instead_of,
             after.hold if after.hold != before.hold else self.hold,

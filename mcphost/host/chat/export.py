@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from mcphost.host.chat.results import said
-from mcphost.host.chat.turns import Message, Round, Turn, TurnState, Use
+from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState, UserMessage
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 
 
@@ -32,7 +32,7 @@ def _turn(turn: Turn) -> Iterator[str]:
         yield f"*{turn.state.value}{': ' + show_line(turn.reason, 500) if turn.reason else ''}*"
 
 
-def _message(message: Message) -> Iterator[str]:
+def _message(message: UserMessage) -> Iterator[str]:
     for prompt in message.prompts:
         yield f"*the prompt {show_line(prompt.server)}:{show_line(prompt.prompt)}*"
         for each in prompt.messages:
@@ -45,7 +45,7 @@ def _message(message: Message) -> Iterator[str]:
         yield show(message.text)
 
 
-def _round(answer: Round) -> Iterator[str]:
+def _round(answer: ModelRound) -> Iterator[str]:
     if answer.text:
         yield show(answer.text, joiners=True)
     if answer.superseded:
@@ -56,7 +56,7 @@ def _round(answer: Round) -> Iterator[str]:
         yield from _use(use)
 
 
-def _use(use: Use) -> Iterator[str]:
+def _use(use: ModelToolUse) -> Iterator[str]:
     name = f"{use.server}:{use.tool}" if use.server else use.name
     took = f", {duration_text(use.seconds)}" if use.seconds else ""
     yield f"### {show_line(name)} ({show_line(use.state)}{', edited by you' if use.edited else ''}{took})"

@@ -28,7 +28,7 @@ WORD: Final = re.compile(rf"[\w.+@~-]{{{SECRET},200}}+")
 NUMBER: Final = re.compile(rf"\d(?:[ -]?\d){{{SECRET - 1},40}}")
 
 
-class Folded:
+class NormalizedText:
     """A text as it is compared, and where in it each of its characters stood."""
 
     def __init__(self, text: str) -> None:
@@ -53,7 +53,7 @@ def unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
 
 
-def folded(text: str) -> str:
+def normalized(text: str) -> str:
     """What is compared of a text that is not asked for places."""
     return _small(_DROPPED.sub("", text))
 
@@ -66,7 +66,7 @@ def _small(text: str) -> str:
 def secrets(text: str, kind: re.Pattern[str]) -> Iterator[str]:
     """The words of a text that are marked by themselves, folded; longer ones are stretches in any case."""
     for found in kind.finditer(text):
-        word, address = folded(found[0]), "@" in found[0][1:-1]
+        word, address = normalized(found[0]), "@" in found[0][1:-1]
         if (BLOCK if address else SECRET) <= len(word) < STRETCH and (address or _random(word, kind)):
             yield word
 

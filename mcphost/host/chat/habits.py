@@ -12,30 +12,30 @@ from dataclasses import replace
 from typing import Final
 
 from mcphost.errors import ConfigError
-from mcphost.host.chat.choices import Choices
+from mcphost.host.chat.choices import ChatSettings
 from mcphost.host.faults import fault
-from mcphost.host.memory import Store
+from mcphost.host.memory import StateStore
 
 CHAT: Final = "chat"
 """The name of the state file."""
 
 
-class Habits:
+class ChatPreferences:
     """Reads and writes them through ``store`` (None: there is none); ``alarm`` takes a sentence for the user."""
 
-    def __init__(self, store: Store | None, alarm: Callable[[str], None]) -> None:
+    def __init__(self, store: StateStore | None, alarm: Callable[[str], None]) -> None:
         self._store, self._alarm = store, alarm
         self._writing = asyncio.Lock()
-        self._saved = Choices()
-        self.choices = Choices()
+        self._saved = ChatSettings()
+        self.choices = ChatSettings()
         """Each thing as it was set last, in whatever conversation."""
 
     async def load(self) -> None:
         """Have those of earlier runs. Raises ConfigError."""
         if self._store is not None:
-            self.choices = self._saved = Choices.read(await asyncio.to_thread(self._store.read, CHAT))
+            self.choices = self._saved = ChatSettings.read(await asyncio.to_thread(self._store.read, CHAT))
 
-    def follow(self, before: Choices, after: Choices) -> None:
+    def follow(self, before: ChatSettings, after: ChatSettings) -> None:
         """The person changed something in a conversation. What waits for a review is each conversation's own."""
         self.choices = replace(self.choices.following(before, after), hold=None)
 
@@ -47,7 +47,7 @@ class Habits:
                 return
             try:
                 await asyncio.to_thread(
-                    self._store.update, CHAT, lambda data: Choices.read(data).following(before, after).plain()
+                    self._store.update, CHAT, lambda data: ChatSettings.read(data).following(before, after).plain()
                 )
                 self._saved = after
             except ConfigError as error:

@@ -24,7 +24,7 @@ _ENDING: Final = ".,;:!?)'"
 
 
 @dataclass(frozen=True, slots=True)
-class PromptWish:
+class PromptMention:
     """A prompt to be put into the conversation."""
 
     server: str
@@ -35,7 +35,7 @@ class PromptWish:
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class AttachmentMention:
     """Something to be attached. ``server`` is empty for a file."""
 
     server: str
@@ -44,16 +44,16 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedMessage:
     """A message taken apart. ``text`` is what goes to the model as the person's words; mentions stay in it."""
 
     text: str
-    prompt: PromptWish | None = None
-    mentions: tuple[Mention, ...] = ()
+    prompt: PromptMention | None = None
+    mentions: tuple[AttachmentMention, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class MentionCandidates:
     """What could stand from ``start`` to ``end`` of a text instead of what stands there."""
 
     start: int
@@ -61,30 +61,30 @@ class Candidates:
     texts: tuple[str, ...] = ()
 
 
-def parse(text: str, servers: Collection[str]) -> Parsed:
+def parse(text: str, servers: Collection[str]) -> ParsedMessage:
     """Take a message apart. What names no server of ``servers`` after a slash is just text."""
     found = _PROMPT.match(text)
     if found is None or found["server"] not in servers:
-        return Parsed(text, mentions=_mentions(text, servers))
+        return ParsedMessage(text, mentions=_mentions(text, servers))
     rest = text[found.end() :].strip("\n")
     wish = _wish(found["server"], found["prompt"], found["arguments"] or "")
-    return Parsed(rest, wish, _mentions(rest, servers))
+    return ParsedMessage(rest, wish, _mentions(rest, servers))
 
 
 def candidates(
     text: str, cursor: int, *, prompts: Sequence[tuple[str, str]], resources: Sequence[tuple[str, str]]
-) -> Candidates:
+) -> MentionCandidates:
     """What could be meant by what stands before ``cursor``: names of prompts, or resources, that begin or hold it.
 
     Pairs are of server and name. Nothing where the cursor is in plain words.
     """
     before = text[:cursor]
     if re.fullmatch(r"/\S*", before):
-        return Candidates(0, cursor, _fitting(before, (f"/{server}:{name}" for server, name in prompts)))
+        return MentionCandidates(0, cursor, _fitting(before, (f"/{server}:{name}" for server, name in prompts)))
     mention = re.search(r"(?<!\S)@\S*\Z", before)
     if mention is None:
-        return Candidates(cursor, cursor)
-    return Candidates(mention.start(), cursor, _fitting(mention[0], (_written(*each) for each in resources)))
+        return MentionCandidates(cursor, cursor)
+    return MentionCandidates(mention.start(), cursor, _fitting(mention[0], (_written(*each) for each in resources)))
 
 
 def _written(server: str, uri: str) -> str:
@@ -100,26 +100,26 @@ def _fitting(typed: str, names: Iterator[str]) -> tuple[str, ...]:
     return tuple(known[:MOST_CANDIDATES])
 
 
-def _wish(server: str, prompt: str, written: str) -> PromptWish:
+def _wish(server: str, prompt: str, written: str) -> PromptMention:
     try:
         words = shlex.split(written)
     except ValueError as error:
-        return PromptWish(server, prompt, problem=f"its arguments cannot be read: {str(error).lower()}")
+        return PromptMention(server, prompt, problem=f"its arguments cannot be read: {str(error).lower()}")
     arguments: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not (key and equals):
-            return PromptWish(server, prompt, problem=f"{word!r} is no argument; write name=value")
+            return PromptMention(server, prompt, problem=f"{word!r} is no argument; write name=value")
         arguments[key] = value
-    return PromptWish(server, prompt, arguments)
+    return PromptMention(server, prompt, arguments)
 
 
-def _mentions(text: str, servers: Collection[str]) -> tuple[Mention, ...]:
+def _mentions(text: str, servers: Collection[str]) -> tuple[AttachmentMention, ...]:
     found = (match["quoted"] or match["plain"].rstrip(_ENDING) for match in _MENTION.finditer(text))
     named = dict.fromkeys(_mention(name, servers) for name in found if name)
     return tuple(named)[:MOST_MENTIONS]
 
 
-def _mention(name: str, servers: Collection[str]) -> Mention:
+def _mention(name: str, servers: Collection[str]) -> AttachmentMention:
     server, colon, uri = name.partition(":")
-    return Mention(server, uri) if colon and uri and server in servers else Mention("", name)
+    return AttachmentMention(server, uri) if colon and uri and server in servers else AttachmentMention("", name)

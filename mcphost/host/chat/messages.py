@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mcphost.host.chat.results import said
-from mcphost.host.chat.turns import Attachment, Message, Round, Turn
+from mcphost.host.chat.turns import Attachment, ModelRound, Turn, UserMessage
 from mcphost.protocol.sampling import Block, SamplingMessage, ToolResult, ToolUse, block_object, text_block
-from mcphost.protocol.types import Media, Text
-from mcphost.providers.base import Capabilities
+from mcphost.protocol.types import MediaContent, TextContent
+from mcphost.providers.base import ModelCapabilities
 
 OWN: Final = (
     "You talk to a person through mcphost, a terminal host for the Model Context Protocol. Your tools belong to "
@@ -30,7 +30,7 @@ def system(user: str, context: Iterable[str]) -> str:
     return "\n\n".join(filter(None, [OWN, user.strip(), *context]))
 
 
-def messages_of(turns: Iterable[Turn], able: Capabilities) -> tuple[SamplingMessage, ...]:
+def messages_of(turns: Iterable[Turn], able: ModelCapabilities) -> tuple[SamplingMessage, ...]:
     """The messages of these turns for a model of these capabilities, which may be another than answered before.
 
     Media it does not take are named, and to one without tools, uses and results are told as text.
@@ -38,14 +38,14 @@ def messages_of(turns: Iterable[Turn], able: Capabilities) -> tuple[SamplingMess
     return tuple(message for turn in turns for message in _turn(turn, able))
 
 
-def _turn(turn: Turn, able: Capabilities) -> Iterator[SamplingMessage]:
+def _turn(turn: Turn, able: ModelCapabilities) -> Iterator[SamplingMessage]:
     yield from _message(turn.message, able)
     for each in turn.rounds:
         if not each.superseded:
             yield from _round(each, able)
 
 
-def _message(message: Message, able: Capabilities) -> Iterator[SamplingMessage]:
+def _message(message: UserMessage, able: ModelCapabilities) -> Iterator[SamplingMessage]:
     for prompt in message.prompts:
         for each in prompt.messages:
             yield SamplingMessage.said(each.role, *(fitting(block, able) for block in each.blocks))
@@ -64,7 +64,7 @@ def attached_blocks(attached: Attachment) -> Iterator[Block]:
     yield from attached.blocks
 
 
-def _round(answer: Round, able: Capabilities) -> Iterator[SamplingMessage]:
+def _round(answer: ModelRound, able: ModelCapabilities) -> Iterator[SamplingMessage]:
     settled = [use for use in answer.uses if use.result is not None]
     blocks: list[Block] = [text_block(answer.text)] if answer.text.strip() else []
     if able.tools:
@@ -79,15 +79,15 @@ def _round(answer: Round, able: Capabilities) -> Iterator[SamplingMessage]:
         yield SamplingMessage.said("user", *told)
 
 
-def fitting(block: Block, able: Capabilities) -> Block:
+def fitting(block: Block, able: ModelCapabilities) -> Block:
     """The block, or what it is in words where the model does not take it."""
-    if not isinstance(block, Media) or block.mime_type in (able.images if block.type == "image" else able.audio):
+    if not isinstance(block, MediaContent) or block.mime_type in (able.images if block.type == "image" else able.audio):
         return block
     return text_block(f"({block.type}, {block.mime_type}; not shown to you)")
 
 
-def _fitting_result(result: ToolResult, able: Capabilities) -> ToolResult:
-    blocks = [block for block in result.blocks if isinstance(block, Text | Media)]
+def _fitting_result(result: ToolResult, able: ModelCapabilities) -> ToolResult:
+    blocks = [block for block in result.blocks if isinstance(block, TextContent | MediaContent)]
     given = [fitting(block, able) for block in blocks]
     if all(one is other for one, other in zip(blocks, given, strict=True)):
         return result

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcphost.config import ChatConfig
-from mcphost.host.calls import Call, CallRequest
+from mcphost.host.calls import CallRequest, ToolCall
 from mcphost.host.catalog import OfferedTool
-from mcphost.host.chat.choices import Choices
+from mcphost.host.chat.choices import ChatSettings
 from mcphost.host.chat.toolbox import CheckedTools
-from mcphost.host.models import Models
+from mcphost.host.models import ModelCatalog
 from mcphost.host.questions import Answer, Question
 
 
@@ -24,14 +24,14 @@ class ChatParts:
     """Everything a conversation can do."""
 
     settings: Callable[[], ChatConfig]
-    models: Models
+    models: ModelCatalog
     tools: Callable[[], Sequence[OfferedTool]]
     """What all servers offer now."""
     instructions: Callable[[str], str]
     """What a server says on how to use it; empty where it says nothing."""
     folders: Callable[[], Sequence[str]]
     """The folders that servers may know of."""
-    call: Callable[[CallRequest], Call]
+    call: Callable[[CallRequest], ToolCall]
     """Begins a call."""
     runs: Callable[[str, str, Mapping[str, Any], str], bool]
     """Would a call (server, tool, arguments, what was read from outside) run now without a question?"""
@@ -41,7 +41,7 @@ class ChatParts:
     """Tells that the conversation of this number changed."""
     keep: Callable[[str, Mapping[str, Any]], None]
     """Takes a record for the transcript of this id."""
-    chosen: Callable[[Choices, Choices], None]
+    chosen: Callable[[ChatSettings, ChatSettings], None]
     """Takes what the user had set of a conversation, and has set now."""
     clock: Callable[[], float]
     mask: Callable[[str], str]

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from mcphost.host.chat.attaching import PICTURE_TOKENS
 from mcphost.host.chat.messages import attached_blocks, fitting
 from mcphost.host.chat.results import links_in
-from mcphost.host.chat.turns import Message
+from mcphost.host.chat.turns import UserMessage
 from mcphost.protocol.display import hidden_count, show_line, size_text
 from mcphost.protocol.sampling import Block, text_block
-from mcphost.protocol.types import Media, Text
-from mcphost.providers.base import Capabilities, estimate_tokens
+from mcphost.protocol.types import MediaContent, TextContent
+from mcphost.providers.base import ModelCapabilities, estimate_tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PreviewPart:
     """A part of a message."""
 
     title: str
@@ -40,11 +40,11 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class MessagePreview:
     """A whole message. ``besides`` are about the tokens of the request without it: tools and what was said before."""
 
     model: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PreviewPart, ...]
     besides: int
 
     @property
@@ -73,7 +73,7 @@ class Preview:
         return tuple(dict.fromkeys(link for piece in self.pieces if piece.foreign for link in links_in(piece.text)))
 
 
-def pieces_of(message: Message, able: Capabilities) -> Iterator[Piece]:
+def pieces_of(message: UserMessage, able: ModelCapabilities) -> Iterator[PreviewPart]:
     """The parts of a message, in the order in which a model of these capabilities gets them."""
     for prompt in message.prompts:
         name, note = f"/{show_line(prompt.server, 60)}:{show_line(prompt.prompt, 80)}", prompt.note
@@ -91,14 +91,16 @@ def pieces_of(message: Message, able: Capabilities) -> Iterator[Piece]:
         yield _piece("your words", [text_block(message.text)], able)
 
 
-def _piece(title: str, blocks: Iterable[Block], able: Capabilities, *, foreign: bool = False, note: str = "") -> Piece:
+def _piece(
+    title: str, blocks: Iterable[Block], able: ModelCapabilities, *, foreign: bool = False, note: str = ""
+) -> PreviewPart:
     texts, size, tokens = [], 0, 0
     for block in (fitting(each, able) for each in blocks):
-        if isinstance(block, Media):
+        if isinstance(block, MediaContent):
             data = len(block.data) * 3 // 4
             texts.append(f"({block.type}, {block.mime_type}, {size_text(data)})")
             size, tokens = size + data, tokens + PICTURE_TOKENS
-        elif isinstance(block, Text):
+        elif isinstance(block, TextContent):
             texts.append(block.text)
             size, tokens = size + len(block.text.encode("utf-8", "replace")), tokens + estimate_tokens(block.text)
-    return Piece(title, "\n".join(texts), size, tokens, foreign, note)
+    return PreviewPart(title, "\n".join(texts), size, tokens, foreign, note)

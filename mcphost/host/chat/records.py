@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from mcphost.host.chat.choices import Choices
-from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Round, Turn, Use
+from mcphost.host.chat.choices import ChatSettings
+from mcphost.host.chat.turns import Attachment, ModelRound, ModelToolUse, PromptUsed, Turn, UserMessage
 from mcphost.protocol.sampling import block_object
 
 VERSION: Final = 1
@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 def all_records(
-    chat_id: str, branch_of: tuple[str, int] | None, choices: Choices, turns: Iterable[Turn]
+    chat_id: str, branch_of: tuple[str, int] | None, choices: ChatSettings, turns: Iterable[Turn]
 ) -> Iterator[dict[str, Any]]:
     """A whole conversation, from its first record."""
     began = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -33,17 +33,17 @@ def all_records(
         yield ended_record(turn)
 
 
-def choices_record(choices: Choices) -> dict[str, Any]:
+def choices_record(choices: ChatSettings) -> dict[str, Any]:
     """What the user set of it, from here on."""
     return {"event": "choices", **choices.plain()}
 
 
 def turn_record(turn: Turn) -> dict[str, Any]:
     """A message of the user's, or a turn taken up again."""
-    return {"event": "turn", "turn": turn.number, "message": _message(turn.message)}
+    return {"event": "turn", "turn": turn.number, "message": _message_record(turn.message)}
 
 
-def round_record(turn: Turn, answer: Round) -> dict[str, Any]:
+def round_record(turn: Turn, answer: ModelRound) -> dict[str, Any]:
     """An answer of the model's, as far as it came."""
     usage = answer.usage
     return {
@@ -59,11 +59,11 @@ def round_record(turn: Turn, answer: Round) -> dict[str, Any]:
         "tokens": [usage.input_tokens, usage.output_tokens],
         "guessed": answer.guessed,
         "superseded": answer.superseded,
-        "uses": [_use(use) for use in answer.uses],
+        "uses": [_use_record(use) for use in answer.uses],
     }
 
 
-def results_record(turn: Turn, answer: Round) -> dict[str, Any]:
+def results_record(turn: Turn, answer: ModelRound) -> dict[str, Any]:
     """What became of the tool uses of an answer."""
     return {
         "event": "results",
@@ -78,19 +78,19 @@ def ended_record(turn: Turn) -> dict[str, Any]:
     return {"event": "end", "turn": turn.number, "state": turn.state.name, "reason": turn.reason}
 
 
-def _place(turn: Turn, answer: Round) -> int:
+def _place(turn: Turn, answer: ModelRound) -> int:
     return next(place for place, each in enumerate(turn.rounds, 1) if each is answer)
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message_record(message: UserMessage) -> dict[str, Any]:
     return {
         "text": message.text,
-        "attachments": [_attachment(each) for each in message.attachments],
-        "prompts": [_prompt(each) for each in message.prompts],
+        "attachments": [_attachment_record(each) for each in message.attachments],
+        "prompts": [_prompt_record(each) for each in message.prompts],
     }
 
 
-def _attachment(each: Attachment) -> dict[str, Any]:
+def _attachment_record(each: Attachment) -> dict[str, Any]:
     return {
         "server": each.server,
         "name": each.name,
@@ -103,7 +103,7 @@ def _attachment(each: Attachment) -> dict[str, Any]:
     }
 
 
-def _prompt(each: PromptUsed) -> dict[str, Any]:
+def _prompt_record(each: PromptUsed) -> dict[str, Any]:
     return {
         "server": each.server,
         "prompt": each.prompt,
@@ -114,12 +114,12 @@ def _prompt(each: PromptUsed) -> dict[str, Any]:
     }
 
 
-def _use(use: Use) -> dict[str, Any]:
+def _use_record(use: ModelToolUse) -> dict[str, Any]:
     found: dict[str, Any] = {"id": use.id, "name": use.name, "arguments": dict(use.arguments)}
     return found | ({"problem": use.problem, "raw": use.raw} if use.problem else {})
 
 
-def _result(use: Use) -> dict[str, Any]:
+def _result(use: ModelToolUse) -> dict[str, Any]:
     return {
         "id": use.id,
         "server": use.server,
@@ -134,5 +134,5 @@ def _result(use: Use) -> dict[str, Any]:
     }
 
 
-def _object(use: Use) -> Mapping[str, Any] | None:
+def _object(use: ModelToolUse) -> Mapping[str, Any] | None:
     return None if use.result is None else use.result.definition()

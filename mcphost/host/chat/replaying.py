@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mcphost.errors import InvalidResult
-from mcphost.host.chat.choices import Choices
-from mcphost.host.chat.turns import Attachment, Message, PromptUsed, Round, Turn, TurnState, Use
+from mcphost.host.chat.choices import ChatSettings
+from mcphost.host.chat.turns import Attachment, ModelRound, ModelToolUse, PromptUsed, Turn, TurnState, UserMessage
 from mcphost.protocol.sampling import SamplingMessage, ToolResult, read_block
-from mcphost.protocol.types import Media, Text
-from mcphost.providers.base import Usage
+from mcphost.protocol.types import MediaContent, TextContent
+from mcphost.providers.base import TokenUsage
 
 MEANWHILE = "mcphost ended meanwhile"
 
@@ -41,10 +41,10 @@ def branch_of(records: Iterable[Mapping[str, Any]]) -> tuple[str, int] | None:
     return None
 
 
-def choices_of(records: Iterable[Mapping[str, Any]]) -> Choices | None:
+def choices_of(records: Iterable[Mapping[str, Any]]) -> ChatSettings | None:
     """What the user had set of it at its end; None: nothing was written down of that."""
     found = [record for record in records if record.get("event") == "choices"]
-    return Choices.read(found[-1]) if found else None
+    return ChatSettings.read(found[-1]) if found else None
 
 
 def _take(turns: list[Turn], record: Mapping[str, Any]) -> None:
@@ -74,13 +74,13 @@ def _settle(turn: Turn) -> None:
         last.error = turn.reason
 
 
-def _message(told: Mapping[str, Any]) -> Message:
+def _message(told: Mapping[str, Any]) -> UserMessage:
     attachments = tuple(map(_attachment, told["attachments"]))
-    return Message(str(told["text"]), attachments, tuple(map(_prompt, told["prompts"])))
+    return UserMessage(str(told["text"]), attachments, tuple(map(_prompt, told["prompts"])))
 
 
 def _attachment(told: Mapping[str, Any]) -> Attachment:
-    blocks = tuple(block for block in map(read_block, told["blocks"]) if isinstance(block, Text | Media))
+    blocks = tuple(block for block in map(read_block, told["blocks"]) if isinstance(block, TextContent | MediaContent))
     names = str(told["server"]), str(told["name"]), str(told["title"])
     return Attachment(*names, blocks, int(told["size"]), int(told["tokens"]), bool(told["outside"]), str(told["note"]))
 
@@ -93,22 +93,22 @@ def _prompt(told: Mapping[str, Any]) -> PromptUsed:
 
 
 def _answer(turn: Turn, told: Mapping[str, Any]) -> None:
-    answer = Round(str(told["entry"]), str(told["outside"]), str(told["model"]))
+    answer = ModelRound(str(told["entry"]), str(told["outside"]), str(told["model"]))
     answer.say(str(told["text"]))
     answer.think(str(told["thought"]))
     answer.stop_reason, answer.guessed = str(told["stop"]), bool(told["guessed"])
     answer.superseded = bool(told["superseded"])
-    answer.usage = Usage(*(each if type(each) is int and each >= 0 else None for each in told["tokens"][:2]))
+    answer.usage = TokenUsage(*(each if type(each) is int and each >= 0 else None for each in told["tokens"][:2]))
     answer.uses = [_use(each) for each in told["uses"]]
     turn.rounds[int(told["round"]) - 1 :] = [answer]
 
 
-def _use(told: Mapping[str, Any]) -> Use:
+def _use(told: Mapping[str, Any]) -> ModelToolUse:
     problem, raw = str(told.get("problem", "")), str(told.get("raw", ""))
-    return Use(str(told["id"]), str(told["name"]), dict(told["arguments"]), problem=problem, raw=raw)
+    return ModelToolUse(str(told["id"]), str(told["name"]), dict(told["arguments"]), problem=problem, raw=raw)
 
 
-def _results(answer: Round, told: Iterable[Mapping[str, Any]]) -> None:
+def _results(answer: ModelRound, told: Iterable[Mapping[str, Any]]) -> None:
     known = {use.id: use for use in answer.uses}
     for each in told:
         use = known[each["id"]]

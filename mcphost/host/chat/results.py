@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import Declined
-from mcphost.host.calls import NOTHING_SENT, Call, CallState
+from mcphost.host.calls import NOTHING_SENT, CallState, ToolCall
 from mcphost.protocol.display import hidden_count, show_line, size_text
 from mcphost.protocol.sampling import ToolResult
 from mcphost.protocol.types import (
     CallToolResult,
     Content,
     EmbeddedResource,
-    Media,
+    MediaContent,
     ResourceLink,
-    Text,
-    Unreadable,
+    TextContent,
+    UnreadableContent,
 )
-from mcphost.providers.base import Capabilities
+from mcphost.providers.base import ModelCapabilities
 
 MOST_PICTURES: Final = 8
 """Images of one result that a model gets."""
@@ -47,7 +47,7 @@ _LINK: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>)\]]{1,500}", re
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ModelResult:
     """What the model gets, and in sentences what it does not."""
 
     result: ToolResult
@@ -59,17 +59,17 @@ def failure(use_id: str, text: str) -> ToolResult:
     return ToolResult.of(use_id, [_text(text)], is_error=True)
 
 
-def told(use_id: str, call: Call, able: Capabilities, limit: int) -> Told:
+def told(use_id: str, call: ToolCall, able: ModelCapabilities, limit: int) -> ModelResult:
     """What a model of these capabilities is told of a call that ended, in about ``limit`` characters."""
     if call.outcome is None:
-        return Told(failure(use_id, _bounded([_why(call)], limit)[0][0]))
+        return ModelResult(failure(use_id, _bounded([_why(call)], limit)[0][0]))
     notes: list[str] = []
     words: list[str] = [_edited(call)] if call.edited else []
     pictures: list[dict[str, Any]] = []
     for block in call.outcome.content:
         if _for_user(block):
             words.append(FOR_USER)
-        elif isinstance(block, Media) and _takes(block, able) and len(pictures) < MOST_PICTURES:
+        elif isinstance(block, MediaContent) and _takes(block, able) and len(pictures) < MOST_PICTURES:
             pictures.append(block.definition())
         else:
             words.append(_words(block))
@@ -78,12 +78,12 @@ def told(use_id: str, call: Call, able: Capabilities, limit: int) -> Told:
     texts, left = _bounded([text for text in words if text] or ([] if pictures else [NOTHING]), limit)
     notes.extend(_notes(call.outcome, texts, left))
     content = [*map(_text, texts), *pictures]
-    return Told(ToolResult.of(use_id, content, is_error=call.outcome.is_error), tuple(notes))
+    return ModelResult(ToolResult.of(use_id, content, is_error=call.outcome.is_error), tuple(notes))
 
 
 def said(result: ToolResult) -> str:
     """The texts of a result."""
-    return "\n".join(block.text for block in result.blocks if isinstance(block, Text))
+    return "\n".join(block.text for block in result.blocks if isinstance(block, TextContent))
 
 
 def links_in(text: str) -> tuple[str, ...]:
@@ -100,12 +100,12 @@ def declined(by: str, reason: str) -> str:
     return f"{_DECLINERS[by]} declined this call" + (f" and says: {reason}" if reason else f"; {NOTHING_SENT}.")
 
 
-def stopped(call: Call) -> str:
+def stopped(call: ToolCall) -> str:
     """What a model is told of a call that the user stopped."""
     return "The user stopped this call" + ("; it may have had effects." if call.sent_at is not None else ".")
 
 
-def _why(call: Call) -> str:
+def _why(call: ToolCall) -> str:
     error = call.error
     if isinstance(error, Declined) and error.by in _DECLINERS:
         return declined(error.by, error.reason)
@@ -115,24 +115,24 @@ def _why(call: Call) -> str:
     return stopped(call) if call.state is CallState.CANCELLED else str(call.state.value)
 
 
-def _edited(call: Call) -> str:
+def _edited(call: ToolCall) -> str:
     return f"(The user changed the arguments to {json.dumps(dict(call.arguments), ensure_ascii=False)})"
 
 
 def _for_user(block: Content) -> bool:
-    hints = None if isinstance(block, Unreadable) else block.annotations
+    hints = None if isinstance(block, UnreadableContent) else block.annotations
     return hints is not None and hints.audience == ["user"]
 
 
-def _takes(block: Media, able: Capabilities) -> bool:
+def _takes(block: MediaContent, able: ModelCapabilities) -> bool:
     return block.type == "image" and block.mime_type in able.images and len(block.data) <= PICTURE_CHARACTERS
 
 
 def _words(block: Content) -> str:
     match block:
-        case Text():
+        case TextContent():
             return block.text
-        case Media():
+        case MediaContent():
             return f"({block.type}, {block.mime_type}, {size_text(len(block.data) * 3 // 4)}; not shown to you)"
         case EmbeddedResource() if block.resource.text is not None:
             return f"Resource {block.resource.uri}:\n{block.resource.text}"
@@ -151,7 +151,7 @@ def _structured(outcome: CallToolResult) -> Iterator[str]:
 
 def _says(block: Content, value: Any) -> bool:
     """Is this text the same in JSON, as the specification wants it for older clients?"""
-    if not isinstance(block, Text) or block.text[:1].isspace():
+    if not isinstance(block, TextContent) or block.text[:1].isspace():
         return False
     try:
         return bool(json.loads(block.text) == value)
@@ -159,7 +159,7 @@ def _says(block: Content, value: Any) -> bool:
         return False
 
 
-def _doubts(call: Call) -> Iterator[str]:
+def _doubts(call: ToolCall) -> Iterator[str]:
     problems = () if call.validity is None else call.validity.problems
     for problem in problems[:3]:
         place = problem.path or "structured content"

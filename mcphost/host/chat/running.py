@@ -14,24 +14,24 @@ from typing import Final
 
 from mcphost.errors import McphostError, ModelAnswerCut
 from mcphost.host.asked.sampling_draft import estimate
-from mcphost.host.chat.carrying import Carrying
+from mcphost.host.chat.carrying import ToolExecution
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.parts import ChatParts
 from mcphost.host.chat.records import ended_record, round_record, turn_record
-from mcphost.host.chat.turns import Round, Turn, TurnState, Use
+from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState
 from mcphost.host.faults import fault, without_secrets
-from mcphost.host.models import Model
+from mcphost.host.models import AvailableModel
 from mcphost.protocol.display import duration_text, size_text
 from mcphost.providers.base import (
-    Done,
-    Event,
+    AnswerFinished,
     ModelRequest,
+    ProviderEvent,
+    RetryScheduled,
     TextDelta,
     ThoughtDelta,
+    TokenUsage,
     ToolUseBegun,
     ToolUseReady,
-    Usage,
-    Waiting,
     estimate_tokens,
 )
 
@@ -43,12 +43,12 @@ class LimitReached(Exception):
     """The user's bounds say that it is enough; ``str()`` is a sentence."""
 
 
-class Running:
+class TurnRunner:
     """Works on turns of any conversation."""
 
     def __init__(self, parts: ChatParts) -> None:
         self._parts = parts
-        self._carrying = Carrying(parts)
+        self._carrying = ToolExecution(parts)
 
     async def run(self, chat: Chat, turn: Turn) -> None:
         """To its end, whatever that is."""
@@ -82,7 +82,7 @@ class Running:
             self._within_bounds(chat, turn, clock)
             model = chat.model
             turn.state = TurnState.ANSWERING
-            answer = Round(model.entry, outside=chat.outside)
+            answer = ModelRound(model.entry, outside=chat.outside)
             turn.rounds.append(answer)
             try:
                 async with asyncio.timeout(max(self._left(clock), 0.001)) as deadline:
@@ -122,7 +122,7 @@ class Running:
             f"this message was worked on for {duration_text(self._parts.settings().turn_seconds)} (chat.turn_seconds)"
         )
 
-    async def _answer(self, chat: Chat, answer: Round, model: Model) -> None:
+    async def _answer(self, chat: Chat, answer: ModelRound, model: AvailableModel) -> None:
         await chat.tools_checked()
         request = chat.request()
         known = {use.id for turn in chat.turns for use in turn.uses}
@@ -139,8 +139,8 @@ class Running:
             chat.spent = chat.spent.with_answer(answer.usage, model, guessed=answer.guessed)
 
 
-def _take(answer: Round, event: Event, known: set[str]) -> None:
-    answer.waiting = event if isinstance(event, Waiting) else None
+def _take(answer: ModelRound, event: ProviderEvent, known: set[str]) -> None:
+    answer.waiting = event if isinstance(event, RetryScheduled) else None
     match event:
         case TextDelta():
             answer.say(event.text)
@@ -153,23 +153,23 @@ def _take(answer: Round, event: Event, known: set[str]) -> None:
         case ToolUseReady():
             answer.writing = ""
             answer.uses.append(_use(event, known))
-        case Usage():
+        case TokenUsage():
             answer.usage = answer.usage.later(event)
-        case Done():
+        case AnswerFinished():
             answer.stop_reason, answer.model = event.stop_reason or "endTurn", event.model
 
 
-def _use(event: ToolUseReady, known: set[str]) -> Use:
+def _use(event: ToolUseReady, known: set[str]) -> ModelToolUse:
     """Its id is unique from now on: some vendors count anew in each answer, others refuse what comes twice."""
     use_id, number = event.id, 1
     while use_id in known:
         number += 1
         use_id = f"{event.id}_{number}"
     known.add(use_id)
-    return Use(use_id, event.name, event.input, problem=event.problem, raw=event.raw)
+    return ModelToolUse(use_id, event.name, event.input, problem=event.problem, raw=event.raw)
 
 
-def _count(answer: Round, request: ModelRequest) -> None:
+def _count(answer: ModelRound, request: ModelRequest) -> None:
     """What the model did not say is estimated: a budget that it could keep silent about would be none.
 
     That it took no tokens at all, as some say, is no count.
@@ -181,7 +181,7 @@ def _count(answer: Round, request: ModelRequest) -> None:
     written = sum(map(estimate_tokens, (answer.text, answer.thought, *wrote)))
     answer.guessed = True
     asked = told.input_tokens or estimate(request, None).input_tokens
-    answer.usage = Usage(asked, told.output_tokens or written)
+    answer.usage = TokenUsage(asked, told.output_tokens or written)
 
 
 class _Clock:

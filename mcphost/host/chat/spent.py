@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcphost.host.models import Model
-from mcphost.providers.base import Usage
+from mcphost.host.models import AvailableModel
+from mcphost.providers.base import TokenUsage
 
 
 @dataclass(frozen=True, slots=True)
-class ChatSpent:
+class ChatUsage:
     """What a conversation used of its models. ``cost`` is None where a price is not known."""
 
     input_tokens: int = 0
@@ -23,10 +23,10 @@ class ChatSpent:
         """In and out."""
         return self.input_tokens + self.output_tokens
 
-    def with_answer(self, usage: Usage, model: Model | None, *, guessed: bool) -> ChatSpent:
+    def with_answer(self, usage: TokenUsage, model: AvailableModel | None, *, guessed: bool) -> ChatUsage:
         """After one more exchange."""
         price = None if model is None or model.price is None else model.price.of(usage)
-        return ChatSpent(
+        return ChatUsage(
             self.input_tokens + (usage.input_tokens or 0),
             self.output_tokens + (usage.output_tokens or 0),
             None if self.cost is None or price is None else self.cost + price,

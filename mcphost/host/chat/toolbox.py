@@ -37,7 +37,7 @@ _COMBINED: Final = ("allOf", "anyOf", "oneOf", "not", "enum")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SelectedTool:
     """A tool under the name that the model knows."""
 
     server: str
@@ -50,7 +50,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class OmittedTool:
     """A tool that no model can be offered, and why."""
 
     server: str
@@ -62,7 +62,7 @@ class CheckedTools:
     """What was found out of each tool: what a model gets of it, or why it gets nothing."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int], tuple[Tool, Entry | Dropped]] = {}
+        self._known: dict[tuple[str, int], tuple[Tool, SelectedTool | OmittedTool]] = {}
         """By server and identity of the tool, which is held so that no other gets the same."""
 
     def check(self, offers: Sequence[OfferedTool], seconds: float) -> bool:
@@ -77,13 +77,13 @@ class CheckedTools:
             self._known = {key: self._known[key] for key in map(_key, offers)}
         return True
 
-    def of(self, offered: OfferedTool) -> Entry | Dropped | None:
+    def of(self, offered: OfferedTool) -> SelectedTool | OmittedTool | None:
         """What is known of this one; None before it was checked."""
         known = self._known.get(_key(offered))
         return None if known is None else known[1]
 
 
-class Toolbox:
+class ToolSelection:
     """The tools of one request: the offers that are ``on`` (server, tool), as far as they were ``checked``.
 
     ``limit`` is about the most tokens for all definitions; beyond it they are searched.
@@ -92,7 +92,7 @@ class Toolbox:
     def __init__(
         self, offers: Sequence[OfferedTool], on: Callable[[str, str], bool], limit: int, checked: CheckedTools
     ) -> None:
-        self.dropped: list[Dropped] = []
+        self.dropped: list[OmittedTool] = []
         self._checked = checked
         self._entries = {entry.name: entry for entry in self._usable(offers, on)}
         self.tokens = sum(entry.tokens for entry in self._entries.values())
@@ -101,7 +101,7 @@ class Toolbox:
         """Does the model get a tool that searches the others, in place of all of them?"""
 
     @property
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[SelectedTool]:
         """All of them, by server as configured and then by name."""
         return tuple(self._entries.values())
 
@@ -112,7 +112,7 @@ class Toolbox:
             found[entry.server] = found.get(entry.server, 0) + entry.tokens
         return found
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> SelectedTool | None:
         """The tool of exactly this name."""
         return self._entries.get(name)
 
@@ -123,7 +123,7 @@ class Toolbox:
         known = (self._entries[name].definition for name in found if name in self._entries)
         return (self._search_tool(), *known)
 
-    def search(self, query: str) -> list[Entry]:
+    def search(self, query: str) -> list[SelectedTool]:
         """The tools that fit these words best, at most `FOUND`."""
         words = re.findall(r"\w+", query.lower())[:20]
         scored = [(_score(entry, words), entry) for entry in self._entries.values()]
@@ -144,15 +144,15 @@ class Toolbox:
             found[entry.server] = found.get(entry.server, 0) + 1
         return found
 
-    def _usable(self, offers: Iterable[OfferedTool], on: Callable[[str, str], bool]) -> Iterator[Entry]:
+    def _usable(self, offers: Iterable[OfferedTool], on: Callable[[str, str], bool]) -> Iterator[SelectedTool]:
         wanted: dict[str, list[OfferedTool]] = {}
         for offered in offers:
             if on(*offered.key):
                 wanted.setdefault(offered.server, []).append(offered)
-        entries: dict[str, list[Entry]] = {}
+        entries: dict[str, list[SelectedTool]] = {}
         for offered in chain.from_iterable(sorted(each, key=_tool_name) for each in wanted.values()):
             known = self._checked.of(offered)
-            if isinstance(known, Dropped):
+            if isinstance(known, OmittedTool):
                 self.dropped.append(known)
             elif known is not None:
                 entries.setdefault(known.name, []).append(known)
@@ -160,7 +160,7 @@ class Toolbox:
             if len(alike) == 1:
                 yield alike[0]
             else:
-                self.dropped.extend(Dropped(each.server, each.tool.name, f"two tools are {name}") for each in alike)
+                self.dropped.extend(OmittedTool(each.server, each.tool.name, f"two tools are {name}") for each in alike)
 
 
 class _Unfit(McphostError):
@@ -175,14 +175,14 @@ def _tool_name(offered: OfferedTool) -> str:
     return offered.tool.name
 
 
-def _judgement(offered: OfferedTool) -> Entry | Dropped:
+def _judgement(offered: OfferedTool) -> SelectedTool | OmittedTool:
     try:
         return _entry(offered)
     except McphostError as error:
-        return Dropped(offered.server, offered.tool.name, str(error))
+        return OmittedTool(offered.server, offered.tool.name, str(error))
 
 
-def _entry(offered: OfferedTool) -> Entry:
+def _entry(offered: OfferedTool) -> SelectedTool:
     """Raises McphostError where no vendor would take it."""
     server, tool = offered.server, offered.tool
     if tool.refusal:
@@ -191,7 +191,7 @@ def _entry(offered: OfferedTool) -> Entry:
     name, about = alias(server, tool.name), f"[{server}] {show(tool.description or tool.label)}{more}"
     definition = Tool.read({"name": name, "description": about, "inputSchema": schema})
     cost = estimate_tokens(json.dumps([name, about, schema], ensure_ascii=False))
-    return Entry(server, tool, name, definition, cost)
+    return SelectedTool(server, tool, name, definition, cost)
 
 
 def _schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -209,6 +209,6 @@ def _schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     return {**rest, "type": "object", "properties": properties if isinstance(properties, dict) else {}}, more
 
 
-def _score(entry: Entry, words: Iterable[str]) -> int:
+def _score(entry: SelectedTool, words: Iterable[str]) -> int:
     name, about = f"{entry.server} {entry.tool.name}".lower(), (entry.tool.description or "").lower()
     return sum(3 * (word in name) + (word in about) for word in words)

@@ -44,7 +44,7 @@ _ID: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedChat:
     """A conversation in the state folder."""
 
     id: str
@@ -55,7 +55,7 @@ class Saved:
     """Bytes."""
 
 
-class Transcripts:
+class TranscriptStore:
     """The transcripts in ``folder`` (None: none is kept). ``mask`` takes secrets out, ``alarm`` takes a sentence."""
 
     def __init__(self, folder: Path | None, mask: Callable[[str], str], alarm: Callable[[str], None]) -> None:
@@ -84,7 +84,7 @@ class Transcripts:
             self._jobs.put(None)
             await asyncio.to_thread(thread.join, CLOSE_SECONDS)
 
-    def saved(self) -> list[Saved]:
+    def saved(self) -> list[SavedChat]:
         """What there is, the newest first. Waits for the disk."""
         if self._folder is None:
             return []
@@ -136,13 +136,13 @@ class Transcripts:
             self._loop.call_soon_threadsafe(self._alarm, text)
 
 
-def _looked_at(path: Path) -> Saved | None:
+def _looked_at(path: Path) -> SavedChat | None:
     try:
         start, found = _read(path, START), path.stat()
     except OSError:
         return None
     changed = datetime.fromtimestamp(found.st_mtime).astimezone()
-    return Saved(path.stem, next(filter(None, _titles(start)), ""), changed, found.st_size)
+    return SavedChat(path.stem, next(filter(None, _titles(start)), ""), changed, found.st_size)
 
 
 def _titles(start: bytes) -> Iterator[str]:

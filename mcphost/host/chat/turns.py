@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.protocol.display import show_line
 from mcphost.protocol.sampling import SamplingMessage, ToolResult
-from mcphost.protocol.types import Media, Text
-from mcphost.providers.base import Usage, Waiting
+from mcphost.protocol.types import MediaContent, TextContent
+from mcphost.providers.base import RetryScheduled, TokenUsage
 
 MOST_THOUGHT: Final = 100_000
 """Characters of a model's thoughts that are kept: they are shown and nothing else."""
@@ -60,7 +60,7 @@ class Attachment:
     """Its URI or path, as it was named."""
     title: str
     """What to call it on screen; may be foreign text."""
-    blocks: tuple[Text | Media, ...]
+    blocks: tuple[TextContent | MediaContent, ...]
     size: int
     """Bytes of the whole, of which the model may get less."""
     tokens: int
@@ -86,7 +86,7 @@ class PromptUsed:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class UserMessage:
     """What the user sent."""
 
     text: str
@@ -95,7 +95,7 @@ class Message:
 
 
 @dataclass(slots=True)
-class Use:
+class ModelToolUse:
     """A tool the model wants used, and what became of it."""
 
     id: str
@@ -111,7 +111,7 @@ class Use:
     """Why it cannot be carried out at all."""
     raw: str = ""
     """The arguments as they came, where they cannot be read."""
-    call: Call | None = None
+    call: ToolCall | None = None
     """None before it begins, where there is none, and in a conversation of an earlier run."""
     number: int | None = None
     """Of the call."""
@@ -146,7 +146,7 @@ class Use:
 
 
 @dataclass(slots=True)
-class Round:
+class ModelRound:
     """One answer of the model, and the tool uses in it."""
 
     entry: str
@@ -155,8 +155,8 @@ class Round:
     """What the model had read from outside when it was asked; empty: nothing."""
     model: str = ""
     """The model that answered, as it calls itself."""
-    uses: list[Use] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
+    uses: list[ModelToolUse] = field(default_factory=list)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     guessed: bool = False
     """Are its tokens an estimate of ours?"""
     stop_reason: str = ""
@@ -167,7 +167,7 @@ class Round:
     """Was the model asked again instead? Then it is not part of what the model is told."""
     writing: str = ""
     """The name of the tool whose arguments are being written."""
-    waiting: Waiting | None = None
+    waiting: RetryScheduled | None = None
     """The model has no room, and is asked again."""
     size: int = 0
     """Characters of its text."""
@@ -211,8 +211,8 @@ class Turn:
 
     number: int
     """From 1, in its conversation."""
-    message: Message
-    rounds: list[Round] = field(default_factory=list)
+    message: UserMessage
+    rounds: list[ModelRound] = field(default_factory=list)
     state: TurnState = TurnState.ANSWERING
     reason: str = ""
     """Why it ended as it did, where that was not by being done; a sentence."""
@@ -225,7 +225,7 @@ class Turn:
         return self.rounds[-1].text if self.rounds else ""
 
     @property
-    def uses(self) -> list[Use]:
+    def uses(self) -> list[ModelToolUse]:
         """All tool uses, in order."""
         return [use for each in self.rounds for use in each.uses]
 

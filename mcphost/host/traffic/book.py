@@ -22,7 +22,7 @@ from typing import Final
 from mcphost.config.files import read_regular
 from mcphost.errors import NotDone
 from mcphost.host.traffic.frames import Frame, pretty
-from mcphost.host.traffic.pairing import Pairing, is_answer
+from mcphost.host.traffic.pairing import FramePairing, is_answer
 from mcphost.host.traffic.redaction import Mask, redacted
 
 current_call: Final[ContextVar[int | None]] = ContextVar("current_call", default=None)
@@ -134,7 +134,7 @@ class TrafficBook:
         self._total = total
         self._shares: dict[str, _Share] = {}
         self._pinned: dict[int, Frame] = {}
-        self._pairing = Pairing()
+        self._pairing = FramePairing()
         self._numbers = count(1)
         self._frames = self._bytes = self._paired = 0
         self._nudged = False

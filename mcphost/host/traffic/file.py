@@ -26,8 +26,8 @@ from typing import Any, Final, Protocol
 from mcphost.config.files import owned_by_us
 from mcphost.errors import ConfigError, NotDone
 from mcphost.host.private_file import PrivateFile
-from mcphost.host.traffic.frames import Frame, Kind
-from mcphost.host.traffic.pairing import Pairing, is_answer
+from mcphost.host.traffic.frames import Frame, FrameKind
+from mcphost.host.traffic.pairing import FramePairing, is_answer
 from mcphost.host.traffic.redaction import Mask, redacted
 
 ROTATE: Final = 256 << 20
@@ -61,7 +61,7 @@ def line_of(frame: Frame, mask: Mask, latency: float | None) -> bytes:
         "method": redacted(frame.method, mask) or None,
         "id": redacted(frame.id, mask) if isinstance(frame.id, str) else frame.id,
         # Whether a request was answered is not known yet while a run is written down.
-        "status": None if frame.kind is Kind.REQUEST else " ".join(frame.status) or None,
+        "status": None if frame.kind is FrameKind.REQUEST else " ".join(frame.status) or None,
         "call": frame.call,
         "latency": None if latency is None else round(latency, 6),
         "note": frame.note or None,
@@ -80,7 +80,7 @@ def lines_of(frames: Iterable[Frame], mask: Mask) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FrameRecord:
     """What a line says that cannot be found out from its text."""
 
     time: float
@@ -93,7 +93,7 @@ class Told:
     call: int | None
 
 
-def read_lines(content: bytes, name: str) -> Iterator[Told]:
+def read_lines(content: bytes, name: str) -> Iterator[FrameRecord]:
     """The frames of an export. Raises NotDone, naming ``name`` and the line that is none."""
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
@@ -103,7 +103,7 @@ def read_lines(content: bytes, name: str) -> Iterator[Told]:
                 raise NotDone(f"{name}, line {number}: this is no line of exported traffic ({error})") from None
 
 
-def _told(fields: Any) -> Told:
+def _told(fields: Any) -> FrameRecord:
     if type(fields) is not dict:
         raise TypeError("it is no JSON object")
     text, note = _typed(fields, "text", str), fields.get("note", "")
@@ -111,7 +111,7 @@ def _told(fields: Any) -> Told:
         raise ValueError(f"there is no note {note!r}")
     data = text.encode("utf-8", "replace")
     size = _typed(fields, "size", int) if fields.get("cut") is True else len(data)
-    return Told(
+    return FrameRecord(
         time=_time(_typed(fields, "time", str)),
         server=_typed(fields, "server", str),
         connection=fields["connection"] if type(fields.get("connection")) is int else 1,
@@ -170,7 +170,7 @@ def _refuse_others(path: Path) -> None:
         os.close(descriptor)
 
 
-class Tapped(Protocol):
+class FrameSource(Protocol):
     """What tells of frames as they come."""
 
     sink: Callable[[Frame], None] | None
@@ -185,14 +185,14 @@ class TrafficFile:
     def __init__(self, path: Path | None, mask: Mask, alarm: Callable[[str], None]) -> None:
         self._path, self._mask, self._alarm = path, mask, alarm
         self._frames: SimpleQueue[Frame | None] = SimpleQueue()
-        self._pairing = Pairing()
+        self._pairing = FramePairing()
         # Each counter is written by one thread alone.
         self._taken = self._written = self._left_out = self._confessed = 0
         self._broken = False
         self._ended = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def open(self, book: Tapped) -> None:
+    def open(self, book: FrameSource) -> None:
         """Begin to write what this book takes. Call it in the event loop."""
         if self._path is None:
             return

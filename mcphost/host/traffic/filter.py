@@ -13,14 +13,14 @@ from typing import Final
 from mcphost.host.filter_terms import (
     COMPARE,
     FilterError,
-    Language,
+    FilterLanguage,
     any_like,
     call_numbers,
     listed,
     one_of,
     split_terms,
 )
-from mcphost.host.traffic.frames import Frame, Kind
+from mcphost.host.traffic.frames import Frame, FrameKind
 
 Test = Callable[[Frame], bool]
 
@@ -57,7 +57,7 @@ def parse_traffic_filter(text: str) -> TrafficFilter:
     return TrafficFilter(text, tuple(map(_LANGUAGE.test, terms)), _LANGUAGE.sought(terms))
 
 
-_ANSWERS: Final = frozenset({Kind.RESPONSE, Kind.ERROR})
+_ANSWERS: Final = frozenset({FrameKind.RESPONSE, FrameKind.ERROR})
 
 
 def _words(text: str) -> Test:
@@ -105,7 +105,7 @@ def _direction(sign: str, value: str) -> Test:
 
 
 def _kind(sign: str, value: str) -> Test:
-    names = one_of("kind", listed("kind", sign, value, compared=COMPARED), [kind.value for kind in Kind])
+    names = one_of("kind", listed("kind", sign, value, compared=COMPARED), [kind.value for kind in FrameKind])
     return lambda frame: frame.kind.value in names
 
 
@@ -164,7 +164,7 @@ _EXAMPLE: Final = {
     "call": "call:12",
 }
 
-_LANGUAGE: Final[Language[Frame]] = Language(
+_LANGUAGE: Final[FilterLanguage[Frame]] = FilterLanguage(
     fields={
         "server": _like("server", lambda frame: frame.server),
         "method": _like("method", lambda frame: frame.method),

@@ -21,7 +21,7 @@ _ENDS: Final = 4096
 _BATCH: Final = 10_000
 
 
-class Kind(Enum):
+class FrameKind(Enum):
     """What a frame is."""
 
     REQUEST = "request"
@@ -40,10 +40,10 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FrameFacts:
     """What a frame says of itself."""
 
-    kind: Kind
+    kind: FrameKind
     method: str = ""
     id: RequestId | None = None
     code: int | None = None
@@ -52,7 +52,7 @@ class Facts:
     """A tool's result that says that the tool failed."""
     about: RequestId | None = None
     """The request that a progress or cancel notice is about."""
-    parts: tuple[Facts, ...] = ()
+    parts: tuple[FrameFacts, ...] = ()
     """The messages of a batch."""
 
 
@@ -90,18 +90,18 @@ class Frame:
         self.partner: int | None = None
         self.latency: float | None = None
         self.asked = ""
-        self._facts: Facts | None = None
+        self._facts: FrameFacts | None = None
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> FrameFacts:
         """What it is."""
         if self._facts is None:
             self._facts = _noted(self) if self.note else read_facts(self.data, whole=not self.cut)
         return self._facts
 
     @property
-    def kind(self) -> Kind:
-        """See `Kind`."""
+    def kind(self) -> FrameKind:
+        """See `FrameKind`."""
         return self.facts.kind
 
     @property
@@ -130,11 +130,11 @@ class Frame:
         facts = self.facts
         code = () if facts.code is None else (str(facts.code),)
         match facts.kind:
-            case Kind.REQUEST:
+            case FrameKind.REQUEST:
                 return ("waiting" if self.partner is None else "answered",)
-            case Kind.RESPONSE:
+            case FrameKind.RESPONSE:
                 return ("failed" if facts.failed else "ok",)
-            case Kind.ERROR | Kind.MALFORMED | Kind.STRAY:
+            case FrameKind.ERROR | FrameKind.MALFORMED | FrameKind.STRAY:
                 return ("error", *code)
             case _:
                 return code
@@ -161,10 +161,10 @@ def pretty(text: str) -> str:
 _STATUS: Final = re.compile(r"HTTP (\d{3})\b")
 
 
-def _noted(frame: Frame) -> Facts:
+def _noted(frame: Frame) -> FrameFacts:
     start = frame.data[:200].decode("utf-8", "replace")
     status = _STATUS.match(start) if frame.note == "http" else None
-    return Facts(Kind(frame.note), code=int(status[1]) if status else None)
+    return FrameFacts(FrameKind(frame.note), code=int(status[1]) if status else None)
 
 
 # From bytes to facts.
@@ -178,35 +178,35 @@ _TAIL: Final = re.compile(rb'"id"\s*:\s*' + _ID + rb"\s*\}\s*$")
 _FAILED: Final = re.compile(rb'"isError"\s*:\s*true')
 
 
-def read_facts(data: bytes, *, whole: bool) -> Facts:
+def read_facts(data: bytes, *, whole: bool) -> FrameFacts:
     """What a message is; a large one by its ends where they tell. Not ``whole``: only its start is there."""
     if len(data) > GLIMPSE or not whole:
         glimpse = _glimpse(data)
         if glimpse is not None:
             return glimpse
     if len(data) > GLIMPSE:  # no message as any program writes them: reading it whole could hold the event loop
-        return Facts({b"[": Kind.BATCH, b"{": Kind.MALFORMED}.get(data.lstrip()[:1], Kind.STRAY))
+        return FrameFacts({b"[": FrameKind.BATCH, b"{": FrameKind.MALFORMED}.get(data.lstrip()[:1], FrameKind.STRAY))
     messages = decode(data, batch_items=_BATCH)
     if len(messages) == 1 and not data.lstrip().startswith(b"["):
         return _facts_of(messages[0])
     if len(messages) == 1 and isinstance(messages[0], Malformed):
-        return Facts(Kind.MALFORMED)
-    return Facts(Kind.BATCH, parts=tuple(map(_facts_of, messages)))
+        return FrameFacts(FrameKind.MALFORMED)
+    return FrameFacts(FrameKind.BATCH, parts=tuple(map(_facts_of, messages)))
 
 
-def _glimpse(data: bytes) -> Facts | None:
+def _glimpse(data: bytes) -> FrameFacts | None:
     head = _HEAD.match(data[:_ENDS])
     if head is None:
         return None
     found = head["id"] or _id_at_the_end(data)
     request_id: RequestId | None = json.loads(found) if found else None
     if head["what"] == b"method":
-        kind = Kind.NOTIFICATION if request_id is None else Kind.REQUEST
-        return Facts(kind, (head["method"] or b"").decode(), request_id)
+        kind = FrameKind.NOTIFICATION if request_id is None else FrameKind.REQUEST
+        return FrameFacts(kind, (head["method"] or b"").decode(), request_id)
     if head["what"] == b"error":
-        return Facts(Kind.ERROR, id=request_id)
+        return FrameFacts(FrameKind.ERROR, id=request_id)
     failed = any(_FAILED.search(end) for end in (data[:_ENDS], data[-_ENDS:]))
-    return Facts(Kind.RESPONSE, id=request_id, failed=failed)
+    return FrameFacts(FrameKind.RESPONSE, id=request_id, failed=failed)
 
 
 def _id_at_the_end(data: bytes) -> bytes | None:
@@ -214,19 +214,19 @@ def _id_at_the_end(data: bytes) -> bytes | None:
     return tail["id"] if tail else None
 
 
-def _facts_of(message: Message | Malformed) -> Facts:
+def _facts_of(message: Message | Malformed) -> FrameFacts:
     match message:
         case Request():
-            return Facts(Kind.REQUEST, message.method, message.id)
+            return FrameFacts(FrameKind.REQUEST, message.method, message.id)
         case Notification():
-            return Facts(Kind.NOTIFICATION, message.method, about=_about(message))
+            return FrameFacts(FrameKind.NOTIFICATION, message.method, about=_about(message))
         case Response(error=None):
-            return Facts(Kind.RESPONSE, id=message.id, failed=(message.result or {}).get("isError") is True)
+            return FrameFacts(FrameKind.RESPONSE, id=message.id, failed=(message.result or {}).get("isError") is True)
         case Response():
             assert message.error is not None
-            return Facts(Kind.ERROR, id=message.id, code=message.error.code)
+            return FrameFacts(FrameKind.ERROR, id=message.id, code=message.error.code)
         case _:
-            return Facts(Kind.MALFORMED if message.is_json else Kind.STRAY, id=message.answers)
+            return FrameFacts(FrameKind.MALFORMED if message.is_json else FrameKind.STRAY, id=message.answers)
 
 
 _ABOUT: Final = {"notifications/progress": "progressToken", "notifications/cancelled": "requestId"}

@@ -13,7 +13,7 @@ from typing import Any, Final
 from mcphost.config import MASK
 from mcphost.errors import McphostError, NotDone
 from mcphost.host.faults import fault
-from mcphost.host.traffic.frames import Frame, Kind
+from mcphost.host.traffic.frames import Frame, FrameKind
 from mcphost.protocol.jsonrpc import Request, decode
 
 ONCE: Final = "initialize"
@@ -22,7 +22,7 @@ ONCE: Final = "initialize"
 
 def request_in(frame: Frame) -> Request:
     """The request to send again, without its progress token. Raises NotDone with the reason why there is none."""
-    if not frame.sent or frame.kind is not Kind.REQUEST:
+    if not frame.sent or frame.kind is not FrameKind.REQUEST:
         raise NotDone("only requests that mcphost sent can be sent again")
     if frame.cut:
         raise NotDone("this request was too large to be kept whole, so that it cannot be sent again")
@@ -35,7 +35,7 @@ def request_in(frame: Frame) -> Request:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class RecordedCall:
     """What a ``tools/call`` asks for."""
 
     tool: str
@@ -43,13 +43,13 @@ class ToolCall:
     as_task: bool
 
 
-def tool_call_in(request: Request) -> ToolCall:
+def tool_call_in(request: Request) -> RecordedCall:
     """The call in a ``tools/call``. Raises NotDone where it names no tool."""
     params = request.params or {}
     tool, arguments = params.get("name"), params.get("arguments", {})
     if type(tool) is not str or type(arguments) is not dict:
         raise NotDone("this tools/call does not say which tool is called with what")
-    return ToolCall(tool, arguments, "task" in params)
+    return RecordedCall(tool, arguments, "task" in params)
 
 
 def _without_token(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -60,7 +60,7 @@ def _without_token(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None
     return {**rest, "_meta": meta} if meta else rest
 
 
-class Resending:
+class ResentRequest:
     """A request on its way again; its answer is in the traffic, too."""
 
     def __init__(self, server: str, request: Request) -> None:

@@ -18,12 +18,12 @@ from textual.widgets import Input, Static
 
 from mcphost.host.approvals import Lifetime
 from mcphost.host.argument_rules import problem
-from mcphost.host.past_calls import Past, Trial, tried
+from mcphost.host.past_calls import CallHistory, RuleTrial, tried
 from mcphost.host.questions import ToolCallQuestion
 from mcphost.protocol.display import show_line
 from mcphost.tui.screens.call_rows import text_of
 from mcphost.tui.screens.dialog import KEYS, Dialog
-from mcphost.tui.widgets.answers import Way, Ways
+from mcphost.tui.widgets.answers import AnswerOption, AnswerOptions
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.pattern_row import PatternRow
@@ -83,16 +83,16 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         self,
         question: ToolCallQuestion,
         arguments: Mapping[str, Any],
-        past: Callable[[], Awaitable[Past]],
+        past: Callable[[], Awaitable[CallHistory]],
         *,
         always: bool,
     ) -> None:
         super().__init__(classes="-careful" if question.careful else None)
         self._question, self._find, self._always = question, past, always
-        self._past: Past | None = None
+        self._past: CallHistory | None = None
         self.patterns = [PatternRow(name, text) for name, text in arguments.items() if isinstance(text, str)]
-        self.trials = RowList[Trial](_row, empty="")
-        self.answers = Ways()
+        self.trials = RowList[RuleTrial](_row, empty="")
+        self.answers = AnswerOptions()
         self._sum, self._hint = Static(classes="sum", markup=False), Static(classes="hint", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -164,9 +164,9 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         (fields[at] if at < len(fields) else self.answers).focus()
 
     @on(RowList.Selected)
-    async def _selected(self, event: RowList.Selected[Way | Trial]) -> None:
+    async def _selected(self, event: RowList.Selected[AnswerOption | RuleTrial]) -> None:
         event.stop()
-        if isinstance(event.item, Way):
+        if isinstance(event.item, AnswerOption):
             await self.run_action(event.item.action)
         else:
             self._read(event.item)
@@ -203,7 +203,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         missing = self.missing
         self._hint.update(f"▲ {missing}")
         self._hint.display = bool(missing)
-        trials = tried({} if missing else self.when, self._past or Past())
+        trials = tried({} if missing else self.when, self._past or CallHistory())
         self.trials.set_items(trials, keep=lambda trial: trial.call.name)
         self._sum.update(_sum(trials, self._past))
         self._leave_room()
@@ -213,20 +213,22 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         wanted = OTHER_ROWS + 2 * len(self.patterns) + max(FEW, len(self.trials.items))
         self.query_one(".dialog").styles.height = min(wanted, int(self.app.size.height * self.share))
 
-    def _read(self, trial: Trial) -> None:
+    def _read(self, trial: RuleTrial) -> None:
         from mcphost.tui.screens.reader import ReaderScreen
 
         title = f"{self._question.server} › arguments of {trial.call.name}"
         self.app.push_screen(ReaderScreen(title, json_text(trial.call.arguments), is_json=True))
 
-    def _ways(self) -> Iterator[Way]:
+    def _ways(self) -> Iterator[AnswerOption]:
         always = "run it, and those like it always (lapses if the tool changes)"
-        yield Way("u", "run it, and those like it until mcphost exits", "allow('session')")
-        yield Way("a", always if self._always else "not offered: the tool claims to be destructive", "allow('always')")
-        yield Way("esc", "back to the question: nothing is allowed", "back")
+        yield AnswerOption("u", "run it, and those like it until mcphost exits", "allow('session')")
+        yield AnswerOption(
+            "a", always if self._always else "not offered: the tool claims to be destructive", "allow('always')"
+        )
+        yield AnswerOption("esc", "back to the question: nothing is allowed", "back")
 
 
-def _sum(trials: list[Trial], past: Past | None) -> Content:
+def _sum(trials: list[RuleTrial], past: CallHistory | None) -> Content:
     if past is None:
         return Content("looking for past calls…")
     allowed = [trial for trial in trials if trial.allowed]
@@ -236,7 +238,7 @@ def _sum(trials: list[Trial], past: Past | None) -> Content:
     return Content.assemble((words, "bold"), (warning, "$text-warning"), (f" · {past.reaches}", "$foreground-muted"))
 
 
-def _row(trial: Trial, width: int) -> Content:
+def _row(trial: RuleTrial, width: int) -> Content:
     told = "  ".join(f"{show_line(name, 40)}={show_line(text_of(value), 200)}" for name, value in _few(trial))
     return columns(
         width,
@@ -249,6 +251,6 @@ def _row(trial: Trial, width: int) -> Content:
     )
 
 
-def _few(trial: Trial) -> list[tuple[str, Any]]:
+def _few(trial: RuleTrial) -> list[tuple[str, Any]]:
     """As many of its arguments as may fit on a line."""
     return list(trial.call.arguments.items())[:10]

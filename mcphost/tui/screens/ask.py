@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 
 from mcphost.tui.screens.dialog import KEYS, Dialog
-from mcphost.tui.widgets.facts import Fact, Facts
+from mcphost.tui.widgets.facts import Fact, FactsTable
 
 
 class AskScreen(Dialog[bool], inherit_bindings=False):
@@ -34,7 +34,7 @@ class AskScreen(Dialog[bool], inherit_bindings=False):
         with VerticalScroll(classes="dialog") as frame:
             frame.border_title = Content(self._title)
             frame.border_subtitle = Content(f"y {self._yes} · n do not")
-            yield Facts(self._facts)
+            yield FactsTable(self._facts)
 
     def action_close(self, yes: bool) -> None:
         """Answer."""

@@ -18,11 +18,11 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from mcphost.host.borrowing import NOTHING, Borrowed, Borrowing
+from mcphost.host.borrowing import NOTHING, Provenance, UntrustedSpan
 from mcphost.protocol.display import hidden_count, show, show_line, show_name, size_text
 from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.json_text import json_text
-from mcphost.tui.widgets.to_the_end import ToTheEnd
+from mcphost.tui.widgets.to_the_end import ReadToEnd
 
 SHOWN_CHARACTERS: Final = 20_000
 """Of one argument. More is said in numbers; then all of it must have been read (``v``) before it can be allowed."""
@@ -44,7 +44,7 @@ BORROWED: Final = "underline"
 """What stood elsewhere before; a line below says so in words."""
 
 
-class Arguments(ToTheEnd):
+class Arguments(ReadToEnd):
     """Arguments in a frame that says how many there are."""
 
     DEFAULT_CSS = """
@@ -58,14 +58,14 @@ class Arguments(ToTheEnd):
     }
     """
 
-    def __init__(self, arguments: Mapping[str, Any], *, edited: bool, borrowed: Borrowing = NOTHING) -> None:
+    def __init__(self, arguments: Mapping[str, Any], *, edited: bool, borrowed: Provenance = NOTHING) -> None:
         super().__init__(*argument_rows(arguments, borrowed))
         self.border_title = Content.assemble(
             f"Arguments ({len(arguments):,})", (" · edited by you" if edited else "", "bold $text-warning")
         )
 
 
-def argument_rows(arguments: Mapping[str, Any], borrowed: Borrowing = NOTHING) -> Iterator[Widget]:
+def argument_rows(arguments: Mapping[str, Any], borrowed: Provenance = NOTHING) -> Iterator[Widget]:
     """A row for each; what is ``borrowed`` from elsewhere is underlined and said below."""
     shown = dict(islice(arguments.items(), SHOWN_ARGUMENTS))
     names = {name: show_name(name, LABEL * 2) for name in shown}
@@ -84,7 +84,7 @@ def argument_rows(arguments: Mapping[str, Any], borrowed: Borrowing = NOTHING) -
         yield Static("none", markup=False)
 
 
-def argument_facts(arguments: Mapping[str, Any], borrowed: Borrowing = NOTHING) -> Iterator[Fact]:
+def argument_facts(arguments: Mapping[str, Any], borrowed: Provenance = NOTHING) -> Iterator[Fact]:
     """What is to be known of all of them together."""
     if (more := len(arguments) - SHOWN_ARGUMENTS) > 0:
         yield fact("beware", f"{more:,} more arguments are not shown here", "bold $text-error")
@@ -98,7 +98,7 @@ def is_cut(arguments: Mapping[str, Any]) -> bool:
     return len(arguments) > SHOWN_ARGUMENTS or any(len(text) > SHOWN_CHARACTERS for text in texts)
 
 
-def _value(value: object, borrowed: Borrowing, name: str) -> Content:
+def _value(value: object, borrowed: Provenance, name: str) -> Content:
     text = text_of(value)
     lines = [_shown(text, _stretches(value, text, borrowed.of(name)))]
     lines.extend(Content.styled(f"▲ {words}", "$text-warning") for words in borrowed.words(name))
@@ -129,7 +129,7 @@ def _shown(text: str, stretches: Iterable[tuple[int, int]]) -> Content:
     return Content("").join([*parts, Content(show(PADDING.sub(_counted, text[at:]), limit=room))])
 
 
-def _stretches(value: object, text: str, marks: Iterable[Borrowed]) -> Iterator[tuple[int, int]]:
+def _stretches(value: object, text: str, marks: Iterable[UntrustedSpan]) -> Iterator[tuple[int, int]]:
     """Where in ``text``, which is how ``value`` is read, something is borrowed: in order, none in another."""
     here = [mark for mark in marks if len(mark.path) > 1 or not mark.is_name]  # else it is in the row's label
     if isinstance(value, str):

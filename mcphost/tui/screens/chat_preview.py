@@ -14,10 +14,10 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from mcphost.host.chat.preview import Piece, Preview
+from mcphost.host.chat.preview import MessagePreview, PreviewPart
 from mcphost.protocol.display import hidden_count, show, show_line, size_text
 from mcphost.tui.screens.dialog import KEYS, Dialog
-from mcphost.tui.widgets.facts import Fact, Facts, fact, link_facts
+from mcphost.tui.widgets.facts import Fact, FactsTable, fact, link_facts
 from mcphost.tui.widgets.text_view import Spans, TextView
 
 LINKS = 3
@@ -71,7 +71,7 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
     }
     """
 
-    def __init__(self, preview: Preview) -> None:
+    def __init__(self, preview: MessagePreview) -> None:
         super().__init__(classes="-careful" if preview.hidden else None)
         self._preview = preview
         self._to_be_read = preview.has_prompt
@@ -83,7 +83,7 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
             model = show_line(self._preview.model, 30)
             dialog.border_title = Content.assemble("What would be sent to ", (model, "bold"))
             dialog.border_subtitle = "y send · esc back to your text"
-            yield Facts(list(_facts(self._preview)))
+            yield FactsTable(list(_facts(self._preview)))
             yield self._view
             yield Static("▼ more below: press space until the end, then it can be sent", id="hint", markup=False)
 
@@ -117,7 +117,7 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
         self.query_one("#hint").display = self._to_be_read
 
 
-def _facts(preview: Preview) -> Iterator[Fact]:
+def _facts(preview: MessagePreview) -> Iterator[Fact]:
     parts = "1 part" if len(preview.pieces) == 1 else f"{len(preview.pieces)} parts"
     yield fact("together", f"{parts}, {size_text(preview.size)}, about {preview.tokens:,} tokens")
     yield fact("besides", f"about {preview.besides:,} tokens: tools, instructions, what was said before")
@@ -126,7 +126,7 @@ def _facts(preview: Preview) -> Iterator[Fact]:
     yield from link_facts(preview.links, LINKS, 120)
 
 
-def _lines(preview: Preview) -> Iterator[tuple[str, bool]]:
+def _lines(preview: MessagePreview) -> Iterator[tuple[str, bool]]:
     for number, piece in enumerate(preview.pieces):
         if number:
             yield "", True
@@ -134,7 +134,7 @@ def _lines(preview: Preview) -> Iterator[tuple[str, bool]]:
         yield from ((line, False) for line in show(piece.text, joiners=True).split("\n"))
 
 
-def _heading(piece: Piece) -> str:
+def _heading(piece: PreviewPart) -> str:
     hidden = hidden_count(piece.text)
     notes = [f"{size_text(piece.size)}, about {piece.tokens:,} tokens"]
     notes.extend(["▲ a server's words"] if piece.foreign else [])

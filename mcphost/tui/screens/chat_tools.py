@@ -20,9 +20,9 @@ from textual.widgets import Static
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.choices import following
-from mcphost.host.chat.toolbox import Toolbox
+from mcphost.host.chat.toolbox import ToolSelection
 from mcphost.protocol.display import show_line
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.widgets.chat_side import REVIEWED
 from mcphost.tui.widgets.columns import Cell, columns
@@ -43,7 +43,7 @@ class ToolRow:
     problem: str = ""
 
 
-class ChatToolsScreen(Sturdy, ModalScreen[None]):
+class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
     """Switches act at once, from the model's next answer on."""
 
     HELP = (
@@ -188,7 +188,7 @@ class ChatToolsScreen(Sturdy, ModalScreen[None]):
         self.refresh_bindings()
 
 
-def _whole(row: ToolRow | None, box: Toolbox, chat: Chat) -> Iterator[Content]:
+def _whole(row: ToolRow | None, box: ToolSelection, chat: Chat) -> Iterator[Content]:
     if row is not None and row.problem:
         yield Content.styled(f"✖ left out: {show_line(row.problem, 300)}", "$text-error")
     elif row is not None and row.tool is not None:

@@ -11,15 +11,15 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.transcripts import Saved
+from mcphost.host.chat.transcripts import SavedChat
 from mcphost.protocol.display import show_line, size_text
 from mcphost.tui.screens.pick import PickScreen
-from mcphost.tui.widgets.chat_markdown import Code
+from mcphost.tui.widgets.chat_markdown import CodeBlock
 from mcphost.tui.widgets.columns import Cell, columns
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ListedChoice:
     """What can be chosen: what it stands for, and its row; foreign text in it has been made safe."""
 
     value: str
@@ -29,19 +29,19 @@ class Choice:
     style: str = ""
 
 
-class ChooseScreen(PickScreen[Choice, str]):
+class ChooseScreen(PickScreen[ListedChoice, str]):
     """Lists choices; dismissed with the value of one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f8", "back", "back", id="choose.back", tooltip="Choose none", show=False)
     ]
 
-    def row(self, item: Choice, width: int) -> Content:
+    def row(self, item: ListedChoice, width: int) -> Content:
         """See `PickScreen.row`."""
         mark, about = Cell(item.mark, "$text-accent", 1, 1), Cell(item.about, "$foreground-muted", 10, 32, "right")
         return columns(width, [mark, Cell(item.text, item.style, 12), about])
 
-    def value(self, item: Choice) -> str:
+    def value(self, item: ListedChoice) -> str:
         """See `PickScreen.value`."""
         return item.value
 
@@ -58,10 +58,10 @@ class ChatsScreen(ChooseScreen):
         Binding("n", "new", "new", id="choose.new", tooltip="Begin a new conversation")
     ]
 
-    def __init__(self, open_ones: Sequence[Chat], saved: Sequence[Saved], drafts: Mapping[int, str]) -> None:
+    def __init__(self, open_ones: Sequence[Chat], saved: Sequence[SavedChat], drafts: Mapping[int, str]) -> None:
         here = {chat.id for chat in open_ones}
         choices = [
-            Choice("", "+", "a new conversation", "n", style="bold"),
+            ListedChoice("", "+", "a new conversation", "n", style="bold"),
             *(
                 _opened(chat, drafts.get(chat.number, ""))
                 for chat in reversed(open_ones)
@@ -76,18 +76,18 @@ class ChatsScreen(ChooseScreen):
         self.dismiss("")
 
 
-def _opened(chat: Chat, draft: str) -> Choice:
+def _opened(chat: Chat, draft: str) -> ListedChoice:
     turns = f"{len(chat.turns)} message{'' if len(chat.turns) == 1 else 's'}"
     branch = ", a branch" if chat.branch_of else ""
     about = f"{turns}{branch}{', a draft' if draft else ''}" if chat.turns else "a draft"
     title = show_line(chat.title, 200) or show_line(draft, 200) or chat.id
-    return Choice(chat.id, "◐" if chat.busy else "●", title, about)
+    return ListedChoice(chat.id, "◐" if chat.busy else "●", title, about)
 
 
-def _saved(each: Saved) -> Choice:
+def _saved(each: SavedChat) -> ListedChoice:
     when = each.changed
     words = f"{when:%H:%M}" if when.date() == datetime.now().date() else f"{when:%-d %b %Y}"
-    return Choice(each.id, "◌", show_line(each.title, 200) or each.id, f"{words} · {size_text(each.size)}")
+    return ListedChoice(each.id, "◌", show_line(each.title, 200) or each.id, f"{words} · {size_text(each.size)}")
 
 
 class CodeScreen(ChooseScreen):
@@ -95,13 +95,13 @@ class CodeScreen(ChooseScreen):
 
     HELP = "The blocks of code in what the model wrote. enter copies one, as it came."
 
-    def __init__(self, codes: Sequence[Code]) -> None:
+    def __init__(self, codes: Sequence[CodeBlock]) -> None:
         none = "The model has written no block of code in this conversation."
         super().__init__("Blocks of code", "copy", [_code(code) for code in reversed(codes)], empty=none)
 
 
-def _code(code: Code) -> Choice:
+def _code(code: CodeBlock) -> ListedChoice:
     text = code.text.removesuffix("\n")
     lines = text.count("\n") + 1
     about = f"{code.language or 'code'} · {lines} line{'' if lines == 1 else 's'} · {size_text(len(text))}"
-    return Choice(text, "▪", show_line(text.strip(), 200), about)
+    return ListedChoice(text, "▪", show_line(text.strip(), 200), about)

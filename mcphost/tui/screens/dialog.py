@@ -19,7 +19,7 @@ from textual.screen import ModalScreen
 from mcphost.host.questions import Answer
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 
 Result = TypeVar("Result")
 
@@ -29,7 +29,7 @@ KEYS: Final = Binding(
 """The help's key: the app's own keys do not reach it while a modal screen is open."""
 
 
-class Dialog(Sturdy, ModalScreen[Result]):
+class Dialog(ErrorBoundary, ModalScreen[Result]):
     """A modal that leaves what is behind it readable."""
 
     HELP: ClassVar[str] = ""
@@ -112,7 +112,7 @@ class Dialog(Sturdy, ModalScreen[Result]):
         self.dismiss(None)
 
 
-class Asking(Dialog[Answer | None]):
+class QuestionDialog(Dialog[Answer | None]):
     """A dialog that asks what the approver holds open. Dismissed with the answer; with None it is left for later.
 
     One that stays after its question posts `Answered` instead.

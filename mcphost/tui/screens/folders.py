@@ -18,15 +18,15 @@ from textual.message import Message
 from textual.widgets import Input
 
 from mcphost.host.approvals import Lifetime
-from mcphost.host.asked.folders import Look
+from mcphost.host.asked.folders import FolderCheck
 from mcphost.host.questions import Answer, RootsQuestion
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.folder_listing import Entry
+from mcphost.tui.folder_listing import FolderEntry
 from mcphost.tui.reasons import reason_of
 from mcphost.tui.screens.folders_view import DRAFT, FoldersView
 from mcphost.tui.screens.server_question import LETTERS
-from mcphost.tui.widgets.answers import Way
+from mcphost.tui.widgets.answers import AnswerOption
 from mcphost.tui.widgets.facts import fact
 from mcphost.tui.widgets.folder_tree import FolderTree, short
 
@@ -57,7 +57,7 @@ class FoldersScreen(FoldersView):
         """Can this be shared, and what is there to know first? `looked` takes the answer."""
 
         screen: FoldersScreen
-        entry: Entry
+        entry: FolderEntry
 
     @dataclass
     class GoWanted(Message):
@@ -111,7 +111,7 @@ class FoldersScreen(FoldersView):
         else:
             super().withdrawn()
 
-    def looked(self, entry: Entry, look: Look) -> None:
+    def looked(self, entry: FolderEntry, look: FolderCheck) -> None:
         """What there is to know of a folder: mark it, or say why not."""
         self._trouble = f"{short(entry.path)} cannot be shared: it {look.problem}" if look.problem else ""
         if not look.problem:
@@ -120,7 +120,7 @@ class FoldersScreen(FoldersView):
             self.picker.refresh_rows()
         self._tell()
 
-    def arrived(self, look: Look) -> None:
+    def arrived(self, look: FolderCheck) -> None:
         """Go to a folder that was typed, or say why not."""
         self._trouble = f"{show_line(str(look.given), 200)} {look.problem}" if look.problem else ""
         if not look.problem:
@@ -219,24 +219,28 @@ class FoldersScreen(FoldersView):
             self.waiting.kept[DRAFT] = dict(self._staged)
         self.dismiss(None)
 
-    def ways(self) -> Iterator[Way]:
+    def ways(self) -> Iterator[AnswerOption]:
         """What can be done."""
         add, remove = self.changes
         what = " and ".join([f"share {len(add)}"] * bool(add) + [f"take {len(remove)} back"] * bool(remove)) or "share"
         marked = f"{what} with {self._called}" if add or remove else f"share what space marks with {self._called}"
-        yield Way("y", f"{marked}, until mcphost exits", "share('session')", what)
-        yield Way("a", f"{marked}, and remember it", "share('always')", "remember")
+        yield AnswerOption("y", f"{marked}, until mcphost exits", "share('session')", what)
+        yield AnswerOption("a", f"{marked}, and remember it", "share('always')", "remember")
         if self.server is not None:
             other = "all servers" if self.target is not None else self.reason.server
             short_of = "all" if self.target is not None else "one"
-            yield Way("m", f"choose for {other} instead", "target", f"for {short_of}")
+            yield AnswerOption("m", f"choose for {other} instead", "target", f"for {short_of}")
         if self.waiting is None:
-            yield Way("esc", "close", "park", "close")
+            yield AnswerOption("esc", "close", "park", "close")
             return
         if self._others:
             count = len({each.question.server for each in self._others} | {self.server})
-            yield Way("Y", f"{what} with all servers, until mcphost exits; {count} ask", "share_all", "with all")
-            yield Way("N", f"decline for all {count} servers that ask for folders", "decline_all", "decline all")
+            yield AnswerOption(
+                "Y", f"{what} with all servers, until mcphost exits; {count} ask", "share_all", "with all"
+            )
+            yield AnswerOption(
+                "N", f"decline for all {count} servers that ask for folders", "decline_all", "decline all"
+            )
         yield from self.refusals()
 
     # How it is done.

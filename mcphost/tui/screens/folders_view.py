@@ -14,15 +14,15 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Input
 
-from mcphost.host.asked.folders import Look
-from mcphost.host.asked.roots import Folder
+from mcphost.host.asked.folders import FolderCheck
+from mcphost.host.asked.roots import OfferedRoot
 from mcphost.host.host import Host
 from mcphost.host.questions import RootsQuestion
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.folder_listing import offered, top_above
-from mcphost.tui.reasons import Reason
-from mcphost.tui.screens.server_question import ServerQuestion
-from mcphost.tui.widgets.facts import Fact, Facts
+from mcphost.tui.reasons import QuestionOrigin
+from mcphost.tui.screens.server_question import ServerQuestionScreen
+from mcphost.tui.widgets.facts import Fact, FactsTable
 from mcphost.tui.widgets.folder_tree import FolderTree, short
 from mcphost.tui.widgets.seen_folders import seen_facts
 
@@ -33,7 +33,7 @@ DRAFT: Final = "folders"
 """Under which name what was marked is kept with the question."""
 
 
-class FoldersView(ServerQuestion):
+class FoldersView(ServerQuestionScreen):
     """The folders that ``server`` (None: every server) may know of, as marked for ``target``."""
 
     DEFAULT_CSS = """
@@ -56,18 +56,18 @@ class FoldersView(ServerQuestion):
         self,
         host: Host,
         server: str | None,
-        reason: Reason,
+        reason: QuestionOrigin,
         here: Path,
         suggested: Sequence[Path] = (),
         waiting: OpenQuestion | None = None,
     ) -> None:
         super().__init__(waiting, reason)
         self._host, self.server, self.target, self._here = host, server, server, here
-        self._looks: dict[Path, Look] = {}
+        self._looks: dict[Path, FolderCheck] = {}
         self._staged: dict[str | None, set[Path]] = {}
         question = self.question
         self.picker = FolderTree(top_above(here), offered(here, suggested), ())
-        self._seen, self._path = Facts(labels=12), Input(placeholder="path of a folder", compact=True)
+        self._seen, self._path = FactsTable(labels=12), Input(placeholder="path of a folder", compact=True)
         self._trouble = "" if question is None else question.problem
 
     @property
@@ -132,7 +132,7 @@ class FoldersView(ServerQuestion):
         now = {folder.path for folder in self._shared()}
         return tuple(sorted(self.marked - now)), tuple(sorted(now - self.marked))
 
-    def _shared(self) -> tuple[Folder, ...]:
+    def _shared(self) -> tuple[OfferedRoot, ...]:
         return self._host.roots(self.target)
 
     def refresh_seen(self) -> None:

@@ -19,13 +19,13 @@ from textual.message import Message
 from textual.widgets import Static
 
 from mcphost.host.questions import Answer, FormQuestion
-from mcphost.host.validation import Verdict
+from mcphost.host.validation import ValidationResult
 from mcphost.protocol.display import show_line, show_name
 from mcphost.protocol.forms import Form, read_form
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.reasons import Reason
-from mcphost.tui.screens.server_question import LETTERS, ServerQuestion
-from mcphost.tui.widgets.answers import Way
+from mcphost.tui.reasons import QuestionOrigin
+from mcphost.tui.screens.server_question import LETTERS, ServerQuestionScreen
+from mcphost.tui.widgets.answers import AnswerOption
 from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.json_text import json_lines, json_spans
 from mcphost.tui.widgets.schema_form import FormState, SchemaForm
@@ -40,7 +40,7 @@ SLACK: Final = 7
 HIDDEN: Final = "••••••••"
 
 
-class FormQuestionScreen(ServerQuestion):
+class FormQuestionScreen(ServerQuestionScreen):
     """Asks for the values of a form. A yes carries them."""
 
     HELP = (
@@ -79,7 +79,7 @@ class FormQuestionScreen(ServerQuestion):
         schema: Mapping[str, Any]
         content: dict[str, Any]
 
-    def __init__(self, waiting: OpenQuestion, question: FormQuestion, reason: Reason) -> None:
+    def __init__(self, waiting: OpenQuestion, question: FormQuestion, reason: QuestionOrigin) -> None:
         super().__init__(waiting, reason)
         self.question, self.message = question, question.message
         self._form, self._review = SchemaForm(submit_label="review"), TextView(spans=json_spans)
@@ -140,13 +140,13 @@ class FormQuestionScreen(ServerQuestion):
         rows: int | str = "1fr" if self.has_class("-short") else room if self._form.raw_shown else min(wanted, room)
         self._form.styles.height = self._review.styles.height = rows
 
-    def ways(self) -> Iterator[Way]:
+    def ways(self) -> Iterator[AnswerOption]:
         """The ways to answer at this stage."""
         if self._content is None:
-            yield Way("s", "review what would be sent, then send it (ctrl+r in the form)", "review", "review")
+            yield AnswerOption("s", "review what would be sent, then send it (ctrl+r in the form)", "review", "review")
         else:
-            yield Way("y", f"send exactly this to {self.reason.server}", "send", "send")
-            yield Way("e", "back to the form", "edit", "edit")
+            yield AnswerOption("y", f"send exactly this to {self.reason.server}", "send", "send")
+            yield AnswerOption("e", "back to the form", "edit", "edit")
         yield from self.refusals()
 
     # From the form to the review, and back.
@@ -156,7 +156,7 @@ class FormQuestionScreen(ServerQuestion):
         event.stop()
         self.post_message(self.CheckWanted(self, self.question.schema, event.arguments))
 
-    def checked(self, content: dict[str, Any], verdict: Verdict) -> None:
+    def checked(self, content: dict[str, Any], verdict: ValidationResult) -> None:
         """Mark what does not fit, or show what would be sent."""
         if self.has_class("-review") or self._form.values() != content:
             return  # it was edited meanwhile

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from mcphost.host.approvals import Grant
+from mcphost.host.approvals import Approval
 from mcphost.protocol.display import show_line
 from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.widgets.columns import Cell, columns
@@ -46,11 +46,11 @@ class GrantsScreen(ModalScreen[None]):
     """
 
     def __init__(
-        self, grants: Callable[[], Sequence[Grant]], revoke: Callable[[str, str, Mapping[str, str]], None]
+        self, grants: Callable[[], Sequence[Approval]], revoke: Callable[[str, str, Mapping[str, str]], None]
     ) -> None:
         super().__init__()
         self._grants, self._revoke = grants, revoke
-        self._rows, self._about = RowList[Grant](_row, empty=EMPTY), Static(markup=False)
+        self._rows, self._about = RowList[Approval](_row, empty=EMPTY), Static(markup=False)
 
     def compose(self) -> ComposeResult:
         """A list in a frame."""
@@ -77,30 +77,30 @@ class GrantsScreen(ModalScreen[None]):
         self.dismiss(None)
 
     @on(RowList.Highlighted)
-    def _tell(self, event: RowList.Highlighted[Grant]) -> None:
+    def _tell(self, event: RowList.Highlighted[Approval]) -> None:
         event.stop()
         self._about.display = event.item is not None
         self._about.update("" if event.item is None else _words(event.item))
 
     @on(RowList.Selected)
-    def _show_whole(self, event: RowList.Selected[Grant]) -> None:
+    def _show_whole(self, event: RowList.Selected[Approval]) -> None:
         from mcphost.tui.screens.reader import ReaderScreen
 
         event.stop()
         self.app.push_screen(ReaderScreen("Allowed without asking", _words(event.item)))
 
     def _fill(self) -> None:
-        def key(grant: Grant) -> object:
+        def key(grant: Approval) -> object:
             return grant.server, grant.tool, *grant.when.items()
 
         self._rows.set_items(list(self._grants()), keep=key)
 
 
-def _words(grant: Grant) -> str:
+def _words(grant: Approval) -> str:
     return f"{grant.server} › {show_line(grant.tool, 200)}: {grant.words}, {grant.lifetime.words}"
 
 
-def _row(grant: Grant, width: int) -> Content:
+def _row(grant: Approval, width: int) -> Content:
     return columns(
         width,
         [

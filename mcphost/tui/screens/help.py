@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 
-from mcphost.tui.widgets.facts import Fact, Facts
+from mcphost.tui.widgets.facts import Fact, FactsTable
 from mcphost.tui.widgets.rows import RowList
 
 MARKS = (
@@ -66,7 +66,7 @@ class HelpScreen(ModalScreen[None]):
         with VerticalScroll() as frame:
             frame.border_title = "Keys"
             frame.border_subtitle = "esc back"
-            yield Facts([*self._help, *_marks(), Fact("", Content(self._more), wide=True)], labels=16)
+            yield FactsTable([*self._help, *_marks(), Fact("", Content(self._more), wide=True)], labels=16)
 
     def action_back(self) -> None:
         """Close."""

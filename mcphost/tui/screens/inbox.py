@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from mcphost.protocol.display import show_line
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.waiting_rows import InboxRow, RowKind
 from mcphost.tui.widgets.columns import Cell, columns
@@ -30,7 +30,7 @@ NARROW: Final = 100
 """Columns below which why a question is asked stands below the list only."""
 
 
-class InboxScreen(Sturdy, ModalScreen[InboxRow | None]):
+class InboxScreen(ErrorBoundary, ModalScreen[InboxRow | None]):
     """Lists what ``read`` returns; dismissed with the row to open."""
 
     HELP = (

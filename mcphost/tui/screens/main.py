@@ -23,17 +23,17 @@ from textual.widgets import Tab, TabbedContent, TabPane
 
 from mcphost.host.logs import LogBook
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 from mcphost.tui.screens.late_panes import LatePanes
 from mcphost.tui.timers import unskipped
 from mcphost.tui.widgets.call_list import CallList
 from mcphost.tui.widgets.key_line import KeyLine
 from mcphost.tui.widgets.logs import LogsPane
-from mcphost.tui.widgets.offer_list import OfferList
+from mcphost.tui.widgets.offer_list import FilteredOffers
 from mcphost.tui.widgets.server_card import ServerCard
 from mcphost.tui.widgets.servers import ServersPane
 from mcphost.tui.widgets.tools import ToolsPane
-from mcphost.tui.widgets.top_line import TopLine
+from mcphost.tui.widgets.top_line import Header
 from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ ROOM_BESIDE_LOGS = 20
 """Rows below which it is closed even where it was wanted: what else there is needs them."""
 
 
-class MainScreen(Sturdy, LatePanes):
+class MainScreen(ErrorBoundary, LatePanes):
     """The one screen that is always there."""
 
     HELP = (
@@ -122,7 +122,7 @@ class MainScreen(Sturdy, LatePanes):
     def __init__(self, logs: LogBook, traffic: TrafficBook, log_panel: str, welcome: str) -> None:
         super().__init__(traffic)
         self._log_panel = log_panel
-        self.top_line = TopLine()
+        self.top_line = Header()
         self.servers = ServersPane()
         self.tools = ToolsPane(welcome)
         self.calls = CallList()
@@ -309,8 +309,8 @@ class MainScreen(Sturdy, LatePanes):
 
     # What the panes ask for that needs no host.
 
-    @on(OfferList.DefinitionWanted)
-    def _show_definition(self, event: OfferList.DefinitionWanted) -> None:
+    @on(FilteredOffers.DefinitionWanted)
+    def _show_definition(self, event: FilteredOffers.DefinitionWanted) -> None:
         from mcphost.tui.screens.reader import ReaderScreen
         from mcphost.tui.widgets.json_text import json_text
 

@@ -16,10 +16,10 @@ from textual.widgets import Input, Static
 from mcphost.errors import McphostError
 from mcphost.host.traffic.book import TrafficBook, read_traffic
 from mcphost.protocol.display import show
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 
 
-class OpenTrafficScreen(Sturdy, ModalScreen[tuple[str, TrafficBook] | None]):
+class OpenTrafficScreen(ErrorBoundary, ModalScreen[tuple[str, TrafficBook] | None]):
     """Reads the file whose path is typed; dismissed with its name and what was in it, or None."""
 
     HELP = "The path of a file of exported traffic (JSONL). enter reads it, esc does not. The file is never changed."

@@ -16,29 +16,29 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from mcphost.host.asked.pages import Page, PageState
+from mcphost.host.asked.pages import UrlElicitation, UrlElicitationState
 from mcphost.host.questions import Answer, UrlQuestion
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.reasons import Reason
-from mcphost.tui.screens.server_question import LETTERS, ServerQuestion
-from mcphost.tui.widgets.answers import Way
+from mcphost.tui.reasons import QuestionOrigin
+from mcphost.tui.screens.server_question import LETTERS, ServerQuestionScreen
+from mcphost.tui.widgets.answers import AnswerOption
 from mcphost.tui.widgets.facts import Fact, fact
 
 LONG: Final = 300
 """Characters of an address from which it is worth a warning: what matters may be far from its start."""
 
-PAGE_MARKS: Final[Mapping[PageState, tuple[str, str]]] = {
-    PageState.WAITING: ("◐", "$text-warning"),
-    PageState.COMPLETED: ("●", "$text-success"),
-    PageState.CONTINUED: ("●", "$text-success"),
-    PageState.GIVEN_UP: ("◌", "$foreground-muted"),
-    PageState.LEFT: ("▲", "$text-warning"),
+PAGE_MARKS: Final[Mapping[UrlElicitationState, tuple[str, str]]] = {
+    UrlElicitationState.WAITING: ("◐", "$text-warning"),
+    UrlElicitationState.COMPLETED: ("●", "$text-success"),
+    UrlElicitationState.CONTINUED: ("●", "$text-success"),
+    UrlElicitationState.GIVEN_UP: ("◌", "$foreground-muted"),
+    UrlElicitationState.LEFT: ("▲", "$text-warning"),
 }
 """Shape and style of each state."""
 
 
-class PageQuestionScreen(ServerQuestion):
+class PageQuestionScreen(ServerQuestionScreen):
     """Asks to open a page, and shows how it stands; ``page`` is None until it was opened. See `show_page`."""
 
     HELP = (
@@ -62,7 +62,7 @@ class PageQuestionScreen(ServerQuestion):
     """
 
     class _About(Message):
-        def __init__(self, page: Page) -> None:
+        def __init__(self, page: UrlElicitation) -> None:
             super().__init__()
             self.page = page
 
@@ -76,7 +76,11 @@ class PageQuestionScreen(ServerQuestion):
         """Wait for it no longer."""
 
     def __init__(
-        self, waiting: OpenQuestion | None, question: UrlQuestion, reason: Reason, page: Page | None = None
+        self,
+        waiting: OpenQuestion | None,
+        question: UrlQuestion,
+        reason: QuestionOrigin,
+        page: UrlElicitation | None = None,
     ) -> None:
         super().__init__(waiting, reason)
         self.question, self.message, self.page = question, question.message, page
@@ -116,13 +120,13 @@ class PageQuestionScreen(ServerQuestion):
         """The address is what matters here."""
         self.what.styles.max_height = max(4, int(height * 0.9) - 10)
 
-    def show_page(self, page: Page) -> None:
+    def show_page(self, page: UrlElicitation) -> None:
         """It was opened, or stands otherwise now."""
         self.page = page
         if self.is_attached:
             self._show()
 
-    def takes_page(self, page: Page) -> bool:
+    def takes_page(self, page: UrlElicitation) -> bool:
         """Is it the one that is shown here?"""
         if self.page is not None:
             return self.page is page
@@ -134,22 +138,22 @@ class PageQuestionScreen(ServerQuestion):
         if self.waiting is not None:
             super().withdrawn()
 
-    def ways(self) -> Iterator[Way]:
+    def ways(self) -> Iterator[AnswerOption]:
         """The ways to answer, and then to go on."""
         host = self._host()
         if self.waiting is not None:
-            yield Way("y", f"open it in the browser, at {host}", "agree", "open")
+            yield AnswerOption("y", f"open it in the browser, at {host}", "agree", "open")
             yield from self.refusals()
-            yield Way("c", "copy the address, without an answer", "copy", "copy")
+            yield AnswerOption("c", "copy the address, without an answer", "copy", "copy")
         elif self.page is not None and not self.page.state.ended:
-            yield Way("g", f"done there: let {self.reason.server} go on", "go_on", "done")
-            yield Way("o", "open it again", "reopen", "open again")
-            yield Way("c", "copy the address", "copy", "copy")
-            yield Way("x", "give up: wait for it no longer", "cancel", "give up")
-            yield Way("p", "leave; it waits in the inbox (f2)", "park", "leave")
+            yield AnswerOption("g", f"done there: let {self.reason.server} go on", "go_on", "done")
+            yield AnswerOption("o", "open it again", "reopen", "open again")
+            yield AnswerOption("c", "copy the address", "copy", "copy")
+            yield AnswerOption("x", "give up: wait for it no longer", "cancel", "give up")
+            yield AnswerOption("p", "leave; it waits in the inbox (f2)", "park", "leave")
         else:
-            yield Way("c", "copy the address", "copy", "copy")
-            yield Way("p", "close", "park", "close")
+            yield AnswerOption("c", "copy the address", "copy", "copy")
+            yield AnswerOption("p", "close", "park", "close")
 
     # Keys.
 
@@ -251,7 +255,7 @@ def _address(url: str, host: str) -> Content:
     return text if start < 0 else text.stylize("bold $text-accent", start, start + len(host))
 
 
-def question_of(page: Page) -> UrlQuestion:
+def question_of(page: UrlElicitation) -> UrlQuestion:
     """The question that a page was asked by."""
     address = page.address
     return UrlQuestion(

@@ -15,7 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.widgets.rows import RowList
 
@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
-class PickScreen(Sturdy, ModalScreen[Value | None], Generic[Item, Value]):
+class PickScreen(ErrorBoundary, ModalScreen[Value | None], Generic[Item, Value]):
     """Lists ``items``, beginning at the one of number ``at``; dismissed with the value of one, or None.
 
     ``title`` and ``does``, which is what enter does, are safe to show; ``empty`` is said where there is nothing.

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 from mcphost.tui.graphics import REMOVE, place, shows_pictures
 from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.widgets.blocks import BlockList
@@ -20,7 +20,7 @@ from mcphost.tui.widgets.content import Block
 from mcphost.tui.widgets.picture import PictureView
 
 
-class PictureScreen(Sturdy, ModalScreen[None]):
+class PictureScreen(ErrorBoundary, ModalScreen[None]):
     """Shows the picture of ``block``, which has ``pixels``."""
 
     HELP = "A picture, as large as there is room. esc goes back, o opens it with a program of the desktop."

@@ -12,14 +12,14 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 from mcphost.tui.screens.dialog import KEYS
 
 QUIET: Final = 2
 """Light modules around the code: the standard wants four, and every camera is content with two on a light ground."""
 
 
-class QrScreen(Sturdy, ModalScreen[None]):
+class QrScreen(ErrorBoundary, ModalScreen[None]):
     """Shows ``url`` as a QR code, or how much room it needs."""
 
     HELP = "The link as a QR code, for the camera of another machine. esc goes back."

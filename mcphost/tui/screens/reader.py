@@ -12,13 +12,13 @@ from textual.content import Content
 from textual.screen import ModalScreen
 
 from mcphost.protocol.display import show
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 from mcphost.tui.screens.dialog import KEYS
 from mcphost.tui.widgets.json_text import json_spans
 from mcphost.tui.widgets.text_view import Spans, TextView
 
 
-class ReaderScreen(Sturdy, ModalScreen[bool]):
+class ReaderScreen(ErrorBoundary, ModalScreen[bool]):
     """Shows ``text`` from outside, marked; ``is_json`` or ``spans`` colour it.
 
     Dismissed with whether its end was on screen.

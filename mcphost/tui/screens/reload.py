@@ -14,7 +14,7 @@ from mcphost.config import Changes, Config
 from mcphost.host.recipient import sent_to
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.screens.dialog import KEYS
-from mcphost.tui.widgets.facts import Fact, Facts, fact
+from mcphost.tui.widgets.facts import Fact, FactsTable, fact
 
 
 class ReloadScreen(ModalScreen[bool]):
@@ -51,7 +51,7 @@ class ReloadScreen(ModalScreen[bool]):
         with VerticalScroll() as frame:
             frame.border_title = "The configuration changed"
             frame.border_subtitle = "y apply · n leave it as it is"
-            yield Facts(list(_facts(self._changes, self._new)), labels=18)
+            yield FactsTable(list(_facts(self._changes, self._new)), labels=18)
 
     def action_close(self, apply: bool) -> None:
         """Answer."""

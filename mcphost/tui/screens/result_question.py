@@ -19,16 +19,16 @@ from textual.widgets import TextArea
 from mcphost.host.questions import Answer, ResultQuestion
 from mcphost.protocol.display import show, show_line, size_text
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.faults import Sturdy
-from mcphost.tui.screens.dialog import Asking
-from mcphost.tui.widgets.facts import Fact, Facts, fact, link_facts
+from mcphost.tui.faults import ErrorBoundary
+from mcphost.tui.screens.dialog import QuestionDialog
+from mcphost.tui.widgets.facts import Fact, FactsTable, fact, link_facts
 from mcphost.tui.widgets.text_view import TextView
 
 LINKS = 8
 """Addresses that are named one by one."""
 
 
-class ResultScreen(Asking):
+class ResultScreen(QuestionDialog):
     """Asks whether the model may get a result. Dismissed with the answer, or None when it was parked or withdrawn."""
 
     NOTHING = "the model got nothing of it"
@@ -61,7 +61,7 @@ class ResultScreen(Asking):
             tool, model = show_line(question.tool, 60), show_line(question.origin, 30)
             dialog.border_title = Content.assemble(f"May {model} read what ", (tool, "bold"), " answered?")
             dialog.border_subtitle = "y pass on · e change · n keep back · t and say why · esc later"
-            yield Facts(list(_facts(question)))
+            yield FactsTable(list(_facts(question)))
             yield TextView(show(question.text, joiners=True).split("\n"))
 
     def on_mount(self) -> None:
@@ -98,7 +98,7 @@ class ResultScreen(Asking):
         self.app.push_screen(EditResultScreen(show(self.question.text, joiners=True)), pass_on)
 
 
-class EditResultScreen(Sturdy, ModalScreen[str | None]):
+class EditResultScreen(ErrorBoundary, ModalScreen[str | None]):
     """A text to shorten or change, safe to show; dismissed with what it became, or None."""
 
     HELP = "What stands here is what the model gets. ctrl+r passes it on, esc goes back without a change."

@@ -17,9 +17,9 @@ from textual.binding import Binding, BindingType
 from mcphost.host.asked.sampling_handle import SamplingEdit, SamplingReply, SamplingState
 from mcphost.host.questions import Answer
 from mcphost.tui.saving import file_name
-from mcphost.tui.screens.sampling_view import KEPT, Changed, SamplingView
+from mcphost.tui.screens.sampling_view import KEPT, EditedAnswer, SamplingView
 from mcphost.tui.widgets.sampling_parts import asked_object, preview, sent_object
-from mcphost.tui.widgets.sampling_states import Step, acts
+from mcphost.tui.widgets.sampling_states import SamplingStep, acts
 from mcphost.tui.widgets.sampling_wishes import (
     SamplingContextWanted,
     SamplingEditWanted,
@@ -71,7 +71,7 @@ class SamplingScreen(SamplingView):
 
     def action_agree(self) -> None:
         """Ask the model, or send the answer."""
-        asking = self.standing.step is Step.ASKING
+        asking = self.standing.step is SamplingStep.ASKING
         self.answer(Answer(allow=True, content=None if asking else self._reply()))
 
     def action_again(self) -> None:
@@ -83,7 +83,7 @@ class SamplingScreen(SamplingView):
         """Choose who answers; after an answer that asks again."""
         from mcphost.tui.screens.sampling_model import ModelScreen
 
-        asking = self.standing.step is Step.ASKING
+        asking = self.standing.step is SamplingStep.ASKING
         words = "choose" if asking else "ask it"
         screen = ModelScreen(self.sampling.models, self.sampling.model.entry, self._host.config.path, words)
         self.app.push_screen(screen, self._take_model)
@@ -91,7 +91,7 @@ class SamplingScreen(SamplingView):
     def _take_model(self, entry: str | None) -> None:
         if entry is None or self.waiting is None:
             return
-        if self.standing.step is Step.ASKING:
+        if self.standing.step is SamplingStep.ASKING:
             self.post_message(SamplingEditWanted(self.sampling, SamplingEdit(model=entry)))
         else:
             self.answer(Answer(allow=True, content=SamplingEdit(model=entry)))
@@ -123,7 +123,7 @@ class SamplingScreen(SamplingView):
     def action_park(self) -> None:
         """Leave; what is asked waits in the inbox, with what was changed."""
         if self.waiting is not None and self.sampling.state is SamplingState.REVIEWING:
-            self.waiting.kept[KEPT] = Changed(self._board.blocks, self._board.draft)
+            self.waiting.kept[KEPT] = EditedAnswer(self._board.blocks, self._board.draft)
         self._left = True
         self.answer(None)
         self.dismiss(None)
@@ -158,7 +158,7 @@ class SamplingScreen(SamplingView):
 
     def action_drop(self) -> None:
         """Stop the answer, which keeps what came; else leave out the block that is marked."""
-        if self.standing.step is Step.STREAMING:
+        if self.standing.step is SamplingStep.STREAMING:
             self.post_message(SamplingStopWanted(self.sampling))
         else:
             self._say(self._board.leave_out())
@@ -214,7 +214,7 @@ class SamplingScreen(SamplingView):
         from mcphost.tui.widgets.json_text import json_text
 
         standing = self.standing
-        if standing.step is Step.REVIEWING and not standing.question:
+        if standing.step is SamplingStep.REVIEWING and not standing.question:
             connection = self._host.servers.get(self.sampling.server)
             session = None if connection is None else connection.session
             version = None if session is None else session.revision.version

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 
 from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit
 from mcphost.protocol.sampling import ToolChoice
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 from mcphost.tui.widgets.schema_form import SchemaForm
 
 TOKENS: Final = "max tokens"
@@ -22,7 +22,7 @@ STOPS: Final = "stops at"
 TOOLS: Final = "tools"
 
 
-class LimitsScreen(Sturdy, ModalScreen[SamplingEdit | None]):
+class LimitsScreen(ErrorBoundary, ModalScreen[SamplingEdit | None]):
     """Dismissed with the changes, or None when all stays as it was."""
 
     HELP = "How far the model may go with its answer. ctrl+r takes it over, esc leaves it as it was."

@@ -8,15 +8,15 @@ from pathlib import Path
 from textual.app import ComposeResult
 from textual.content import Content
 
-from mcphost.host.models import Model
+from mcphost.host.models import AvailableModel
 from mcphost.protocol.display import show_line
 from mcphost.tui.screens.pick import PickScreen
 from mcphost.tui.widgets.columns import Cell, columns
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.widgets.facts import FactsTable
 from mcphost.tui.widgets.sampling_facts import model_words, price_words, setup_facts
 
 
-class ModelScreen(PickScreen[Model, str]):
+class ModelScreen(PickScreen[AvailableModel, str]):
     """Lists ``models``; dismissed with the entry that was chosen. ``current`` is the one that would answer now."""
 
     HELP = (
@@ -24,7 +24,7 @@ class ModelScreen(PickScreen[Model, str]):
         "fast and how clever each is; servers say how much each of these matters. enter chooses, esc goes back."
     )
 
-    def __init__(self, models: Sequence[Model], current: str, config: Path | None, words: str) -> None:
+    def __init__(self, models: Sequence[AvailableModel], current: str, config: Path | None, words: str) -> None:
         entries = [model.entry for model in models]
         at = entries.index(current) if current in entries else 0
         super().__init__("Which model shall answer?", words, models, at=at)
@@ -34,13 +34,13 @@ class ModelScreen(PickScreen[Model, str]):
     def below(self) -> ComposeResult:
         """How to have models where there are none."""
         if self._none:
-            yield Facts(setup_facts(self._config))
+            yield FactsTable(setup_facts(self._config))
 
-    def value(self, item: Model) -> str:
+    def value(self, item: AvailableModel) -> str:
         """The name of its entry."""
         return item.entry
 
-    def row(self, item: Model, width: int) -> Content:
+    def row(self, item: AvailableModel, width: int) -> Content:
         """What it is said to be good at."""
         mark = "●" if item.entry == self._current else " "
         if item.by_hand:

@@ -21,14 +21,14 @@ from mcphost.protocol.display import age_text
 from mcphost.protocol.sampling import Block
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.reasons import reason_of
-from mcphost.tui.screens.dialog import Asking
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.screens.dialog import QuestionDialog
+from mcphost.tui.widgets.facts import FactsTable
 from mcphost.tui.widgets.key_bar import KeyBar
 from mcphost.tui.widgets.sampling_board import SamplingBoard
 from mcphost.tui.widgets.sampling_clock import SamplingClock
 from mcphost.tui.widgets.sampling_facts import Known, answer_facts, request_facts
 from mcphost.tui.widgets.sampling_list import PartList
-from mcphost.tui.widgets.sampling_states import Standing, Step, ended_words, keys, step_of, where
+from mcphost.tui.widgets.sampling_states import SamplingScreenState, SamplingStep, ended_words, keys, step_of, where
 from mcphost.tui.widgets.sampling_wishes import SamplingEditWanted, SamplingInFront
 from mcphost.tui.widgets.spending import has_budget
 
@@ -43,7 +43,7 @@ KEPT: Final = "answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class EditedAnswer:
     """An answer as it was left."""
 
     blocks: tuple[Block, ...]
@@ -51,7 +51,7 @@ class Changed:
     """What was being written."""
 
 
-class SamplingView(Asking):
+class SamplingView(QuestionDialog):
     """Shows ``sampling``; `refresh_sampling` when it went on. ``waiting`` is its question, where one is open."""
 
     DEFAULT_CSS = """
@@ -82,10 +82,10 @@ class SamplingView(Asking):
         self._host = host
         self._reason = reason_of(host, SamplingQuestion(sampling.server, sampling.number, sampling.call, sampling.tool))
         self._board, self._clock = SamplingBoard(sampling), SamplingClock(sampling)
-        self._where, self._facts = Static(classes="where", markup=False), Facts(labels=13)
+        self._where, self._facts = Static(classes="where", markup=False), FactsTable(labels=13)
         self._keys = KeyBar()
         self._entered: object = None
-        self._looking: Standing | None = None
+        self._looking: SamplingScreenState | None = None
         self._told = ""
         self._on_question = self._left = False
         self._refusal: str | None = None
@@ -164,11 +164,11 @@ class SamplingView(Asking):
     async def _review(self, waiting: OpenQuestion) -> None:
         """An answer is there, or to be written; or it is as one left it."""
         kept = waiting.kept.get(KEPT)
-        self._board.blocks = kept.blocks if isinstance(kept, Changed) else self.sampling.blocks
+        self._board.blocks = kept.blocks if isinstance(kept, EditedAnswer) else self.sampling.blocks
         await self._board.show_answer(self.sampling.error)
-        if isinstance(kept, Changed) and kept.typed is not None:
+        if isinstance(kept, EditedAnswer) and kept.typed is not None:
             await self._board.write(kept.typed)
-        elif self.sampling.model.by_hand and not isinstance(kept, Changed):
+        elif self.sampling.model.by_hand and not isinstance(kept, EditedAnswer):
             await self._board.write()
 
     def _end(self) -> None:
@@ -184,11 +184,11 @@ class SamplingView(Asking):
     # How it stands.
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> SamplingScreenState:
         """What the screen is for now."""
         step = step_of(self.sampling, self.waiting is not None)
         answer = self._board.editing and not self._board.on_request
-        return Standing(
+        return SamplingScreenState(
             step,
             question=self._on_question,
             sendable=bool(self._board.blocks),
@@ -196,31 +196,31 @@ class SamplingView(Asking):
             writing=answer and self.sampling.model.by_hand,
             budget=has_budget(self._host.spent(self.sampling.server)),
             folded=self._board.folded,
-            below=step is not Step.STREAMING and self._board.list.below,
-            cut=step is not Step.STREAMING and self._board.list.cut,
+            below=step is not SamplingStep.STREAMING and self._board.list.below,
+            cut=step is not SamplingStep.STREAMING and self._board.list.cut,
             context=bool(self.sampling.context) and not self.sampling.context_added,
         )
 
     def _tell(self) -> None:
         standing = self.standing
-        if standing.step is Step.STREAMING:
+        if standing.step is SamplingStep.STREAMING:
             self._board.stream.tell(self.sampling)
         line = where(self.sampling, standing, self._reason.because, self._clock.seconds, self._clock.patience)
         if line.plain != self._told:
             self._told = line.plain
             self._where.update(line)
-        answered = standing.step is Step.REVIEWING and not standing.question
+        answered = standing.step is SamplingStep.REVIEWING and not standing.question
         self._facts.show_facts((answer_facts if answered else request_facts)(self.sampling, self._known()))
         self._keys.show_keys(keys(self.sampling, standing))
         if standing != self._looking:
             self._look(standing, moved=self._looking is None or self._looking.place != standing.place)
 
-    def _look(self, standing: Standing, *, moved: bool) -> None:
+    def _look(self, standing: SamplingScreenState, *, moved: bool) -> None:
         self._looking = standing
         self.refresh_bindings()
         if moved:
             self.set_class(standing.writing, "-writing")
-            self.set_class(standing.step is Step.STREAMING or not standing.on_request, "-short-known")
+            self.set_class(standing.step is SamplingStep.STREAMING or not standing.on_request, "-short-known")
             self._board.look(standing)
 
     def _known(self) -> Known:
@@ -238,7 +238,7 @@ class SamplingView(Asking):
     @on(SamplingBoard.Rewritten)
     async def _rewritten(self, event: SamplingBoard.Rewritten) -> None:
         event.stop()
-        if self.standing.step is Step.REVIEWING and not self._board.editing:
+        if self.standing.step is SamplingStep.REVIEWING and not self._board.editing:
             await self._board.show_answer(self.sampling.error)
         self._looking = None
         self._tell()
@@ -254,7 +254,7 @@ class SamplingView(Asking):
         self.post_message(SamplingEditWanted(self.sampling, event.edit))
 
     def answer(self, answer: Answer | None) -> bool:
-        """See `Asking.answer`."""
+        """See `QuestionDialog.answer`."""
         answered = super().answer(answer)
         if answered:
             self.call_later(self.refresh_sampling)

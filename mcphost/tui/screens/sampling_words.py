@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 
 
-class WordsScreen(Sturdy, ModalScreen[str | None]):
+class WordsScreen(ErrorBoundary, ModalScreen[str | None]):
     """Dismissed with what shall be said to ``server`` (safe to show), or with None: then it is not refused."""
 
     HELP = "Say why, if you like: whoever asked gets these words with your no. enter refuses, esc goes back."

@@ -19,12 +19,12 @@ from mcphost.host.questions import Answer
 from mcphost.host.wall_clock import wall_clock
 from mcphost.protocol.display import show
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.reasons import Reason
-from mcphost.tui.screens.dialog import KEYS, Asking
-from mcphost.tui.widgets.answers import Way, Ways
-from mcphost.tui.widgets.facts import Fact, Facts, fact
+from mcphost.tui.reasons import QuestionOrigin
+from mcphost.tui.screens.dialog import KEYS, QuestionDialog
+from mcphost.tui.widgets.answers import AnswerOption, AnswerOptions
+from mcphost.tui.widgets.facts import Fact, FactsTable, fact
 from mcphost.tui.widgets.rows import RowList
-from mcphost.tui.widgets.to_the_end import ToTheEnd
+from mcphost.tui.widgets.to_the_end import ReadToEnd
 from mcphost.tui.widgets.wishes import MuteWanted
 
 TALL: Final = 34
@@ -34,7 +34,7 @@ LETTERS: Final = frozenset(("decline", "cancel", "mute", "park"))
 """Actions whose keys are letters: they act in the list of ways to answer, never while one types."""
 
 
-class ServerQuestion(Asking, inherit_bindings=False):
+class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
     """Asks for a server. `answers` are the ways to answer; `what` scrolls what is asked about."""
 
     LETTERS: ClassVar[frozenset[str]] = LETTERS
@@ -67,11 +67,11 @@ class ServerQuestion(Asking, inherit_bindings=False):
     }
     """
 
-    def __init__(self, waiting: OpenQuestion | None, reason: Reason) -> None:
+    def __init__(self, waiting: OpenQuestion | None, reason: QuestionOrigin) -> None:
         super().__init__(waiting)
         self.reason = reason
-        self.answers = Ways()
-        self.what = ToTheEnd()
+        self.answers = AnswerOptions()
+        self.what = ReadToEnd()
         self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
 
     # For a subclass to say.
@@ -92,16 +92,18 @@ class ServerQuestion(Asking, inherit_bindings=False):
         """What stands between that and the ways to answer."""
         yield from ()
 
-    def ways(self) -> Iterator[Way]:
+    def ways(self) -> Iterator[AnswerOption]:
         """The ways to answer."""
         yield from self.refusals()
 
-    def refusals(self) -> Iterator[Way]:
+    def refusals(self) -> Iterator[AnswerOption]:
         """The ways that agree to nothing."""
-        yield Way("n", "decline: the server is told no", "decline", "decline")
-        yield Way("x", "cancel: the server is told neither yes nor no", "cancel", "cancel")
-        yield Way("M", f"decline this and whatever else {self.reason.server} asks, until mcphost exits", "mute", "mute")
-        yield Way("p", "leave it in the inbox (f2)", "park", "later")
+        yield AnswerOption("n", "decline: the server is told no", "decline", "decline")
+        yield AnswerOption("x", "cancel: the server is told neither yes nor no", "cancel", "cancel")
+        yield AnswerOption(
+            "M", f"decline this and whatever else {self.reason.server} asks, until mcphost exits", "mute", "mute"
+        )
+        yield AnswerOption("p", "leave it in the inbox (f2)", "park", "later")
 
     # How it stands there.
 
@@ -116,7 +118,7 @@ class ServerQuestion(Asking, inherit_bindings=False):
             frame.border_title = self.title_line()
             frame.border_subtitle = Content(self.asked_by())
             with self.what:
-                yield Facts(self.about())
+                yield FactsTable(self.about())
             yield self._hint
             yield from self.body()
             yield self._short
@@ -177,7 +179,7 @@ class ServerQuestion(Asking, inherit_bindings=False):
         self.refresh_bindings()
 
     @on(RowList.Selected)
-    async def _way_chosen(self, event: RowList.Selected[Way]) -> None:
+    async def _way_chosen(self, event: RowList.Selected[AnswerOption]) -> None:
         if event.row_list is self.answers:
             event.stop()
             await self.run_action(event.item.action)
@@ -214,5 +216,5 @@ class ServerQuestion(Asking, inherit_bindings=False):
             self.dismiss(Answer(allow=False))
 
 
-def _in_short(way: Way) -> Content:
+def _in_short(way: AnswerOption) -> Content:
     return Content.assemble((way.key, "bold $text-accent"), f" {way.short}")

@@ -18,18 +18,18 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from mcphost.auth.base import Plan
+from mcphost.auth.base import SignInPlan
 from mcphost.host.questions import Answer, SignInQuestion
 from mcphost.host.signing_in import SignIn, SignInState
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.screens.dialog import Asking
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.screens.dialog import QuestionDialog
+from mcphost.tui.widgets.facts import FactsTable
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.sign_in_agree import AgreePanel
 from mcphost.tui.widgets.sign_in_end import end_facts
 from mcphost.tui.widgets.sign_in_states import acts_in, keys_in, mark_of
-from mcphost.tui.widgets.sign_in_steps import Step, StepLadder, step_lines, step_spans, step_text
+from mcphost.tui.widgets.sign_in_steps import SignInStep, StepLadder, step_lines, step_spans, step_text
 from mcphost.tui.widgets.sign_in_visit import VisitPanel, port_of, ssh_line
 from mcphost.tui.widgets.text_view import TextView
 
@@ -37,7 +37,7 @@ WIDE: Final = 130
 """Columns from which the steps stand beside what is asked, with what the chosen one holds."""
 
 
-class SignInScreen(Asking):
+class SignInScreen(QuestionDialog):
     """Shows ``sign_in``; `refresh_sign_in` when it went on. ``waiting`` is its question, where that is known."""
 
     HELP = (
@@ -110,7 +110,7 @@ class SignInScreen(Asking):
     def __init__(self, sign_in: SignIn, waiting: OpenQuestion | None = None) -> None:
         super().__init__(waiting)
         self.sign_in = sign_in
-        self._entered: tuple[SignInState, Plan | None] | None = None
+        self._entered: tuple[SignInState, SignInPlan | None] | None = None
         self._where = Static(classes="where", markup=False)
         self._asked, self._ladder, self._held = Vertical(classes="asked"), StepLadder(), TextView(spans=step_spans)
         self._panel: AgreePanel | VisitPanel | None = None
@@ -175,7 +175,7 @@ class SignInScreen(Asking):
         if self._panel is not None:
             await self._asked.mount(self._panel)
         elif state.ended:
-            await self._asked.mount(VerticalScroll(Facts(end_facts(self.sign_in)), can_focus=False))
+            await self._asked.mount(VerticalScroll(FactsTable(end_facts(self.sign_in)), can_focus=False))
         if state is not SignInState.AGREEING or typing:
             self._ladder.focus()
         self._keep_time(state is SignInState.VISITING)
@@ -310,13 +310,13 @@ class SignInScreen(Asking):
         self.post_message(self.Pasted(self.sign_in, event.url))
 
     @on(RowList.Highlighted)
-    def _step_chosen(self, event: RowList.Highlighted[Step]) -> None:
+    def _step_chosen(self, event: RowList.Highlighted[SignInStep]) -> None:
         if event.row_list is self._ladder:
             event.stop()
             self._held.load([] if event.item is None else step_lines(event.item))
 
     @on(RowList.Selected)
-    def _step_opened(self, event: RowList.Selected[Step]) -> None:
+    def _step_opened(self, event: RowList.Selected[SignInStep]) -> None:
         from mcphost.tui.screens.reader import ReaderScreen
 
         if event.row_list is self._ladder and event.item.exchange is not None:

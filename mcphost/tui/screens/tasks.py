@@ -18,9 +18,9 @@ from textual.widgets import Static
 
 from mcphost.host.kept_tasks import KeptTask
 from mcphost.protocol.display import show
-from mcphost.tui.faults import Sturdy
+from mcphost.tui.faults import ErrorBoundary
 from mcphost.tui.screens.dialog import KEYS
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.widgets.facts import FactsTable
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.task_rows import task_facts, task_row
 
@@ -32,7 +32,7 @@ EMPTY = (
 )
 
 
-class TasksScreen(Sturdy, ModalScreen[None]):
+class TasksScreen(ErrorBoundary, ModalScreen[None]):
     """Shows what `show_tasks` is given of ``server`` (None: of all); what the user wants of it is posted to the app."""
 
     HELP = (
@@ -87,7 +87,7 @@ class TasksScreen(Sturdy, ModalScreen[None]):
         self.server = server
         """Whose tasks; None: everybody's."""
         self.rows = RowList[KeptTask](self._row, empty=ASKING)
-        self._facts, self._remarks = Facts(labels=16), Static("", id="remarks", markup=False)
+        self._facts, self._remarks = FactsTable(labels=16), Static("", id="remarks", markup=False)
         self._now = datetime.now(UTC)
         self._mixed = server is None
 

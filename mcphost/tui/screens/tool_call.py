@@ -16,19 +16,19 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mcphost.host.approvals import ANY, Lifetime
-from mcphost.host.borrowing import Borrowing
-from mcphost.host.past_calls import Past
+from mcphost.host.borrowing import Provenance
+from mcphost.host.past_calls import CallHistory
 from mcphost.host.questions import Answer, ToolCallQuestion
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.screens.call_rows import Arguments, argument_facts, is_cut
-from mcphost.tui.screens.dialog import Asking
+from mcphost.tui.screens.dialog import QuestionDialog
 from mcphost.tui.screens.tool_rows import call_facts, tool_facts
-from mcphost.tui.widgets.answers import Way, Ways
-from mcphost.tui.widgets.facts import Fact, Facts
+from mcphost.tui.widgets.answers import AnswerOption, AnswerOptions
+from mcphost.tui.widgets.facts import Fact, FactsTable
 from mcphost.tui.widgets.json_text import json_text
 from mcphost.tui.widgets.rows import RowList
-from mcphost.tui.widgets.to_the_end import ToTheEnd
+from mcphost.tui.widgets.to_the_end import ReadToEnd
 
 TALL: Final = 30
 """Rows of the screen from which what stands behind the dialog stays readable."""
@@ -46,7 +46,7 @@ LEAST: Final = 5
 """Rows for the arguments and their frame, however much else there is to read."""
 
 
-class ToolCallScreen(Asking):
+class ToolCallScreen(QuestionDialog):
     """Asks whether a tool may run. Dismissed with the answer, or with None when it was parked or withdrawn.
 
     ``past`` finds the calls of the tool that were wanted before: a rule by argument is tried on them.
@@ -86,12 +86,14 @@ class ToolCallScreen(Asking):
     }
     """
 
-    def __init__(self, waiting: OpenQuestion, question: ToolCallQuestion, past: Callable[[], Awaitable[Past]]) -> None:
+    def __init__(
+        self, waiting: OpenQuestion, question: ToolCallQuestion, past: Callable[[], Awaitable[CallHistory]]
+    ) -> None:
         super().__init__(waiting, classes="-careful" if question.careful else None)
         self.question = question
         self.arguments: Mapping[str, Any] = question.arguments
-        self.what, self.block, self.answers = ToTheEnd(), self._block(), Ways()
-        self._facts = Facts([*self._ours(), *tool_facts(question)])
+        self.what, self.block, self.answers = ReadToEnd(), self._block(), AnswerOptions()
+        self._facts = FactsTable([*self._ours(), *tool_facts(question)])
         self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
         self._past = past
         self._read_in_full = False
@@ -141,7 +143,7 @@ class ToolCallScreen(Asking):
         self.call_after_refresh(self._settle)
 
     @on(RowList.Selected)
-    async def answer_chosen(self, event: RowList.Selected[Way]) -> None:
+    async def answer_chosen(self, event: RowList.Selected[AnswerOption]) -> None:
         """Enter on an answer does what its key does."""
         event.stop()
         await self.run_action(event.item.action)
@@ -237,7 +239,7 @@ class ToolCallScreen(Asking):
         yield from argument_facts(self.arguments, self._borrowed)
 
     @property
-    def _borrowed(self) -> Borrowing:
+    def _borrowed(self) -> Provenance:
         return self.question.borrowed.after(self.arguments) if self.edited else self.question.borrowed
 
     def _offer(self) -> None:
@@ -252,7 +254,7 @@ class ToolCallScreen(Asking):
     def _in_one_line(self) -> Content:
         return Content(" · ").join(map(self._in_short, self._ways()))
 
-    def _in_short(self, way: Way) -> Content:
+    def _in_short(self, way: AnswerOption) -> Content:
         mark = "▸" if way.key == self._easy else ""
         return Content.assemble((mark + way.key, "bold $text-accent"), f" {way.short}")
 
@@ -276,7 +278,7 @@ class ToolCallScreen(Asking):
         self.block.styles.max_height = given
 
     def _rows_of(self, facts: Iterable[Fact], width: int) -> int:
-        return Facts(facts).get_content_height(self.size, self.size, width - 1)  # there may be a scrollbar
+        return FactsTable(facts).get_content_height(self.size, self.size, width - 1)  # there may be a scrollbar
 
     def _settle(self) -> None:
         """Now that it is known how many rows the arguments take, give what they leave to what is known of the call."""
@@ -288,7 +290,7 @@ class ToolCallScreen(Asking):
     def _all_seen(self) -> bool:
         return self.what.reached and self.block.reached and (self._read_in_full or not is_cut(self.arguments))
 
-    @on(ToTheEnd.Reached)
+    @on(ReadToEnd.Reached)
     def _tell_hint(self) -> None:
         hint = "" if self._all_seen else self._how_to_see_all()
         self._hint.update(hint)
@@ -307,17 +309,17 @@ class ToolCallScreen(Asking):
     def _offered(self, lifetime: str) -> bool:
         return lifetime == "once" or "destructive" not in self.question.tool.claims or lifetime == "session"
 
-    def _ways(self) -> Iterator[Way]:
+    def _ways(self) -> Iterator[AnswerOption]:
         always = "run it, and always from now on (approvals.toml; lapses if it changes)"
         if not self._offered("always"):
             always = "not offered: the tool claims to be destructive"
-        yield Way("y", "run it once", "allow('once')", "once")
-        yield Way("u", "run it, and until mcphost exits without asking", "allow('session')", "until exit")
-        yield Way("a", always, "allow('always')", "always" if self._offered("always") else "not offered")
+        yield AnswerOption("y", "run it once", "allow('once')", "once")
+        yield AnswerOption("u", "run it, and until mcphost exits without asking", "allow('session')", "until exit")
+        yield AnswerOption("a", always, "allow('always')", "always" if self._offered("always") else "not offered")
         if self.check_action("rule", ()):
-            yield Way("w", "run it, and later ones like it: choose by arguments", "rule", "by arguments")
-        yield Way("e", "edit the arguments first", "edit", "edit")
-        yield Way("n", "do not run it", "decline", "no")
+            yield AnswerOption("w", "run it, and later ones like it: choose by arguments", "rule", "by arguments")
+        yield AnswerOption("e", "edit the arguments first", "edit", "edit")
+        yield AnswerOption("n", "do not run it", "decline", "no")
         if self.by_model:
-            yield Way("t", "do not run it, and tell the model why", "tell", "no, and why")
-        yield Way("p", "leave it in the inbox (f2)", "park", "later")
+            yield AnswerOption("t", "do not run it, and tell the model why", "tell", "no, and why")
+        yield AnswerOption("p", "leave it in the inbox (f2)", "park", "later")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
-from mcphost.host.approvals import Difference, Kind, Standing
+from mcphost.host.approvals import ApprovalStatus, Difference, ToolApproval
 from mcphost.host.argument_rules import in_words
 from mcphost.host.questions import ToolCallQuestion
 from mcphost.protocol.display import hidden_in, show, show_line, show_name
@@ -39,7 +39,7 @@ def tool_facts(question: ToolCallQuestion) -> Iterator[Fact]:
     for rule in question.standing.rules:
         yield fact("allowed", f"where {in_words(rule.when)}, {rule.lifetime.words}")
     if description := question.tool.description:
-        whole = question.standing.kind is not Kind.UNCHANGED
+        whole = question.standing.kind is not ApprovalStatus.UNCHANGED
         text = show(description, limit=4000) if whole else show_line(description, 120)
         yield Fact("description", Content.styled(text, "italic $foreground-muted"))
 
@@ -55,12 +55,12 @@ def _claim_style(claim: str) -> str:
     return {"destructive": "bold $text-error", "read-only": "$text-success"}.get(claim, "")
 
 
-def _history(standing: Standing) -> tuple[str, str]:
+def _history(standing: ToolApproval) -> tuple[str, str]:
     """What you allowed of it before, and the style to say it in."""
-    if standing.kind is Kind.NEW or standing.since is None:
+    if standing.kind is ApprovalStatus.NEW or standing.since is None:
         return "not allowed before", ""
     since = f"since you allowed it on {standing.since:%-d %b %Y}"
-    if standing.kind is Kind.CHANGED:
+    if standing.kind is ApprovalStatus.CHANGED:
         return f"CHANGED {since}", "bold $text-error"
     lapsed = "; that was for good, but too long ago (policy.remember_days)" if standing.lapsed else ""
     return f"definition unchanged {since}{lapsed}", ""

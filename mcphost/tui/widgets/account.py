@@ -17,14 +17,14 @@ from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.sign_in_end import standing_facts
 
 if TYPE_CHECKING:
-    from mcphost.auth.base import Standing
+    from mcphost.auth.base import SignInStatus
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
     """``standing`` is None until it was asked for; ``attempt`` is the latest sign-in of this run."""
 
-    standing: Standing | None = None
+    standing: SignInStatus | None = None
     attempt: SignIn | None = None
 
     @property

@@ -15,7 +15,7 @@ from mcphost.tui.widgets.rows import RowList
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AnswerOption:
     """A way to answer: its key, what it does, and the action of the screen. Foreign text in it was made safe."""
 
     key: str
@@ -25,7 +25,7 @@ class Way:
     """The same in a word, for where there is one line for all of them."""
 
 
-class Ways(RowList[Way]):
+class AnswerOptions(RowList[AnswerOption]):
     """Lists ways to answer; as tall as they are many, and a line above them. Enter on one does what its key does."""
 
     DEFAULT_CSS = """
@@ -35,7 +35,7 @@ class Ways(RowList[Way]):
     def __init__(self) -> None:
         super().__init__(_row)
 
-    def offer(self, ways: Iterable[Way], at: str | None = None) -> None:
+    def offer(self, ways: Iterable[AnswerOption], at: str | None = None) -> None:
         """Offer these; the cursor goes to the one with the key ``at``, else it stays."""
         listed = list(ways)
         self.styles.height = len(listed) + 1
@@ -44,5 +44,5 @@ class Ways(RowList[Way]):
             self.highlighted = next(index for index, way in enumerate(listed) if way.key == at)
 
 
-def _row(way: Way, width: int) -> Content:
+def _row(way: AnswerOption, width: int) -> Content:
     return columns(width, [Cell(way.key, "bold $text-accent", 3, 3), Cell(way.words)])

@@ -24,7 +24,7 @@ from mcphost.tui.widgets.completed_input import CompletedInput
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class TextField:
     """One text that is asked for; ``label`` and ``about`` as the server wrote them."""
 
     name: str
@@ -70,7 +70,7 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         value: str
         context: Mapping[str, str]
 
-    def __init__(self, fields: Sequence[Field], values: Mapping[str, str]) -> None:
+    def __init__(self, fields: Sequence[TextField], values: Mapping[str, str]) -> None:
         self._asked = fields
         self._inputs = [CompletedInput(each.name, values.get(each.name, ""), _placeholder(each)) for each in fields]
         self._labels = [Static(_label(each), classes="label", markup=False) for each in fields]
@@ -151,7 +151,7 @@ class ArgumentForm(VerticalScroll, can_focus=False):
                 yield field
 
 
-def _label(field: Field, current: bool = False) -> Content:
+def _label(field: TextField, current: bool = False) -> Content:
     title = show_line(field.label, 80)
     name = "" if field.label == field.name else f" {show_line(field.name, 80)}"
     about = f"\n{indent(show(field.about, limit=1_000), '  ')}" if field.about else ""
@@ -160,5 +160,5 @@ def _label(field: Field, current: bool = False) -> Content:
     return Content.assemble(start, (title, "bold"), (mark, "$text-warning"), (name + about, "$foreground-muted"))
 
 
-def _placeholder(field: Field) -> str:
+def _placeholder(field: TextField) -> str:
     return "needed" if field.required else "may be left empty"

@@ -20,7 +20,7 @@ from textual.widgets import Static
 from mcphost.protocol.display import show
 from mcphost.tui.links import links_in
 from mcphost.tui.widgets.code_text import CodeView, colour, language_of
-from mcphost.tui.widgets.content import Block, Look, Shown, best_look, cut, pretty
+from mcphost.tui.widgets.content import Block, BlockPresentation, Shown, best_look, cut, pretty
 from mcphost.tui.widgets.hex_view import HexView
 from mcphost.tui.widgets.json_text import json_spans
 from mcphost.tui.widgets.markdown_text import AT_ONCE, MarkdownView, render_markdown
@@ -61,18 +61,18 @@ class BlockView(Vertical):
     def show_current(self, current: bool) -> None:
         """Mark it as the one that keys act on, or not; not by colour alone."""
         self.set_class(current, "-current")
-        look = f" · {self.look.value}" if self.look is not Look.PLAIN else ""
+        look = f" · {self.look.value}" if self.look is not BlockPresentation.PLAIN else ""
         look += " · beginning only" if self._rest else ""
         self.border_title = Content(f"{'▸ ' if current else ''}{self.block.title or self.block.kind}{look}")
         self.border_subtitle = Content(self._footnote()) if self._footnote() else None
 
     def toggle(self) -> None:
         """As it was sent, and back to how it reads best; Markdown where nothing better is known."""
-        other = Look.MARKDOWN if self.block.data is None else Look.HEX
-        best = other if self._best is Look.PLAIN else self._best
-        self.look_as(best if self.look is Look.PLAIN else Look.PLAIN)
+        other = BlockPresentation.MARKDOWN if self.block.data is None else BlockPresentation.HEX
+        best = other if self._best is BlockPresentation.PLAIN else self._best
+        self.look_as(best if self.look is BlockPresentation.PLAIN else BlockPresentation.PLAIN)
 
-    def look_as(self, look: Look) -> None:
+    def look_as(self, look: BlockPresentation) -> None:
         """Show the text in another way."""
         if not _has_looks(self.block) or look is self.look:
             return
@@ -81,21 +81,21 @@ class BlockView(Vertical):
         self._render_if_long()
 
     def _body(self) -> Iterator[Widget]:
-        if self.look is Look.HEX:
+        if self.look is BlockPresentation.HEX:
             yield HexView(self.block.content()[0])
             return
         if self.block.text is None or self.block.kind == "facts":
             yield from self._described()
             return
-        if self.look is Look.MARKDOWN and len(self.block.text) <= AT_ONCE:
+        if self.look is BlockPresentation.MARKDOWN and len(self.block.text) <= AT_ONCE:
             lines = render_markdown(show(self.block.text, joiners=True))
             if lines is not None:
                 yield MarkdownView(lines)
                 return
-            self.look = Look.PLAIN
+            self.look = BlockPresentation.PLAIN
         shown = self._shown(self.block.text)
         self._rest = shown.rest
-        yield TextView(shown.lines, spans=json_spans if self.look is Look.JSON else None, fit=True)
+        yield TextView(shown.lines, spans=json_spans if self.look is BlockPresentation.JSON else None, fit=True)
 
     @property
     def pixels(self) -> tuple[int, int] | None:
@@ -127,26 +127,26 @@ class BlockView(Vertical):
         self.refresh_bindings()
 
     def _render_if_long(self) -> None:
-        if self.look is Look.CODE:
+        if self.look is BlockPresentation.CODE:
             self.run_worker(self._colour_later(self.block.text or ""), exclusive=True)
-        elif self.look is Look.MARKDOWN and len(self.block.text or "") > AT_ONCE:
+        elif self.look is BlockPresentation.MARKDOWN and len(self.block.text or "") > AT_ONCE:
             self.run_worker(self._render_later(self.block.text or ""), exclusive=True)
 
     async def _colour_later(self, text: str) -> None:
         """Code without colours until its parts are found."""
         language = language_of(self.block.mime_type, self.block.uri) or ""
         code = await asyncio.to_thread(lambda: colour(show(text, joiners=True), language))
-        if code is not None and self.look is Look.CODE and self.is_attached:
+        if code is not None and self.look is BlockPresentation.CODE and self.is_attached:
             self._rest = ""
             self._replace(CodeView(code))
 
     async def _render_later(self, text: str) -> None:
         """Markdown that takes time: until it is read, the text stands there as it was sent."""
         lines = await asyncio.to_thread(lambda: render_markdown(show(text, joiners=True)))
-        if self.look is not Look.MARKDOWN or not self.is_attached:
+        if self.look is not BlockPresentation.MARKDOWN or not self.is_attached:
             return
         if lines is None:
-            self.look = Look.PLAIN
+            self.look = BlockPresentation.PLAIN
             self.show_current(self.has_class("-current"))
         else:
             self._rest = ""
@@ -158,7 +158,9 @@ class BlockView(Vertical):
         self.show_current(self.has_class("-current"))
 
     def _shown(self, text: str) -> Shown:
-        return pretty(self._value) if self.look is Look.JSON else cut(text, self.block.room, self.block.lines)
+        return (
+            pretty(self._value) if self.look is BlockPresentation.JSON else cut(text, self.block.room, self.block.lines)
+        )
 
     def _footnote(self) -> str:
         if self.block.link is not None:
@@ -169,10 +171,10 @@ class BlockView(Vertical):
             larger = ("the first of its frames · enter large · " if self._moves else "enter large · ") * bool(
                 self.pixels
             )
-            return f"{larger}m its bytes" if self.look is Look.PLAIN else "m what it is"
-        if self._best is Look.PLAIN or self.block.kind == "arguments":
+            return f"{larger}m its bytes" if self.look is BlockPresentation.PLAIN else "m what it is"
+        if self._best is BlockPresentation.PLAIN or self.block.kind == "arguments":
             return ""
-        return "m as sent" if self.look is not Look.PLAIN else f"as sent · m as {self._best.value}"
+        return "m as sent" if self.look is not BlockPresentation.PLAIN else f"as sent · m as {self._best.value}"
 
 
 class BlockList(VerticalScroll):

@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.marks import CALL_MARKS
 from mcphost.tui.widgets.columns import Cell, columns
@@ -61,24 +61,24 @@ class CallList(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows = RowList[Call](_row, empty=EMPTY)
+        self.rows = RowList[ToolCall](_row, empty=EMPTY)
 
     def compose(self) -> ComposeResult:
         """One list."""
         self.border_title = "Calls"
         yield self.rows
 
-    def show_calls(self, calls: Sequence[Call]) -> None:
+    def show_calls(self, calls: Sequence[ToolCall]) -> None:
         """These are the calls, oldest first."""
         self.rows.set_items(list(reversed(calls)), keep=lambda call: call.number)
 
     @property
-    def item(self) -> Call | None:
+    def item(self) -> ToolCall | None:
         """The call under the cursor."""
         return self.rows.item
 
     @on(RowList.Selected)
-    def _selected(self, event: RowList.Selected[Call]) -> None:
+    def _selected(self, event: RowList.Selected[ToolCall]) -> None:
         event.stop()
         self.post_message(self.Chosen(event.item.number))
 
@@ -93,7 +93,7 @@ class CallList(Vertical):
             self.post_message(self.AgainWanted(self.item.number))
 
 
-def _row(call: Call, width: int) -> Content:
+def _row(call: ToolCall, width: int) -> Content:
     mark, style = CALL_MARKS[call.shown_state]
     cells = [
         Cell(mark, style, 1, 1),
@@ -113,7 +113,7 @@ def _row(call: Call, width: int) -> Content:
     )
 
 
-def _state(call: Call) -> str:
+def _state(call: ToolCall) -> str:
     if call.state is CallState.SIGNING_IN:
         return "sign-in"
     if call.asks:

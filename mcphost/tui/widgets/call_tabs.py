@@ -18,8 +18,8 @@ from textual.message import Message
 from textual.style import Style
 from textual.widgets import Static
 
-from mcphost.host.calls import Call, CallState
-from mcphost.host.validation import Verdict
+from mcphost.host.calls import CallState, ToolCall
+from mcphost.host.validation import ValidationResult
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.protocol.types import Progress, Task
 from mcphost.tui.widgets.content import Block
@@ -82,7 +82,7 @@ class TabStrip(Static):
     def __init__(self) -> None:
         super().__init__("", markup=False)
 
-    def show_tabs(self, tabs: Sequence[Tab], current: Tab, call: Call | None) -> None:
+    def show_tabs(self, tabs: Sequence[Tab], current: Tab, call: ToolCall | None) -> None:
         """Show these tabs; none: nothing."""
         self.display = bool(tabs)
         self.update(Content("   ").join([_label(tab, tab is current, call) for tab in tabs]))
@@ -92,13 +92,13 @@ class TabStrip(Static):
         self.post_message(self.Chosen(Tab[name]))
 
 
-def _label(tab: Tab, current: bool, call: Call | None) -> Content:
+def _label(tab: Tab, current: bool, call: ToolCall | None) -> Content:
     words = f"{'▸' if current else ' '}{tab.key} {tab.value}{_extra(tab, call)}"
     click = Style.from_meta({"@click": f"choose('{tab.name}')"})
     return Content(words).stylize("bold $text" if current else "").stylize(click)
 
 
-def _extra(tab: Tab, call: Call | None) -> str:
+def _extra(tab: Tab, call: ToolCall | None) -> str:
     if call is None or call.outcome is None:
         return ""
     if tab is Tab.CONTENT:
@@ -126,7 +126,7 @@ class Notice(Static):
         super().__init__(Content("\n").join(lines), classes=f"-{level}", markup=False)
 
     @classmethod
-    def of_verdict(cls, verdict: Verdict) -> Notice:
+    def of_verdict(cls, verdict: ValidationResult) -> Notice:
         """How the structured content stands to the output schema."""
         if verdict.valid:
             return cls("✔", "The structured content fits the output schema", "", "good")
@@ -145,7 +145,7 @@ class Progressing(Static):
     Progressing { height: auto; padding: 0 1; }
     """
 
-    def __init__(self, call: Call, limit: float | None = None) -> None:
+    def __init__(self, call: ToolCall, limit: float | None = None) -> None:
         super().__init__("", markup=False)
         self.call, self._limit = call, call.request.timeout or limit
         self._moves = 0
@@ -178,7 +178,7 @@ class Progressing(Static):
             yield Content(f"esc or x {ends}").stylize("dim")
 
 
-def _waiting(call: Call, limit: float | None) -> str:
+def _waiting(call: ToolCall, limit: float | None) -> str:
     words = {
         CallState.ASKING: "▲ waiting for your answer",
         CallState.SIGNING_IN: "▲ waiting for a sign-in",
@@ -188,7 +188,7 @@ def _waiting(call: Call, limit: float | None) -> str:
     return f"{words.get(call.shown_state, '◐ running')} · {duration_text(call.elapsed)}{bound}"
 
 
-def _task(call: Call, task: Task) -> str:
+def _task(call: ToolCall, task: Task) -> str:
     state = "taken up again in the next session" if call.interrupted else show_line(task.status, 20)
     return f"{show_line(task.task_id, 48)} · {state}"
 
@@ -230,7 +230,7 @@ class StructuredView(Vertical):
         ),
     ]
 
-    def __init__(self, value: Any, verdict: Verdict | None) -> None:
+    def __init__(self, value: Any, verdict: ValidationResult | None) -> None:
         super().__init__()
         self._value, self._verdict, self._table = value, verdict, as_table(value)
         self._as_table = self._table is not None
@@ -295,7 +295,7 @@ class JsonView(TextView):
             self.load([*lines, f"⟨… more than {LINES:,} lines: w saves all⟩"] if more else lines, home=False)
 
 
-def call_blocks(call: Call) -> Iterator[Block]:
+def call_blocks(call: ToolCall) -> Iterator[Block]:
     """What was asked for and what was sent."""
     yield Block("facts", "call", None, tuple(_call_facts(call)))
     title = "arguments as sent" if call.sent_at is not None else "arguments, not sent"
@@ -308,7 +308,7 @@ def _arguments(title: str, arguments: Any) -> Block:
     return Block("arguments", title, json_text(dict(arguments)), mime_type="application/json")
 
 
-def _call_facts(call: Call) -> Iterator[tuple[str, str]]:
+def _call_facts(call: ToolCall) -> Iterator[tuple[str, str]]:
     request = call.request
     yield "server", show_line(request.server)
     yield "tool", show_line(request.tool)

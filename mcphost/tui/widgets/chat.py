@@ -26,7 +26,7 @@ from mcphost.host.chat.turns import TurnState
 from mcphost.protocol.display import show_line
 from mcphost.tui.widgets.chat_card import UseItem, told
 from mcphost.tui.widgets.chat_input import ChatInput
-from mcphost.tui.widgets.chat_items import Item
+from mcphost.tui.widgets.chat_items import TranscriptItem
 from mcphost.tui.widgets.chat_side import ChatLine, ChatSide, tally_of
 from mcphost.tui.widgets.chat_transcript import Transcript
 from mcphost.tui.widgets.search import Searchable, SearchArea
@@ -61,7 +61,7 @@ provider may be "openai" too, with base_url for whatever speaks like it, or "oll
 ctrl+l reads the file again. Until then everything works by hand: t runs tools, p gets prompts, e reads resources."""
 
 
-class Wish(Enum):
+class ChatAction(Enum):
     """What the user wants of a conversation."""
 
     STOP = auto()
@@ -78,7 +78,7 @@ class Wish(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class MessageDraft:
     """What is being written in a conversation."""
 
     text: str = ""
@@ -135,9 +135,9 @@ class ChatPane(SearchArea):
     ]
 
     class Wanted(Message):
-        """See `Wish`; ``item`` is what the cursor is on."""
+        """See `ChatAction`; ``item`` is what the cursor is on."""
 
-        def __init__(self, wish: Wish, item: Item | None) -> None:
+        def __init__(self, wish: ChatAction, item: TranscriptItem | None) -> None:
             super().__init__()
             self.wish, self.item = wish, item
 
@@ -146,7 +146,7 @@ class ChatPane(SearchArea):
 
     @dataclass
     class SendWanted(Message):
-        """Say this; ``look``: after a look at what it brings along. ``instead_of`` is as in `Draft`."""
+        """Say this; ``look``: after a look at what it brings along. ``instead_of`` is as in `MessageDraft`."""
 
         text: str
         instead_of: int
@@ -162,7 +162,7 @@ class ChatPane(SearchArea):
         self._welcome.can_focus = True
         self._ticking: Timer | None = None
         self._instead_of, self._before = 0, ""
-        self._put_by: dict[int, Draft] = {}
+        self._put_by: dict[int, MessageDraft] = {}
         """Of the conversations that are not shown, by their numbers."""
 
     def compose(self) -> ComposeResult:
@@ -229,26 +229,26 @@ class ChatPane(SearchArea):
         """Change the message of this turn; what was being written comes back after it."""
         if not self._instead_of:
             self._before = self.input.text
-        self._write(Draft(text, turn, self._before))
+        self._write(MessageDraft(text, turn, self._before))
         self._say_title()
 
     def sent(self, chat: Chat, text: str) -> None:
         """Forget what went out, which was written in this conversation."""
         self.input.sent(text)
         if chat is not self.chat:
-            draft = self._put_by.get(chat.number, Draft())
+            draft = self._put_by.get(chat.number, MessageDraft())
             if draft.text == text:
-                self._put_by[chat.number] = Draft(draft.before)
+                self._put_by[chat.number] = MessageDraft(draft.before)
         elif self._instead_of and not self.input.text:
-            self._write(Draft(self._before))
+            self._write(MessageDraft(self._before))
 
     def _take_up(self, chat: Chat) -> None:
         if self.chat is not None:
-            self._put_by[self.chat.number] = Draft(self.input.text, self._instead_of, self._before)
+            self._put_by[self.chat.number] = MessageDraft(self.input.text, self._instead_of, self._before)
         self.chat = chat
-        self._write(self._put_by.pop(chat.number, Draft()))
+        self._write(self._put_by.pop(chat.number, MessageDraft()))
 
-    def _write(self, draft: Draft) -> None:
+    def _write(self, draft: MessageDraft) -> None:
         self._instead_of, self._before = draft.instead_of, draft.before
         self.input.write(draft.text)
 
@@ -271,25 +271,25 @@ class ChatPane(SearchArea):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is can be done."""
         if action == "wish":
-            return self._can(Wish[str(parameters[0])])
+            return self._can(ChatAction[str(parameters[0])])
         if action == "copy":
             return self.transcript.item is not None
         if action == "search":
             return not self.input.area.has_focus
         return super().check_action(action, parameters)
 
-    def _can(self, wish: Wish) -> bool:
+    def _can(self, wish: ChatAction) -> bool:
         turns = self.chat.turns if self.chat else []
         match wish:
-            case Wish.GO_ON:
+            case ChatAction.GO_ON:
                 return bool(turns) and turns[-1].state in (TurnState.FAILED, TurnState.STOPPED, TurnState.BOUNDED)
-            case Wish.EDIT | Wish.BRANCH | Wish.EXPORT | Wish.OPEN | Wish.CODE:
+            case ChatAction.EDIT | ChatAction.BRANCH | ChatAction.EXPORT | ChatAction.OPEN | ChatAction.CODE:
                 return bool(turns)
         return True
 
     def action_wish(self, wish: str) -> None:
-        """See `Wish`."""
-        self.post_message(self.Wanted(Wish[wish], self.transcript.item))
+        """See `ChatAction`."""
+        self.post_message(self.Wanted(ChatAction[wish], self.transcript.item))
 
     def searched(self) -> Sequence[Searchable]:
         """The conversation."""
@@ -303,10 +303,10 @@ class ChatPane(SearchArea):
         if self.input.close_suggestions():
             return
         if self._instead_of:
-            self._write(Draft(self._before))
+            self._write(MessageDraft(self._before))
             self._say_title()
         elif self.chat is not None and self.chat.busy:
-            self.post_message(self.Wanted(Wish.STOP, None))
+            self.post_message(self.Wanted(ChatAction.STOP, None))
         elif self.input.area.has_focus and self.transcript.display:
             self.transcript.focus()
         else:

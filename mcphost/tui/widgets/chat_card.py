@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcphost.host.calls import CallState
-from mcphost.host.chat.turns import NOT_RUN, Use
+from mcphost.host.chat.turns import NOT_RUN, ModelToolUse
 from mcphost.protocol.display import duration_text, show, show_line
-from mcphost.protocol.types import Text
+from mcphost.protocol.types import TextContent
 from mcphost.tui.marks import CALL_MARKS
-from mcphost.tui.widgets.chat_items import Item, Key
+from mcphost.tui.widgets.chat_items import Key, TranscriptItem
 from mcphost.tui.widgets.chat_layout import plain_lines
 from mcphost.tui.widgets.json_text import json_lines, json_spans
 from mcphost.tui.widgets.markdown_text import Line
@@ -31,13 +31,13 @@ _PARTS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-class UseItem(Item):
+class UseItem(TranscriptItem):
     """The card. Folded it is two lines."""
 
     gutter = ("┆", "use")
     folds = True
 
-    def __init__(self, key: Key, use: Use) -> None:
+    def __init__(self, key: Key, use: ModelToolUse) -> None:
         super().__init__(key)
         self.use = use
 
@@ -117,13 +117,13 @@ class UseItem(Item):
             yield from plain_lines("… o shows all of it", indent="    ", part="warn")
 
 
-def told(use: Use) -> str:
+def told(use: ModelToolUse) -> str:
     """The texts that the model was told."""
     blocks = () if use.result is None else use.result.blocks
-    return "\n".join(block.text if isinstance(block, Text) else f"({block.type})" for block in blocks)
+    return "\n".join(block.text if isinstance(block, TextContent) else f"({block.type})" for block in blocks)
 
 
-def _sent(use: Use) -> Mapping[str, Any]:
+def _sent(use: ModelToolUse) -> Mapping[str, Any]:
     if use.sent is not None:
         return use.sent
     return use.arguments if use.call is None else use.call.arguments

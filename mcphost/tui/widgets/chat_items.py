@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from mcphost.host.chat.turns import Message, Round, Turn, TurnState
+from mcphost.host.chat.turns import ModelRound, Turn, TurnState, UserMessage
 from mcphost.protocol.display import duration_text, show, show_line, size_text
-from mcphost.tui.widgets.chat_layout import Laid, plain_lines
-from mcphost.tui.widgets.chat_markdown import Code, GrowingMarkdown
+from mcphost.tui.widgets.chat_layout import WrappedLines, plain_lines
+from mcphost.tui.widgets.chat_markdown import CodeBlock, GrowingMarkdown
 from mcphost.tui.widgets.markdown_text import Line
 
 Key = tuple[int, int, str]
@@ -25,7 +25,7 @@ AT_A_TIME: Final = 0.02
 """Seconds spent on rendering before keys and painting get their turn: a long answer may come all at once."""
 
 
-class Item:
+class TranscriptItem:
     """A part of a conversation. ``gutter`` stands before each row: nothing in the text can look like another's."""
 
     gutter: ClassVar[tuple[str, str]] = (" ", "muted")
@@ -33,7 +33,7 @@ class Item:
 
     def __init__(self, key: Key) -> None:
         self.key = key
-        self.laid = Laid()
+        self.laid = WrappedLines()
         self.gap = 1
         self.folded = self.folds
         self._seen: object = None
@@ -92,7 +92,7 @@ class Item:
         return 1 if self.folded else 1 + self.source.count("\n") + len(self.source) // max(width, 1)
 
 
-class SaidItem(Item):
+class SaidItem(TranscriptItem):
     """What the user sent."""
 
     gutter = ("▌", "user")
@@ -102,7 +102,7 @@ class SaidItem(Item):
         self.turn = turn
 
     @property
-    def message(self) -> Message:
+    def message(self) -> UserMessage:
         """It."""
         return self.turn.message
 
@@ -124,13 +124,13 @@ class SaidItem(Item):
             yield from plain_lines(show(self.message.text, limit=SAID, joiners=True))
 
 
-class ThoughtItem(Item):
+class ThoughtItem(TranscriptItem):
     """What a model thought before it answered."""
 
     gutter = ("│", "muted")
     folds = True
 
-    def __init__(self, key: Key, answer: Round) -> None:
+    def __init__(self, key: Key, answer: ModelRound) -> None:
         super().__init__(key)
         self.answer = answer
 
@@ -151,12 +151,12 @@ class ThoughtItem(Item):
             yield from plain_lines(show(self.answer.thought, limit=THOUGHT, joiners=True), indent="  ", part="muted")
 
 
-class AnswerItem(Item):
+class AnswerItem(TranscriptItem):
     """What a model answered, as far as it came."""
 
     gutter = ("│", "model")
 
-    def __init__(self, key: Key, answer: Round) -> None:
+    def __init__(self, key: Key, answer: ModelRound) -> None:
         super().__init__(key)
         self.answer, self.markdown = answer, GrowingMarkdown()
         self._head: tuple[Line, ...] | None = None
@@ -167,7 +167,7 @@ class AnswerItem(Item):
         return self.answer.text
 
     @property
-    def codes(self) -> list[Code]:
+    def codes(self) -> list[CodeBlock]:
         """The blocks of code in it."""
         self.write_lines()
         while self.behind:
@@ -202,7 +202,7 @@ class AnswerItem(Item):
         yield Line(words, ((0, len(words), "label"),))
 
 
-class NoteItem(Item):
+class NoteItem(TranscriptItem):
     """What mcphost says of a turn: that the model is asked, has no room, failed or was stopped, and what to do."""
 
     def __init__(self, key: Key, turn: Turn) -> None:

@@ -24,7 +24,7 @@ Row = tuple[int, int, int]
 """The number of a line, and the part of it that stands on this row."""
 
 
-class Laid:
+class WrappedLines:
     """Lines, and their rows at the width they were last laid out for."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ _FENCE: Final = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)
 
 
 @dataclass(slots=True)
-class Code:
+class CodeBlock:
     """A block of code, as it came."""
 
     language: str
@@ -38,7 +38,7 @@ class GrowingMarkdown:
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
-        self.codes: list[Code] = []
+        self.codes: list[CodeBlock] = []
         """The blocks of code so far."""
         self.behind = False
         """Was there no time for all of the text? Then `grow` wants to be called again."""
@@ -105,7 +105,7 @@ class GrowingMarkdown:
     def _open(self, opens: re.Match[str]) -> None:
         self._fence = opens["fence"]
         language = show(opens["info"].strip()[:40])
-        self.codes.append(Code(language))
+        self.codes.append(CodeBlock(language))
         label = language or "code"
         self.lines.extend(self._spaced([Line(label, ((0, len(label), "mark"),))]))
 

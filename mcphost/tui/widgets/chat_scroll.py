@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from mcphost.tui.timers import unskipped
-from mcphost.tui.widgets.chat_items import Item
+from mcphost.tui.widgets.chat_items import TranscriptItem
 
 GUTTER: Final = 2
 """Cells before each row: the cursor or whose words these are, and a blank."""
@@ -72,23 +72,23 @@ class PartsView(ScrollView, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self.following = True
-        self._items: list[Item] = []
+        self._items: list[TranscriptItem] = []
         self._tops = [0]
         self._sure = 0
         """Items whose tops are right."""
-        self._cursor: Item | None = None
+        self._cursor: TranscriptItem | None = None
         self._anchor = (0, 0)
         """What stands at the top while it does not follow: an item, and how many of its rows are above."""
         self._placing = self._behind = False
         self._next: Timer | None = None
 
     @property
-    def item(self) -> Item | None:
+    def item(self) -> TranscriptItem | None:
         """The part under the cursor; the last one, as long as nobody moved it."""
         return self._cursor if self._cursor is not None else (self._items[-1] if self._items else None)
 
     @property
-    def items(self) -> Sequence[Item]:
+    def items(self) -> Sequence[TranscriptItem]:
         """All parts."""
         return self._items
 
@@ -187,7 +187,7 @@ class PartsView(ScrollView, can_focus=True):
     def _at(self, row: int) -> int:
         return max(0, min(bisect_right(self._tops, row) - 1, len(self._items) - 1))
 
-    def _number(self, item: Item | None) -> int:
+    def _number(self, item: TranscriptItem | None) -> int:
         return next((at for at in range(len(self._items) - 1, -1, -1) if self._items[at] is item), 0)
 
     def _go(self, top: int) -> None:
@@ -205,12 +205,12 @@ class PartsView(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         return Strip([self._mark(item, inner), *self._drawn(item, inner)]).adjust_cell_length(width, self.rich_style)
 
-    def _drawn(self, item: Item, row: int) -> Strip:
+    def _drawn(self, item: TranscriptItem, row: int) -> Strip:
         if row not in item.laid.strips:
             item.laid.strips[row] = Strip(self._segments(item, row))
         return item.laid.strips[row]
 
-    def _segments(self, item: Item, row: int) -> Iterator[Segment]:
+    def _segments(self, item: TranscriptItem, row: int) -> Iterator[Segment]:
         number, start, end = item.laid.rows[row]
         line = item.laid.lines[number]
         hang = line.hang if start else ""
@@ -224,12 +224,12 @@ class PartsView(ScrollView, can_focus=True):
         # A muted colour lets the background through, so it needs one; the others go over whatever is there.
         return self.get_component_rich_style(f"chat--{part}", partial=part not in MUTED)
 
-    def _mark(self, item: Item, row: int) -> Segment:
+    def _mark(self, item: TranscriptItem, row: int) -> Segment:
         mark, part = item.gutter
         if item is self.item and self.has_focus:
             return Segment(("▸" if row == 0 else mark) + " ", self.rich_style + self._style("user"))
         return Segment(f"{mark} ", self.rich_style + self._style(part))
 
-    def marks_of(self, item: Item, line: int) -> Iterator[tuple[int, int, str]]:
+    def marks_of(self, item: TranscriptItem, line: int) -> Iterator[tuple[int, int, str]]:
         """What of a line has a style besides its own."""
         yield from ()

@@ -18,9 +18,9 @@ from mcphost.config import ChatConfig
 from mcphost.errors import McphostError
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.choices import Hold
-from mcphost.host.models import Model
+from mcphost.host.models import AvailableModel
 from mcphost.protocol.display import show_line
-from mcphost.tui.widgets.facts import Fact, Facts, fact
+from mcphost.tui.widgets.facts import Fact, FactsTable, fact
 
 REVIEWED: Final[Mapping[Hold, str]] = {
     "never": "results go straight to the model",
@@ -31,7 +31,7 @@ REVIEWED: Final[Mapping[Hold, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ChatFacts:
     """What of a conversation stands beside it."""
 
     model: str
@@ -53,12 +53,12 @@ class Tally:
     """Servers that say how to use them, which the model is not told yet."""
 
 
-def tally_of(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> Tally:
+def tally_of(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> ChatFacts:
     """Read it."""
     model, problem = _model(chat)
     box = chat.toolbox
     costs = box.costs()
-    return Tally(
+    return ChatFacts(
         model.entry if model else "",
         problem,
         len(box.entries),
@@ -75,14 +75,14 @@ def tally_of(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> Tall
     )
 
 
-def _model(chat: Chat) -> tuple[Model | None, str]:
+def _model(chat: Chat) -> tuple[AvailableModel | None, str]:
     try:
         return chat.model, ""
     except McphostError as error:
         return None, str(error)
 
 
-def _used(chat: Chat, settings: ChatConfig, model: Model | None) -> str:
+def _used(chat: Chat, settings: ChatConfig, model: AvailableModel | None) -> str:
     spent = chat.spent
     about = "about " if spent.guessed else ""
     words = f"{about}{spent.tokens:,} of {settings.budget_tokens * chat.allowance:,} tokens"
@@ -107,9 +107,9 @@ class ChatLine(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tally: Tally | None = None
+        self._tally: ChatFacts | None = None
 
-    def show_tally(self, tally: Tally) -> None:
+    def show_tally(self, tally: ChatFacts) -> None:
         """Show this."""
         if tally != self._tally:
             self._tally = tally
@@ -141,19 +141,19 @@ class ChatSide(VerticalScroll, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self._facts = Facts(labels=7)
+        self._facts = FactsTable(labels=7)
 
     def compose(self) -> ComposeResult:
         """The facts."""
         self.border_title = "This conversation"
         yield self._facts
 
-    def show_tally(self, tally: Tally) -> None:
+    def show_tally(self, tally: ChatFacts) -> None:
         """Show this."""
         self._facts.show_facts(list(facts_of(tally)))
 
 
-def facts_of(tally: Tally) -> Iterator[Fact]:
+def facts_of(tally: ChatFacts) -> Iterator[Fact]:
     """A tally as facts."""
     if tally.model:
         yield Fact("model", Content.assemble((show_line(tally.model, 40), "bold"), (" · ctrl+o", "$foreground-muted")))

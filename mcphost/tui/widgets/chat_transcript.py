@@ -16,12 +16,12 @@ from textual.message import Message
 
 from mcphost.host.chat.turns import Turn
 from mcphost.tui.widgets.chat_card import UseItem
-from mcphost.tui.widgets.chat_items import AnswerItem, Item, Key, NoteItem, SaidItem, ThoughtItem, note_of
+from mcphost.tui.widgets.chat_items import AnswerItem, Key, NoteItem, SaidItem, ThoughtItem, TranscriptItem, note_of
 from mcphost.tui.widgets.chat_layout import legible
 from mcphost.tui.widgets.chat_scroll import PartsView
 from mcphost.tui.widgets.text_view import MATCHES, matches_in
 
-Place = tuple[Item, int, int]
+Place = tuple[TranscriptItem, int, int]
 """A part, a line of it and a column."""
 
 
@@ -57,7 +57,7 @@ class Transcript(PartsView):
         self._ended = 0
         """Turns that were shown when they had ended already."""
         self._open: bool | None = None
-        self._matches: dict[Item, list[tuple[int, int, int]]] = {}
+        self._matches: dict[TranscriptItem, list[tuple[int, int, int]]] = {}
         self._match: Place | None = None
 
     # What there is.
@@ -78,7 +78,7 @@ class Transcript(PartsView):
         first = min(self._ended, max(0, len(turns) - 1), len(self._starts))
         start = self._starts[first] if first < len(self._starts) else len(self._items)
         old = self._items[start:]
-        known: Mapping[Key, Item] = {item.key: item for item in old}
+        known: Mapping[Key, TranscriptItem] = {item.key: item for item in old}
         del self._starts[first:], self._items[start:]
         for turn in turns[first:]:
             self._starts.append(len(self._items))
@@ -151,7 +151,7 @@ class Transcript(PartsView):
         self._open = any(item.folded for item in folding)
         self._fold(folding, not self._open)
 
-    def _fold(self, items: Sequence[Item], folded: bool) -> None:
+    def _fold(self, items: Sequence[TranscriptItem], folded: bool) -> None:
         """The part under the cursor stays where it is on the screen."""
         if not items:
             return
@@ -228,7 +228,7 @@ class Transcript(PartsView):
             self._told()
         self.refresh()
 
-    def _find(self, query: str) -> Iterator[tuple[Item, int, int, int]]:
+    def _find(self, query: str) -> Iterator[tuple[TranscriptItem, int, int, int]]:
         for item in self._items:
             if next(matches_in([legible(item.source)], query), None) is None:
                 continue
@@ -239,14 +239,14 @@ class Transcript(PartsView):
             for place in matches_in((line.text for line in item.laid.lines), query):
                 yield item, *place
 
-    def marks_of(self, item: Item, line: int) -> Iterator[tuple[int, int, str]]:
+    def marks_of(self, item: TranscriptItem, line: int) -> Iterator[tuple[int, int, str]]:
         """The matches."""
         for number, start, end in self._matches.get(item, ()):
             if number == line:
                 yield start, end, "current" if self._match == (item, line, start) else "match"
 
 
-def items_of(turn: Turn, known: Mapping[Key, Item]) -> Iterator[Item]:
+def items_of(turn: Turn, known: Mapping[Key, TranscriptItem]) -> Iterator[TranscriptItem]:
     """The parts of a turn, in order; those ``known`` are used again."""
     yield known.get((turn.number, 0, "said")) or SaidItem((turn.number, 0, "said"), turn)
     for number, answer in enumerate(turn.rounds):

@@ -35,7 +35,7 @@ _TYPES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class HighlightedCode:
     """The lines of a text that went through ``show``, and the coloured parts of each."""
 
     lines: Sequence[str]
@@ -53,7 +53,7 @@ def language_of(mime_type: str, uri: str) -> str | None:
     return _ENDINGS.get(ending.lower()) if dot and stem else None
 
 
-def colour(text: str, language: str) -> Code | None:
+def colour(text: str, language: str) -> HighlightedCode | None:
     """Find the parts of a text that went through ``show``; None where it is better read plain. Takes its time."""
     if len(text) > LONGEST or any(len(line) > LONGEST_LINE for line in text.split("\n")):
         return None
@@ -63,7 +63,7 @@ def colour(text: str, language: str) -> Code | None:
     parts = [
         [(span.start, span.end, part) for span in line.spans if (part := _part(str(span.style)))] for line in lines
     ]
-    return Code([line.plain for line in lines], parts)
+    return HighlightedCode([line.plain for line in lines], parts)
 
 
 class CodeView(TextView):
@@ -79,7 +79,7 @@ class CodeView(TextView):
         f"text-view--{part}" for part in ("name", "keyword", "comment", "definition")
     }
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: HighlightedCode) -> None:
         self._code = code
         super().__init__(code.lines, fit=True)
 

@@ -17,11 +17,11 @@ from mcphost.protocol.display import duration_text, show, show_line, size_text
 from mcphost.protocol.types import (
     Content,
     EmbeddedResource,
-    Media,
+    MediaContent,
     ResourceContents,
     ResourceLink,
-    Text,
-    Unreadable,
+    TextContent,
+    UnreadableContent,
 )
 from mcphost.tui.media import Probe, decoded_size, probe_base64
 from mcphost.tui.opening import opened_as
@@ -52,7 +52,7 @@ BLOCKS: Final = 50
 """Blocks with a frame of their own; the raw tab has them all."""
 
 
-class Look(Enum):
+class BlockPresentation(Enum):
     """How a block's text, or what it has instead, is read."""
 
     PLAIN = "as sent"
@@ -133,15 +133,15 @@ class Shown:
 def describe(content: Content) -> Block:
     """The block of one piece of content."""
     match content:
-        case Text():
+        case TextContent():
             return Block("text", _title("text", _size(content.text), _hints(content)), content.text)
-        case Media():
+        case MediaContent():
             return _media(content)
         case EmbeddedResource():
             return _embedded(content.resource)
         case ResourceLink():
             return _link(content)
-        case Unreadable():
+        case UnreadableContent():
             return _unreadable(content)
 
 
@@ -150,21 +150,26 @@ def quoted(label: str, text: str) -> Block:
     return Block("quote", label, text)
 
 
-def best_look(block: Block) -> tuple[Look, Any]:
+def best_look(block: Block) -> tuple[BlockPresentation, Any]:
     """How the text of a block is read best, and its value where it is JSON."""
     text = block.text
     if text is None:
-        return Look.HEX if block.kind == "resource" and block.found is None else Look.PLAIN, None
+        return (
+            BlockPresentation.HEX if block.kind == "resource" and block.found is None else BlockPresentation.PLAIN,
+            None,
+        )
     if len(text) <= block.room:
         with suppress(ValueError):
-            return Look.JSON, parse(text)
+            return BlockPresentation.JSON, parse(text)
     kind = block.mime_type.partition(";")[0].strip().lower()
     if block.kind == "quote" or len(text) > min(block.room, LONGEST):
-        return Look.PLAIN, None
+        return BlockPresentation.PLAIN, None
     said = kind in ("text/markdown", "text/x-markdown") or (kind == "text/plain" and block.uri.endswith(".md"))
     if not said and language_of(kind, block.uri):
-        return Look.CODE, None
-    return Look.MARKDOWN if said or (kind == "text/plain" and looks_like_markdown(text)) else Look.PLAIN, None
+        return BlockPresentation.CODE, None
+    return BlockPresentation.MARKDOWN if said or (
+        kind == "text/plain" and looks_like_markdown(text)
+    ) else BlockPresentation.PLAIN, None
 
 
 def cut(text: str, room: int = TEXT_CHARACTERS, lines: int = TEXT_LINES) -> Shown:
@@ -197,7 +202,7 @@ def _end_of_lines(text: str, lines: int) -> int:
     return at
 
 
-def _media(media: Media) -> Block:
+def _media(media: MediaContent) -> Block:
     found = probe_base64(media.data)
     title = _title(
         f"{media.type} {show_line(media.mime_type, 60)}",
@@ -256,14 +261,14 @@ def _link(link: ResourceLink) -> Block:
     return Block("resource_link", title, None, told, "text/uri-list", None, link.uri, link_size=link.size)
 
 
-def _unreadable(content: Unreadable) -> Block:
+def _unreadable(content: UnreadableContent) -> Block:
     facts = (("type", show_line(content.type, 80)), ("why", show_line(content.reason, 300)))
     return Block(
         "unreadable", _title("✖ cannot be shown", show_line(content.type, 40)), None, facts, "application/json"
     )
 
 
-def _hints(content: Text | Media | ResourceLink) -> str:
+def _hints(content: TextContent | MediaContent | ResourceLink) -> str:
     """For whom the server says it is, how much it matters and when it changed."""
     hints = content.annotations
     if hints is None:

@@ -36,7 +36,7 @@ def link_facts(links: Sequence[str], most: int, width: int) -> Iterator[Fact]:
         yield fact("", f"and {len(links) - most} more")
 
 
-class Facts(Widget):
+class FactsTable(Widget):
     """Shows facts, wrapped to the room there is. ``labels`` is the width of the left column in cells."""
 
     DEFAULT_CSS = """

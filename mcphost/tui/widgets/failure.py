@@ -29,7 +29,7 @@ from mcphost.errors import (
     UnknownName,
 )
 from mcphost.host.advice import advice_on
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.protocol.display import duration_text, show_line
 
 
@@ -52,7 +52,7 @@ class Failure:
     quotes: tuple[Quote, ...] = ()
 
 
-def failure_of(call: Call) -> Failure | None:
+def failure_of(call: ToolCall) -> Failure | None:
     """What went wrong with a call; None while it runs and when it brought what was asked for."""
     if call.state is CallState.FAILED:
         return Failure(
@@ -67,7 +67,7 @@ def _explain(error: McphostError, server: str) -> Failure:
     return next(explain(error, server) for kind, explain in _EXPLANATIONS if isinstance(error, kind))
 
 
-def _cancelled(call: Call) -> Failure:
+def _cancelled(call: ToolCall) -> Failure:
     if call.sent_at is None:
         return Failure("◌", "Cancelled before it was sent", "The server knows nothing of it.", "calm")
     if call.request.task is not None and not call.stopping:

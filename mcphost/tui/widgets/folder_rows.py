@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from mcphost.tui.folder_listing import Entry, Listing
+from mcphost.tui.folder_listing import FolderEntry, FolderListing
 
 
 class Mark(Enum):
@@ -28,7 +28,7 @@ class Mark(Enum):
 class FolderRow:
     """A folder on a line, or without ``entry`` a remark. ``whole``: its whole path is shown."""
 
-    entry: Entry | None
+    entry: FolderEntry | None
     depth: int = 0
     is_open: bool = False
     mark: Mark = Mark.NONE
@@ -51,7 +51,7 @@ class FolderRows:
     """Are those shown whose names begin with a dot?"""
     marked: set[Path] = field(default_factory=set)
     """Where the marked ones really are."""
-    _listings: dict[Path, Listing] = field(default_factory=dict)
+    _listings: dict[Path, FolderListing] = field(default_factory=dict)
     _open: set[Path] = field(default_factory=set)
 
     def open(self, path: Path) -> bool:
@@ -64,7 +64,7 @@ class FolderRows:
         self._open.discard(path)
         self._listings.pop(path, None)
 
-    def take(self, path: Path, listing: Listing) -> None:
+    def take(self, path: Path, listing: FolderListing) -> None:
         """What was read of a folder."""
         self._listings[path] = listing
 
@@ -82,11 +82,11 @@ class FolderRows:
     def rows(self) -> list[FolderRow]:
         """All rows, from above."""
         above = {each for path in self.marked for each in path.parents}
-        entries = (Entry(path, path) for path in self.first)
+        entries = (FolderEntry(path, path) for path in self.first)
         first = [FolderRow(each, 0, False, self._mark(each, above), self.first[each.path], True) for each in entries]
-        return [*first, *self._below([Entry(self.top, self.top)], 0, above)]
+        return [*first, *self._below([FolderEntry(self.top, self.top)], 0, above)]
 
-    def _below(self, entries: Iterable[Entry], depth: int, above: set[Path]) -> Iterator[FolderRow]:
+    def _below(self, entries: Iterable[FolderEntry], depth: int, above: set[Path]) -> Iterator[FolderRow]:
         stack = [(entry, depth) for entry in entries][::-1]
         while stack:
             entry, level = stack.pop()
@@ -100,10 +100,10 @@ class FolderRows:
                 yield FolderRow(None, level + 1, remark=words)
             stack.extend((each, level + 1) for each in reversed(inner))
 
-    def _shown(self, entry: Entry) -> bool:
+    def _shown(self, entry: FolderEntry) -> bool:
         return self.hidden or not entry.path.name.startswith(".") or entry.real in self.marked
 
-    def _mark(self, entry: Entry, above: set[Path]) -> Mark:
+    def _mark(self, entry: FolderEntry, above: set[Path]) -> Mark:
         if entry.real in self.marked:
             return Mark.SHARED
         if any(each in self.marked for each in entry.real.parents):
@@ -111,13 +111,13 @@ class FolderRows:
         return Mark.PARTLY if entry.real in above else Mark.NONE
 
 
-def _remark(entry: Entry) -> str:
+def _remark(entry: FolderEntry) -> str:
     if entry.problem:
         return entry.problem
     return "git work tree" if entry.is_git else ""
 
 
-def _told(listing: Listing | None, some: bool, hidden: bool) -> str:
+def _told(listing: FolderListing | None, some: bool, hidden: bool) -> str:
     if listing is None:
         return "reading …"
     if listing.problem:

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.message import Message
 
 from mcphost.protocol.display import show_line
-from mcphost.tui.folder_listing import Entry, Listing
+from mcphost.tui.folder_listing import FolderEntry, FolderListing
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.folder_rows import FolderRow, FolderRows, Mark
 from mcphost.tui.widgets.rows import MARK, RowList
@@ -38,7 +38,7 @@ class FolderTree(RowList[FolderRow]):
     ]
 
     class _About(Message):
-        def __init__(self, tree: FolderTree, entry: Entry) -> None:
+        def __init__(self, tree: FolderTree, entry: FolderEntry) -> None:
             super().__init__()
             self.tree, self.entry = tree, entry
 
@@ -61,7 +61,7 @@ class FolderTree(RowList[FolderRow]):
         """Something else is open or marked now."""
         self.set_items(self.folders.rows(), keep=lambda row: row.key)
 
-    def show_listing(self, path: Path, listing: Listing) -> None:
+    def show_listing(self, path: Path, listing: FolderListing) -> None:
         """What was read of a folder."""
         self.folders.take(path, listing)
         self.refresh_rows()
@@ -74,7 +74,7 @@ class FolderTree(RowList[FolderRow]):
     def _open_around(self, path: Path, go: bool) -> None:
         self._sought = path if go else None
         for each in self.folders.way_to(path):
-            self._read(Entry(each, each))
+            self._read(FolderEntry(each, each))
         self.refresh_rows()
         self._seek()
 
@@ -134,7 +134,7 @@ class FolderTree(RowList[FolderRow]):
         if row is not None and offset is not None and at <= offset.x < at + 3 and event.chain == 1:
             self.action_mark()
 
-    def _read(self, entry: Entry) -> None:
+    def _read(self, entry: FolderEntry) -> None:
         if self.folders.open(entry.path):
             self.post_message(self.ReadWanted(self, entry))
 

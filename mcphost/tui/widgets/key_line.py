@@ -48,7 +48,7 @@ class KeyLine(Widget):
 
     def render(self) -> Content:
         """As many keys as fit."""
-        return Content("").join([_drawn(key) for key in self._fitting()])
+        return Content("").join([_drawn_line(key) for key in self._fitting()])
 
     async def on_click(self, event: events.Click) -> None:
         """Press the key that was clicked on."""
@@ -91,5 +91,5 @@ def _first(node: DOMNode, binding: Binding, active: Mapping[str, ActiveBinding])
     return next((each for each in same if each.key in active and active[each.key].binding is each), binding)
 
 
-def _drawn(key: Key) -> Content:
+def _drawn_line(key: Key) -> Content:
     return Content.assemble((f" {key.shown}", "bold $footer-key-foreground"), f" {key.does} ")

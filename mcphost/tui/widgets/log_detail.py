@@ -11,16 +11,16 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 
-from mcphost.host.logs import LogRecord, Source
+from mcphost.host.logs import LogRecord, LogSource
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.log_filter import OWN_NAME
 from mcphost.tui.widgets.json_text import json_lines, json_spans, parse
 from mcphost.tui.widgets.text_view import TextView
 
-Wish = Literal["call", "copy"]
+LogAction = Literal["call", "copy"]
 
 
-class LogDetail(ModalScreen[Wish | None]):
+class LogDetail(ModalScreen[LogAction | None]):
     """The whole text of a record, laid out when it is JSON. Its result is what the user wants done with it."""
 
     HELP = "One line of the log in full.\ny copies it · C goes to the call that was running · Esc goes back"
@@ -60,7 +60,7 @@ class LogDetail(ModalScreen[Wish | None]):
         """Close."""
         self.dismiss(None)
 
-    def action_wish(self, wish: Wish) -> None:
+    def action_wish(self, wish: LogAction) -> None:
         """Close, and let the log do it."""
         self.dismiss(wish)
 
@@ -78,7 +78,7 @@ def _title(record: LogRecord) -> str:
     words = [
         f"{datetime.fromtimestamp(record.time):%Y-%m-%d %H:%M:%S.%f}"[:-3],
         show_line(record.server, 40) or OWN_NAME,
-        record.level.wire if record.source is Source.SERVER else f"{record.source.value} ({record.level.wire})",
+        record.level.wire if record.source is LogSource.SERVER else f"{record.source.value} ({record.level.wire})",
         show_line(record.logger, 40),
         "" if record.call is None else f"call {record.call}",
     ]

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from textual.content import Content
 
-from mcphost.host.logs import LogRecord, Source
+from mcphost.host.logs import LogRecord, LogSource
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.types import LogLevel
 from mcphost.tui.log_filter import OWN_NAME
@@ -18,7 +18,7 @@ from mcphost.tui.widgets.columns import Cell, columns
 def log_row(record: LogRecord, width: int, name_width: int, search: Search) -> Content:
     """One line: time, server, level or source, text with the words that are searched, and the call that was running."""
     mark, style = _look(record.level)
-    word = record.level.wire if record.source is Source.SERVER else record.source.value
+    word = record.level.wire if record.source is LogSource.SERVER else record.source.value
     cells = [
         Cell(_clock(int(record.time)), "$text-muted", 8, 8),
         Cell(show_line(record.server, 40) or OWN_NAME, "", min(8, name_width), name_width),

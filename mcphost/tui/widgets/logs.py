@@ -23,7 +23,7 @@ from mcphost.protocol.types import LogLevel
 from mcphost.tui.log_filter import EXAMPLES, OWN_NAME, LogFilter, parse_filter
 from mcphost.tui.ranking import Search
 from mcphost.tui.widgets.filter_line import FilterLine
-from mcphost.tui.widgets.log_detail import LogDetail, Wish
+from mcphost.tui.widgets.log_detail import LogAction, LogDetail
 from mcphost.tui.widgets.log_rows import log_line, log_row
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.wishes import CopyWanted, SaveWanted
@@ -274,7 +274,7 @@ class LogsPane(Vertical):
         record = event.item
         self.app.push_screen(LogDetail(record), lambda wish: self._fulfil(wish, record))
 
-    def _fulfil(self, wish: Wish | None, record: LogRecord) -> None:
+    def _fulfil(self, wish: LogAction | None, record: LogRecord) -> None:
         if wish == "copy":
             self.post_message(CopyWanted(log_line(record)))
         elif wish == "call" and record.call is not None:

@@ -39,7 +39,7 @@ class Offer(Protocol):
 Offered = TypeVar("Offered", bound=Offer)
 
 
-class OfferList(Vertical, Generic[Offered]):
+class FilteredOffers(Vertical, Generic[Offered]):
     """A filter above a list."""
 
     TITLE: ClassVar[str]

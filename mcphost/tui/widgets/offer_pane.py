@@ -20,10 +20,10 @@ from textual.widgets import Static
 
 from mcphost.host.catalog import OfferedPrompt, OfferedResource, OfferedTemplate
 from mcphost.protocol.types import CompletionRef
-from mcphost.tui.widgets.argument_form import ArgumentForm, Field
+from mcphost.tui.widgets.argument_form import ArgumentForm, TextField
 from mcphost.tui.widgets.completed_input import CompletedInput
-from mcphost.tui.widgets.offer_list import OfferList
-from mcphost.tui.widgets.reading import Reading, ReadingView
+from mcphost.tui.widgets.offer_list import FilteredOffers
+from mcphost.tui.widgets.reading import PaneReading, ReadingView
 
 Step = Literal["list", "form", "reading"]
 
@@ -59,7 +59,7 @@ class OfferForm(Vertical):
         yield self._about
         yield self._made
 
-    async def load(self, title: str, about: Content, fields: Sequence[Field], values: Mapping[str, str]) -> None:
+    async def load(self, title: str, about: Content, fields: Sequence[TextField], values: Mapping[str, str]) -> None:
         """Ask for these."""
         self.border_title = Content(title)
         self._about.update(about)
@@ -112,7 +112,7 @@ class OfferPane(Container, Generic[Offered]):
         value: str
         context: Mapping[str, str]
 
-    def __init__(self, offers: OfferList[Offered], view: ReadingView, *, single: bool) -> None:
+    def __init__(self, offers: FilteredOffers[Offered], view: ReadingView, *, single: bool) -> None:
         super().__init__(classes="-list -single" if single else "-list")
         self.list, self.view, self.form = offers, view, OfferForm()
         self.offered: Offered | None = None
@@ -163,7 +163,7 @@ class OfferPane(Container, Generic[Offered]):
         self.go("list")
         self.list.rows.focus()
 
-    async def ask(self, offered: Offered, title: str, about: Content, fields: Sequence[Field]) -> None:
+    async def ask(self, offered: Offered, title: str, about: Content, fields: Sequence[TextField]) -> None:
         """Open the form, as it was left."""
         self._keep_typed()
         await self.form.load(title, about, fields, self._typed.get(offered.key, {}))
@@ -179,13 +179,13 @@ class OfferPane(Container, Generic[Offered]):
         self.offered = None
         self.form.unload()
 
-    def begin(self, reading: Reading) -> None:
+    def begin(self, reading: PaneReading) -> None:
         """Show that this is being asked for, and go there."""
         self.view.show_reading(reading)
         self.go("reading")
         self.call_after_refresh(self._focus_reading)
 
-    def show_reading(self, reading: Reading) -> None:
+    def show_reading(self, reading: PaneReading) -> None:
         """It came; nothing is shown of what nobody waits for any more."""
         if self.view.reading is not None and self.view.reading.key == reading.key:
             self.view.show_reading(reading, *self.notes())
@@ -233,8 +233,8 @@ class OfferPane(Container, Generic[Offered]):
             self._step = step
             self.add_class(f"-{step}")
 
-    @on(OfferList.Chosen)
-    def _chosen(self, event: OfferList.Chosen) -> None:
+    @on(FilteredOffers.Chosen)
+    def _chosen(self, event: FilteredOffers.Chosen) -> None:
         event.stop()
         if self.list.item is not None:
             self._ways_back.clear()

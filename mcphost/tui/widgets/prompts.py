@@ -15,12 +15,12 @@ from mcphost.host.catalog import OfferedPrompt
 from mcphost.protocol.display import hidden_count, show, show_line
 from mcphost.protocol.types import CompletionRef, Prompt, PromptRef
 from mcphost.tui.ranking import SearchText
-from mcphost.tui.widgets.argument_form import Field
+from mcphost.tui.widgets.argument_form import TextField
 from mcphost.tui.widgets.columns import Cell, columns
 from mcphost.tui.widgets.failure import code_label
-from mcphost.tui.widgets.offer_list import OfferList
+from mcphost.tui.widgets.offer_list import FilteredOffers
 from mcphost.tui.widgets.offer_pane import OfferPane
-from mcphost.tui.widgets.reading import Reading, ReadingView
+from mcphost.tui.widgets.reading import PaneReading, ReadingView
 
 HINT = (
     "The messages of a prompt are shown here, in order, each with who is to say it.\n\n"
@@ -29,7 +29,7 @@ HINT = (
 )
 
 
-class PromptList(OfferList[OfferedPrompt]):
+class PromptList(FilteredOffers[OfferedPrompt]):
     """The prompts."""
 
     TITLE = "Prompts"
@@ -95,10 +95,10 @@ class PromptsPane(OfferPane[OfferedPrompt]):
 
     def submit(self, offered: OfferedPrompt, values: Mapping[str, str]) -> None:
         """Get it."""
-        self.begin(Reading(offered.server, offered.prompt.name))
+        self.begin(PaneReading(offered.server, offered.prompt.name))
         self.post_message(self.GetWanted(offered.server, offered.prompt.name, values))
 
-    def show_reading(self, reading: Reading) -> None:
+    def show_reading(self, reading: PaneReading) -> None:
         """It came. What the server refused is said at the form, which is open again: there it can be mended."""
         super().show_reading(reading)
         if isinstance(reading.error, ServerError) and self.offered is not None and self.offered.key == reading.key:
@@ -121,7 +121,7 @@ class PromptsPane(OfferPane[OfferedPrompt]):
     async def _ask(self, offered: OfferedPrompt) -> None:
         prompt = offered.prompt
         fields = [
-            Field(each.name, each.label, each.description or "", each.required) for each in prompt.arguments or ()
+            TextField(each.name, each.label, each.description or "", each.required) for each in prompt.arguments or ()
         ]
         await self.ask(offered, f"{offered.server} › {show_line(prompt.name, 60)}", _about(prompt), fields)
 

@@ -26,7 +26,7 @@ from mcphost.protocol.types import (
     PromptMessage,
     ReadResourceResult,
     ResourceContents,
-    Unreadable,
+    UnreadableContent,
 )
 from mcphost.tui.saving import file_name
 from mcphost.tui.widgets.blocks import BlockList, BlockView
@@ -42,7 +42,7 @@ LINES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PaneReading:
     """Something asked of a server and what came of it; neither blocks nor error while it is under way."""
 
     server: str
@@ -60,24 +60,24 @@ class Reading:
         """What was read."""
         return self.server, self.name
 
-    def with_resource(self, result: ReadResourceResult, seconds: float) -> Reading:
+    def with_resource(self, result: ReadResourceResult, seconds: float) -> PaneReading:
         """Reading it brought this."""
         blocks = tuple(_contents(each, self.name, len(result.contents)) for each in result.contents)
         return replace(self, blocks=blocks, error=None, seconds=seconds, size=weight([dict(result.raw)]))
 
-    def with_prompt(self, result: GetPromptResult, seconds: float) -> Reading:
+    def with_prompt(self, result: GetPromptResult, seconds: float) -> PaneReading:
         """Getting it brought this."""
         blocks = tuple(map(_message, result.messages))
         size, remark = weight([dict(result.raw)]), result.description or ""
         return replace(self, blocks=blocks, error=None, seconds=seconds, size=size, remark=remark)
 
-    def with_error(self, error: McphostError, seconds: float) -> Reading:
+    def with_error(self, error: McphostError, seconds: float) -> PaneReading:
         """It failed."""
         return replace(self, error=error, seconds=seconds)
 
 
 class ReadingView(Vertical):
-    """Shows a `Reading`. ``word`` names what this is, ``hint`` is what stands here while there is none."""
+    """Shows a `PaneReading`. ``word`` names what this is, ``hint`` is what stands here while there is none."""
 
     HELP = (
         "What the server answered. The arrows scroll and go from block to block, m shows a text as it was sent,\n"
@@ -99,7 +99,7 @@ class ReadingView(Vertical):
 
     def __init__(self, word: str, hint: str) -> None:
         super().__init__()
-        self.reading: Reading | None = None
+        self.reading: PaneReading | None = None
         self.notes: tuple[str, ...] = ()
         self._word, self._hint = word, hint
         self._area = SearchArea()
@@ -113,7 +113,7 @@ class ReadingView(Vertical):
         """Say what this is for."""
         self._rebuild()
 
-    def show_reading(self, reading: Reading, *notes: str, offset: int = 0) -> None:
+    def show_reading(self, reading: PaneReading, *notes: str, offset: int = 0) -> None:
         """Show this, from line ``offset``; ``notes`` are words of ours for the title.
 
         Where it is shown already, what was scrolled to stays in view.
@@ -203,7 +203,7 @@ class ReadingView(Vertical):
         self.border_subtitle = Content(" · ".join(self.notes)) if self.notes else None
 
 
-def _state(reading: Reading) -> Iterator[str]:
+def _state(reading: PaneReading) -> Iterator[str]:
     if reading.error is not None:
         yield "◌ not read" if isinstance(reading.error, Declined) else "✖ failed"
     elif reading.blocks is None:
@@ -214,7 +214,7 @@ def _state(reading: Reading) -> Iterator[str]:
         yield size_text(reading.size)
 
 
-def _widgets(reading: Reading) -> Iterator[Widget]:
+def _widgets(reading: PaneReading) -> Iterator[Widget]:
     if reading.error is not None:
         yield from _failure(reading.error, reading.server)
     elif reading.blocks is None:
@@ -245,8 +245,8 @@ def _failure(error: McphostError, server: str) -> Iterator[Widget]:
         yield BlockView(quoted(f"{server} says", error.message or "(nothing)"))
 
 
-def _contents(contents: ResourceContents | Unreadable, uri: str, count: int) -> Block:
-    if isinstance(contents, Unreadable):
+def _contents(contents: ResourceContents | UnreadableContent, uri: str, count: int) -> Block:
+    if isinstance(contents, UnreadableContent):
         return describe(contents)
     block = describe(EmbeddedResource(type="resource", resource=contents))
     own = [show_line(contents.uri, 80)] if count > 1 or contents.uri != uri else []

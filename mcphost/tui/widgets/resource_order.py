@@ -16,7 +16,7 @@ from mcphost.protocol.types import Resource, ResourceTemplate
 Described = Resource | ResourceTemplate
 
 
-class Order(Enum):
+class ResourceOrder(Enum):
     """How the list is sorted; each value says so in its title."""
 
     LISTED = ""
@@ -24,9 +24,9 @@ class Order(Enum):
     WEIGHTIEST = "most important first"
 
     @property
-    def next(self) -> Order:
+    def next(self) -> ResourceOrder:
         """The one after this; after the last comes the first."""
-        orders = list(Order)
+        orders = list(ResourceOrder)
         return orders[(orders.index(self) + 1) % len(orders)]
 
 
@@ -36,12 +36,12 @@ def audience(thing: Described) -> str:
     return "for you" if named == {"user"} else "for models" if named == {"assistant"} else ""
 
 
-def rank(thing: Described, order: Order) -> float:
+def rank(thing: Described, order: ResourceOrder) -> float:
     """The more, the further up; what its server says nothing of is last."""
     hints = thing.annotations
     if hints is None:
         return -inf
-    if order is Order.NEWEST:
+    if order is ResourceOrder.NEWEST:
         return -inf if hints.modified is None else _seconds(hints.modified)
     return -inf if hints.priority is None or isnan(hints.priority) else hints.priority
 
@@ -50,11 +50,11 @@ def _seconds(moment: datetime) -> float:
     return (moment - datetime.min.replace(tzinfo=UTC)).total_seconds()  # in any year, as timestamp() is not
 
 
-def ranked_by(thing: Described, order: Order) -> str:
+def ranked_by(thing: Described, order: ResourceOrder) -> str:
     """What it is sorted by, in ten cells."""
     hints = thing.annotations
     if hints is None:
         return ""
-    if order is Order.NEWEST:
+    if order is ResourceOrder.NEWEST:
         return f"{hints.modified:%Y-%m-%d}" if hints.modified else ""
     return "" if hints.priority is None else f"{hints.priority:.2g}"

@@ -14,16 +14,16 @@ from textual.message import Message
 from textual.worker import Worker
 
 from mcphost.host.catalog import OfferedResource, OfferedTemplate
-from mcphost.host.watches import Watch
+from mcphost.host.watches import Subscription
 from mcphost.protocol.display import show, show_line, size_text
 from mcphost.protocol.types import CompletionRef, Resource, ResourceTemplate, TemplateRef
 from mcphost.tui.ranking import SearchText
-from mcphost.tui.widgets.argument_form import Field
+from mcphost.tui.widgets.argument_form import TextField
 from mcphost.tui.widgets.columns import Cell, columns
-from mcphost.tui.widgets.offer_list import OfferList
+from mcphost.tui.widgets.offer_list import FilteredOffers
 from mcphost.tui.widgets.offer_pane import OfferPane
-from mcphost.tui.widgets.reading import Reading, ReadingView
-from mcphost.tui.widgets.resource_order import Order, audience, rank, ranked_by
+from mcphost.tui.widgets.reading import PaneReading, ReadingView
+from mcphost.tui.widgets.resource_order import ResourceOrder, audience, rank, ranked_by
 from mcphost.tui.widgets.watch_marks import LEGEND, WATCH_MARKS, Watched, WatchMarks
 from mcphost.tui.widgets.wishes import CopyWanted
 
@@ -39,7 +39,7 @@ HINT = (
 )
 
 
-class ResourceList(OfferList[OfferedEither]):
+class ResourceList(FilteredOffers[OfferedEither]):
     """Resources, then templates."""
 
     TITLE = "Resources"
@@ -60,7 +60,7 @@ class ResourceList(OfferList[OfferedEither]):
         super().__init__()
         self.marks = WatchMarks()
         """Which are watched."""
-        self.order = Order.LISTED
+        self.order = ResourceOrder.LISTED
         self._addressed = False
 
     def show_watches(self, watched: Watched, looked_at: tuple[str, str] | None) -> None:
@@ -85,7 +85,7 @@ class ResourceList(OfferList[OfferedEither]):
             cells.append(Cell(audience(thing), "$foreground-muted", 10, 10))
         if width >= 84:
             cells.append(Cell(_type(thing), "$foreground-muted", 10, 17))
-        if self.order is not Order.LISTED:
+        if self.order is not ResourceOrder.LISTED:
             cells.append(Cell(ranked_by(thing, self.order), "$text-accent", 10, 10, "right"))
         if self.marks.changed(offered.key):
             return columns(width, [*cells, Cell("changed", "bold $text-warning", 7, 7, "right")])
@@ -95,7 +95,7 @@ class ResourceList(OfferList[OfferedEither]):
         """In the order of the moment; what says nothing of itself comes last, as listed."""
         self.sorted_by = self.order.value
         self._addressed = any(audience(_thing(each)) for each in offered)
-        if self.order is Order.LISTED:
+        if self.order is ResourceOrder.LISTED:
             return offered
         return sorted(offered, key=lambda each: rank(_thing(each), self.order), reverse=True)
 
@@ -241,13 +241,13 @@ class ResourcesPane(OfferPane[OfferedEither]):
         return item.key if self._step == "list" and isinstance(item, OfferedResource) else None
 
     @property
-    def _watch(self) -> Watch | None:
+    def _watch(self) -> Subscription | None:
         reading = self.view.reading
         return self.resources.marks.watched.get(reading.key) if reading else None
 
     def _read(self, server: str, uri: str, size: int | None = None) -> None:
         self.resources.marks.take((server, uri))
-        self.begin(Reading(server, uri))
+        self.begin(PaneReading(server, uri))
         self.post_message(self.ReadWanted(server, uri, size))
 
     def _follow_watch(self) -> None:
@@ -285,9 +285,9 @@ def _size(thing: Resource | ResourceTemplate) -> str:
     return "" if size is None else size_text(size)
 
 
-def _fields(offered: OfferedTemplate) -> list[Field]:
+def _fields(offered: OfferedTemplate) -> list[TextField]:
     variables = offered.pattern.variables
-    return [Field(each.name, each.name, _hint(each.many), not each.optional) for each in variables]
+    return [TextField(each.name, each.name, _hint(each.many), not each.optional) for each in variables]
 
 
 def _hint(many: bool) -> str:

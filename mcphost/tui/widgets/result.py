@@ -1,6 +1,6 @@
 """One tool call on screen: how far it is, what it brought, why it brought nothing.
 
-Knows what a person wants to see of a `Call`. Refuses to act: what the user wants is posted to the parent.
+Knows what a person wants to see of a `ToolCall`. Refuses to act: what the user wants is posted to the parent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.errors import InvalidArguments
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.tui.marks import CALL_MARKS
 from mcphost.tui.saving import file_name
@@ -78,7 +78,7 @@ class ResultView(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.call: Call | None = None
+        self.call: ToolCall | None = None
         self.tab = Tab.CONTENT
         self._limit: float | None = None
         self._shown_state: CallState | None = None
@@ -99,7 +99,7 @@ class ResultView(Vertical):
         self._clock = self.set_interval(1.0, self._tell_progress, pause=True)
         self._rebuild()
 
-    def show_call(self, call: Call | None, *, limit: float | None = None) -> None:
+    def show_call(self, call: ToolCall | None, *, limit: float | None = None) -> None:
         """Show another call, or none. ``limit``: seconds it may go without progress, if known."""
         self.call, self._limit, self.tab = call, limit, Tab.CONTENT
         if self.is_mounted:
@@ -277,7 +277,7 @@ class _ResultArea(SearchArea):
                 structured.show_json()
 
 
-def _content(call: Call, limit: float | None) -> Iterator[Widget]:
+def _content(call: ToolCall, limit: float | None) -> Iterator[Widget]:
     if not call.state.ended:
         yield Progressing(call, limit)
     failure = failure_of(call)
@@ -291,7 +291,7 @@ def _content(call: Call, limit: float | None) -> Iterator[Widget]:
     yield from _after(call)
 
 
-def _failure(failure: Failure, call: Call) -> Iterator[Widget]:
+def _failure(failure: Failure, call: ToolCall) -> Iterator[Widget]:
     yield Notice(failure.mark, failure.headline, failure.advice, failure.level)
     if call.progress is not None and call.outcome is None:
         yield Progressing(call)
@@ -299,7 +299,7 @@ def _failure(failure: Failure, call: Call) -> Iterator[Widget]:
         yield BlockView(quoted(quote.label, quote.text))
 
 
-def _after(call: Call) -> Iterator[Widget]:
+def _after(call: ToolCall) -> Iterator[Widget]:
     assert call.outcome is not None
     count = len(call.outcome.content)
     if count > BLOCKS:
@@ -309,7 +309,7 @@ def _after(call: Call) -> Iterator[Widget]:
         yield Static(f"No content: {where}.", markup=False)
 
 
-def _title(call: Call, width: int, size: int) -> str:
+def _title(call: ToolCall, width: int, size: int) -> str:
     names = Content(f"{call.request.server} › {show_line(call.request.tool, 80)}")
     shown = names.truncate(max(12, width - _TITLE_CELLS), ellipsis=True).plain
     word = "not sent" if isinstance(call.error, InvalidArguments) else call.shown_state.value

@@ -16,7 +16,7 @@ from mcphost.errors import McphostError
 from mcphost.host.asked.sampling_handle import Sampling, SamplingEdit
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.sampling import Block, text_block
-from mcphost.protocol.types import Text
+from mcphost.protocol.types import TextContent
 from mcphost.tui.widgets.blocks import BlockView
 from mcphost.tui.widgets.call_tabs import Notice
 from mcphost.tui.widgets.content import quoted
@@ -24,8 +24,8 @@ from mcphost.tui.widgets.sampling_editor import PartEditor
 from mcphost.tui.widgets.sampling_list import PartList
 from mcphost.tui.widgets.sampling_parts import (
     EDITABLE,
-    Draft,
-    Page,
+    PartDraft,
+    PartPage,
     Place,
     answer_parts,
     block_at,
@@ -37,7 +37,7 @@ from mcphost.tui.widgets.sampling_parts import (
     with_block,
     without_block,
 )
-from mcphost.tui.widgets.sampling_states import Standing, Step, failure_of_model
+from mcphost.tui.widgets.sampling_states import SamplingScreenState, SamplingStep, failure_of_model
 from mcphost.tui.widgets.sampling_stream import StreamView
 
 NOT_EDITED = "A picture, a sound or what cannot be read is not edited here: x leaves it out."
@@ -120,10 +120,10 @@ class SamplingBoard(Vertical):
         """The blocks in view."""
         return self._asked if self._on_request else self._answered
 
-    def look(self, standing: Standing) -> None:
+    def look(self, standing: SamplingScreenState) -> None:
         """Show what belongs to this, and go there."""
-        answer = standing.step is Step.REVIEWING and not standing.question
-        self.set_class(standing.step is Step.STREAMING and not standing.question, "-streaming")
+        answer = standing.step is SamplingStep.REVIEWING and not standing.question
+        self.set_class(standing.step is SamplingStep.STREAMING and not standing.question, "-streaming")
         self.set_class(answer, "-answer")
         self.set_class(standing.editing, "-editing")
         self.set_class(standing.writing, "-writing")
@@ -202,10 +202,10 @@ class SamplingBoard(Vertical):
 
     async def write(self, typed: str | None = None) -> None:
         """Write the answer, or go on with what there is of one; ``typed``: with this."""
-        at = next((at for at, block in enumerate(self.blocks) if isinstance(block, Text)), None)
+        at = next((at for at, block in enumerate(self.blocks) if isinstance(block, TextContent)), None)
         block = text_block("") if at is None else self.blocks[at]
         place = None if at is None else Place(0, at)
-        draft = (draft_of(block) if typed is None else Draft(typed)) or Draft("")
+        draft = (draft_of(block) if typed is None else PartDraft(typed)) or PartDraft("")
         await self._begin(_Edited(False, place, block), draft, "Your answer", "What the model would say …")
 
     def leave_out(self) -> str:
@@ -233,7 +233,7 @@ class SamplingBoard(Vertical):
         except ValueError as problem:
             self.editor.say(f"✖ {show_line(str(problem), 200)}")
             return
-        empty = isinstance(block, Text) and not block.text
+        empty = isinstance(block, TextContent) and not block.text
         if edited.request and edited.place is not None:
             edit = (
                 without_block(self.sampling, edited.place) if empty else with_block(self.sampling, edited.place, block)
@@ -257,10 +257,12 @@ class SamplingBoard(Vertical):
         """What is being written and was not taken over yet: of an answer, for later."""
         edited = self._edited
         return (
-            self.editor.text if edited is not None and not edited.request and isinstance(edited.block, Text) else None
+            self.editor.text
+            if edited is not None and not edited.request and isinstance(edited.block, TextContent)
+            else None
         )
 
-    async def _begin(self, edited: _Edited, draft: Draft, title: str, hint: str = "") -> None:
+    async def _begin(self, edited: _Edited, draft: PartDraft, title: str, hint: str = "") -> None:
         self._edited = edited
         self.add_class("-editing")
         self.post_message(self.Rewritten())
@@ -281,11 +283,11 @@ class SamplingBoard(Vertical):
         return "Your answer" if place is None or current is None else current.block.title
 
 
-def _earlier(page: Page) -> str:
+def _earlier(page: PartPage) -> str:
     if page.start:
         return f"… {page.start} earlier blocks of the conversation: h shows them. All of them are sent to the model."
     return ""
 
 
-def _later(page: Page) -> str:
+def _later(page: PartPage) -> str:
     return f"… {page.later} later ones: h goes on towards the first, then to the last." if page.later else ""

@@ -7,7 +7,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from mcphost.tui.widgets.sampling_parts import Draft
+from mcphost.tui.widgets.sampling_parts import PartDraft
 from mcphost.tui.widgets.schema_form.lines import JsonArea, SafeArea
 from mcphost.tui.widgets.schema_form.typed import conceal, escape, reveal
 
@@ -33,7 +33,7 @@ class PartEditor(Vertical):
         """The box is made when something is edited."""
         yield self._problem
 
-    async def edit(self, title: str, draft: Draft, hint: str = "") -> None:
+    async def edit(self, title: str, draft: PartDraft, hint: str = "") -> None:
         """Begin with this; ``title`` and ``hint`` (for an empty box) are safe to show."""
         self.say("")
         await self.query(SafeArea).remove()

@@ -12,12 +12,12 @@ from typing import Final
 
 from textual.content import Content
 
-from mcphost.host.asked.budgets import Spent
+from mcphost.host.asked.budgets import SamplingUsage
 from mcphost.host.asked.sampling_handle import Sampling
-from mcphost.host.models import Model
+from mcphost.host.models import AvailableModel
 from mcphost.protocol.display import duration_text, show, show_line, show_name
 from mcphost.protocol.sampling import ModelPreferences
-from mcphost.tui.reasons import Reason
+from mcphost.tui.reasons import QuestionOrigin
 from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.json_text import json_lines
 from mcphost.tui.widgets.spending import money, spent_words
@@ -35,10 +35,10 @@ EXAMPLE: Final = (
 class Known:
     """What the screen knows besides the handle."""
 
-    reason: Reason
+    reason: QuestionOrigin
     age: str
     """Since when it waits."""
-    spent: Spent
+    spent: SamplingUsage
     config: Path | None
     """The configuration file, where there is one."""
     no_model: bool
@@ -104,19 +104,19 @@ def answered_by(sampling: Sampling) -> str:
     return f"{show_line(name, 80)} (you)" if by_hand else show_line(name, 80)
 
 
-def model_words(model: Model) -> str:
+def model_words(model: AvailableModel) -> str:
     """A model by both of its names."""
     named = show_line(model.candidate.model, 80)
     return show_line(model.entry, 60) + (f" · {named}" if named and named != model.entry else "")
 
 
-def qualities(model: Model) -> str:
+def qualities(model: AvailableModel) -> str:
     """How it was described in the configuration."""
     told = model.candidate
     return f"cost {told.cost:g} · speed {told.speed:g} · intelligence {told.intelligence:g}"
 
 
-def price_words(model: Model) -> str:
+def price_words(model: AvailableModel) -> str:
     """What a million tokens cost, in and out."""
     if model.by_hand:
         return "costs nothing"
@@ -143,7 +143,7 @@ def _takes(sampling: Sampling) -> Iterator[Fact]:
     yield fact("takes", tokens if by_hand else f"{tokens}; {cost}")
 
 
-def _used(spent: Spent) -> Iterator[Fact]:
+def _used(spent: SamplingUsage) -> Iterator[Fact]:
     yield fact("used so far", f"{spent_words(spent)} (this run)")
     if spent.paused:
         yield fact("▲ paused", f"{show_line(spent.paused, 200)}: b raises it", "bold $text-warning")

@@ -23,7 +23,7 @@ from mcphost.protocol.sampling import (
     read_block,
     text_block,
 )
-from mcphost.protocol.types import Text
+from mcphost.protocol.types import TextContent
 from mcphost.tui.widgets import content
 from mcphost.tui.widgets.content import describe
 from mcphost.tui.widgets.json_text import json_text
@@ -61,7 +61,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PartPage:
     """What of a conversation is shown: places ``start`` to ``end`` of ``count``."""
 
     start: int
@@ -73,16 +73,16 @@ class Page:
         """How many come after it."""
         return self.count - self.end
 
-    def turned(self) -> Page:
+    def turned(self) -> PartPage:
         """The one before it; before the first comes the last."""
         if self.start == 0:
             return last_page(self.count)
-        return Page(max(0, self.start - PAGE), self.start, self.count)
+        return PartPage(max(0, self.start - PAGE), self.start, self.count)
 
 
-def last_page(count: int) -> Page:
+def last_page(count: int) -> PartPage:
     """The end of a conversation, or all of a short one."""
-    return Page(0 if count <= LAST + 2 else count - LAST, count, count)
+    return PartPage(0 if count <= LAST + 2 else count - LAST, count, count)
 
 
 def places(sampling: Sampling) -> list[Place]:
@@ -91,7 +91,7 @@ def places(sampling: Sampling) -> list[Place]:
     return [Place(number, at) for number, message in enumerate(messages) for at in range(max(1, len(message.blocks)))]
 
 
-def parts(sampling: Sampling, page: Page) -> Iterator[Part]:
+def parts(sampling: Sampling, page: PartPage) -> Iterator[Part]:
     """The system prompt and a page of the messages, described."""
     system = sampling.request.system
     if system:
@@ -149,7 +149,7 @@ def _result(result: ToolResult) -> Iterator[content.Block]:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PartDraft:
     """What one edits of a block."""
 
     text: str
@@ -164,22 +164,22 @@ def block_at(sampling: Sampling, place: Place) -> Block | None:
     return blocks[place.block] if blocks else None
 
 
-def draft_of(block: Block | None) -> Draft | None:
+def draft_of(block: Block | None) -> PartDraft | None:
     """What can be edited of a block; None where nothing can."""
     match block:
-        case Text():
-            return Draft(block.text)
+        case TextContent():
+            return PartDraft(block.text)
         case ToolUse():
-            return Draft(json_text(block.input), is_json=True)
+            return PartDraft(json_text(block.input), is_json=True)
         case ToolResult():
-            return Draft(json_text(block.content), is_json=True)
+            return PartDraft(json_text(block.content), is_json=True)
     return None
 
 
 def rewritten(block: Block, text: str) -> Block:
     """The block with another content. Raises ValueError, with a sentence, for JSON that will not do."""
     match block:
-        case Text():
+        case TextContent():
             return read_block({**block_object(block), "text": text})
         case ToolUse():
             return _valid(read_block({**block_object(block), "input": _json(text, dict, "an object {…}")}), block)
@@ -207,7 +207,7 @@ def _valid(read: Block, block: Block) -> Block:
 def with_block(sampling: Sampling, place: Place, block: Block) -> SamplingEdit:
     """The request with another block at this place."""
     if place.message is None:
-        return SamplingEdit(replace(sampling.request, system=block.text if isinstance(block, Text) else ""))
+        return SamplingEdit(replace(sampling.request, system=block.text if isinstance(block, TextContent) else ""))
     blocks = list(sampling.request.messages[place.message].blocks)
     blocks[place.block : place.block + 1] = [block]
     return _with_blocks(sampling, place.message, blocks)

@@ -29,7 +29,7 @@ from mcphost.tui.widgets.failure import Failure, Quote
 Severity = Literal["information", "warning", "error"]
 
 
-class Step(Enum):
+class SamplingStep(Enum):
     """What the screen is for, now."""
 
     ASKING = "asking"
@@ -40,10 +40,10 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SamplingScreenState:
     """How the screen stands; the host's handle says the rest."""
 
-    step: Step
+    step: SamplingStep
     question: bool = False
     """Is it the question that is looked at, where there is an answer?"""
     sendable: bool = False
@@ -67,29 +67,29 @@ class Standing:
     @property
     def on_request(self) -> bool:
         """Do the keys act on what is asked, not on what was answered?"""
-        return self.step is Step.ASKING or (self.question and self.step is Step.REVIEWING)
+        return self.step is SamplingStep.ASKING or (self.question and self.step is SamplingStep.REVIEWING)
 
 
-def step_of(sampling: Sampling, asked: bool) -> Step:
+def step_of(sampling: Sampling, asked: bool) -> SamplingStep:
     """The step; ``asked``: a question about it is open here."""
     if sampling.state is SamplingState.STREAMING:
-        return Step.STREAMING
+        return SamplingStep.STREAMING
     if not asked:
-        return Step.BETWEEN
-    return Step.ASKING if sampling.state is SamplingState.ASKING else Step.REVIEWING
+        return SamplingStep.BETWEEN
+    return SamplingStep.ASKING if sampling.state is SamplingState.ASKING else SamplingStep.REVIEWING
 
 
 _ALWAYS: Final = frozenset(("back", "json", "full", "save"))
 _ASKED: Final = frozenset(("agree", "edit", "drop", "model", "decline", "decline_with", "mute", "park"))
-_IN: Final[Mapping[Step, frozenset[str]]] = {
-    Step.ASKING: _ASKED | {"limits", "context", "history", "budget"},
-    Step.STREAMING: frozenset(("drop", "decline", "decline_with", "mute", "question", "park")),
-    Step.REVIEWING: _ASKED | {"again", "question", "limits", "context", "history", "budget"},
-    Step.BETWEEN: frozenset(("park",)),
+_IN: Final[Mapping[SamplingStep, frozenset[str]]] = {
+    SamplingStep.ASKING: _ASKED | {"limits", "context", "history", "budget"},
+    SamplingStep.STREAMING: frozenset(("drop", "decline", "decline_with", "mute", "question", "park")),
+    SamplingStep.REVIEWING: _ASKED | {"again", "question", "limits", "context", "history", "budget"},
+    SamplingStep.BETWEEN: frozenset(("park",)),
 }
 
 
-def acts(action: str, standing: Standing) -> bool:
+def acts(action: str, standing: SamplingScreenState) -> bool:
     """Does this action of the screen do something now?"""
     if standing.editing:
         return action in ("take", "back")
@@ -99,16 +99,16 @@ def acts(action: str, standing: Standing) -> bool:
         wanted = {"context": standing.context, "history": standing.folded}.get(action, True)
         return wanted and standing.on_request
     if action == "agree":
-        return standing.step is Step.ASKING or (standing.sendable and not standing.question)
+        return standing.step is SamplingStep.ASKING or (standing.sendable and not standing.question)
     return action != "budget" or standing.budget
 
 
-def keys(sampling: Sampling, standing: Standing) -> tuple[tuple[str, str], ...]:
+def keys(sampling: Sampling, standing: SamplingScreenState) -> tuple[tuple[str, str], ...]:
     """The keys that matter now, each with what it does."""
     return tuple(_editing_keys(standing) if standing.editing else _keys(sampling, standing))
 
 
-def _editing_keys(standing: Standing) -> Iterator[tuple[str, str]]:
+def _editing_keys(standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
     if standing.writing:
         yield "ctrl+r", "done: see what would be sent"
         yield "esc", "to the keys, it is kept"
@@ -117,27 +117,27 @@ def _editing_keys(standing: Standing) -> Iterator[tuple[str, str]]:
         yield "esc", "leave as it was"
 
 
-def _keys(sampling: Sampling, standing: Standing) -> Iterator[tuple[str, str]]:
+def _keys(sampling: Sampling, standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
     if standing.below:
         yield "space", "▼ more below"
     if standing.cut:
         yield "f", "read all"
-    if standing.step is Step.ASKING:
+    if standing.step is SamplingStep.ASKING:
         by_hand = sampling.model.by_hand
         yield "enter", "write the answer" if by_hand else f"ask {show_line(sampling.model.entry, 24)}"
     yield from _request_keys(standing) if standing.on_request else _answer_keys(sampling, standing)
-    yield "d", "refuse" if standing.step is not Step.ASKING else "decline"
-    if standing.step in (Step.ASKING, Step.REVIEWING):
+    yield "d", "refuse" if standing.step is not SamplingStep.ASKING else "decline"
+    if standing.step in (SamplingStep.ASKING, SamplingStep.REVIEWING):
         yield "p", "later"
         yield "v", "JSON"
     else:
         yield "esc", "leave, it goes on"
-    if standing.budget and standing.step is not Step.STREAMING:
+    if standing.budget and standing.step is not SamplingStep.STREAMING:
         yield "b", "budget"
     yield "?", "all keys"
 
 
-def _request_keys(standing: Standing) -> Iterator[tuple[str, str]]:
+def _request_keys(standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
     yield "e", "edit"
     yield "m", "model"
     yield "l", "limits"
@@ -150,10 +150,10 @@ def _request_keys(standing: Standing) -> Iterator[tuple[str, str]]:
         yield "t", "the answer"
 
 
-def _answer_keys(sampling: Sampling, standing: Standing) -> Iterator[tuple[str, str]]:
-    if standing.step is Step.STREAMING:
+def _answer_keys(sampling: Sampling, standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
+    if standing.step is SamplingStep.STREAMING:
         yield "x", "stop, keep what came"
-    if standing.step is Step.REVIEWING:
+    if standing.step is SamplingStep.REVIEWING:
         if standing.sendable and not standing.question:
             yield "enter", "send it"
         yield "e", "edit" if standing.sendable else "write it yourself"
@@ -163,17 +163,19 @@ def _answer_keys(sampling: Sampling, standing: Standing) -> Iterator[tuple[str, 
     yield "t", "the answer" if standing.question else "the question"
 
 
-def where(sampling: Sampling, standing: Standing, because: str, seconds: float | None, patience: float) -> Content:
+def where(
+    sampling: Sampling, standing: SamplingScreenState, because: str, seconds: float | None, patience: float
+) -> Content:
     """How it stands, in a line; ``because`` is safe to show.
 
     ``seconds`` is how long the answer takes, ``patience`` how long it is until a busy model is asked again.
     """
     name = show_line(sampling.model.entry, 40)
-    if standing.step is Step.STREAMING:
+    if standing.step is SamplingStep.STREAMING:
         return Content.styled(f"◐ {_streaming(sampling, name, seconds, patience)}", "$text-warning")
-    if standing.step is Step.BETWEEN:
+    if standing.step is SamplingStep.BETWEEN:
         return Content.styled("◐ one moment …", "$text-warning")
-    if standing.step is Step.ASKING:
+    if standing.step is SamplingStep.ASKING:
         words = (
             "You are the model: will you write an answer?" if sampling.model.by_hand else f"May {name} be asked this?"
         )
@@ -197,7 +199,7 @@ def _streaming(sampling: Sampling, name: str, seconds: float | None, patience: f
     return f"{name} was asked{took}"
 
 
-def _reviewing(sampling: Sampling, standing: Standing, name: str) -> str:
+def _reviewing(sampling: Sampling, standing: SamplingScreenState, name: str) -> str:
     if standing.writing:
         return "You are the model: write the answer"
     server = show_line(sampling.server, 40)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
-from mcphost.host.asked.roots import Folder, Told
+from mcphost.host.asked.roots import OfferedRoot, SentRoots
 from mcphost.host.host import Host
 from mcphost.protocol.display import age_text
 from mcphost.tui.widgets.facts import Fact, fact
@@ -30,7 +30,7 @@ def seen_facts(host: Host, server: str | None) -> Iterator[Fact]:
         yield fact("last asked", asked_words(host.told_roots(server), host.now()))
 
 
-def folder_words(folder: Folder, server: str | None) -> Content:
+def folder_words(folder: OfferedRoot, server: str | None) -> Content:
     """A folder and why it is seen, or is not."""
     mark = "✖" if folder.problem else "●"
     for_all = ", all servers" if folder.server is None and server is not None else ""
@@ -46,7 +46,7 @@ def folder_words(folder: Folder, server: str | None) -> Content:
     return Content.assemble(*parts)
 
 
-def asked_words(told: Told | None, now: float) -> str:
+def asked_words(told: SentRoots | None, now: float) -> str:
     """When it asked, and what it heard."""
     if told is None:
         return "never in this run"

@@ -22,10 +22,10 @@ from mcphost.protocol.display import age_text, duration_text, show, show_line
 from mcphost.protocol.types import Implementation
 from mcphost.tui.marks import SERVER_MARKS
 from mcphost.tui.widgets.account import NOBODY, Account, account_facts, key_of
-from mcphost.tui.widgets.asks import QUIET, Asks, asks_facts
-from mcphost.tui.widgets.facts import Fact, Facts, fact
+from mcphost.tui.widgets.asks import QUIET, ServerQuestions, asks_facts
+from mcphost.tui.widgets.facts import Fact, FactsTable, fact
 from mcphost.tui.widgets.spending import has_budget
-from mcphost.tui.widgets.usage import Seen, usage_facts
+from mcphost.tui.widgets.usage import SeenUsage, usage_facts
 from mcphost.tui.widgets.wishes import BudgetWanted, FoldersWanted, MuteWanted, RestartWanted
 
 EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
@@ -111,7 +111,7 @@ class ServerCard(VerticalScroll):
         self._muted = self._budget = False
         self._program: str | None = None
         self._looked = ("", 0.0)
-        self._facts = Facts([Fact("", Content(EMPTY), wide=True)])
+        self._facts = FactsTable([Fact("", Content(EMPTY), wide=True)])
 
     def compose(self) -> ComposeResult:
         """One list of facts."""
@@ -123,8 +123,8 @@ class ServerCard(VerticalScroll):
         now: float,
         dropped: int = 0,
         account: Account = NOBODY,
-        asks: Asks = QUIET,
-        seen: Seen | None = None,
+        asks: ServerQuestions = QUIET,
+        seen: SeenUsage | None = None,
     ) -> None:
         """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate.
 
@@ -221,8 +221,8 @@ def card(
     now: float,
     dropped: int,
     account: Account = NOBODY,
-    asks: Asks = QUIET,
-    seen: Seen | None = None,
+    asks: ServerQuestions = QUIET,
+    seen: SeenUsage | None = None,
 ) -> Iterator[Fact]:
     """What the card says."""
     yield from _state(connection, now)

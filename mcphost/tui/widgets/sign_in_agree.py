@@ -15,15 +15,15 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from mcphost.auth.base import Choice, ClientOrigin, Plan
+from mcphost.auth.base import ClientOrigin, SignInConsent, SignInPlan
 from mcphost.protocol.display import show_line
 from mcphost.protocol.hosts import host_in
-from mcphost.tui.widgets.answers import Way, Ways
-from mcphost.tui.widgets.facts import Facts
+from mcphost.tui.widgets.answers import AnswerOption, AnswerOptions
+from mcphost.tui.widgets.facts import FactsTable
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.scope_list import Scope, ScopeList
 from mcphost.tui.widgets.sign_in_plan import plan_facts, warnings
-from mcphost.tui.widgets.to_the_end import ToTheEnd
+from mcphost.tui.widgets.to_the_end import ReadToEnd
 
 LEAST: Final = 3
 """Rows of what is asked about that are on screen, however little room there is."""
@@ -50,12 +50,12 @@ class AgreePanel(Vertical):
 
         action: str
 
-    def __init__(self, server: str, plan: Plan) -> None:
+    def __init__(self, server: str, plan: SignInPlan) -> None:
         super().__init__()
         self.plan = plan
         self.scopes = ScopeList(plan.scopes, plan.granted)
-        self.answers = Ways()
-        self._what = ToTheEnd(Facts(plan_facts(server, plan), labels=15))
+        self.answers = AnswerOptions()
+        self._what = ReadToEnd(FactsTable(plan_facts(server, plan), labels=15))
         self._what.styles.max_height = LEAST  # until it is known what fits: what is cut off was not seen
         self._asked_for, self._hint = Static(classes="note", markup=False), Static(classes="hint", markup=False)
         self._client_id = Input(
@@ -96,7 +96,7 @@ class AgreePanel(Vertical):
         """Must the user say who mcphost is there?"""
         return self.plan.client is ClientOrigin.ASKED
 
-    def choice(self) -> Choice | None:
+    def choice(self) -> SignInConsent | None:
         """What is agreed to; None while something is missing, which is then said and shown."""
         if not self._what.reached:
             return None
@@ -107,7 +107,7 @@ class AgreePanel(Vertical):
             return None
         secret = self._secret.value
         self._secret.value = ""
-        return Choice(self.scopes.chosen, name, secret)
+        return SignInConsent(self.scopes.chosen, name, secret)
 
     def page(self, direction: int) -> None:
         """Scroll what is asked about by a page."""
@@ -118,9 +118,9 @@ class AgreePanel(Vertical):
         self._asked_for.update(_asked_for(self.plan, len(self.scopes.chosen)))
 
     @on(RowList.Selected)
-    def _selected(self, event: RowList.Selected[Way | Scope]) -> None:
+    def _selected(self, event: RowList.Selected[AnswerOption | Scope]) -> None:
         event.stop()
-        if isinstance(event.item, Way):
+        if isinstance(event.item, AnswerOption):
             self.post_message(self.Chosen(event.item.action))
         else:
             self.answers.focus()
@@ -139,27 +139,27 @@ class AgreePanel(Vertical):
         self._missing = words
         self._tell_hint()
 
-    @on(ToTheEnd.Reached)
+    @on(ReadToEnd.Reached)
     def _tell_hint(self) -> None:
         more = "" if self._what.reached else "▼ more above: space (in a field: page down) until its end, then y"
         self._hint.update(more or (f"✖ {self._missing}" if self._missing else ""))
         self._hint.display = bool(more or self._missing)
 
 
-def _answers(plan: Plan) -> Iterator[Way]:
+def _answers(plan: SignInPlan) -> Iterator[AnswerOption]:
     if plan.obtained:
-        yield Way("y", "keep this sign-in: it is the account that is meant", "agree")
-        yield Way("n", "do not sign in: the account before stays", "decline")
-        yield Way("p", "leave it in the inbox (f2)", "park")
+        yield AnswerOption("y", "keep this sign-in: it is the account that is meant", "agree")
+        yield AnswerOption("n", "do not sign in: the account before stays", "decline")
+        yield AnswerOption("p", "leave it in the inbox (f2)", "park")
         return
     where = show_line(host_in(plan.authorization_endpoint).wire, 80)
     first = "register, then open" if plan.client is ClientOrigin.REGISTER else "open"
-    yield Way("y", f"sign in: {first} the browser at {where}", "agree")
-    yield Way("n", "do not sign in", "decline")
-    yield Way("p", "leave it in the inbox (f2)", "park")
+    yield AnswerOption("y", f"sign in: {first} the browser at {where}", "agree")
+    yield AnswerOption("n", "do not sign in", "decline")
+    yield AnswerOption("p", "leave it in the inbox (f2)", "park")
 
 
-def _asked_for(plan: Plan, chosen: int) -> str:
+def _asked_for(plan: SignInPlan, chosen: int) -> str:
     if plan.obtained:
         return f"scopes         granted: {show_line(' '.join(plan.granted) or 'none', 200)}"
     if not plan.scopes:

@@ -17,7 +17,7 @@ from mcphost.tui.widgets.facts import Fact, fact
 from mcphost.tui.widgets.sign_in_steps import failing
 
 if TYPE_CHECKING:
-    from mcphost.auth.base import Exchange, Standing
+    from mcphost.auth.base import RecordedExchange, SignInStatus
 
 MEMORY: Final = "in memory"
 """How a place begins that does not outlast this run (`mcphost.auth.tokens.TokenStore.place`)."""
@@ -37,7 +37,7 @@ def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator
         yield fact("◌ cancelled", "nothing of it was kept")
 
 
-def standing_facts(standing: Standing, now: float) -> Iterator[Fact]:
+def standing_facts(standing: SignInStatus, now: float) -> Iterator[Fact]:
     """Who is signed in, for what and how long. ``now``: since 1970."""
     issuer, resource = host_in(standing.issuer), show(standing.resource, limit=500)
     yield fact("by", f"{issuer.both}, for {resource}")
@@ -49,7 +49,7 @@ def standing_facts(standing: Standing, now: float) -> Iterator[Fact]:
     yield _kept(standing)
 
 
-def _differences(standing: Standing) -> Iterator[Fact]:
+def _differences(standing: SignInStatus) -> Iterator[Fact]:
     granted, wanted = set(standing.scopes), set(standing.asked)
     if missing := [each for each in standing.asked if each not in granted]:
         yield fact("not granted", f"{_listed(missing)}: asked for, and not given", "$text-warning")
@@ -62,11 +62,11 @@ def _listed(scopes: tuple[str, ...] | list[str]) -> str:
     return shown if len(scopes) <= 30 else f"{shown}  and {len(scopes) - 30} more"
 
 
-def _over(standing: Standing, now: float) -> bool:
+def _over(standing: SignInStatus, now: float) -> bool:
     return standing.expires_at is not None and standing.expires_at <= now and not standing.renewable
 
 
-def _lasting(standing: Standing, now: float) -> str:
+def _lasting(standing: SignInStatus, now: float) -> str:
     after = "then renewed by itself" if standing.renewable else "then you sign in again"
     if standing.expires_at is None:
         return f"not said; {after.removeprefix('then ')} when it is over"
@@ -75,7 +75,7 @@ def _lasting(standing: Standing, now: float) -> str:
     return f"{duration_text(standing.expires_at - now)}, {after}"
 
 
-def _kept(standing: Standing) -> Fact:
+def _kept(standing: SignInStatus) -> Fact:
     place = show(standing.kept_in, limit=400)
     if place.startswith(MEMORY):
         return fact("▲ kept", f"only {place}", "$text-warning")
@@ -121,7 +121,7 @@ def _verdict(sign_in: SignIn) -> tuple[str, str]:
     return _of_exchange(sign_in, sign_in.steps[number - 1]) if number else (_UNKNOWN, "Look at the steps.")
 
 
-def _of_exchange(sign_in: SignIn, exchange: Exchange) -> tuple[str, str]:
+def _of_exchange(sign_in: SignIn, exchange: RecordedExchange) -> tuple[str, str]:
     host, plan = host_in(exchange.url), sign_in.plan
     signs_in = plan is not None or _asks_issuer(exchange)
     party = "the authorization server's" if signs_in else "the MCP server's"
@@ -136,7 +136,7 @@ def _of_exchange(sign_in: SignIn, exchange: Exchange) -> tuple[str, str]:
     return whose, "It refused what was asked: the step shows why. Tell whoever runs it, or check [servers.…oauth]."
 
 
-def _asks_issuer(exchange: Exchange) -> bool:
+def _asks_issuer(exchange: RecordedExchange) -> bool:
     return "oauth-protected-resource" not in exchange.url
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
-from mcphost.auth.base import ClientOrigin, Plan
+from mcphost.auth.base import ClientOrigin, SignInPlan
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.hosts import HostName, host_in, warnings_of
 from mcphost.tui.widgets.facts import Fact, fact
@@ -18,7 +18,7 @@ LONG = 2000
 """Characters of one address that are shown; longer ones are refused before they get here, or cut with a count."""
 
 
-def plan_facts(server: str, plan: Plan) -> Iterator[Fact]:
+def plan_facts(server: str, plan: SignInPlan) -> Iterator[Fact]:
     """All a person should know before they agree; what warns comes first. ``server`` is its configured name."""
     if plan.problem:
         yield fact("asked again", show(plan.problem, limit=600), "$text-warning")
@@ -31,12 +31,12 @@ def plan_facts(server: str, plan: Plan) -> Iterator[Fact]:
     yield fact("comes back to", show(plan.redirect_uri, limit=300))
 
 
-def warnings(plan: Plan) -> list[str]:
+def warnings(plan: SignInPlan) -> list[str]:
     """What a careful person should know: of the flow, and of the letters of its hosts."""
     return [*plan.warnings, *warnings_of(plan.urls)]
 
 
-def _places(plan: Plan) -> Iterator[Fact]:
+def _places(plan: SignInPlan) -> Iterator[Fact]:
     issuer = host_in(plan.issuer)
     address = show(plan.issuer, limit=LONG)
     before, found, after = address.partition(issuer.wire)
@@ -58,7 +58,7 @@ def _reading(host: HostName) -> str:
     return "" if host.wire == host.read else f"\nwhich reads {host.read}"
 
 
-def _client(plan: Plan) -> Iterator[Fact]:
+def _client(plan: SignInPlan) -> Iterator[Fact]:
     words = plan.client.value
     if plan.client_id:
         words = f"{show_line(plan.client_id, 200)}, {words}"
@@ -67,7 +67,7 @@ def _client(plan: Plan) -> Iterator[Fact]:
     yield fact("mcphost is", words)
 
 
-def asked_for(plan: Plan) -> str:
+def asked_for(plan: SignInPlan) -> str:
     """A few words for a list: where, and how much."""
     many = len(plan.scopes)
     scopes = f", {many} scope{'' if many == 1 else 's'}" if many else ""

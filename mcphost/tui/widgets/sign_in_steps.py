@@ -20,7 +20,7 @@ from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.text_view import Spans
 
 if TYPE_CHECKING:
-    from mcphost.auth.base import Exchange
+    from mcphost.auth.base import RecordedExchange
 
 EMPTY = "No step yet: mcphost is about to ask the server who signs people in."
 
@@ -39,7 +39,7 @@ _PERSON: Final[Mapping[SignInState, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SignInStep:
     """A row of the ladder; ``exchange`` is None for what is a person's to do."""
 
     number: int
@@ -47,11 +47,11 @@ class Step:
     host: str
     result: str
     mark: tuple[str, str]
-    exchange: Exchange | None = None
+    exchange: RecordedExchange | None = None
     seconds: float | None = None
 
 
-class StepLadder(RowList[Step]):
+class StepLadder(RowList[SignInStep]):
     """The steps; enter opens one."""
 
     HELP = (
@@ -72,7 +72,7 @@ class StepLadder(RowList[Step]):
             self.highlighted = len(items) - 1 if failed is None else failed
 
 
-def steps_of(sign_in: SignIn) -> Iterator[Step]:
+def steps_of(sign_in: SignIn) -> Iterator[SignInStep]:
     """Every exchange, and what a person is to do now."""
     failed = failing(sign_in)
     for number, exchange in enumerate(sign_in.steps, 1):
@@ -89,7 +89,7 @@ def failing(sign_in: SignIn) -> int | None:
     return len(sign_in.steps)
 
 
-def _step(number: int, exchange: Exchange, *, failed: bool, over: bool) -> Step:
+def _step(number: int, exchange: RecordedExchange, *, failed: bool, over: bool) -> SignInStep:
     status = exchange.status
     result = "no answer" if exchange.problem else "under way" if status is None else str(status)
     if failed:
@@ -100,18 +100,18 @@ def _step(number: int, exchange: Exchange, *, failed: bool, over: bool) -> Step:
         mark, result = (_PASSED, "cut short") if over else (_RUNNING, result)
     else:
         mark = _DONE
-    return Step(number, exchange.title, host_in(exchange.url).wire, result, mark, exchange, exchange.seconds)
+    return SignInStep(number, exchange.title, host_in(exchange.url).wire, result, mark, exchange, exchange.seconds)
 
 
-def _of_person(sign_in: SignIn, at: SignInState, number: int) -> Step:
+def _of_person(sign_in: SignIn, at: SignInState, number: int) -> SignInStep:
     plan = sign_in.plan
     host = host_in(plan.authorization_endpoint).wire if plan is not None and at is SignInState.VISITING else "here"
     if sign_in.state is SignInState.FAILED:
-        return Step(number, _PERSON[at], host, "failed here", _FAILED)
-    return Step(number, _PERSON[at], host, "your turn", _ASKING)
+        return SignInStep(number, _PERSON[at], host, "failed here", _FAILED)
+    return SignInStep(number, _PERSON[at], host, "your turn", _ASKING)
 
 
-def step_row(step: Step, width: int) -> Content:
+def step_row(step: SignInStep, width: int) -> Content:
     """One line."""
     mark, style = step.mark
     took = "" if step.seconds is None else duration_text(step.seconds)
@@ -128,7 +128,7 @@ def step_row(step: Step, width: int) -> Content:
     )
 
 
-def step_text(step: Step) -> str:
+def step_text(step: SignInStep) -> str:
     """What was sent and answered, whole: as it came, not made safe."""
     exchange = step.exchange
     if exchange is None:
@@ -136,7 +136,7 @@ def step_text(step: Step) -> str:
     return "\n".join([*_request(exchange), "", *_answer(exchange)])
 
 
-def step_lines(step: Step) -> Sequence[str]:
+def step_lines(step: SignInStep) -> Sequence[str]:
     """The same, to be shown."""
     return show(step_text(step)).split("\n")
 
@@ -149,7 +149,7 @@ def step_spans(line: str) -> Spans:
     return [] if line[:1] not in (" ", "{", "}", "[", "]", '"') else json_spans(line)
 
 
-def _request(exchange: Exchange) -> Iterator[str]:
+def _request(exchange: RecordedExchange) -> Iterator[str]:
     yield f"{exchange.method} {exchange.url}"
     yield from (f"{name}: {value}" for name, value in exchange.request_headers.items())
     if exchange.request_body:
@@ -158,7 +158,7 @@ def _request(exchange: Exchange) -> Iterator[str]:
         yield body if body.startswith("{") else body.replace("&", "\n&")
 
 
-def _answer(exchange: Exchange) -> Iterator[str]:
+def _answer(exchange: RecordedExchange) -> Iterator[str]:
     took = "" if exchange.seconds is None else f" · after {duration_text(exchange.seconds)}"
     if exchange.problem:
         yield f"▏ no answer{took}: {exchange.problem}"

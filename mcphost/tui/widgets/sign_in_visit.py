@@ -17,11 +17,11 @@ from textual.message import Message
 from textual.style import Style
 from textual.widgets import Input, Static
 
-from mcphost.auth.base import Link
+from mcphost.auth.base import AuthorizationLink
 from mcphost.host.signing_in import SignIn
 from mcphost.protocol.display import duration_text, show
 from mcphost.protocol.hosts import host_in
-from mcphost.tui.widgets.facts import Fact, Facts, fact
+from mcphost.tui.widgets.facts import Fact, FactsTable, fact
 
 
 class AddressInput(Input):
@@ -61,7 +61,7 @@ class VisitPanel(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self._facts, self._told = Facts(labels=15), Static(classes="told", markup=False)
+        self._facts, self._told = FactsTable(labels=15), Static(classes="told", markup=False)
         self._address = AddressInput()
         self._problem = ""
 
@@ -71,7 +71,7 @@ class VisitPanel(Vertical):
         yield Horizontal(Static("paste here (v)", markup=False), self._address, classes="field")
         yield self._told
 
-    def show_visit(self, sign_in: SignIn, link: Link, left: float) -> None:
+    def show_visit(self, sign_in: SignIn, link: AuthorizationLink, left: float) -> None:
         """Show this link; ``left`` is how long it is waited for, in seconds."""
         self._facts.show_facts(visit_facts(sign_in, link, left))
         self._problem = sign_in.paste_problem
@@ -109,7 +109,7 @@ class VisitPanel(Vertical):
         self._told.display = bool(words.plain)
 
 
-def visit_facts(sign_in: SignIn, link: Link, left: float) -> Iterator[Fact]:
+def visit_facts(sign_in: SignIn, link: AuthorizationLink, left: float) -> Iterator[Fact]:
     """All but the field. Ours is every word but the addresses."""
     host = host_in(link.url)
     if sign_in.not_opened:
@@ -137,7 +137,7 @@ def link_content(url: str) -> Content:
     return Content(shown, [Span(0, len(shown), Style(link=url, underline=True))])
 
 
-def port_of(link: Link) -> int | None:
+def port_of(link: AuthorizationLink) -> int | None:
     """The port of this machine to which the browser comes back."""
     try:
         return urlsplit(link.redirect_uri).port

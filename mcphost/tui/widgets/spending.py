@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the main screen needs the words long before there is anything to count
-    from mcphost.host.asked.budgets import Spent
+    from mcphost.host.asked.budgets import SamplingUsage
 
 
-def spent_words(spent: Spent) -> str:
+def spent_words(spent: SamplingUsage) -> str:
     """What a server used in this run, and may."""
     tokens = _of(f"{spent.tokens:,}", None if spent.most_tokens is None else f"{spent.most_tokens:,}")
     told = [f"{spent.requests} request{'' if spent.requests == 1 else 's'}", f"{tokens} tokens"]
@@ -21,7 +21,7 @@ def _of(used: str, most: str | None) -> str:
     return used if most is None else f"{used} of {most}"
 
 
-def has_budget(spent: Spent) -> bool:
+def has_budget(spent: SamplingUsage) -> bool:
     """Is there one that can be raised?"""
     return spent.most_tokens is not None or spent.most_cost is not None
 

@@ -28,7 +28,7 @@ _HEADING_WIDTH: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """``name`` is the one member that holds the rows, empty where the value itself is the list.
 
     ``beside`` are its plain neighbours: text, numbers and the like that stand once for the whole.
@@ -53,7 +53,7 @@ class Table:
         return " · ".join(filter(None, (show_line(self.name, 40), first + count, *beside)))
 
 
-def as_table(value: object) -> Table | None:
+def as_table(value: object) -> ResultTable | None:
     """The table in a list of objects, or in an object that holds one and a few plain members; else None."""
     if isinstance(value, list):
         return _table("", value)
@@ -70,7 +70,7 @@ def _plain(value: object) -> str:
     return show_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 60)
 
 
-def _table(name: str, rows: list[Any], beside: tuple[tuple[str, Any], ...] = ()) -> Table | None:
+def _table(name: str, rows: list[Any], beside: tuple[tuple[str, Any], ...] = ()) -> ResultTable | None:
     if not rows or not all(isinstance(row, dict) and row for row in rows):
         return None
     columns: dict[str, None] = {}
@@ -78,18 +78,18 @@ def _table(name: str, rows: list[Any], beside: tuple[tuple[str, Any], ...] = ())
         columns.update(dict.fromkeys(row))
         if len(columns) > COLUMNS:
             return None
-    return Table(name, tuple(columns), rows, beside)
+    return ResultTable(name, tuple(columns), rows, beside)
 
 
 class TableView(DataTable[Text]):
-    """A `Table` on screen: text as text, numbers to the right."""
+    """A `ResultTable` on screen: text as text, numbers to the right."""
 
     DEFAULT_CSS = """
     TableView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ResultTable) -> None:
         super().__init__(cursor_type="row", zebra_stripes=True)
         self.table = table
 

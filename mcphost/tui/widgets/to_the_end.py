@@ -6,7 +6,7 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 
 
-class ToTheEnd(VerticalScroll, can_focus=False):
+class ReadToEnd(VerticalScroll, can_focus=False):
     """Scrolls what is in it. `Reached` is posted once its end was in view; `rewind` asks for that anew."""
 
     DEFAULT_CSS = """

@@ -8,10 +8,10 @@ from mcphost.host.catalog import OfferedTool
 from mcphost.protocol.types import Tool
 from mcphost.tui.ranking import SearchText
 from mcphost.tui.widgets.columns import Cell, columns
-from mcphost.tui.widgets.offer_list import OfferList
+from mcphost.tui.widgets.offer_list import FilteredOffers
 
 
-class ToolList(OfferList[OfferedTool]):
+class ToolList(FilteredOffers[OfferedTool]):
     """The tools."""
 
     TITLE = "Tools"

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.message import Message
 
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.catalog import OfferedTool
 from mcphost.tui.widgets.tool_list import ToolList
 
@@ -99,7 +99,7 @@ class ToolsPane(Container):
         """These are the tools."""
         self.list.show_offers(offered, server)
 
-    async def show_call(self, call: Call) -> None:
+    async def show_call(self, call: ToolCall) -> None:
         """Show this call's progress and result, and go there."""
         bench = await self.bench()
         bench.show_call(call)

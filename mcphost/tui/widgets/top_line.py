@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from textual.content import Content
 from textual.widget import Widget
 
-from mcphost.host.calls import Call, CallState
+from mcphost.host.calls import CallState, ToolCall
 from mcphost.host.connection import Connection, ServerState
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.marks import SERVER_MARKS
@@ -25,14 +25,14 @@ ORDER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingQuestions:
     """How many questions wait unseen, and the oldest in a few words; foreign text."""
 
     count: int = 0
     oldest: str = ""
 
 
-class TopLine(Widget):
+class Header(Widget):
     """One line over the whole width. ``show_state`` says what to draw."""
 
     DEFAULT_CSS = """
@@ -47,7 +47,11 @@ class TopLine(Widget):
         self._oldest = Content("")
 
     def show_state(
-        self, servers: Sequence[Connection], waiting: Waiting, running: Sequence[Call], signing_in: Sequence[str] = ()
+        self,
+        servers: Sequence[Connection],
+        waiting: WaitingQuestions,
+        running: Sequence[ToolCall],
+        signing_in: Sequence[str] = (),
     ) -> None:
         """Draw this; ``signing_in`` names the servers that are signed in to now."""
         self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
@@ -77,7 +81,7 @@ def _counts(servers: Sequence[Connection]) -> Iterator[Content]:
             yield Content.assemble((mark, style), f" {counts[state]} {state.value}")
 
 
-def _waiting(waiting: Waiting) -> Content:
+def _waiting(waiting: WaitingQuestions) -> Content:
     if not waiting.count:
         return Content("")
     return Content.styled(f" {waiting.count} waiting for you · f2 ", "bold $text-warning reverse")
@@ -94,7 +98,7 @@ def _signing_in(servers: Sequence[str]) -> Content:
     return Content.styled(f"▲ signing in to {show_line(servers[0], 24)}" if servers else "", "$text-warning")
 
 
-def _running(running: Sequence[Call]) -> Content:
+def _running(running: Sequence[ToolCall]) -> Content:
     sent = [call for call in running if call.state is not CallState.ASKING]
     if not sent:
         return Content("")

@@ -19,7 +19,7 @@ from textual.events import Resize
 from textual.message import Message
 
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.host.traffic.frames import Frame, Kind
+from mcphost.host.traffic.frames import Frame, FrameKind
 from mcphost.tui.timers import unskipped
 from mcphost.tui.widgets.rows import RowList
 from mcphost.tui.widgets.traffic_detail import TrafficDetail
@@ -239,7 +239,7 @@ class TrafficPane(Container):
             case "call":
                 return live and frame is not None and frame.call is not None
             case "resend":
-                return live and frame is not None and frame.sent and frame.kind is Kind.REQUEST
+                return live and frame is not None and frame.sent and frame.kind is FrameKind.REQUEST
             case "say_no_call" | "say_not_sent":  # else the key would go on to the screen, and somewhere else
                 return frame is not None
             case "pin" | "copy" | "save":

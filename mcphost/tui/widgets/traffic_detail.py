@@ -15,7 +15,7 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.host.traffic.frames import Frame, Kind
+from mcphost.host.traffic.frames import Frame, FrameKind
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 from mcphost.tui.widgets.json_text import LINES, json_lines, json_spans, parse
 from mcphost.tui.widgets.search import SearchArea
@@ -29,7 +29,7 @@ _HEADER: Final = re.compile(r"^[\w!#$%&'*+.^`|~-]+:")
 _EMPTY: Final = "Nothing chosen. Enter opens the frame under the cursor."
 
 
-class Laid(NamedTuple):
+class FrameLayout(NamedTuple):
     """Text ready to be shown, and whether it is JSON."""
 
     lines: list[str]
@@ -83,11 +83,11 @@ class TrafficDetail(SearchArea):
         self.show_facts(book)
         self.forget_search()
         if frame is None:
-            self._load(Laid([_EMPTY], False))
+            self._load(FrameLayout([_EMPTY], False))
         elif len(frame.data) <= AT_ONCE:
             self._load(lay_out(book, frame, self.raw))
         else:
-            self._load(Laid(["reading…"], False))
+            self._load(FrameLayout(["reading…"], False))
             _: Worker[None] = self.run_worker(partial(self._read, book, frame), exclusive=True)
 
     def show_facts(self, book: TrafficBook) -> None:
@@ -99,20 +99,20 @@ class TrafficDetail(SearchArea):
         if self.is_attached and self.frame is frame:
             self._load(laid)
 
-    def _load(self, laid: Laid) -> None:
+    def _load(self, laid: FrameLayout) -> None:
         self.text.is_json = laid.is_json
-        self.text.is_head = self.frame is not None and self.frame.kind is Kind.HTTP
+        self.text.is_head = self.frame is not None and self.frame.kind is FrameKind.HTTP
         self.text.load(laid.lines)
 
 
-def lay_out(book: TrafficBook, frame: Frame, raw: bool) -> Laid:
+def lay_out(book: TrafficBook, frame: Frame, raw: bool) -> FrameLayout:
     """The frame's text without its secrets. May take long for a large one: then call it in a thread."""
     text = book.raw(frame)
     try:
         lines, more = json_lines(parse("" if raw else text))
     except ValueError:
-        return Laid(show(text).split("\n"), False)
-    return Laid([*lines, f"⟨… more than {LINES:,} lines: y copies all⟩"] if more else lines, True)
+        return FrameLayout(show(text).split("\n"), False)
+    return FrameLayout([*lines, f"⟨… more than {LINES:,} lines: y copies all⟩"] if more else lines, True)
 
 
 def facts_of(book: TrafficBook, frame: Frame) -> Content:

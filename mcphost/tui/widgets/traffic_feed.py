@@ -26,7 +26,7 @@ STALE_BYTES: Final = 32 << 20
 _NUMBER: Final = attrgetter("number")
 
 
-class Order(Enum):
+class FrameOrder(Enum):
     """How frames are sorted: as they passed, or the largest first."""
 
     TIME = "time"
@@ -34,15 +34,15 @@ class Order(Enum):
     SIZE = "size"
 
     @property
-    def next(self) -> Order:
+    def next(self) -> FrameOrder:
         """The order after this one; after the last comes the first."""
-        orders = list(Order)
+        orders = list(FrameOrder)
         return orders[(orders.index(self) + 1) % len(orders)]
 
 
-_LARGEST: Final[dict[Order, Callable[[Frame], tuple[float, int]]]] = {
-    Order.LATENCY: lambda frame: (1.0 if frame.latency is None else -frame.latency, frame.number),
-    Order.SIZE: lambda frame: (-float(frame.size), frame.number),
+_LARGEST: Final[dict[FrameOrder, Callable[[Frame], tuple[float, int]]]] = {
+    FrameOrder.LATENCY: lambda frame: (1.0 if frame.latency is None else -frame.latency, frame.number),
+    FrameOrder.SIZE: lambda frame: (-float(frame.size), frame.number),
 }
 
 
@@ -51,7 +51,7 @@ class TrafficFeed:
 
     def __init__(self, rows: RowList[Frame], book: TrafficBook) -> None:
         self._rows, self.book = rows, book
-        self.filter, self.order = TrafficFilter(), Order.TIME
+        self.filter, self.order = TrafficFilter(), FrameOrder.TIME
         self.servers: set[str] = set()
         self.total = self.unseen = self.cleared = 0
         self._seen = self._evicted = self._added_bytes = 0
@@ -85,7 +85,7 @@ class TrafficFeed:
         self.total, self.unseen, self._added_bytes = len(kept), 0, 0
         self._evicted = self._evictions()
         shown = [frame for frame in kept if self.passes(frame)]
-        if self.order is not Order.TIME:
+        if self.order is not FrameOrder.TIME:
             shown.sort(key=_LARGEST[self.order])
         self._rows.set_items(shown, keep=_NUMBER)
 
@@ -96,7 +96,7 @@ class TrafficFeed:
 
     def place_of(self, frame: Frame) -> int | None:
         """The row of a frame, if it is shown."""
-        if self.order is Order.TIME:
+        if self.order is FrameOrder.TIME:
             place = self._place(frame)
             return place if self._has(place, frame) else None
         return next((place for place, each in enumerate(self._rows.items) if each.number == frame.number), None)
@@ -107,7 +107,7 @@ class TrafficFeed:
         shown = [frame for frame in fresh if self.passes(frame)]
         if not self._rows.following:
             self.unseen += len(shown)
-        if self.order is Order.TIME:
+        if self.order is FrameOrder.TIME:
             self._added_bytes += sum(len(frame.data) for frame in shown)
             self._amend(fresh)
             self._rows.append(shown)
@@ -135,7 +135,7 @@ class TrafficFeed:
 
     def _stale(self) -> bool:
         """Does the list hold much that the book let go of?"""
-        if self.order is not Order.TIME:
+        if self.order is not FrameOrder.TIME:
             return False
         gone = self._evictions() - self._evicted
         lost_track = self.book.frame(self._seen) is None

@@ -21,7 +21,7 @@ from mcphost.protocol.display import show_line
 from mcphost.tui.ranking import Search
 from mcphost.tui.widgets.filter_line import FilterLine
 from mcphost.tui.widgets.rows import RowList
-from mcphost.tui.widgets.traffic_feed import Order, TrafficFeed
+from mcphost.tui.widgets.traffic_feed import FrameOrder, TrafficFeed
 from mcphost.tui.widgets.traffic_rows import TrafficRows
 
 _NOTHING_YET: Final = (
@@ -136,7 +136,7 @@ class TrafficList(Vertical):
     @property
     def _state(self) -> str:
         new = f" · {self.feed.unseen:,} new" if self.feed.unseen else ""
-        if self.feed.order is not Order.TIME:
+        if self.feed.order is not FrameOrder.TIME:
             return f"largest {self.feed.order.value} first{new}"
         return f"paused{new}" if not self.rows.following else "" if self.file else "following"
 
@@ -162,7 +162,7 @@ class TrafficList(Vertical):
         if event.text == self.filter_line.input.value:  # else a later one is on its way
             self._apply(event.text)
             if self.feed.filter.text:
-                self.rows.highlighted = len(self.rows.items) - 1 if self.feed.order is Order.TIME else 0
+                self.rows.highlighted = len(self.rows.items) - 1 if self.feed.order is FrameOrder.TIME else 0
 
     def _apply(self, text: str) -> None:
         if text.strip() != self.feed.filter.text:
@@ -198,17 +198,17 @@ class TrafficList(Vertical):
         """Latency, size, time: the largest first, under the cursor; by time the cursor stays on its frame."""
         self._sort(self.feed.order.next)
 
-    def _sort(self, order: Order) -> None:
+    def _sort(self, order: FrameOrder) -> None:
         self.feed.order = order
-        self.rows.following, self.rows.tails = False, order is Order.TIME
+        self.rows.following, self.rows.tails = False, order is FrameOrder.TIME
         self._rebuild()
-        if order is not Order.TIME:
+        if order is not FrameOrder.TIME:
             self.rows.highlighted = 0
 
     def action_follow(self) -> None:
         """Follow the newest frame, or pause; from another order go to the order of time, where the cursor is."""
-        if self.feed.order is not Order.TIME:
-            self._sort(Order.TIME)
+        if self.feed.order is not FrameOrder.TIME:
+            self._sort(FrameOrder.TIME)
             return
         self.rows.following = not self.rows.following
 

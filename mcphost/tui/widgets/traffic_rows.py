@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.host.traffic.frames import Frame, Kind
+from mcphost.host.traffic.frames import Frame, FrameKind
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.tui.ranking import Search
 from mcphost.tui.widgets.columns import Cell, columns
@@ -33,7 +33,7 @@ _SHORTER: Final = (
 )
 """How nearly all calls and results begin and end: what differs comes between."""
 
-_FAILURES: Final = frozenset({Kind.ERROR, Kind.MALFORMED, Kind.STRAY})
+_FAILURES: Final = frozenset({FrameKind.ERROR, FrameKind.MALFORMED, FrameKind.STRAY})
 
 
 class Words(NamedTuple):
@@ -106,9 +106,9 @@ class TrafficRows:
 def failed(frame: Frame) -> bool:
     """Does it tell of a failure? Told by a mark and a colour."""
     facts = frame.facts
-    if frame.kind is Kind.HTTP:
+    if frame.kind is FrameKind.HTTP:
         return (facts.code or 0) >= 400
-    return facts.failed or facts.kind in _FAILURES or any(part.kind is Kind.ERROR for part in facts.parts)
+    return facts.failed or facts.kind in _FAILURES or any(part.kind is FrameKind.ERROR for part in facts.parts)
 
 
 def direction(frame: Frame) -> str:
@@ -119,9 +119,9 @@ def direction(frame: Frame) -> str:
 def title(book: TrafficBook, frame: Frame) -> str:
     """The method, without what all notifications begin with; what has none is called by its kind."""
     facts = frame.facts
-    if facts.kind is Kind.BATCH:
+    if facts.kind is FrameKind.BATCH:
         return f"batch of {len(facts.parts)}"
-    if facts.kind is Kind.HTTP and facts.code is not None:
+    if facts.kind is FrameKind.HTTP and facts.code is not None:
         return f"http {facts.code}"
     method = _masked(book, frame.method[:1000]) if frame.method else ""
     return show_line(method, 100).removeprefix("notifications/") or facts.kind.value
@@ -137,7 +137,7 @@ def shown_id(book: TrafficBook, frame: Frame) -> str:
 def _latency(frame: Frame) -> str:
     if frame.latency is not None:
         return duration_text(max(0.0, frame.latency))
-    return "waiting" if frame.kind is Kind.REQUEST and frame.partner is None else ""
+    return "waiting" if frame.kind is FrameKind.REQUEST and frame.partner is None else ""
 
 
 def _preview(book: TrafficBook, frame: Frame) -> str:

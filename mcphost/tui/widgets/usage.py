@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcphost.host.gauges import Reading
+from mcphost.host.gauges import UsageReading
 from mcphost.protocol.display import size_text
 from mcphost.tui.widgets.facts import Fact, fact
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenUsage:
     """There is a program to look at; ``reading`` is what was seen last, None before the first look."""
 
-    reading: Reading | None
+    reading: UsageReading | None
 
 
-def usage_facts(seen: Seen | None) -> Iterator[Fact]:
+def usage_facts(seen: SeenUsage | None) -> Iterator[Fact]:
     """Memory, processes and processor; nothing where there is no program of ours."""
     if seen is None:
         return

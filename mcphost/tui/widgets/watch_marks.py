@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from mcphost.host.watches import Watch, WatchState
+from mcphost.host.watches import Subscription, SubscriptionState
 from mcphost.protocol.types import ReadResourceResult
 
 Key = tuple[str, str]
 """A server and a URI."""
 
-Watched = Mapping[Key, Watch]
+Watched = Mapping[Key, Subscription]
 
-WATCH_MARKS: Final = {WatchState.WATCHING: "◉", WatchState.WAITING: "◎", WatchState.REFUSED: "✖"}
+WATCH_MARKS: Final = {SubscriptionState.WATCHING: "◉", SubscriptionState.WAITING: "◎", SubscriptionState.REFUSED: "✖"}
 CHANGED: Final = "✱"
 LEGEND: Final = "◉ watched, ✱ changed since you saw it, ◎ waiting for the server, ✖ refused by it"
 

@@ -10,7 +10,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from mcphost.host.calls import Call
+from mcphost.host.calls import ToolCall
 from mcphost.host.catalog import OfferedTool
 from mcphost.protocol.display import hidden_count, show, show_line
 from mcphost.tui.screens.tool_rows import claims_text
@@ -88,7 +88,7 @@ class Workbench(Vertical):
         if arguments is None and offered.key in self._forms:
             self.form.restore(self._forms[offered.key])
 
-    def show_call(self, call: Call) -> None:
+    def show_call(self, call: ToolCall) -> None:
         """Show this call's progress and result."""
         self.result.show_call(call)
 

@@ -21,7 +21,7 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from mcphost.protocol.display import show_line
-from mcphost.protocol.forms import Field, Form, Kind, Path, collect, fill, read_form
+from mcphost.protocol.forms import FieldKind, Form, FormField, Path, collect, fill, read_form
 from mcphost.tui.widgets.schema_form.draft import Entries, first_object, from_object, path_at, to_object
 from mcphost.tui.widgets.schema_form.foot import FormKeys, NoFields
 from mcphost.tui.widgets.schema_form.lines import StepAway
@@ -279,9 +279,9 @@ class SchemaForm(Vertical):
     def _room(self) -> int:
         return max(self.size.width - 1, 1)  # the scrollbar has a column
 
-    def _widgets(self, fields: tuple[Field, ...]) -> Iterator[Widget]:
+    def _widgets(self, fields: tuple[FormField, ...]) -> Iterator[Widget]:
         for each in fields:
-            if each.kind is Kind.GROUP:
+            if each.kind is FieldKind.GROUP:
                 yield GroupTitle(each)
                 yield from self._widgets(each.fields)
             else:

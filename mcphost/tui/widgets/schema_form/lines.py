@@ -19,15 +19,15 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from mcphost.protocol.forms import ABSENT, Field, FieldError, Kind, parse, render
+from mcphost.protocol.forms import ABSENT, FieldError, FieldKind, FormField, parse, render
 from mcphost.tui.widgets.line_input import LineInput
 from mcphost.tui.widgets.schema_form.typed import conceal, escape, reveal
 
 TEXT_LINES: Final = (3, 8)
 """Least and most lines of a box for several lines."""
 
-_NUMBERS: Final = (Kind.INTEGER, Kind.NUMBER)
-_TEXTS: Final = (Kind.STRING, Kind.TEXT)
+_NUMBERS: Final = (FieldKind.INTEGER, FieldKind.NUMBER)
+_TEXTS: Final = (FieldKind.STRING, FieldKind.TEXT)
 
 
 @dataclass
@@ -48,7 +48,7 @@ class NeedsLines(Message):
         self.text = text
 
 
-def hint(field: Field, here: bool = False) -> str:
+def hint(field: FormField, here: bool = False) -> str:
     """What it means that nothing is typed; more of it while one is ``here``."""
     if field.null_when_empty:
         return "empty: null"
@@ -56,7 +56,7 @@ def hint(field: Field, here: bool = False) -> str:
     return ("required" if field.required else "left out") + quotes
 
 
-def nudge(field: Field, text: str, step: int) -> str | None:
+def nudge(field: FormField, text: str, step: int) -> str | None:
     """Return the number in ``text`` one ``step`` on, within the field's range; None when it stands at the end of it."""
     rules = field.rules
     size = abs(rules.multiple_of) or 1 if isinstance(rules.multiple_of, int) else 1
@@ -92,7 +92,7 @@ class LineBox(LineInput):
     LineBox, LineBox.-textual-compact { padding: 0; background: $surface; &:focus { background: $boost; } }
     """
 
-    def __init__(self, field: Field, entry: Any) -> None:
+    def __init__(self, field: FormField, entry: Any) -> None:
         self.field = field
         text = "" if entry is ABSENT else conceal(str(entry))
         super().__init__(text, hint(field), password=field.secret_looking, compact=True, select_on_focus=False)
@@ -189,7 +189,7 @@ class LinesBox(SafeArea):
     }
     """
 
-    def __init__(self, field: Field, entry: Any) -> None:
+    def __init__(self, field: FormField, entry: Any) -> None:
         self.field = field
         super().__init__(self._shown(entry), compact=True, highlight_cursor_line=False, placeholder=hint(field))
         self.cursor_blink = False

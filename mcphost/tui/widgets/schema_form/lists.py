@@ -13,7 +13,7 @@ from textual import events
 from textual.content import Content
 
 from mcphost.protocol.display import show_line
-from mcphost.protocol.forms import ABSENT, Field
+from mcphost.protocol.forms import ABSENT, FormField
 from mcphost.tui.widgets.schema_form.lines import StepAway
 from mcphost.tui.widgets.schema_form.pickers import LABEL, Picked, Picker, stray
 
@@ -24,7 +24,7 @@ LIST_LINES: Final = 8
 class _ListPicker(Picker):
     """A list with a cursor and a filter, of which only the visible lines are made."""
 
-    def __init__(self, field: Field, entry: Any, extra: Sequence[tuple[Any, str]] = ()) -> None:
+    def __init__(self, field: FormField, entry: Any, extra: Sequence[tuple[Any, str]] = ()) -> None:
         super().__init__(field, entry)
         self.options: list[tuple[Any, str]] = [*extra, *field.choices]
         self.filter = ""
@@ -98,7 +98,7 @@ class _ListPicker(Picker):
 class OneOf(_ListPicker):
     """One choice: left and right go through them, enter opens the list, letters search in it."""
 
-    def __init__(self, field: Field, entry: Any) -> None:
+    def __init__(self, field: FormField, entry: Any) -> None:
         extra: list[tuple[Any, str]] = []
         if not field.required:
             extra.append((ABSENT, "null" if field.null_when_empty else "not set"))
@@ -213,7 +213,7 @@ class OneOf(_ListPicker):
 class SeveralOf(_ListPicker):
     """Several choices: space takes one or gives it back, letters search."""
 
-    def __init__(self, field: Field, entry: Any) -> None:
+    def __init__(self, field: FormField, entry: Any) -> None:
         super().__init__(field, entry)
         self._picked: dict[int, None] = {}
         self._read()

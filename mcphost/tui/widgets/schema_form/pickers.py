@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from mcphost.protocol.display import show_line
-from mcphost.protocol.forms import ABSENT, Field
+from mcphost.protocol.forms import ABSENT, FormField
 from mcphost.tui.widgets.schema_form.lines import StepAway
 
 LABEL: Final = 120
@@ -49,7 +49,7 @@ class Picker(Widget, can_focus=True):
     Picker { height: auto; background: $surface; &:focus { background: $boost; } }
     """
 
-    def __init__(self, field: Field, entry: Any) -> None:
+    def __init__(self, field: FormField, entry: Any) -> None:
         super().__init__()
         self.field = field
         self._entry = entry
@@ -104,7 +104,7 @@ class Picker(Widget, can_focus=True):
 class YesNo(Picker):
     """Yes, no and, where it may be left out, not set."""
 
-    def __init__(self, field: Field, entry: Any) -> None:
+    def __init__(self, field: FormField, entry: Any) -> None:
         super().__init__(field, entry)
         self._options: list[tuple[Any, str]] = [(True, "yes"), (False, "no")]
         if not field.required and (field.default is ABSENT or entry == "" or field.nullable):

@@ -11,11 +11,11 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mcphost.protocol.display import show_line
-from mcphost.protocol.forms import Field, FieldError, Kind, parse
+from mcphost.protocol.forms import FieldError, FieldKind, FormField, parse
 from mcphost.tui.widgets.schema_form.lines import JsonArea
 from mcphost.tui.widgets.schema_form.typed import escape
 
-_WHOLE = Field(("arguments",), Kind.JSON, required=True)
+_WHOLE = FormField(("arguments",), FieldKind.JSON, required=True)
 
 
 class RawArea(JsonArea):

@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from mcphost.protocol.display import show, show_line
-from mcphost.protocol.forms import Field, Kind
+from mcphost.protocol.forms import FieldKind, FormField
 from mcphost.tui.widgets.schema_form.lines import JsonBox, LineBox, LinesBox, NeedsLines
 from mcphost.tui.widgets.schema_form.lists import OneOf, SeveralOf
 from mcphost.tui.widgets.schema_form.pickers import Picked, YesNo
@@ -43,7 +43,7 @@ class Columns:
     note: int
 
     @classmethod
-    def fit(cls, fields: list[Field], width: int) -> Columns:
+    def fit(cls, fields: list[FormField], width: int) -> Columns:
         """Divide ``width`` between labels, boxes and notes."""
         width = min(width, WIDEST)
         if width < _TINY:
@@ -56,33 +56,35 @@ class Columns:
         return cls(label, min(note + 2, width // 3))
 
 
-def label_of(field: Field) -> Content:
+def label_of(field: FormField) -> Content:
     """The label, indented as deep as its groups, with a star when it is required."""
     star = ("*", "bold $text-warning") if field.required else ""
     return Content.assemble("  " * (len(field.path) - 1), show_line(field.label, 80), " " if star else "", star)
 
 
-def note_of(field: Field) -> str:
+def note_of(field: FormField) -> str:
     """What may be typed."""
     secret = "looks secret" if field.secret_looking else ""
-    hidden = ", ctrl+t shows it" if secret and field.kind in (Kind.STRING, Kind.INTEGER, Kind.NUMBER) else ""
+    hidden = (
+        ", ctrl+t shows it" if secret and field.kind in (FieldKind.STRING, FieldKind.INTEGER, FieldKind.NUMBER) else ""
+    )
     return ", ".join(filter(None, [secret + hidden, field.constraints]))
 
 
-def box_for(field: Field, entry: Any) -> Box:
+def box_for(field: FormField, entry: Any) -> Box:
     """The box that a field is edited with."""
-    if field.kind is Kind.STRING and isinstance(entry, str) and "\n" in entry and not field.secret_looking:
+    if field.kind is FieldKind.STRING and isinstance(entry, str) and "\n" in entry and not field.secret_looking:
         return LinesBox(field, entry)
     return _BOXES.get(field.kind, LineBox)(field, entry)
 
 
-_BOXES: dict[Kind, type[Box]] = {
-    Kind.TEXT: LinesBox,
-    Kind.LIST: LinesBox,
-    Kind.JSON: JsonBox,
-    Kind.BOOLEAN: YesNo,
-    Kind.CHOICE: OneOf,
-    Kind.CHOICES: SeveralOf,
+_BOXES: dict[FieldKind, type[Box]] = {
+    FieldKind.TEXT: LinesBox,
+    FieldKind.LIST: LinesBox,
+    FieldKind.JSON: JsonBox,
+    FieldKind.BOOLEAN: YesNo,
+    FieldKind.CHOICE: OneOf,
+    FieldKind.CHOICES: SeveralOf,
 }
 
 
@@ -99,7 +101,7 @@ class FieldRow(Widget):
 
         row: FieldRow
 
-    def __init__(self, field: Field, entry: Any, columns: Columns) -> None:
+    def __init__(self, field: FormField, entry: Any, columns: Columns) -> None:
         super().__init__()
         self.field = field
         self.columns = columns
@@ -267,7 +269,7 @@ class GroupTitle(Widget):
     GroupTitle { height: auto; width: 100%; max-width: 130; }
     """
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: FormField) -> None:
         super().__init__()
         self.field = field
 
