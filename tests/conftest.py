@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from mcphost.transports.groups import live_groups
-from mcphost.transports.stdio import Command
+from mcphost.transports.stdio.process import live_groups
+from mcphost.transports.stdio.transport import Command
 
 pytest_plugins = ("pytester", "tests.requirement_rows", "tests.secret_search", "tests.slow_tests")
 

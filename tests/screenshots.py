@@ -14,14 +14,14 @@ from typing import Final
 
 from textual.pilot import Pilot
 
+from mcphost.composition import demo_config, fittings, values_for
 from mcphost.config import Config
-from mcphost.host.asked.answering import SCREEN
 from mcphost.host.host import Host
-from mcphost.host.start import StartInfo
+from mcphost.host.server_requests.host_methods import SCREEN
+from mcphost.host.start_info import StartInfo
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
-from mcphost.tui.screens.dialog import Dialog
-from mcphost.wiring import demo_config, fittings, values_for
+from mcphost.tui.kit.modal import Dialog
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "screenshots"
 WIDE: Final = (140, 40)
@@ -151,7 +151,11 @@ SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
 
 async def shoot_sign_in(name: str, size: tuple[int, int], folder: Path) -> None:
     """Play a sign-in as far as its question."""
-    from tests.tui.sign_ins import ScriptedPort, at_sign_in, signing  # late: what it stands on imports this module
+    from tests.tui.sign_in.sign_ins import (  # late: what it stands on imports this module
+        ScriptedPort,
+        at_sign_in,
+        signing,
+    )
 
     with tempfile.TemporaryDirectory() as state, contextlib.chdir(state):
         async with signing(ScriptedPort(), size=size) as stage:
@@ -163,8 +167,8 @@ async def shoot_sign_in(name: str, size: tuple[int, int], folder: Path) -> None:
 
 async def shoot_chat(name: str, size: tuple[int, int], folder: Path) -> None:
     """Play a conversation as far as the question about its second call."""
-    from tests.host.scripted_model import text, use, uses  # late: what they stand on imports this module
-    from tests.tui.chats import chatting
+    from tests.host.chat.scripted_model import text, use, uses  # late: what they stand on imports this module
+    from tests.tui.chat.chats import chatting
 
     ships = uses(use("demo__ships_in_sight", "u1"), say="I look through the telescope.")
     horn = uses(use("demo__sound_foghorn", "u2", blasts=2), say="Two are close, and **fog** comes up: I warn them.")

@@ -24,11 +24,11 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mcphost"
 SEEN = [
-    "mcphost.protocol.types",
-    "mcphost.protocol.forms",
+    "mcphost.protocol.models.tools",
+    "mcphost.protocol.forms.form",
     "mcphost.protocol.display",
-    "mcphost.protocol.hosts",
-    "mcphost.protocol.sampling",
+    "mcphost.protocol.host_names",
+    "mcphost.protocol.models.sampling",
 ]
 
 # What each part may import from mcphost: packages with all that is in them, or single modules.
@@ -36,49 +36,49 @@ MAY_IMPORT: dict[str, list[str]] = {
     "__init__": [],
     "__main__": ["mcphost.cli"],
     "errors": [],
-    # protocol.limits: the defaults that the transports have, too.
+    # protocol.limits: defaults that the transports share.
     "config": ["mcphost.errors", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
-    # protocol.addresses: what is this machine.
-    "net": ["mcphost.errors", "mcphost.protocol.addresses"],
+    # protocol.urls: what counts as this machine.
+    "net": ["mcphost.errors", "mcphost.protocol.urls"],
     "transports": ["mcphost.errors", "mcphost.net", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
-    "auth": ["mcphost.errors", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.addresses"],
-    # protocol.framing: how lines are read; protocol.addresses: what is this machine.
-    "providers": ["mcphost.errors", "mcphost.net", "mcphost.protocol.types", "mcphost.protocol.sampling",
-                  "mcphost.protocol.display", "mcphost.protocol.framing",
-                  "mcphost.protocol.addresses"],
+    "auth": ["mcphost.errors", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.urls"],
+    # protocol.wire.framing: how lines are read; protocol.urls: what counts as this machine.
+    "providers": ["mcphost.errors", "mcphost.net", "mcphost.protocol.models.tools", "mcphost.protocol.models.sampling",
+                  "mcphost.protocol.display", "mcphost.protocol.wire.framing",
+                  "mcphost.protocol.urls"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.base: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
-             "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.base"],
-    "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.base", *SEEN],
-    "headless": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.base", *SEEN],
+             "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports"],
+    "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", *SEEN],
     "demo": [],
-    "wiring": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
-               "mcphost.providers", "mcphost.client", "mcphost.host", "mcphost.demo"],
-    "cli": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.wiring", "mcphost.headless", "mcphost.tui"],
+    "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
+                    "mcphost.providers", "mcphost.client", "mcphost.host", "mcphost.demo"],
+    "cli": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", "mcphost.composition",
+            "mcphost.tui", *SEEN],
 }  # fmt: skip
 
 # Which parts may use a library, so that another one could take its place in a day.
 OWNERS: dict[str, set[str]] = {
     "PIL": {"tui"},
-    "aiohttp": {"transports.http_engine"},
+    "aiohttp": {"transports.http.engine"},
     "joserfc": {"auth"},
-    "httpx": {"net", "transports", "auth", "providers", "wiring"},
+    "httpx": {"net", "transports", "auth", "providers", "composition"},
     "httpx_sse": {"providers"},
-    "jsonschema_rs": {"protocol", "host.validation_worker"},
-    "keyring": {"auth", "wiring"},
+    "jsonschema_rs": {"protocol", "host.tool_calls.validation_worker"},
+    "keyring": {"auth", "composition"},
     "markdown_it": {"tui"},
-    "platformdirs": {"config", "headless"},
-    "pydantic": {"config", "protocol", "auth", "providers", "wiring"},
+    "platformdirs": {"config", "cli"},
+    "pydantic": {"config", "protocol", "auth", "providers", "composition"},
     "pydantic_core": {"config"},
-    "rich": {"tui", "headless"},
+    "rich": {"tui", "cli"},
     "segno": {"tui"},
     "textual": {"tui"},
     "tomli_w": {"config"},
     "uritemplate": {"protocol", "host"},
-    "yarl": {"transports.http_engine"},
+    "yarl": {"transports.http.engine"},
 }
 
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "manager", "common"}
@@ -302,24 +302,24 @@ def test_every_library_of_the_table_is_declared() -> None:
 SCREEN = {"textual", "rich", "PIL"}
 NETWORK = {"httpx", "keyring", "joserfc", "aiohttp"}
 SELDOM_ASKED = {
-    "mcphost.host.asked.sampling",
+    "mcphost.host.sampling.service",
     "mcphost.host.models",
-    "mcphost.protocol.sampling",
-    "mcphost.protocol.elicitation",
+    "mcphost.protocol.models.sampling",
+    "mcphost.protocol.models.elicitation",
 }
 """What answers servers that ask something."""
 CALLS_DO_WITHOUT = SCREEN | NETWORK | SELDOM_ASKED | {
-    "mcphost.auth.base", "mcphost.auth.authorizer", "mcphost.providers.base", "mcphost.host.chat.chat",
-    "mcphost.protocol.prompts", "mcphost.protocol.resources", "uritemplate", "mcphost.headless.login",
-    "mcphost.headless.prompts", "mcphost.host.traffic.file",
+    "mcphost.auth.ports", "mcphost.auth.authorizer", "mcphost.providers.base", "mcphost.host.chat.chat",
+    "mcphost.protocol.models.prompts", "mcphost.protocol.models.resources", "uritemplate", "mcphost.cli.commands.login",
+    "mcphost.cli.server_questions", "mcphost.host.traffic.file",
 }  # fmt: skip
 """What a tool call has no use for."""
 NOT_YET_SEEN = {
     f"mcphost.tui.{name}"
-    for name in ("screens.sign_in", "screens.form_question", "screens.page_question", "screens.folders",
-                 "screens.sampling", "screens.tool_call", "screens.picture", "screens.choose", "screens.chat_tools",
-                 "widgets.chat", "widgets.chat_input", "widgets.result", "widgets.traffic", "widgets.sampling_board")
-} | {"mcphost.auth.base", "mcphost.providers.base", "mcphost.host.chat.chat", *SELDOM_ASKED}  # fmt: skip
+    for name in ("sign_in.screen", "elicitation.form", "elicitation.url", "roots.screen", "sampling.screen",
+                 "consent.tool_call", "results.picture_screen", "chat.choose", "chat.tools", "chat.pane", "chat.input",
+                 "results.view", "traffic.pane", "sampling.request")
+} | {"mcphost.auth.ports", "mcphost.providers.base", "mcphost.host.chat.chat", *SELDOM_ASKED}  # fmt: skip
 """Screens and panes that are no part of the first picture."""
 ONE_CALL = "from mcphost.cli import main; assert main(['call', {server!r}, 'echo', 'text=hello', '--yes']) == 0"
 ECHO = f"stdio:{shlex.join([sys.executable, '-S', '-E', str(Path(__file__).parent / 'servers' / 'echo.py')])}"
@@ -334,14 +334,14 @@ def test_what_is_unwanted_somewhere_exists() -> None:
     ("code", "unwanted"),
     [
         ("import mcphost.host.host", SCREEN | NETWORK),
-        ("import mcphost.wiring", SCREEN | NETWORK),
+        ("import mcphost.composition", SCREEN | NETWORK),
         ("import mcphost.providers.base, mcphost.providers.choice, mcphost.providers.manual", SCREEN | NETWORK),
-        ("import mcphost.tui.app, mcphost.tui.widgets.result, mcphost.tui.screens.picture", {"PIL"}),
+        ("import mcphost.tui.app, mcphost.tui.results.view, mcphost.tui.results.picture_screen", {"PIL"}),
         ("from mcphost.cli import main; main(['list', 'tools', 'stdio:false'])", SCREEN | NETWORK),
         (ONE_CALL.format(server=ECHO), CALLS_DO_WITHOUT),
-        ("import mcphost.tui.app, mcphost.wiring", NOT_YET_SEEN | NETWORK | {"PIL", "segno"}),
+        ("import mcphost.tui.app, mcphost.composition", NOT_YET_SEEN | NETWORK | {"PIL", "segno"}),
         ("from mcphost.cli import main; main(['config', 'path'])", SCREEN | NETWORK),
-        ("from mcphost.cli.parsing import parse; parse(['check', 'a'])", SCREEN | NETWORK | {"asyncio", "pydantic"}),
+        ("from mcphost.cli.parser import parse; parse(['check', 'a'])", SCREEN | NETWORK | {"asyncio", "pydantic"}),
     ],
 )
 def test_a_clean_interpreter_loads_nothing_it_does_not_need(code: str, unwanted: set[str]) -> None:

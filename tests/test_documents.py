@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from mcphost import __version__
-from mcphost.cli.parsing import parse
+from mcphost.cli.parser import parse
 from mcphost.config import Config, load
-from mcphost.protocol.schemas import DIALECTS
-from mcphost.transports.stdio import INHERITED
+from mcphost.protocol.schema.validation import DIALECTS
+from mcphost.transports.stdio.transport import INHERITED
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import IN_BACKGROUND
 from tests.conftest import LoopWatchdog, Until
-from tests.headless.conftest import IN_BACKGROUND
 from tests.requirement_rows import WITHOUT_A_TEST, named_in_source, read_rows, unmet
 from tests.secret_search import secrets_in
 from tests.slow_tests import runs_the_app
-from tests.tui.story import on_stage
+from tests.tui.stage import on_stage
 
 
 def test_a_test_sees_neither_home_nor_secrets_nor_network_of_the_machine(isolated: Path) -> None:

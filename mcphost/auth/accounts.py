@@ -9,8 +9,8 @@ import base64
 import json
 from typing import Any, Final
 
-from mcphost.auth.base import ClientOrigin, SignInPlan
-from mcphost.auth.credentials import Credentials, TokenGrant
+from mcphost.auth.ports import ClientOrigin, SignInPlan
+from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.protocol.display import show_line
 
 LONGEST_SUBJECT: Final = 255

@@ -14,8 +14,8 @@ from typing import Final
 import httpx
 
 from mcphost.errors import SignInFailed
-from mcphost.protocol.addresses import is_here
 from mcphost.protocol.display import show_line
+from mcphost.protocol.urls import is_here
 
 LONGEST: Final = 8192
 """Characters of a URL; a browser's command line and its bar take no more without trouble."""

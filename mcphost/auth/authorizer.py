@@ -12,24 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from mcphost.auth import fetching, masking, oauth
+from mcphost.auth import http as fetching
+from mcphost.auth import masking
 from mcphost.auth.accounts import confirmation
-from mcphost.auth.base import (
-    CALLBACK_SECONDS,
-    AuthorizationLink,
-    OAuthSettings,
-    RecordedExchange,
-    SignInStatus,
-    SignInUser,
-)
 from mcphost.auth.bearer import Bearer
-from mcphost.auth.callback import read_redirect
-from mcphost.auth.credentials import Credentials, TokenGrant
-from mcphost.auth.fetching import Resolve
-from mcphost.auth.loopback import Loopback, Parameters
-from mcphost.auth.session import TokenSession, carry_out
-from mcphost.auth.tokens import TokenStore
-from mcphost.auth.wire import (
+from mcphost.auth.flow import oauth
+from mcphost.auth.flow.callback import read_redirect
+from mcphost.auth.flow.steps import (
     AskConsent,
     Flow,
     FlowStep,
@@ -40,6 +29,19 @@ from mcphost.auth.wire import (
     Unreachable,
     VisitAuthorizationPage,
 )
+from mcphost.auth.http import Resolve
+from mcphost.auth.loopback import Loopback, Parameters
+from mcphost.auth.ports import (
+    CALLBACK_SECONDS,
+    AuthorizationLink,
+    OAuthSettings,
+    RecordedExchange,
+    SignInStatus,
+    SignInUser,
+)
+from mcphost.auth.session import TokenSession, carry_out
+from mcphost.auth.storage.credentials import Credentials, TokenGrant
+from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import SignInFailed
 
 ENDING_SECONDS: Final = 3.0

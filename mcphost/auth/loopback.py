@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from mcphost.auth.callback import read_redirect
-from mcphost.auth.wire import ListenForCallback, PendingAuthorization
+from mcphost.auth.flow.callback import read_redirect
+from mcphost.auth.flow.steps import ListenForCallback, PendingAuthorization
 from mcphost.errors import SignInFailed
 
 HOST: Final = "127.0.0.1"

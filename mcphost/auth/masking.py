@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from mcphost.auth.wire import FORM, JSON, HttpAnswer, HttpExchange
+from mcphost.auth.flow.steps import FORM, JSON, HttpAnswer, HttpExchange
 
 SECRET_NAMES: Final = frozenset({
     "access_token", "client_assertion", "client_secret", "code", "code_verifier", "id_token", "refresh_token",

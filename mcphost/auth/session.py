@@ -12,12 +12,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from mcphost.auth.base import OAuthSettings
-from mcphost.auth.credentials import Credentials, TokenGrant
-from mcphost.auth.fetching import Fetcher, Resolve, resolve
-from mcphost.auth.oauth import SignInRequest, refresh, sign_in_machine
-from mcphost.auth.tokens import TokenStore
-from mcphost.auth.wire import Flow, HttpAnswer, HttpExchange, Unreachable
+from mcphost.auth.flow.oauth import SignInRequest, refresh, sign_in_machine
+from mcphost.auth.flow.steps import Flow, HttpAnswer, HttpExchange, Unreachable
+from mcphost.auth.http import Fetcher, Resolve, resolve
+from mcphost.auth.ports import OAuthSettings
+from mcphost.auth.storage.credentials import Credentials, TokenGrant
+from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import ConfigError, SignInFailed
 
 COOL_DOWN: Final = 30.0

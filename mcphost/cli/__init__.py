@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from mcphost.cli.needs import UNEXPECTED
-from mcphost.cli.parsing import parse
+from mcphost.cli.parser import parse
+from mcphost.cli.requirements import UNEXPECTED
 from mcphost.errors import McphostError
 
 BROKEN_PIPE: Final = 141
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         _open_streams()
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in the background
-        gc.disable()  # until everything is imported, see mcphost.headless.running
+        gc.disable()  # until everything is imported, see mcphost.cli.run
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # nobody else's code in our checks, nor a search
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
@@ -53,7 +53,7 @@ def _open_streams() -> None:
 
 
 def _explain(error: BaseException) -> int:
-    from mcphost.headless.output import Signalled, exit_for, remark, remarks_on
+    from mcphost.cli.output import Signalled, exit_for, remark, remarks_on
 
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -17,15 +17,13 @@ from typing import Any, Final
 
 from mcphost.client.completion import Completions
 from mcphost.client.deadlines import Deadline, Deadlines
-from mcphost.client.exchange import Requests
 from mcphost.client.handshake import Declare, Identity, shake_hands
-from mcphost.client.inputs import InputHandler, InputQueue, NothingOffered, OnlyDeclared
-from mcphost.client.listener import NotificationObserver
-from mcphost.client.listing import ListedItems, ListLimits, read_list
-from mcphost.client.notices import Notifications
+from mcphost.client.notifications import NotificationObserver, Notifications
+from mcphost.client.paging import ListedItems, ListLimits, read_list
 from mcphost.client.prompts import Prompts
-from mcphost.client.requester import Item, ProgressCallback, RequestTimeouts, Session
+from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session
 from mcphost.client.resources import Resources
+from mcphost.client.server_requests import InputHandler, InputQueue, NothingOffered, OnlyDeclared
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
     ConnectionLost,
@@ -35,10 +33,10 @@ from mcphost.errors import (
     ServerNotReady,
     SessionExpired,
 )
-from mcphost.protocol.era import LegacyEra
-from mcphost.protocol.jsonrpc import Malformed, Notification, Request, RequestId, Response
-from mcphost.protocol.revisions import LEGACY, Revision
-from mcphost.protocol.types import CallToolResult, InitializeResult, LogLevel, Progress, Tool, build_readers
+from mcphost.protocol.eras.era import LegacyEra
+from mcphost.protocol.eras.revisions import LEGACY, Revision
+from mcphost.protocol.models.tools import CallToolResult, InitializeResult, LogLevel, Progress, Tool, build_readers
+from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, RequestId, Response
 from mcphost.transports.base import Transport
 
 __all__ = ["Client", "Identity", "ProgressCallback", "RequestTimeouts", "Session"]
@@ -184,7 +182,7 @@ class Client:
         await self._transport.aclose()
         self._deadlines.close()
 
-    # What the verbs need (`mcphost.client.requester.Requester`).
+    # What the verbs need (`mcphost.client.requests.Requester`).
 
     async def read_list(self, method: str, key: str, read: Callable[[object], Item]) -> ListedItems[Item]:
         """Every page of a list. Raises as `request` does where not even the first page came."""

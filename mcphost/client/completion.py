@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.client.requester import Requester, RequestTimeouts
+from mcphost.client.requests import Requester, RequestTimeouts
 from mcphost.errors import CapabilityMissing, ServerError
-from mcphost.protocol.jsonrpc import ErrorCode
-from mcphost.protocol.revisions import offers
+from mcphost.protocol.eras.revisions import offers
+from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
-    from mcphost.protocol.types import Completion, CompletionRef
+    from mcphost.protocol.models.tools import Completion, CompletionRef
 
 METHOD: Final = "completion/complete"
 CAPABILITY: Final = "completions"
@@ -46,7 +46,7 @@ class Completions:
 
         Raises as `mcphost.client.client.Client.request` does.
         """
-        from mcphost.protocol.types import Completion
+        from mcphost.protocol.models.tools import Completion
 
         if self._refused:
             raise CapabilityMissing(METHOD, CAPABILITY)

@@ -1,6 +1,6 @@
 """The handshake: what we say of ourselves, and the revision it ends with.
 
-Knows the order of offers by asking `mcphost.protocol.negotiation`. Refuses to know what follows on it.
+Knows the order of offers by asking `mcphost.protocol.eras.negotiation`. Refuses to know what follows on it.
 
 Specification: basic/lifecycle.
 """
@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcphost.client.requester import result_of
+from mcphost.client.requests import result_of
 from mcphost.errors import ServerError
-from mcphost.protocol.jsonrpc import Response
-from mcphost.protocol.negotiation import Agreed, negotiate
-from mcphost.protocol.revisions import NEWEST_LEGACY, Revision
+from mcphost.protocol.eras.negotiation import Agreed, negotiate
+from mcphost.protocol.eras.revisions import NEWEST_LEGACY, Revision
+from mcphost.protocol.wire.jsonrpc import Response
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Response]]
 """Sends a request of this method and params."""

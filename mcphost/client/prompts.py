@@ -9,11 +9,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mcphost.client.listing import ListedItems
-from mcphost.client.requester import ProgressCallback, Requester, RequestTimeouts
+from mcphost.client.paging import ListedItems
+from mcphost.client.requests import ProgressCallback, Requester, RequestTimeouts
 
 if TYPE_CHECKING:
-    from mcphost.protocol.types import GetPromptResult, Prompt
+    from mcphost.protocol.models.tools import GetPromptResult, Prompt
 
 
 class Prompts:
@@ -24,7 +24,7 @@ class Prompts:
 
     async def list(self) -> ListedItems[Prompt]:
         """Every prompt, page by page."""
-        from mcphost.protocol.types import Prompt
+        from mcphost.protocol.models.tools import Prompt
 
         return await self._requester.read_list("prompts/list", "prompts", Prompt.read)
 
@@ -37,7 +37,7 @@ class Prompts:
         on_progress: ProgressCallback | None = None,
     ) -> GetPromptResult:
         """The messages of a prompt. Arguments are strings on the wire: what is none goes out as its JSON."""
-        from mcphost.protocol.types import GetPromptResult
+        from mcphost.protocol.models.tools import GetPromptResult
 
         params: dict[str, object] = {"name": name}
         if arguments:

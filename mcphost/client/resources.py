@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcphost.client.listing import ListedItems
-from mcphost.client.requester import ProgressCallback, Requester, RequestTimeouts
+from mcphost.client.paging import ListedItems
+from mcphost.client.requests import ProgressCallback, Requester, RequestTimeouts
 from mcphost.errors import ResourceMissing, ServerError
-from mcphost.protocol.jsonrpc import ErrorCode
+from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
-    from mcphost.protocol.types import ReadResourceResult, Resource, ResourceTemplate
+    from mcphost.protocol.models.tools import ReadResourceResult, Resource, ResourceTemplate
 
 
 class Resources:
@@ -24,13 +24,13 @@ class Resources:
 
     async def list(self) -> ListedItems[Resource]:
         """Every resource, page by page."""
-        from mcphost.protocol.types import Resource
+        from mcphost.protocol.models.tools import Resource
 
         return await self._requester.read_list("resources/list", "resources", Resource.read)
 
     async def templates(self) -> ListedItems[ResourceTemplate]:
         """Every resource template, page by page."""
-        from mcphost.protocol.types import ResourceTemplate
+        from mcphost.protocol.models.tools import ResourceTemplate
 
         return await self._requester.read_list("resources/templates/list", "resourceTemplates", ResourceTemplate.read)
 
@@ -38,7 +38,7 @@ class Resources:
         self, uri: str, *, patience: RequestTimeouts | None = None, on_progress: ProgressCallback | None = None
     ) -> ReadResourceResult:
         """Read a resource; ``uri`` goes out exactly as given. Raises ResourceMissing where there is none."""
-        from mcphost.protocol.types import ReadResourceResult
+        from mcphost.protocol.models.tools import ReadResourceResult
 
         try:
             result = await self._requester.request(
@@ -51,7 +51,7 @@ class Resources:
         return ReadResourceResult.read(result)
 
     async def subscribe(self, uri: str) -> None:
-        """Be told when the resource changes (`Listener.resource_updated`)."""
+        """Be told when the resource changes (`NotificationObserver.resource_updated`)."""
         await self._requester.request("resources/subscribe", {"uri": uri})
 
     async def unsubscribe(self, uri: str) -> None:

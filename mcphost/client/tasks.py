@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from mcphost.client.listing import ListedItems
-from mcphost.client.requester import ProgressCallback, Requester, RequestTimeouts
+from mcphost.client.paging import ListedItems
+from mcphost.client.requests import ProgressCallback, Requester, RequestTimeouts
 from mcphost.errors import InvalidResult, McphostError, RequestTimeout, TaskStopped
-from mcphost.protocol.revisions import TASK_CALLS, offers
-from mcphost.protocol.types import CallToolResult, CreateTaskResult, Progress, Task, TaskSupport, Tool
+from mcphost.protocol.eras.revisions import TASK_CALLS, offers
+from mcphost.protocol.models.tools import CallToolResult, CreateTaskResult, Progress, Task, TaskSupport, Tool
 
 POLL_SECONDS: Final = 1.0
 """Between two looks at a task whose server does not say how often it wants them."""

@@ -4,11 +4,9 @@ The file is never written. Importing this package reads nothing and loads neithe
 """
 
 from mcphost.config.changes import Changes, compare
-from mcphost.config.chat import ChatConfig
 from mcphost.config.limits import Limits
 from mcphost.config.loading import ConfigLocation, LoadedConfig, find_config, load, load_found, parse
-from mcphost.config.models import UI, Config, ModelConfig
-from mcphost.config.oauth import OAuthConfig
+from mcphost.config.models import UI, ChatConfig, Config, ModelConfig
 from mcphost.config.policy import Policy, PolicyAction, rule_matches
 from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references, references_within
@@ -21,8 +19,15 @@ from mcphost.config.resolved import (
     resolve_roots,
     resolve_server,
 )
-from mcphost.config.sampling import SamplingConfig
-from mcphost.config.servers import CapabilitiesConfig, GivenServer, RootConfig, ServerConfig, ToolConfig
+from mcphost.config.servers import (
+    CapabilitiesConfig,
+    GivenServer,
+    OAuthConfig,
+    RootConfig,
+    SamplingConfig,
+    ServerConfig,
+    ToolConfig,
+)
 from mcphost.config.state import TrustedFolders, read_toml, state_folder, update_toml, write_toml
 from mcphost.config.values import KEYRING_SERVICE, MASK, Values, looks_secret
 

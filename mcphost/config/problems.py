@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from mcphost.errors import ConfigError
 
 if TYPE_CHECKING:
-    from mcphost.config.locator import KeyLines
+    from mcphost.config.key_lines import KeyLines
 
 KeyPath = tuple[str | int, ...]
 """Keys and list positions from the top of the file down."""
@@ -89,7 +89,7 @@ class TableValidator:
     def problem(self, where: KeyPath, sentence: str, *, key: str | None = None) -> ConfigError:
         """Return one error about the thing at ``where``, placed at the line of its ``key`` if one is given."""
         if self._lines is None:
-            from mcphost.config.locator import KeyLines  # late: only a file with mistakes pays for it
+            from mcphost.config.key_lines import KeyLines  # late: only a file with mistakes pays for it
 
             self._lines = KeyLines(self._text)
         spot = where if key is None else (*where, key)

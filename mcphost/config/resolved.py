@@ -15,8 +15,7 @@ from typing import Literal
 
 from mcphost.config.fields import reason_against_document, reason_against_url
 from mcphost.config.models import Config, ModelConfig
-from mcphost.config.oauth import OAuthConfig
-from mcphost.config.servers import ServerConfig
+from mcphost.config.servers import OAuthConfig, ServerConfig
 from mcphost.config.values import Values, looks_secret, secret_parameters
 from mcphost.errors import ConfigError, UnknownName
 

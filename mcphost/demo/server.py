@@ -11,21 +11,27 @@ import threading
 from collections.abc import Callable
 from typing import IO, Any, NoReturn, TypeVar
 
-from mcphost.demo import duties, keepsakes, poets, station, visitors, watches
-from mcphost.demo.arguments import complaints, with_defaults
-from mcphost.demo.asking import RefusedError, ServerRequests
-from mcphost.demo.editions import BATCHES, NEWEST, agreed, has, trimmed, trimmed_result
-from mcphost.demo.errands import DemoTask, DemoTasks
-from mcphost.demo.reading_room import DemoOffers, NotFoundError
-from mcphost.demo.tools import (
+from mcphost.demo import elicitation as visitors
+from mcphost.demo import lighthouse as station
+from mcphost.demo import progress as watches
+from mcphost.demo import results as keepsakes
+from mcphost.demo import sampling as poets
+from mcphost.demo import state_changes as duties
+from mcphost.demo.offers import DemoOffers, NotFoundError
+from mcphost.demo.revisions import BATCHES, NEWEST, agreed, has, trimmed, trimmed_result
+from mcphost.demo.server_requests import RefusedError, ServerRequests
+from mcphost.demo.tasks import DemoTask, DemoTasks
+from mcphost.demo.tool import (
     CallCancelledError,
     DemoCall,
     DemoTool,
     InvalidParamsError,
     Json,
     ToolFailedError,
+    complaints,
     on_duty,
     text,
+    with_defaults,
 )
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")

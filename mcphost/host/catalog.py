@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
-from mcphost.client.listing import ListedItems, Rejected
+from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import InvalidResult, UnknownName
-from mcphost.protocol.types import Tool, Wire
+from mcphost.protocol.models.tools import Tool, Wire
 
 if TYPE_CHECKING:
-    from mcphost.protocol.templates import UriTemplate
-    from mcphost.protocol.types import Prompt, Resource, ResourceTemplate
+    from mcphost.protocol.models.tools import Prompt, Resource, ResourceTemplate
+    from mcphost.protocol.uri_templates import UriTemplate
 
 DEFINITION_CHARACTERS: Final = 64 << 10
 """Characters of a definition: nobody agrees to more, and an approval keeps all of a tool's."""
@@ -93,7 +93,7 @@ class OfferedTemplate:
     @property
     def pattern(self) -> UriTemplate:
         """The template taken apart: what is listed was read without fault."""
-        from mcphost.protocol.templates import UriTemplate  # late: few servers have any
+        from mcphost.protocol.uri_templates import UriTemplate  # late: few servers have any
 
         return UriTemplate.read(self.template.uri_template)
 
@@ -233,7 +233,7 @@ def usable_prompts(listing: ListedItems[Prompt], _: ServerConfig) -> tuple[list[
 
 
 def _no_template(template: ResourceTemplate) -> str | None:
-    from mcphost.protocol.templates import UriTemplate  # late: few servers have any
+    from mcphost.protocol.uri_templates import UriTemplate  # late: few servers have any
 
     try:
         UriTemplate.read(template.uri_template)

@@ -16,32 +16,31 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from mcphost.client.client import Identity
 from mcphost.config import Changes, Config, compare
 from mcphost.errors import UnknownName
-from mcphost.host.accounts import Accounts
-from mcphost.host.admission import AuthorizationRetry
-from mcphost.host.approvals import Approvals
-from mcphost.host.asked.answering import Answering
-from mcphost.host.asking import Asking
 from mcphost.host.audit import AuditLog
-from mcphost.host.calls import CallRequest, ToolCall
 from mcphost.host.catalog import Catalog
-from mcphost.host.chatting import Chatting
-from mcphost.host.completing import CompletionService
-from mcphost.host.connection import Connection
-from mcphost.host.consent import ConsentBroker
-from mcphost.host.desk import ToolCallService
+from mcphost.host.chat.host_methods import Chatting
+from mcphost.host.connections.connection import Connection
+from mcphost.host.connections.host_methods import Hearing
+from mcphost.host.connections.process_usage import ProcessUsage
+from mcphost.host.consent.approvals import Approvals, ApprovalStore
+from mcphost.host.consent.broker import ConsentBroker
+from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import Alarmed, EventBus, GrantsChanged, Logged, ServersChanged, TrafficAdded
-from mcphost.host.fittings import Dependencies
-from mcphost.host.gauges import ProcessUsage
-from mcphost.host.hearing import Hearing
 from mcphost.host.logs import LogBook, LogBudget
-from mcphost.host.memory import ApprovalStore
-from mcphost.host.reading import ReadingService
-from mcphost.host.signing_in import SignInService
+from mcphost.host.resources.completion import CompletionService
+from mcphost.host.resources.host_methods import Asking
+from mcphost.host.resources.reading import ReadingService
+from mcphost.host.server_requests.host_methods import Answering
+from mcphost.host.sign_in.host_methods import Accounts
+from mcphost.host.sign_in.service import SignInService
+from mcphost.host.tool_calls.authorization_retry import AuthorizationRetry
+from mcphost.host.tool_calls.call import CallRequest, ToolCall
+from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 from mcphost.host.traffic.frames import Frame
 
 if TYPE_CHECKING:  # what is imported where it is needed
-    from mcphost.auth.base import SignInPort
+    from mcphost.auth.ports import SignInPort
     from mcphost.host.traffic.file import TrafficFile
     from mcphost.host.traffic.resending import ResentRequest
 

@@ -16,7 +16,7 @@ from itertools import count, takewhile
 from operator import attrgetter
 from typing import Final
 
-from mcphost.protocol.types import LogLevel
+from mcphost.protocol.models.tools import LogLevel
 
 LINE_CHARACTERS: Final = 8 << 10
 """Characters kept of one log line; the rest is counted. A line is for reading."""

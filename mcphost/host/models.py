@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from mcphost.config import Config, ModelConfig
 from mcphost.errors import ModelRefused
-from mcphost.protocol.sampling import ModelPreferences
+from mcphost.protocol.models.sampling import ModelPreferences
 from mcphost.providers.base import IMAGES, ModelCapabilities, ModelRequest, Price, Provider, lacking
 from mcphost.providers.choice import ModelCandidate, choose
 

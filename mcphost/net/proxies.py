@@ -7,7 +7,7 @@ import urllib.request
 
 import httpx
 
-from mcphost.protocol.addresses import is_here
+from mcphost.protocol.urls import is_here
 
 
 def proxy_for(url: httpx.URL) -> httpx.Proxy | None:

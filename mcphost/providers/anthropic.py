@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut
-from mcphost.protocol.sampling import Block, ToolResult, ToolUse
-from mcphost.protocol.types import MediaContent, TextContent
+from mcphost.protocol.models.sampling import Block, ToolResult, ToolUse
+from mcphost.protocol.models.tools import MediaContent, TextContent
 from mcphost.providers.base import (
     IMAGES,
     AnswerFinished,
@@ -22,13 +22,12 @@ from mcphost.providers.base import (
     ThoughtDelta,
 )
 from mcphost.providers.endpoint import ModelEndpoint
-from mcphost.providers.hosted import HostedProvider
-from mcphost.providers.patience import read_usage
-from mcphost.providers.refusals import Refusal, error_of
-from mcphost.providers.shapes import number, object_of, text_of
-from mcphost.providers.spelling import NameMapping, use_ids
-from mcphost.providers.tool_contents import all_words, pictures, words
-from mcphost.providers.tool_pieces import ToolUseParts
+from mcphost.providers.errors import Refusal, error_of
+from mcphost.providers.http import HostedProvider
+from mcphost.providers.json_values import number, object_of, text_of
+from mcphost.providers.retry import read_usage
+from mcphost.providers.tool_calls import ToolUseParts, all_words, pictures, words
+from mcphost.providers.tool_names import NameMapping, use_ids
 
 VERSION: Final = "2023-06-01"
 
@@ -152,7 +151,7 @@ def _tool_result(result: ToolResult, ids: NameMapping) -> dict[str, Any]:
 
 
 class AnthropicStream:
-    """What the documents of one stream mean; see `mcphost.providers.exchange.StreamReader`."""
+    """What the documents of one stream mean; see `mcphost.providers.http.StreamReader`."""
 
     def __init__(self, endpoint: ModelEndpoint, request: ModelRequest, names: NameMapping, model: str) -> None:
         self._endpoint, self._model = endpoint, model

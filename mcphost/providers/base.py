@@ -14,7 +14,7 @@ from math import ceil
 from typing import Any, Final, Protocol, Self
 
 from mcphost.errors import ModelAnswerCut, ModelError, ModelRefused
-from mcphost.protocol.sampling import (
+from mcphost.protocol.models.sampling import (
     AUTO,
     Block,
     CreateMessageRequest,
@@ -25,7 +25,7 @@ from mcphost.protocol.sampling import (
     ToolUse,
     text_block,
 )
-from mcphost.protocol.types import MediaContent, Tool
+from mcphost.protocol.models.tools import MediaContent, Tool
 
 IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """Media types that all vendors take."""

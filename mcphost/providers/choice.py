@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mcphost.protocol.display import show_line
-from mcphost.protocol.sampling import ModelPreferences
+from mcphost.protocol.models.sampling import ModelPreferences
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from mcphost.errors import ModelKeyRefused, ModelRefused
-from mcphost.protocol.addresses import is_here
 from mcphost.protocol.display import show_line
+from mcphost.protocol.urls import is_here
 
 KEY_MARK: Final = "•••"
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut, ModelError
-from mcphost.protocol.sampling import SamplingMessage, ToolResult, ToolUse
-from mcphost.protocol.types import MediaContent, TextContent, Tool
+from mcphost.protocol.models.sampling import SamplingMessage, ToolResult, ToolUse
+from mcphost.protocol.models.tools import MediaContent, TextContent, Tool
 from mcphost.providers.base import (
     IMAGES,
     AnswerFinished,
@@ -23,15 +23,12 @@ from mcphost.providers.base import (
     ThoughtDelta,
 )
 from mcphost.providers.endpoint import ModelEndpoint
-from mcphost.providers.exchange import RefusedAnswer
-from mcphost.providers.framings import lines
-from mcphost.providers.hosted import HostedProvider
-from mcphost.providers.patience import read_usage
-from mcphost.providers.refusals import Refusal, error_of
-from mcphost.providers.shapes import list_of, object_of, text_of
-from mcphost.providers.spelling import NameMapping, use_ids
-from mcphost.providers.tool_contents import PICTURES, pictures, reported
-from mcphost.providers.tool_pieces import ToolUseParts
+from mcphost.providers.errors import Refusal, error_of
+from mcphost.providers.http import HostedProvider, RefusedAnswer, lines
+from mcphost.providers.json_values import list_of, object_of, text_of
+from mcphost.providers.retry import read_usage
+from mcphost.providers.tool_calls import PICTURES, ToolUseParts, pictures, reported
+from mcphost.providers.tool_names import NameMapping, use_ids
 
 _STOPS: Final[Mapping[str, str]] = {"stop": "endTurn", "length": "maxTokens"}
 """Its reasons in the protocol's words; it does not tell a stop sequence from an end."""
@@ -143,7 +140,7 @@ def _call(use: ToolUse, names: NameMapping, ids: NameMapping) -> dict[str, Any]:
 
 
 class OllamaStream:
-    """What the lines of one answer mean; see `mcphost.providers.exchange.StreamReader`."""
+    """What the lines of one answer mean; see `mcphost.providers.http.StreamReader`."""
 
     def __init__(self, endpoint: ModelEndpoint, request: ModelRequest, names: NameMapping, model: str) -> None:
         self._endpoint, self._model = endpoint, model

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mcphost.protocol.jsonrpc import Malformed, Notification, Request, Response
+from mcphost.protocol.eras.revisions import Revision
 from mcphost.protocol.limits import BATCH_ITEMS, JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
-from mcphost.protocol.revisions import Revision
+from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, Response
 
 
 class Inbound(Protocol):

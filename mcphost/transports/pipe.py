@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from mcphost.errors import ConnectionLost, MessageTooLarge, TransportError
 from mcphost.protocol.display import size_text
-from mcphost.protocol.framing import Overlong
-from mcphost.protocol.jsonrpc import (
+from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.wire.framing import Overlong
+from mcphost.protocol.wire.jsonrpc import (
     Malformed,
     Message,
     Notification,
@@ -24,10 +25,9 @@ from mcphost.protocol.jsonrpc import (
     decode_in_steps,
     encode,
 )
-from mcphost.protocol.revisions import Revision
-from mcphost.protocol.strict_json import IN_STEPS
-from mcphost.transports.answer import why_invalid
+from mcphost.protocol.wire.strict_json import IN_STEPS
 from mcphost.transports.base import Inbound, TransportLimits
+from mcphost.transports.response_picker import why_invalid
 from mcphost.transports.tap import Tap
 
 

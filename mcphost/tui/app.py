@@ -25,29 +25,29 @@ from textual.worker import WorkerFailed
 from mcphost.errors import McphostError
 from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
-from mcphost.host.start import StartInfo
+from mcphost.host.start_info import StartInfo
 from mcphost.protocol.display import show, show_line
-from mcphost.tui import reloading
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
-from mcphost.tui.chatting import ChatWishes
+from mcphost.tui.chat.controller import ChatWishes
 from mcphost.tui.driver import Driver
-from mcphost.tui.faults import ErrorBoundary, FailureCount, place, sentence
-from mcphost.tui.inquiring import InquiryWishes
+from mcphost.tui.elicitation.controller import InquiryWishes
+from mcphost.tui.error_boundary import ErrorBoundary, FailureCount, place, sentence
+from mcphost.tui.inbox.queue import QuestionQueue
+from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.keys import KeyOrder
-from mcphost.tui.lending import LendingWishes
-from mcphost.tui.offering import Offering, OfferWishes
-from mcphost.tui.operating import ServerWishes
-from mcphost.tui.questions import QuestionQueue
-from mcphost.tui.screens.dialog import Dialog
-from mcphost.tui.screens.inbox import InboxScreen
-from mcphost.tui.screens.main import MainScreen
-from mcphost.tui.showing import Showing
-from mcphost.tui.signing import SignInWishes
-from mcphost.tui.tasking import TaskWishes
-from mcphost.tui.timers import unskipped
-from mcphost.tui.tracing import TrafficWishes
-from mcphost.tui.viewing import MediaWishes
-from mcphost.tui.widgets.servers import ServersPane
+from mcphost.tui.kit.modal import Dialog
+from mcphost.tui.kit.timers import unskipped
+from mcphost.tui.main.refresh import Showing
+from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.offers.controller import Offering, OfferWishes
+from mcphost.tui.results.controller import MediaWishes
+from mcphost.tui.sampling.controller import LendingWishes
+from mcphost.tui.servers import reload as reloading
+from mcphost.tui.servers.controller import ServerWishes
+from mcphost.tui.servers.list import ServersPane
+from mcphost.tui.sign_in.controller import SignInWishes
+from mcphost.tui.tasks.controller import TaskWishes
+from mcphost.tui.traffic.controller import TrafficWishes
 
 GUARD: Final = 0.3
 """Seconds after a dialog appears in which keys do nothing; nor do letters that follow each other without that pause."""
@@ -213,13 +213,13 @@ class McphostApp(
 
     def action_keys(self) -> None:
         """Show the keys that work here."""
-        from mcphost.tui.screens.help import HelpScreen
+        from mcphost.tui.main.help import HelpScreen
 
         self.push_screen(HelpScreen(self.screen))
 
     def action_grants(self) -> None:
         """Show what is allowed without asking."""
-        from mcphost.tui.screens.grants import GrantsScreen
+        from mcphost.tui.consent.grants import GrantsScreen
 
         self.push_screen(GrantsScreen(self.host.consent.grants, self.host.consent.revoke))
 

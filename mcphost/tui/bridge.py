@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol
 
 from textual.message import Message
 
+from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.events import Event, EventBus
-from mcphost.host.questions import Answer, Question
 
 FRAME: Final = 1 / 30
 """Seconds in which events are gathered. Below what an eye tells apart; a flood costs thirty updates a second."""
@@ -76,7 +76,7 @@ class ScreenApprover:
             front.post_message(QuestionsChanged())
 
     async def ask(self, question: Question) -> Answer:
-        """Register the question and wait. See `mcphost.host.consent.Approver`."""
+        """Register the question and wait. See `mcphost.host.consent.broker.Approver`."""
         self._last += 1
         waiting = OpenQuestion(self._last, question, time.monotonic(), asyncio.get_running_loop().create_future())
         self.open[waiting.number] = waiting

@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 
 from mcphost.auth.authorizer import Authorizer
-from mcphost.auth.base import (
+from mcphost.auth.bearer import Bearer
+from mcphost.auth.ports import (
     AuthorizationLink,
     OAuthSettings,
     RecordedExchange,
@@ -21,9 +22,8 @@ from mcphost.auth.base import (
     SignInPlan,
     SignInStatus,
 )
-from mcphost.auth.bearer import Bearer
-from mcphost.auth.keychain import Keychain
-from mcphost.auth.tokens import Lock, TokenStore, no_lock
+from mcphost.auth.storage.keychain import Keychain
+from mcphost.auth.storage.tokens import Lock, TokenStore, no_lock
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))  # the scripts there import each other by bare names
 

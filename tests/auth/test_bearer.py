@@ -15,13 +15,13 @@ import httpx
 import pytest
 
 from mcphost.auth import session
-from mcphost.auth.base import OAuthSettings
-from mcphost.auth.credentials import Credentials
-from mcphost.auth.tokens import Lock
+from mcphost.auth.ports import OAuthSettings
+from mcphost.auth.storage.credentials import Credentials
+from mcphost.auth.storage.tokens import Lock
 from mcphost.config.state import named_lock
 from mcphost.errors import ConfigError
+from tests.auth.keychains import FileShelf, Shelf, shelved
 from tests.auth.people import Echo, Guarded, House, house
-from tests.auth.vaults import FileShelf, Shelf, shelved
 from tests.conftest import Until
 
 ROOT = Path(__file__).parents[2]
@@ -252,10 +252,10 @@ async def test_two_runs_that_share_a_keychain_share_one_renewal(tmp_path: Path) 
 
 CHILD = """
 import asyncio, sys
-from mcphost.auth.tokens import TokenStore
+from mcphost.auth.storage.tokens import TokenStore
 from tests.auth.people import house, Guarded
 from tests.auth.test_bearer import locked_in
-from tests.auth.vaults import FileShelf, shelved
+from tests.auth.keychains import FileShelf, shelved
 from pathlib import Path
 
 class There:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from mcphost.auth import loopback
+from mcphost.auth.flow.steps import ListenForCallback, PendingAuthorization
 from mcphost.auth.loopback import Loopback
-from mcphost.auth.wire import ListenForCallback, PendingAuthorization
 
 STATE = "s" * 32
 GOOD = f"/callback/x?state={STATE}&code=c0de"

@@ -7,7 +7,7 @@ import os
 from mcphost.client.client import Client, Identity
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.stdio import Command, StdioTransport
+from mcphost.transports.stdio.transport import Command, StdioTransport
 from mcphost.transports.tap import Tap
 from tests.benchmarks.measure import Row, Sample, clocked, compare
 from tests.benchmarks.sizes import Sizes

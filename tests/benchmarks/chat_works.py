@@ -20,8 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import SimpleQueue
 
-from mcphost.host.chat.choices import ChatSettings
-from mcphost.host.chat.records import all_records
+from mcphost.host.chat.preferences import ChatSettings
+from mcphost.host.chat.transcript_store import all_records
 from mcphost.host.chat.turns import ModelRound, Turn, TurnState, UserMessage
 from tests.benchmarks.measure import Row, Sample, percentile
 from tests.benchmarks.process_works import MCPHOST

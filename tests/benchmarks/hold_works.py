@@ -13,7 +13,7 @@ from typing import Final
 
 from mcphost.config import Config, ServerConfig
 from mcphost.config.policy import Policy
-from mcphost.protocol.schemas import refers_outside
+from mcphost.protocol.schema.validation import refers_outside
 from tests.benchmarks.host_works import host_of
 from tests.benchmarks.measure import Row, Sample
 from tests.benchmarks.sizes import Sizes

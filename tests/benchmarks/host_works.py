@@ -11,12 +11,12 @@ from pathlib import Path
 from mcphost.client.client import Client
 from mcphost.config import Config, ServerConfig
 from mcphost.config.policy import Policy
-from mcphost.host.connection import ServerState
-from mcphost.host.fittings import Dependencies
+from mcphost.host.connections.connection import ServerState
+from mcphost.host.consent.questions import DeclineAll
+from mcphost.host.dependencies import Dependencies
 from mcphost.host.host import Host
-from mcphost.host.questions import DeclineAll
 from mcphost.transports.base import Transport, TransportLimits
-from mcphost.transports.stdio import Command, StdioTransport
+from mcphost.transports.stdio.transport import Command, StdioTransport
 from tests.benchmarks.measure import Row, Sample, against, clocked, compare
 from tests.benchmarks.sizes import Sizes
 from tests.benchmarks.wire_works import ECHO_COMMAND, HELLO, one_after_the_other

@@ -16,7 +16,7 @@ import httpx_sse
 
 from mcphost.client.client import Client, Identity
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.http import HttpTransport
+from mcphost.transports.http.streamable import HttpTransport
 from tests.benchmarks import web_server
 from tests.benchmarks.measure import Row, Sample, clocked, compare
 from tests.benchmarks.sizes import Sizes

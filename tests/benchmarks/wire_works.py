@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from mcphost.client.client import Client, Identity
-from mcphost.protocol.jsonrpc import Malformed
-from mcphost.protocol.types import Task
+from mcphost.protocol.models.tools import Task
+from mcphost.protocol.wire.jsonrpc import Malformed
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.stdio import Command, StdioTransport
+from mcphost.transports.stdio.transport import Command, StdioTransport
 from tests.benchmarks.bare import BareLoop
 from tests.benchmarks.measure import Row, Sample, clocked, compare
 from tests.benchmarks.sizes import Sizes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcphost.client.client import Client, Identity, RequestTimeouts
-from mcphost.protocol.revisions import LEGACY, Revision
+from mcphost.protocol.eras.revisions import LEGACY, Revision
 from tests.client.scripted import Answer, Notes, ScriptedTransport
 
 BRIEF = RequestTimeouts(idle=0.05, hard=0.5)

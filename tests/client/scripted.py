@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from mcphost.protocol.jsonrpc import ErrorObject, Malformed, Message, Notification, Request, Response
-from mcphost.protocol.revisions import Revision
-from mcphost.protocol.types import Task
+from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.models.tools import Task
+from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Message, Notification, Request, Response
 from mcphost.transports.base import Inbound, ProcessReport
 
 NEVER = object()

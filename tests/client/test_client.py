@@ -17,11 +17,11 @@ from mcphost.errors import (
     ServerNotReady,
     SessionExpired,
 )
-from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Request, Response
-from mcphost.protocol.revisions import Revision
-from mcphost.protocol.types import CallToolResult, LogLevel, Progress
+from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.models.tools import CallToolResult, LogLevel, Progress
+from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Request, Response
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.stdio import StdioTransport
+from mcphost.transports.stdio.transport import StdioTransport
 from tests.client.conftest import Connect, Line, hello
 from tests.client.scripted import NEVER, Notes
 from tests.conftest import PythonServer, Until

@@ -15,8 +15,8 @@ from mcphost.errors import (
     ServerNotReady,
     VersionRefused,
 )
-from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Notification, Request
-from mcphost.protocol.revisions import NEWEST_LEGACY, Revision
+from mcphost.protocol.eras.revisions import NEWEST_LEGACY, Revision
+from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Notification, Request
 from tests.client.conftest import Connect, Draw, hello
 from tests.client.scripted import NEVER, Answer
 from tests.conftest import Until

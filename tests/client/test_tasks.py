@@ -11,12 +11,12 @@ import pytest
 from mcphost.client import tasks
 from mcphost.client.client import RequestTimeouts
 from mcphost.errors import InvalidResult, RequestTimeout, ServerError, TaskStopped
-from mcphost.protocol.jsonrpc import ErrorCode, ErrorObject, Notification, Request
-from mcphost.protocol.revisions import V2025_06_18, V2025_11_25, Revision
-from mcphost.protocol.types import RELATED_TASK, Progress, Task, Tool
+from mcphost.protocol.eras.revisions import V2025_06_18, V2025_11_25, Revision
+from mcphost.protocol.models.tools import RELATED_TASK, Progress, Task, Tool
+from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Notification, Request
 from tests.client.conftest import Connect, Line, hello
 from tests.client.scripted import NEVER, Answer
-from tests.client.test_inputs import ScriptedHandler
+from tests.client.test_server_requests import ScriptedHandler
 from tests.conftest import Until
 
 OFFERED: dict[str, Any] = {

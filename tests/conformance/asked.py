@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from mcphost.composition import fittings
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
-from mcphost.host.asked.answering import ALL
+from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.host import Host
-from mcphost.host.questions import Answer, Question
-from mcphost.wiring import fittings
+from mcphost.host.server_requests.host_methods import ALL
 
 NAME = "conformance"
 

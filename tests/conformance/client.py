@@ -20,12 +20,12 @@ from typing import Any
 from mcphost import __version__
 from mcphost.client.client import Client, Identity
 from mcphost.errors import McphostError
-from mcphost.protocol.jsonrpc import Malformed
-from mcphost.protocol.types import Task
+from mcphost.protocol.models.tools import Task
+from mcphost.protocol.wire.jsonrpc import Malformed
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.detection import DetectedTransport
-from mcphost.transports.http import HttpTransport
-from mcphost.transports.sse import SseTransport
+from mcphost.transports.http.detection import DetectedTransport
+from mcphost.transports.http.sse_2024 import SseTransport
+from mcphost.transports.http.streamable import HttpTransport
 from mcphost.transports.tap import NoteKind
 
 CONNECT_SECONDS = 10.0

@@ -14,15 +14,15 @@ from typing import Any
 
 import httpx
 
-from mcphost.auth.base import SignInConsent
+from mcphost.auth.ports import SignInConsent
+from mcphost.composition import fittings
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogKind
+from mcphost.host.connections.state import ServerState
+from mcphost.host.consent.questions import Answer, Question, SignInQuestion
 from mcphost.host.events import Event, Logged, SignInChanged
 from mcphost.host.host import Host
-from mcphost.host.questions import Answer, Question, SignInQuestion
-from mcphost.host.states import ServerState
-from mcphost.wiring import fittings
 
 NAME = "conformance"
 DOCUMENT = "https://conformance-test.local/client-metadata.json"

@@ -12,14 +12,14 @@ import pytest
 
 from mcphost.config import Config, read_toml, update_toml
 from mcphost.errors import ConfigError
-from mcphost.host import backoff
-from mcphost.host.calls import ToolCall
+from mcphost.host.connections import retry as backoff
+from mcphost.host.consent.questions import Answer, Question, ToolCallQuestion
+from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import Alarmed, Event
-from mcphost.host.fittings import Dependencies
 from mcphost.host.host import Host
-from mcphost.host.questions import Answer, Question, ToolCallQuestion
+from mcphost.host.tool_calls.call import ToolCall
 from mcphost.transports.base import Transport, TransportLimits
-from mcphost.transports.stdio import Command, StdioTransport
+from mcphost.transports.stdio.transport import Command, StdioTransport
 
 SCRIPTS = Path(__file__).parents[1] / "servers"
 

@@ -16,7 +16,7 @@ import pytest
 
 from mcphost.host import audit
 from mcphost.host.audit import AuditLog
-from mcphost.host.calls import CallState
+from mcphost.host.tool_calls.call import CallState
 from tests.host.conftest import NO, YES, HostOf, echo
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from mcphost.client.listing import ListedItems, Rejected
+from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import UnknownName
 from mcphost.host.catalog import DEFINITION_CHARACTERS, Catalog, usable
-from mcphost.protocol.types import Tool
+from mcphost.protocol.models.tools import Tool
 
 
 def tools(*names: str, **more: Any) -> list[Tool]:

@@ -12,12 +12,12 @@ import pytest
 
 from mcphost.config import Config
 from mcphost.errors import ConfigError, UnknownName
-from mcphost.host.calls import CallState
-from mcphost.host.connection import ServerState
+from mcphost.host.connections.connection import ServerState
+from mcphost.host.consent.approvals import sent_to
 from mcphost.host.events import ServersChanged
-from mcphost.host.recipient import sent_to
+from mcphost.host.tool_calls.call import CallState
 from mcphost.transports.base import Transport, TransportLimits
-from mcphost.transports.stdio import Command, StdioTransport
+from mcphost.transports.stdio.transport import Command, StdioTransport
 from tests.conftest import Until
 from tests.host.conftest import FileStore, HostOf, RecordingHost, echo, hostile, settings
 

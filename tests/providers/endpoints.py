@@ -13,17 +13,16 @@ from typing import Any
 
 import pytest
 
-from mcphost.protocol.sampling import SamplingMessage, ToolChoice, text_block
-from mcphost.protocol.types import Tool
+from mcphost.protocol.models.sampling import SamplingMessage, ToolChoice, text_block
+from mcphost.protocol.models.tools import Tool
 from mcphost.providers.anthropic import AnthropicProvider, AnthropicStream
 from mcphost.providers.base import AnswerCollector, ModelRequest, ProviderEvent
 from mcphost.providers.endpoint import ModelEndpoint
-from mcphost.providers.exchange import MOST_EVENT
-from mcphost.providers.framings import StreamFraming, events, lines
+from mcphost.providers.http import MOST_EVENT, StreamFraming, events, lines
 from mcphost.providers.ollama import OllamaProvider, OllamaStream
 from mcphost.providers.openai import OpenAIProvider, OpenAIStream
-from mcphost.providers.patience import RetryLimits
-from mcphost.providers.spelling import tool_names
+from mcphost.providers.retry import RetryLimits
+from mcphost.providers.tool_names import tool_names
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))  # the scripts there import each other by bare names
 

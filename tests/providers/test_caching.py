@@ -12,7 +12,7 @@ import pytest
 from mcphost.errors import ModelRefused
 from mcphost.providers import anthropic
 from mcphost.providers.base import ModelRequest
-from mcphost.providers.spelling import tool_names
+from mcphost.providers.tool_names import tool_names
 from tests.providers.endpoints import DOTTED, HELLO, VENDORS, meeting, refuses, streams
 from tests.providers.test_requests import IMAGE, TEXT, USE, asking, result
 

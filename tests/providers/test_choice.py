@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.protocol.sampling import ModelPreferences
+from mcphost.protocol.models.sampling import ModelPreferences
 from mcphost.providers.choice import ModelCandidate, choose, family
 
 OPUS = ModelCandidate("deep", "claude-opus-4-1", cost=0.1, speed=0.3, intelligence=1.0)

@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from mcphost.providers.framings import Oversized, events, lines
+from mcphost.providers.http import Oversized, events, lines
 from tests.providers.endpoints import framed
 
 STREAM = b"""\xef\xbb\xbf: a comment

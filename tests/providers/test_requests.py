@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from mcphost.errors import ModelRefused
-from mcphost.protocol.sampling import CreateMessageRequest, SamplingMessage, ToolChoice
+from mcphost.protocol.models.sampling import CreateMessageRequest, SamplingMessage, ToolChoice
 from mcphost.providers import anthropic, ollama, openai
 from mcphost.providers.base import ModelCapabilities, ModelRequest
-from mcphost.providers.spelling import NameMapping, tool_names
+from mcphost.providers.tool_names import NameMapping, tool_names
 from tests.providers.endpoints import ASKED, HELLO, VENDORS, meeting, refuses, streams
-from tests.transports.web_line import Talk
+from tests.transports.http.http_connection import Talk
 
 TEXT = {"type": "text", "text": "look"}
 IMAGE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}

@@ -17,8 +17,8 @@ from mcphost.providers.base import (
     TokenUsage,
     gather,
 )
-from mcphost.providers.exchange import MOST_EVENT
-from mcphost.providers.patience import RetryLimits
+from mcphost.providers.http import MOST_EVENT
+from mcphost.providers.retry import RetryLimits
 from tests.conftest import Until
 from tests.providers.endpoints import (
     ASKED,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.stdio import StdioTransport
+from mcphost.transports.stdio.transport import StdioTransport
 from tests.conftest import PythonServer, Until
 from tests.transports.processes import FAST, Line, members
 

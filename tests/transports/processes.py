@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcphost.protocol.jsonrpc import Malformed, Notification, Request, Response
+from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, Response
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.stdio import StdioTransport
+from mcphost.transports.stdio.transport import StdioTransport
 
 FAST = TransportLimits(exit_grace=9.0)
 AT_ONCE = 6.0

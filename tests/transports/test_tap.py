@@ -11,7 +11,7 @@ import pytest
 
 from mcphost.errors import MessageTooLarge
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.stdio import StdioTransport
+from mcphost.transports.stdio.transport import StdioTransport
 from mcphost.transports.tap import HEADER_CHARACTERS, HEADERS, MASK, request_head, response_head, safe_url
 from tests.conftest import PythonServer, Until
 from tests.transports.processes import FAST, Line

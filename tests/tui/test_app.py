@@ -7,10 +7,10 @@ from textual.content import Content
 from textual.events import Key
 
 from mcphost.errors import NotDone
-from mcphost.tui.faults import FailureCount, place, sentence
-from mcphost.tui.screens.help import HelpScreen
-from mcphost.tui.widgets.tool_list import ToolList
-from tests.tui.story import NARROW, echo, on_stage, server, servers
+from mcphost.tui.error_boundary import FailureCount, place, sentence
+from mcphost.tui.main.help import HelpScreen
+from mcphost.tui.tools.pane import ToolList
+from tests.tui.stage import NARROW, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
 TOKEN = "sk-planted-secret"

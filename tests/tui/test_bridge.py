@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 from textual.message import Message
 
-from mcphost.host.approvals import ApprovalStatus, ToolApproval
+from mcphost.host.consent.approvals import ApprovalStatus, ToolApproval
+from mcphost.host.consent.questions import Answer, ToolCallQuestion
 from mcphost.host.events import CallChanged, EventBus, Logged, ServerChanged
-from mcphost.host.questions import Answer, ToolCallQuestion
-from mcphost.protocol.types import Tool
+from mcphost.protocol.models.tools import Tool
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import FRAME, EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from tests.conftest import Until
-from tests.tui.story import NARROW, hostile, on_stage
+from tests.tui.stage import NARROW, hostile, on_stage
 
 pytestmark = pytest.mark.slow
 TOOL = Tool.model_validate({"name": "t", "inputSchema": {"type": "object"}})

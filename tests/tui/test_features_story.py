@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.config import Config, Policy
-from tests.tui.story import NARROW, Stage, on_stage, server
+from tests.tui.stage import NARROW, Stage, on_stage, server
 
 pytestmark = pytest.mark.slow
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mcphost.config import ServerConfig
-from mcphost.host.calls import CallState
+from mcphost.host.tool_calls.call import CallState
 from tests.host.conftest import NO
-from tests.host.test_over_http import hosted
-from tests.transports.web_line import Echo, Web
-from tests.tui.story import on_stage, servers
+from tests.host.connections.test_http import hosted
+from tests.transports.http.http_connection import Echo, Web
+from tests.tui.stage import on_stage, servers
 
 pytestmark = pytest.mark.slow
 HARMLESS = {"inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}

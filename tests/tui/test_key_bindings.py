@@ -13,8 +13,8 @@ from textual.screen import ModalScreen
 
 import mcphost.tui
 from mcphost.tui.app import McphostApp
-from mcphost.tui.screens.main import MainScreen
-from tests.tui.story import NARROW, echo, on_stage
+from mcphost.tui.main.screen import MainScreen
+from tests.tui.stage import NARROW, echo, on_stage
 
 IN_DIALOGS_ONLY = {"FolderTree"}
 """Widgets that no pane of the main screen holds: in a dialog, letters are answers."""

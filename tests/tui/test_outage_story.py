@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mcphost.config import ServerConfig
-from mcphost.host import backoff
-from mcphost.transports import resumption
-from tests.transports.web_line import Echo, Talk, Web
-from tests.tui.story import NARROW, WIDE, Stage, on_stage, servers
+from mcphost.host.connections import retry as backoff
+from mcphost.transports.http import resumption
+from tests.transports.http.http_connection import Echo, Talk, Web
+from tests.tui.stage import NARROW, WIDE, Stage, on_stage, servers
 
 pytestmark = pytest.mark.slow
 FORM: dict[str, Any] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.command import CommandPalette
 
-from mcphost.tui.screens.grants import GrantsScreen
-from tests.tui.story import NARROW, echo, on_stage
+from mcphost.tui.consent.grants import GrantsScreen
+from tests.tui.stage import NARROW, echo, on_stage
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import ClassVar, Final
 
-from mcphost.auth import keychain
+from mcphost.auth.storage import keychain
 from mcphost.cli import main
-from tests.auth.vaults import FileShelf
-from tests.auth.vaults import locked as refuse
+from tests.auth.keychains import FileShelf
+from tests.auth.keychains import locked as refuse
 
 ROOT = Path(__file__).parents[2]
 NAME: Final = "TESTS_KEYCHAIN_FILE"

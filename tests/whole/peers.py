@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from mcphost.composition import fittings
 from mcphost.config import Values
-from mcphost.host.calls import ToolCall
 from mcphost.host.catalog import CatalogKind
-from mcphost.protocol.types import Progress, ResourceContents
-from mcphost.wiring import fittings
+from mcphost.host.tool_calls.call import ToolCall
+from mcphost.protocol.models.tools import Progress, ResourceContents
 from tests.conftest import SERVERS
 from tests.host.conftest import RecordingHost, ScriptedApprover, settings
 from tests.npm import installed

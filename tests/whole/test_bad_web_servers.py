@@ -17,18 +17,18 @@ from typing import Any
 import pytest
 import trustme
 
+from mcphost.composition import fittings
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
-from mcphost.host import backoff
-from mcphost.host.calls import CallState, ToolCall
-from mcphost.host.connection import Connection, ServerState
+from mcphost.host.connections import retry as backoff
+from mcphost.host.connections.connection import Connection, ServerState
+from mcphost.host.consent.questions import DeclineAll
 from mcphost.host.host import Host
-from mcphost.host.questions import DeclineAll
-from mcphost.tui.widgets.failure import failure_of
-from mcphost.tui.widgets.server_card import card
-from mcphost.wiring import fittings
+from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.tui.results.failure import failure_of
+from mcphost.tui.servers.card import card
 from tests.conftest import LoopWatchdog, Until
-from tests.transports.web_line import Echo, Talk, Visit, Web, redirecting, spoiling
+from tests.transports.http.http_connection import Echo, Talk, Visit, Web, redirecting, spoiling
 
 READY, FAILED, RECONNECTING = ServerState.READY, ServerState.FAILED, ServerState.RECONNECTING
 Serve = Callable[[Talk], None]

@@ -17,8 +17,8 @@ import pytest
 
 from mcphost.cli import main
 from mcphost.config import Config
-from tests.transports.web_line import Echo, Talk, Web
-from tests.tui.story import on_stage
+from tests.transports.http.http_connection import Echo, Talk, Web
+from tests.tui.stage import on_stage
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
 

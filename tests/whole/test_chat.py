@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from mcphost.composition import fittings
 from mcphost.config import Config, Values
 from mcphost.host.chat.turns import TurnState
-from mcphost.host.questions import Answer
-from mcphost.wiring import fittings
-from tests.headless.conftest import start
+from mcphost.host.consent.questions import Answer
+from tests.cli.conftest import start
 from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover
 from tests.whole import model_endpoints
 from tests.whole.model_endpoints import script, verdict

@@ -9,10 +9,9 @@ import pytest
 import pytest_asyncio
 
 from mcphost.errors import InvalidArguments
-from mcphost.host.calls import CallState
 from mcphost.host.logs import LogSource
-from mcphost.protocol.templates import UriTemplate
-from mcphost.protocol.types import (
+from mcphost.host.tool_calls.call import CallState
+from mcphost.protocol.models.tools import (
     EmbeddedResource,
     LogLevel,
     MediaContent,
@@ -22,6 +21,7 @@ from mcphost.protocol.types import (
     TemplateRef,
     TextContent,
 )
+from mcphost.protocol.uri_templates import UriTemplate
 from tests.conftest import Until
 from tests.host.conftest import RecordingHost
 from tests.whole.peers import PEERS, TRANSPORTS, followed, meeting, read, running

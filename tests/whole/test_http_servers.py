@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
+from mcphost.composition import fittings
 from mcphost.config import Config, ServerConfig, Values
-from mcphost.host.calls import CallState
+from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.host import Host
-from mcphost.host.questions import Answer, Question
-from mcphost.wiring import fittings
+from mcphost.host.tool_calls.call import CallState
 from tests.conftest import Until
 from tests.whole.peers import PATHS, PEERS, free_port, running
 

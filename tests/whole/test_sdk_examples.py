@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from mcphost.errors import CapabilityMissing
-from mcphost.host.calls import CallState
-from mcphost.protocol.templates import UriTemplate
-from mcphost.protocol.types import EmbeddedResource, LogLevel, MediaContent, PromptRef, TextContent
+from mcphost.host.tool_calls.call import CallState
+from mcphost.protocol.models.tools import EmbeddedResource, LogLevel, MediaContent, PromptRef, TextContent
+from mcphost.protocol.uri_templates import UriTemplate
 from tests.conftest import Until
 from tests.host.conftest import RecordingHost
 from tests.whole.peers import SDKS, example, followed, meeting, read, running

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.terminal import Terminal
-from tests.transports.web_line import Talk, Web
+from tests.transports.http.http_connection import Talk, Web
 from tests.whole.browsing import visit
 from tests.whole.signing import BACK, DOCUMENT, SECONDS, Desk, Done, Town, desk, town
 from tests.whole.test_real_servers import GUARD, find

@@ -154,7 +154,7 @@ def test_without_colour_states_are_told_by_words_and_shapes(tmp_path: Path) -> N
 BROKEN = """
 import sys
 from mcphost.cli import main
-from mcphost.tui.widgets.tool_list import ToolList
+from mcphost.tui.tools.pane import ToolList
 
 def show_offers(self, *_):
     token = "sk-planted-secret"

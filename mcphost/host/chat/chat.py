@@ -1,7 +1,7 @@
 """A conversation with a language model, as something to hold on to.
 
 Knows its turns, its switches, what it spent and what the user may do with it. Refuses to know how an answer is had and
-how a call is made: `mcphost.host.chat.running` does.
+how a call is made: `mcphost.host.chat.runner` does.
 
 Front: every change is a ChatChanged with its number; read the state again. `send` and `go_on` return at once.
 """
@@ -16,18 +16,18 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.errors import NotDone, UnknownName
-from mcphost.host.asked.sampling_draft import estimate
-from mcphost.host.chat.borrowed import FOLDERS, OURS, YOURS, Passage, passages
-from mcphost.host.chat.choices import ChatSettings, Hold
+from mcphost.host.chat.dependencies import ChatParts
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.messages import OWN, messages_of, system
-from mcphost.host.chat.parts import ChatParts
+from mcphost.host.chat.preferences import ChatSettings, Hold
 from mcphost.host.chat.preview import MessagePreview, pieces_of
-from mcphost.host.chat.records import all_records, choices_record
-from mcphost.host.chat.spent import ChatUsage
-from mcphost.host.chat.toolbox import ToolSelection
+from mcphost.host.chat.provenance import FOLDERS, OURS, YOURS, Passage, passages
+from mcphost.host.chat.tools import ToolSelection
+from mcphost.host.chat.transcript_store import all_records, choices_record
 from mcphost.host.chat.turns import Attachment, PromptUsed, Turn, TurnState, UserMessage
+from mcphost.host.chat.usage import ChatUsage
 from mcphost.host.models import AvailableModel
+from mcphost.host.sampling.draft import estimate
 from mcphost.protocol.display import show
 from mcphost.providers.base import ModelRequest
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from mcphost.host.chat.attaching import PICTURE_TOKENS
+from mcphost.host.chat.context import PICTURE_TOKENS
 from mcphost.host.chat.messages import attached_blocks, fitting
 from mcphost.host.chat.results import links_in
 from mcphost.host.chat.turns import UserMessage
 from mcphost.protocol.display import hidden_count, show_line, size_text
-from mcphost.protocol.sampling import Block, text_block
-from mcphost.protocol.types import MediaContent, TextContent
+from mcphost.protocol.models.sampling import Block, text_block
+from mcphost.protocol.models.tools import MediaContent, TextContent
 from mcphost.providers.base import ModelCapabilities, estimate_tokens
 
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import Declined
-from mcphost.host.calls import NOTHING_SENT, CallState, ToolCall
+from mcphost.host.tool_calls.call import NOTHING_SENT, CallState, ToolCall
 from mcphost.protocol.display import hidden_count, show_line, size_text
-from mcphost.protocol.sampling import ToolResult
-from mcphost.protocol.types import (
+from mcphost.protocol.models.sampling import ToolResult
+from mcphost.protocol.models.tools import (
     CallToolResult,
     Content,
     EmbeddedResource,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from mcphost.host.calls import CallState, ToolCall
+from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.display import show_line
-from mcphost.protocol.sampling import SamplingMessage, ToolResult
-from mcphost.protocol.types import MediaContent, TextContent
+from mcphost.protocol.models.sampling import SamplingMessage, ToolResult
+from mcphost.protocol.models.tools import MediaContent, TextContent
 from mcphost.providers.base import RetryScheduled, TokenUsage
 
 MOST_THOUGHT: Final = 100_000

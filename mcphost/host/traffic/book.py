@@ -21,8 +21,7 @@ from typing import Final
 
 from mcphost.config.files import read_regular
 from mcphost.errors import NotDone
-from mcphost.host.traffic.frames import Frame, pretty
-from mcphost.host.traffic.pairing import FramePairing, is_answer
+from mcphost.host.traffic.frames import Frame, FramePairing, is_answer, pretty
 from mcphost.host.traffic.redaction import Mask, redacted
 
 current_call: Final[ContextVar[int | None]] = ContextVar("current_call", default=None)

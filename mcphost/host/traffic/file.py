@@ -26,8 +26,7 @@ from typing import Any, Final, Protocol
 from mcphost.config.files import owned_by_us
 from mcphost.errors import ConfigError, NotDone
 from mcphost.host.private_file import PrivateFile
-from mcphost.host.traffic.frames import Frame, FrameKind
-from mcphost.host.traffic.pairing import FramePairing, is_answer
+from mcphost.host.traffic.frames import Frame, FrameKind, FramePairing, is_answer
 from mcphost.host.traffic.redaction import Mask, redacted
 
 ROTATE: Final = 256 << 20

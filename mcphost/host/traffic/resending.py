@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from mcphost.config import MASK
 from mcphost.errors import McphostError, NotDone
-from mcphost.host.faults import fault
+from mcphost.host.error_boundary import fault
 from mcphost.host.traffic.frames import Frame, FrameKind
-from mcphost.protocol.jsonrpc import Request, decode
+from mcphost.protocol.wire.jsonrpc import Request, decode
 
 ONCE: Final = "initialize"
 """The method that belongs to the beginning of a session and to no other moment."""

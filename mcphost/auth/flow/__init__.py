@@ -1,0 +1,1 @@
+"""The OAuth flow as a generator: its steps, documents and endpoints. Nothing in here waits."""

@@ -1,0 +1,346 @@
+"""The sign-in flow: what to do next, given what came of the last step.
+
+Knows the order of the steps, and which token is for whom. Refuses to wait, to fetch, to ask or to keep anything: it
+yields a step and is sent its outcome. Closed at any point, it leaves nothing behind.
+
+Specification: authorization, of 2025-03-26 to 2025-11-25, with the checks that 2026-07-28 adds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import httpx
+
+from mcphost.auth.addresses import checked_url, host_of, origin_of
+from mcphost.auth.flow.callback import authorization_url, read_code, s256
+from mcphost.auth.flow.challenge import Challenge, read_challenge
+from mcphost.auth.flow.discovery import find_issuer, find_old_issuer, find_resource
+from mcphost.auth.flow.metadata import AuthorizationServer, ProtectedResource, sound_scopes
+from mcphost.auth.flow.registration import given_client, origin_for, register
+from mcphost.auth.flow.resource import canonical
+from mcphost.auth.flow.steps import AskConsent, Flow, ListenForCallback, PendingAuthorization, VisitAuthorizationPage
+from mcphost.auth.flow.token_endpoint import ClientAuthentication, TokenResponse, method_for, read_tokens
+from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent, SignInPlan
+from mcphost.auth.storage.credentials import ClientRegistration, Credentials, TokenGrant
+from mcphost.errors import SignInFailed
+from mcphost.protocol.display import show_line
+
+VERSION: Final = "2025-11-25"
+"""The revision that discovery requests name before one was agreed on."""
+
+OFFLINE: Final = "offline_access"
+"""The scope that asks for a refresh token."""
+
+MACHINE_TITLE: Final = "Ask for a token for this program"
+
+
+@dataclass(frozen=True, slots=True)
+class SignInRequest:
+    """What a sign-in starts from. ``status`` is that of the refusal: 401, or 403 for want of a scope."""
+
+    server: str
+    url: str
+    settings: OAuthSettings
+    challenge: str = ""
+    status: int = 401
+    known: Credentials = field(default_factory=Credentials)
+    version: str = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Where to sign in, and what for."""
+
+    request: SignInRequest
+    challenge: Challenge
+    protected: ProtectedResource | None
+    issuer: AuthorizationServer
+
+    @property
+    def resource(self) -> str:
+        return canonical(self.request.url) if self.protected is None else self.protected.resource
+
+    @property
+    def before(self) -> TokenGrant | None:
+        """The grant that a wider one is to replace."""
+        grant = self.request.known.grant_for(self.request.url)
+        return grant if grant is not None and grant.issuer == self.issuer.issuer else None
+
+    def scopes(self) -> tuple[tuple[str, ...], str]:
+        """What to ask for, and who says so."""
+        settings, challenged = self.request.settings, self.challenge.scopes
+        if self.request.status == 403:
+            held = self.before
+            earlier = (*held.asked, *held.scopes) if held else settings.scopes
+            return self._sound((*earlier, *challenged)), "the call that was refused, besides what you had"
+        if settings.scopes:
+            return self._sound(settings.scopes), "your configuration"
+        if challenged:
+            return self._sound(challenged), "the server's refusal"
+        if self.protected is not None and self.protected.scopes:
+            return self._sound(self.protected.scopes), "the server's metadata, all it lists"
+        return (), "nobody: the authorization server decides"
+
+    def _sound(self, scopes: Iterable[str]) -> tuple[str, ...]:
+        """Sound ones, with the one that brings a refresh token, where that is offered."""
+        good = sound_scopes(scopes)
+        offline = [OFFLINE] if good and OFFLINE in self.issuer.scopes else []
+        return tuple(dict.fromkeys([*good, *offline]))
+
+
+def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:
+    """Sign a person in through a browser. ``now`` gives seconds since 1970."""
+    found = yield from _find(request)
+    issuer = found.issuer
+    checked_url("authorization_endpoint", issuer.authorization_endpoint, request.url)
+    _check_pkce(issuer, request.settings)
+    client = _known_client(request, issuer)
+    origin = origin_for(request.settings, issuer, client)
+    if origin is ClientOrigin.CONFIGURED:
+        _check_same_issuer(request, issuer)
+    redirect_uri = yield _way_back(origin, request.settings, issuer, client)
+    if origin is ClientOrigin.KNOWN and client is not None and client.redirect_uri != redirect_uri:
+        client, origin = None, origin_for(request.settings, issuer, None)
+    plan = _plan(found, origin, client, redirect_uri)
+    choice, client = yield from _agree(plan, found, client)
+    tokens = yield from _authorize(found, client, redirect_uri, choice.scopes, now)
+    return _grant(found, client, tokens, choice.scopes, now())
+
+
+def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:
+    """Sign this program in by its own secret or key: the client credentials grant. Nobody is asked."""
+    found = yield from _find(request)
+    settings, issuer = request.settings, found.issuer
+    if not settings.client_id:
+        raise SignInFailed('grant = "client_credentials" needs oauth.client_id')
+    _check_same_issuer(request, issuer)
+    method = method_for(issuer.auth_methods, secret=bool(settings.client_secret), key=bool(settings.private_key))
+    client = ClientRegistration(client_id=settings.client_id, method=method)
+    scopes, _ = found.scopes()
+    scopes = tuple(scope for scope in scopes if scope != OFFLINE)
+    form = {"grant_type": "client_credentials", "resource": found.resource, **_scope(scopes)}
+    prover = ClientAuthentication(client, issuer.issuer, settings)
+    fetch = prover.request(MACHINE_TITLE, issuer.token_endpoint, form, now())
+    tokens = read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
+    return _grant(found, client, tokens, scopes, now())
+
+
+def refresh(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[TokenGrant]:
+    """A new token for the same grant. SignInFailed with code ``invalid_grant`` means that a person must sign in."""
+    prover = ClientAuthentication(grant.client, grant.issuer, settings)
+    form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
+    fetch = prover.request("Renew the token", grant.token_endpoint, form, now())
+    tokens = read_tokens((yield fetch), host_of(grant.token_endpoint), fetch.body or {})
+    return grant.model_copy(
+        update={
+            "access_token": tokens.access_token,
+            "refresh_token": tokens.refresh_token or grant.refresh_token,
+            "expires_at": None if tokens.lifetime is None else now() + tokens.lifetime,
+            "lifetime": tokens.lifetime,
+            "scopes": grant.scopes if tokens.scopes is None else tokens.scopes,
+        }
+    )
+
+
+def revoke(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[bool]:
+    """Tell the authorization server that the grant is over; whether it took that. RFC 7009."""
+    if not grant.revocation_endpoint:
+        return False
+    longest, kind = (
+        (grant.refresh_token, "refresh_token") if grant.refresh_token else (grant.access_token, "access_token")
+    )
+    prover = ClientAuthentication(grant.client, grant.issuer, settings)
+    form = {"token": longest, "token_type_hint": kind}
+    answer = yield prover.request("Revoke the token", grant.revocation_endpoint, form, now())
+    return getattr(answer, "status", 0) == 200
+
+
+def _find(request: SignInRequest) -> Flow[_Found]:
+    checked_url("server's address", str(canonical(request.url)), request.url)
+    challenge = read_challenge(request.challenge)
+    protected = yield from find_resource(request.url, challenge, request.version)
+    named = (origin_of(request.url),) if protected is None else protected.authorization_servers
+    _check_pinned(request.settings, named)
+    if protected is None:
+        issuer = yield from find_old_issuer(request.url, request.version)
+    else:
+        before = [grant.issuer for grant in request.known.grants]
+        allowed = replace(protected, authorization_servers=tuple(filter(request.settings.takes, named)))
+        issuer = yield from find_issuer(allowed, before, request.url, request.version)
+    return _Found(request, challenge, protected, issuer)
+
+
+def _check_pinned(settings: OAuthSettings, named: Sequence[str]) -> None:
+    """Only the authorization server that the configuration names is used, compared as it stands."""
+    if not any(map(settings.takes, named)):
+        raise SignInFailed(
+            f"the configuration allows {show_line(settings.issuer, 120)!r} alone, and the server names "
+            f"{' and '.join(show_line(each, 120) for each in named)}; if that is right, change oauth.issuer"
+        )
+
+
+def _check_pkce(issuer: AuthorizationServer, settings: OAuthSettings) -> None:
+    methods = issuer.challenge_methods
+    if not issuer.announced or settings.without_pkce_metadata or (methods is not None and "S256" in methods):
+        return
+    says = "does not say that it checks PKCE" if methods is None else "checks PKCE, but not by S256"
+    raise SignInFailed(
+        f"{host_of(issuer.issuer)} {says}, so a stolen code could be used; if you trust it all the same, set "
+        "oauth.without_pkce_metadata = true for this server"
+    )
+
+
+def _check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> None:
+    """A client id that was made at one authorization server is not shown to another."""
+    for grant in request.known.grants:
+        if grant.client.client_id == request.settings.client_id and grant.issuer != issuer.issuer:
+            raise SignInFailed(
+                f"the configured client_id belongs to {host_of(grant.issuer)}, and the server now names "
+                f"{host_of(issuer.issuer)}; if that is right, sign out of this server and change oauth.client_id"
+            )
+
+
+def _known_client(request: SignInRequest, issuer: AuthorizationServer) -> ClientRegistration | None:
+    """The client registered before, unless the configuration wants the browser to come back elsewhere."""
+    client, wanted = request.known.clients.get(issuer.issuer), request.settings.redirect_port
+    return client if client is None or wanted in (0, httpx.URL(client.redirect_uri).port) else None
+
+
+def _way_back(
+    origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, client: ClientRegistration | None
+) -> ListenForCallback:
+    """Where the browser comes back to: what is registered already, else a place that only this issuer is told."""
+    if origin is ClientOrigin.KNOWN and client is not None:
+        registered = httpx.URL(client.redirect_uri)
+        return ListenForCallback(registered.path or "/callback", registered.port or 0, insist=False)
+    if origin is ClientOrigin.REGISTER:
+        path = f"/callback/{hashlib.sha256(issuer.issuer.encode()).hexdigest()[:12]}"
+        return ListenForCallback(path, settings.redirect_port, insist=bool(settings.redirect_port))
+    return ListenForCallback("/callback", settings.redirect_port, insist=bool(settings.redirect_port))
+
+
+def _agree(
+    plan: SignInPlan, found: _Found, client: ClientRegistration | None
+) -> Flow[tuple[SignInConsent, ClientRegistration]]:
+    """What the person chose, and the client that is known by then; a refused registration is asked about once more."""
+    settings, issuer = found.request.settings, found.issuer
+    while True:
+        choice: SignInConsent = yield AskConsent(plan)
+        choice = replace(choice, scopes=tuple(scope for scope in choice.scopes if scope in plan.scopes))
+        if plan.client is ClientOrigin.KNOWN and client is not None:
+            return choice, client
+        if plan.client is not ClientOrigin.REGISTER:
+            return choice, given_client(plan.client, settings, issuer, choice, plan.redirect_uri)
+        try:
+            return choice, (yield from register(issuer, plan.redirect_uri))
+        except SignInFailed as error:
+            if not error.code:
+                raise
+            plan = replace(plan, client=ClientOrigin.ASKED, problem=str(error))
+
+
+def _plan(found: _Found, origin: ClientOrigin, client: ClientRegistration | None, redirect_uri: str) -> SignInPlan:
+    request, issuer = found.request, found.issuer
+    scopes, scopes_from = found.scopes()
+    held = found.before
+    ids = {
+        ClientOrigin.CONFIGURED: request.settings.client_id,
+        ClientOrigin.DOCUMENT: request.settings.client_metadata_url,
+    }
+    return SignInPlan(
+        server=request.server,
+        url=request.url,
+        resource=found.resource,
+        issuer=issuer.issuer,
+        authorization_endpoint=issuer.authorization_endpoint,
+        token_endpoint=issuer.token_endpoint,
+        registration_endpoint=issuer.registration_endpoint,
+        scopes=scopes,
+        scopes_from=scopes_from,
+        granted=held.scopes if held else (),
+        client=origin,
+        client_id=ids.get(origin, client.client_id if client and origin is ClientOrigin.KNOWN else ""),
+        redirect_uri=redirect_uri,
+        warnings=tuple(_warnings(found)),
+    )
+
+
+def _warnings(found: _Found) -> Iterable[str]:
+    issuer, request = found.issuer, found.request
+    foreign = [host_of(url) for url in (issuer.issuer, *issuer.endpoints()) if "xn--" in host_of(url)]
+    if foreign:
+        named = ", ".join(show_line(host, 80) for host in dict.fromkeys(foreign))
+        yield f"a name is spelled in letters that can look like others; this is what it is: {named}"
+    if strangers := issuer.strangers():
+        named = ", ".join(show_line(host, 80) for host in strangers)
+        yield f"parts of this sign-in are on another host than {show_line(host_of(issuer.issuer), 80)}: {named}"
+    if (last := request.known.last_issuer) and last != issuer.issuer:
+        yield f"this is another authorization server than last time, which was {show_line(host_of(last), 80)}"
+    every = () if found.protected is None else found.protected.authorization_servers
+    if others := [host_of(url) for url in every if url != issuer.issuer and not request.settings.issuer]:
+        told = ", ".join(show_line(host, 80) for host in others)
+        yield f"the server names other authorization servers as well: {told}; oauth.issuer keeps to one"
+    if not issuer.announced:
+        yield "the server announces no sign-in; these are the places where servers of 2025-03-26 have it"
+    if issuer.announced and "S256" not in (issuer.challenge_methods or ()):
+        yield "it does not say that it checks PKCE; your configuration allows that"
+
+
+def _authorize(
+    found: _Found, client: ClientRegistration, redirect_uri: str, scopes: tuple[str, ...], now: Callable[[], float]
+) -> Flow[TokenResponse]:
+    issuer = found.issuer
+    pending = PendingAuthorization(
+        issuer.issuer, secrets.token_urlsafe(24), secrets.token_urlsafe(48), redirect_uri, issuer.sends_issuer
+    )
+    parameters = {
+        "response_type": "code",
+        "client_id": client.client_id,
+        "redirect_uri": redirect_uri,
+        "code_challenge": s256(pending.verifier),
+        "code_challenge_method": "S256",
+        "state": pending.state,
+        "resource": found.resource,
+        **_scope(scopes),
+        **({"prompt": "consent"} if OFFLINE in scopes else {}),
+    }
+    callback = yield VisitAuthorizationPage(authorization_url(issuer.authorization_endpoint, parameters), pending)
+    form = {
+        "grant_type": "authorization_code",
+        "code": read_code(pending, callback),
+        "redirect_uri": redirect_uri,
+        "code_verifier": pending.verifier,
+        "resource": found.resource,
+    }
+    prover = ClientAuthentication(client, issuer.issuer, found.request.settings)
+    fetch = prover.request("Exchange the code for a token", issuer.token_endpoint, form, now())
+    return read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
+
+
+def _grant(
+    found: _Found, client: ClientRegistration, tokens: TokenResponse, asked: tuple[str, ...], now: float
+) -> TokenGrant:
+    issuer = found.issuer
+    return TokenGrant(
+        issuer=issuer.issuer,
+        resource=found.resource,
+        client=client,
+        token_endpoint=issuer.token_endpoint,
+        revocation_endpoint=issuer.revocation_endpoint,
+        access_token=tokens.access_token,
+        refresh_token=tokens.refresh_token,
+        expires_at=None if tokens.lifetime is None else now + tokens.lifetime,
+        lifetime=tokens.lifetime,
+        scopes=asked if tokens.scopes is None else tokens.scopes,
+        asked=asked,
+        subject=tokens.subject,
+    )
+
+
+def _scope(scopes: tuple[str, ...]) -> dict[str, str]:
+    return {"scope": " ".join(scopes)} if scopes else {}

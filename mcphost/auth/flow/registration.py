@@ -1,0 +1,116 @@
+"""How mcphost becomes known to an authorization server: configured, by a document, by registering, or by asking.
+
+Specification: authorization, client registration; RFC 7591; OAuth Client ID Metadata Documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeGuard
+
+from mcphost.auth.addresses import host_of
+from mcphost.auth.flow.metadata import AuthorizationServer, read_document
+from mcphost.auth.flow.steps import JSON, Flow, HttpExchange, Unreachable
+from mcphost.auth.flow.token_endpoint import method_for, refusal
+from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent
+from mcphost.auth.storage.credentials import AuthMethod, ClientRegistration
+from mcphost.errors import SignInFailed
+from mcphost.protocol.display import show_line
+
+NAME: Final = "mcphost"
+LONGEST_ID: Final = 4096
+"""Characters of a client id or secret; some servers put all they know of a client into its id."""
+
+_OWN_METHODS: Final[tuple[AuthMethod, ...]] = ("none", "client_secret_basic", "client_secret_post")
+
+
+def origin_for(settings: OAuthSettings, issuer: AuthorizationServer, known: ClientRegistration | None) -> ClientOrigin:
+    """The first way in the specification's order that is open here."""
+    if settings.client_id:
+        return ClientOrigin.CONFIGURED
+    way = settings.registration
+    if way in ("auto", "cimd") and settings.client_metadata_url and issuer.takes_documents:
+        return ClientOrigin.DOCUMENT
+    if way == "cimd":
+        why = "does not take client metadata documents" if settings.client_metadata_url else "needs client_metadata_url"
+        raise SignInFailed(f'registration = "cimd" {why}')
+    if known is not None:
+        return ClientOrigin.KNOWN
+    return ClientOrigin.REGISTER if issuer.registration_endpoint else ClientOrigin.ASKED
+
+
+def given_client(
+    origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, choice: SignInConsent, redirect_uri: str
+) -> ClientRegistration:
+    """The client that somebody else made: the configured one, the document's, or the one a person entered."""
+    if origin is ClientOrigin.DOCUMENT:
+        method = method_for(issuer.auth_methods, secret=False, key=bool(settings.private_key))
+        return ClientRegistration(client_id=settings.client_metadata_url, method=method, redirect_uri=redirect_uri)
+    asked = origin is ClientOrigin.ASKED
+    client_id = choice.client_id if asked else settings.client_id
+    secret = choice.client_secret if asked else settings.client_secret
+    if not client_id:
+        raise SignInFailed("a client id is needed, and none was given")
+    method = method_for(issuer.auth_methods, secret=bool(secret), key=bool(settings.private_key) and not asked)
+    kept_secret = secret if asked else ""
+    return ClientRegistration(
+        client_id=client_id, client_secret=kept_secret, method=method, redirect_uri=redirect_uri, kept=asked
+    )
+
+
+def register(issuer: AuthorizationServer, redirect_uri: str) -> Flow[ClientRegistration]:
+    """Register dynamically. Raises SignInFailed with the server's reason."""
+    body = client_document(redirect_uri, _own_method(issuer))
+    answer = yield HttpExchange(
+        "Register mcphost", issuer.registration_endpoint, "registration", {"Accept": JSON}, body
+    )
+    host = host_of(issuer.registration_endpoint)
+    if isinstance(answer, Unreachable):
+        raise SignInFailed(f"{host} cannot be reached to register: {answer.reason}")
+    if answer.status not in (200, 201) and b"{" not in answer.content:
+        raise SignInFailed(f"{host} refused to register mcphost (HTTP {answer.status})", code="refused")
+    document = read_document(f"the registration answer of {host}", answer.content)
+    if answer.status not in (200, 201) or "error" in document:
+        raise refusal(document, host, f"to register mcphost with {redirect_uri}", {})
+    return _registered(document, host, redirect_uri)
+
+
+def client_document(redirect_uri: str, method: AuthMethod) -> dict[str, Any]:
+    """What mcphost says of itself. No scope: what a client names here is the most it may ever ask for."""
+    return {
+        "client_name": NAME,
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": method,
+        "application_type": "native",
+    }
+
+
+def hosted_document(url: str, redirect_uri: str) -> dict[str, Any]:
+    """The document to publish at ``url`` so that it can serve as client id."""
+    return {"client_id": url, **client_document(redirect_uri, "none")}
+
+
+def _own_method(issuer: AuthorizationServer) -> AuthMethod:
+    offered = issuer.auth_methods or _OWN_METHODS
+    return next((method for method in _OWN_METHODS if method in offered), "none")
+
+
+def _registered(document: Mapping[str, Any], host: str, redirect_uri: str) -> ClientRegistration:
+    client_id, secret = document.get("client_id"), document.get("client_secret") or ""
+    if not _sound(client_id) or (secret and not _sound(secret)):
+        raise SignInFailed(f"{host} registered mcphost under a client id or secret that cannot be used")
+    named = document.get("redirect_uris", [redirect_uri])
+    if not isinstance(named, list) or redirect_uri not in named:
+        raise SignInFailed(f"{host} registered another redirect address than {redirect_uri}: not used")
+    method = document.get("token_endpoint_auth_method") or ("client_secret_basic" if secret else "none")
+    if method not in _OWN_METHODS or (method != "none" and not secret):
+        raise SignInFailed(f"{host} wants proof that mcphost cannot give ({show_line(str(method), 40)})")
+    return ClientRegistration(
+        client_id=client_id, client_secret=secret, method=method, redirect_uri=redirect_uri, kept=True
+    )
+
+
+def _sound(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and all("\x20" <= each <= "\x7e" for each in value)

@@ -1,0 +1,169 @@
+"""Asks a token endpoint, and reads what it answers, believing as little of it as possible.
+
+Knows how a client proves itself there and what a token may look like. Refuses to keep anything.
+
+Specification: authorization, token request; OAuth 2.1 sections 2.4 and 3.2; RFC 7523 section 2.2.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote_plus
+
+from mcphost.auth.accounts import subject_of
+from mcphost.auth.flow.metadata import read_document, sound_scopes
+from mcphost.auth.flow.steps import JSON, HttpAnswer, HttpExchange, Unreachable
+from mcphost.auth.ports import OAuthSettings
+from mcphost.auth.storage.credentials import AuthMethod, ClientRegistration
+from mcphost.errors import SignInFailed
+from mcphost.protocol.display import show_line
+
+LONGEST_TOKEN: Final = 16_384
+LONGEST_LIFE: Final = 86_400.0
+"""Seconds: a token that claims to live longer is renewed after a day."""
+
+ASSERTION_SECONDS: Final = 120
+ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+ALGORITHMS: Final = {"EC": {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}, "RSA": {"": "RS256"}}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenResponse:
+    """What a token endpoint gave. ``lifetime`` in seconds; ``scopes`` None where it did not say."""
+
+    access_token: str = field(repr=False)
+    refresh_token: str = field(repr=False)
+    lifetime: float | None
+    scopes: tuple[str, ...] | None
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAuthentication:
+    """How this client proves itself to one authorization server."""
+
+    client: ClientRegistration
+    issuer: str
+    settings: OAuthSettings
+
+    def request(self, title: str, endpoint: str, form: Mapping[str, str], now: float) -> HttpExchange:
+        """The token request with ``form``. Raises SignInFailed where the private key cannot be used."""
+        headers, proof = self._proof(now)
+        return HttpExchange(title, endpoint, "token", {"Accept": JSON, **headers}, {**form, **proof})
+
+    def _proof(self, now: float) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        client = self.client
+        named = {"client_id": client.client_id}
+        if client.method == "client_secret_basic":
+            return {"Authorization": f"Basic {_basic(client.client_id, self._secret())}"}, {}
+        if client.method == "client_secret_post":
+            return {}, {**named, "client_secret": self._secret()}
+        if client.method == "private_key_jwt":
+            assertion = _assertion(client.client_id, self.issuer, self.settings.private_key, now)
+            return {}, {**named, "client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion}
+        return {}, named
+
+    def _secret(self) -> str:
+        """The configured secret is never kept: it may change, and has a place already."""
+        configured = self.client.client_id == self.settings.client_id
+        return self.settings.client_secret if configured else self.client.client_secret
+
+
+def method_for(offered: tuple[str, ...] | None, *, secret: bool, key: bool) -> AuthMethod:
+    """How a client with a secret, a key or neither proves itself where ``offered`` is taken. Raises SignInFailed."""
+    able: list[AuthMethod] = ["private_key_jwt"] if key else []
+    able += ["client_secret_basic", "client_secret_post"] if secret else []
+    able += [] if able else ["none"]
+    if not offered:  # RFC 8414: nothing said means Basic, for those that have a secret
+        return able[0]
+    for method in able:
+        if method in offered:
+            return method
+    if able == ["none"]:
+        return "none"  # many do not list it and take public clients all the same
+    raise SignInFailed(
+        f"the authorization server takes {', '.join(show_line(each, 40) for each in offered)}, "
+        f"and what is configured allows {' or '.join(able)}"
+    )
+
+
+def read_tokens(answer: HttpAnswer | Unreachable, host: str, sent: Mapping[str, Any]) -> TokenResponse:
+    """The tokens in an answer; ``sent`` is the form it answers. Raises SignInFailed with the reason, never a secret."""
+    if isinstance(answer, Unreachable):
+        raise SignInFailed(f"{host} cannot be asked for a token: {answer.reason}")
+    what = f"the token answer of {host} (HTTP {answer.status})"
+    if answer.status >= 500 or 300 <= answer.status < 400:
+        raise SignInFailed(f"{what} is no answer; try again later")
+    document = read_document(what, answer.content)
+    if "error" in document or answer.status != 200:
+        raise refusal(document, host, "a token", sent)
+    if str(document.get("token_type", "")).lower() != "bearer":
+        raise SignInFailed(f"{what} holds no Bearer token, but one of type {_shown(document.get('token_type'))}")
+    token = _token(document.get("access_token"))
+    if not token:
+        raise SignInFailed(f"{what} holds no token, or one that no header may carry")
+    subject = subject_of(document.get("id_token"), token)
+    refresh, life = _token(document.get("refresh_token")), _life(document.get("expires_in"))
+    return TokenResponse(token, refresh, life, _scopes(document), subject)
+
+
+def refusal(document: Mapping[str, Any], host: str, what: str, sent: Mapping[str, Any]) -> SignInFailed:
+    """What an OAuth error object says, in words that hold nothing of what was sent."""
+    code = _shown(document.get("error"))
+    told = str(document.get("error_description") or "")
+    for value in sent.values():
+        if isinstance(value, str) and len(value) >= 8:
+            told = told.replace(value, "…")
+    description = f": {show_line(told, 200)}" if told else ""
+    return SignInFailed(f"{host} refused {what} ({code}){description}", code=code)
+
+
+def _shown(value: object) -> str:
+    return show_line(str(value), 60) if value else "none named"
+
+
+def _token(value: object) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_TOKEN:
+        return ""
+    return value if all("\x21" <= each <= "\x7e" for each in value) else ""
+
+
+def _life(value: object) -> float | None:
+    try:
+        seconds = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_LIFE)
+
+
+def _scopes(document: Mapping[str, Any]) -> tuple[str, ...] | None:
+    scope = document.get("scope")
+    return sound_scopes(scope.split()) if isinstance(scope, str) else None
+
+
+def _basic(client_id: str, secret: str) -> str:
+    # Form-encoded first, as OAuth has it: a colon or a plus in either would be read as something else.
+    return base64.b64encode(f"{quote_plus(client_id)}:{quote_plus(secret)}".encode()).decode()
+
+
+def _assertion(client_id: str, audience: str, pem: str, now: float) -> str:
+    from joserfc import jwt  # late: few clients prove themselves so, and the library brings cryptography along
+    from joserfc.errors import JoseError
+    from joserfc.jwk import ECKey, RSAKey
+
+    claims: dict[str, Any] = {"iss": client_id, "sub": client_id, "aud": audience, "jti": secrets.token_urlsafe(16)}
+    claims |= {"iat": int(now), "exp": int(now) + ASSERTION_SECONDS}
+    for kind in (ECKey, RSAKey):
+        try:
+            key = kind.import_key(pem)
+        except (JoseError, ValueError, TypeError):
+            continue
+        algorithm = ALGORITHMS[key.key_type].get(str(key.as_dict().get("crv", "")), "")
+        if algorithm:
+            return jwt.encode({"alg": algorithm}, claims, key, algorithms=[algorithm])
+    raise SignInFailed("the private_key configured for this server is no PEM of an EC or RSA key")

@@ -1,0 +1,1 @@
+"""Where tokens and client registrations are kept."""

@@ -1,0 +1,142 @@
+"""Keeps the credentials of each server: in the keychain, or in memory for this run where that cannot be had.
+
+Knows one item a server, read once, and that another mcphost may change it meanwhile. Refuses to know what they allow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+
+from mcphost.auth.storage.credentials import Credentials
+from mcphost.auth.storage.keychain import Keychain, KeychainUnusable, NoKeychain
+
+SERVICE: Final = "mcphost-oauth"
+"""Apart from what ``${keyring:NAME}`` reads: no configuration may name a token."""
+
+COOL_DOWN: Final = 15.0
+"""Seconds in which a keychain that failed is not asked again: no call should wait for it each time."""
+
+Lock = Callable[[str], AbstractAsyncContextManager[None]]
+"""Keeps other mcphosts from changing one server's item; may raise ConfigError."""
+
+_T = TypeVar("_T")
+
+
+@asynccontextmanager
+async def no_lock(server: str) -> AsyncIterator[None]:
+    """For a run that shares nothing with another."""
+    yield
+
+
+class TokenStore:
+    """All servers' credentials. ``learn`` is told each secret as soon as it is known, so that it is never shown.
+
+    ``clock`` gives seconds that only ever grow.
+    """
+
+    def __init__(
+        self,
+        keychain: Keychain | None,
+        learn: Callable[[str], None],
+        lock: Lock = no_lock,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._keychain, self._learn, self._lock, self._clock = keychain, learn, lock, clock
+        self._known: dict[str, Credentials] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._unsaved: set[str] = set()
+        """Servers of which memory knows more than the keychain."""
+        self._not_before = 0.0
+        self.problem = "" if keychain else "mcphost was told to use no keychain"
+        """Why the keychain was not used the last time; empty where it was."""
+
+    def place(self, server: str) -> str:
+        """Where the tokens of this server are, in words."""
+        if self._keychain is None or server in self._unsaved:
+            return f"in memory until mcphost ends: {self.problem or 'the keychain did not take them'}"
+        return f"in the keychain ({self._keychain.name})"
+
+    def unread(self, server: str) -> str:
+        """Why it is not known what the keychain holds for this server; empty where it is, and where there is none."""
+        return "" if self._keychain is None or server in self._known else self.problem
+
+    async def read(self, server: str, *, again: bool = False) -> Credentials:
+        """What is kept for ``server``; asks the keychain once, or again where another mcphost may have changed it."""
+        if server in self._known and not again:
+            return self._known[server]
+        async with self._turn(server):
+            return await self._looked_up(server)
+
+    @asynccontextmanager
+    async def changing(self, server: str) -> AsyncIterator[Credentials]:
+        """Nobody else changes this server's item meanwhile, in whatever process; gives what it holds now.
+
+        Raises ConfigError where another mcphost does not let go of it.
+        """
+        async with self._turn(server), self._lock(server):
+            yield await self._looked_up(server)
+
+    async def write(self, server: str, credentials: Credentials) -> bool:
+        """Keep this instead; within `changing`. False: there is a keychain, and it does not know of it yet."""
+        self._keep(server, credentials)
+        await self._save(server)
+        return self._keychain is None or server not in self._unsaved
+
+    def _turn(self, server: str) -> asyncio.Lock:
+        return self._turns.setdefault(server, asyncio.Lock())
+
+    async def _looked_up(self, server: str) -> Credentials:
+        """What the keychain holds now; what is known already where that is newer, or the keychain does not answer."""
+        if server in self._unsaved:
+            await self._save(server)
+            return self._known[server]
+        try:
+            text = await self._asked(lambda keychain: keychain.read(server))
+        except KeychainUnusable:
+            return self._known.get(server, Credentials())  # not kept: it is asked again
+        self._keep(server, _credentials(text))
+        return self._known[server]
+
+    async def _save(self, server: str) -> None:
+        held = self._known[server]
+        text = held.model_dump_json(exclude_defaults=True)
+        gone = held == Credentials()
+        try:
+            await self._asked(lambda keychain: keychain.delete(server) if gone else keychain.write(server, text))
+        except KeychainUnusable:
+            self._unsaved.add(server)
+        else:
+            self._unsaved.discard(server)
+
+    async def _asked(self, question: Callable[[Keychain], Awaitable[_T]]) -> _T:
+        if self._keychain is None or self._clock() < self._not_before:
+            raise KeychainUnusable(self.problem)
+        try:
+            answer = await question(self._keychain)
+        except KeychainUnusable as error:
+            self.problem = str(error)
+            self._not_before = self._clock() + COOL_DOWN
+            if isinstance(error, NoKeychain):
+                self._keychain = None
+            raise
+        self.problem = ""
+        return answer
+
+    def _keep(self, server: str, credentials: Credentials) -> None:
+        for secret in credentials.secrets():
+            if secret:
+                self._learn(secret)
+        self._known[server] = credentials
+
+
+def _credentials(text: str | None) -> Credentials:
+    try:
+        return Credentials() if text is None else Credentials.model_validate_json(text)
+    except ValidationError:  # written by something else: as good as none
+        return Credentials()

@@ -1,0 +1,289 @@
+"""What servers ask, answered without a screen: by a file, by flags, by a person at the terminal; else declined.
+
+Knows rules and their order. Refuses to know how a question looks on a terminal (`mcphost.cli.server_questions`) and
+what may be sent: the host checks every answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mcphost.cli.approver import typed_line
+from mcphost.cli.output import remark
+from mcphost.cli.terminal import somebody_there
+from mcphost.errors import ConfigError
+from mcphost.host.consent.approvals import Lifetime
+from mcphost.host.consent.questions import (
+    Answer,
+    Approver,
+    FormQuestion,
+    Question,
+    RootsQuestion,
+    SamplingQuestion,
+    UrlQuestion,
+)
+from mcphost.host.events import ElicitationChanged, Event
+from mcphost.host.host import Host
+from mcphost.host.server_requests.host_methods import ALL, SAMPLING, WRITING
+from mcphost.host.tool_calls.call import CallState
+from mcphost.host.wall_clock import wall_clock
+from mcphost.protocol.display import show_line, size_text
+
+if TYPE_CHECKING:
+    from mcphost.cli.server_questions import TerminalPerson
+    from mcphost.host.sampling.request import SamplingEdit, SamplingReply
+    from mcphost.host.server_requests.url_elicitation import UrlElicitation
+
+KINDS: Final[Mapping[type, str]] = {
+    FormQuestion: "form",
+    UrlQuestion: "url",
+    RootsQuestion: "roots",
+    SamplingQuestion: "sampling",
+}
+ACTIONS: Final = ("accept", "decline", "cancel")
+FILE_BYTES: Final = 4_000_000
+"""Of a file of answers: a person wrote it."""
+
+_TEXTS: Final = frozenset({"kind", "server", "tool", "action", "reason", "text", "model"})
+_KEYS: Final = _TEXTS | {"content", "paths", "remember"}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRule:
+    """How questions are answered that fit. ``server`` and ``tool`` are patterns; ``where`` names the rule."""
+
+    where: str
+    action: str
+    kind: str = "*"
+    server: str = "*"
+    tool: str = "*"
+    content: Mapping[str, Any] | None = None
+    """The values of a form; without any the defaults hold."""
+    paths: tuple[Path, ...] = ()
+    """The folders to share; without any the first that would be suggested."""
+    remember: bool = False
+    reason: str = ""
+    text: str | None = None
+    """What is answered as if a language model had written it."""
+    model: str | None = None
+    """The entry of ``[models]`` that is asked; without one it is chosen as the server prefers."""
+
+    def fits(self, kind: str, server: str, tool: str) -> bool:
+        """Does it answer this?"""
+        pairs = ((self.kind, kind), (self.server, server), (self.tool, tool))
+        return all(fnmatchcase(value, pattern) for pattern, value in pairs)
+
+    def answer(self, question: Question) -> Answer:
+        """The answer by this rule."""
+        content: Any = self.content
+        if isinstance(question, RootsQuestion):
+            content = self.paths or question.suggestions[:1]
+        elif isinstance(question, UrlQuestion):
+            content = None
+        elif isinstance(question, SamplingQuestion):
+            content = self._of_a_model(question)
+        lifetime = Lifetime.ALWAYS if self.remember else Lifetime.ONCE
+        accepts = self.action == "accept"
+        cancelled, reason = self.action == "cancel", self.reason or self.where
+        return Answer(accepts, lifetime, content=content, reason=reason, by=self.where, cancelled=cancelled)
+
+    def _of_a_model(self, question: SamplingQuestion) -> SamplingEdit | SamplingReply | None:
+        from mcphost.host.sampling.request import SamplingEdit, SamplingReply  # late: most runs ask no model
+
+        if self.text is not None:
+            return SamplingReply.of(self.text)
+        return None if question.review or self.model is None else SamplingEdit(model=self.model)
+
+
+def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) -> list[AnswerRule]:
+    """The rules of a command line, first the strongest: --decline, the file, --accept. Raises ConfigError."""
+    told = [] if file is None else _from_file(Path(file))
+    return [*_flags("decline", decline), *told, *_flags("accept", accept)]
+
+
+class RuleApprover:
+    """Answers what servers ask by ``rules``, then by ``person`` (None: nobody is there); leaves calls to ``calls``."""
+
+    def __init__(self, rules: Sequence[AnswerRule], calls: Approver, person: TerminalPerson | None) -> None:
+        self._rules, self._calls, self._person = rules, calls, person
+        self._asking = asyncio.Lock()
+
+    @property
+    def answers(self) -> frozenset[str]:
+        """What can be answered in this run, as `mcphost.host.host.Dependencies` has it."""
+        writes = self._person is not None or any(rule.text is not None for rule in self._rules)
+        return ALL | {SAMPLING, WRITING} if writes else ALL | {SAMPLING}
+
+    def attach(self, host: Host) -> None:
+        """What a question is about is to be found in this host."""
+        wanted = [rule for rule in self._rules if rule.kind == "sampling" and rule.action == "accept"]
+        if wanted and not host.config.models and WRITING not in self.answers:
+            remark(f"{wanted[0].where}: no language model is configured, so no server is told that it may ask for one")
+        if self._person is not None:
+            self._person.samplings = host.samplings
+
+    async def ask(self, question: Question) -> Answer:
+        """See `mcphost.host.consent.questions.Approver`. A person is asked one thing at a time."""
+        kind = KINDS.get(type(question))
+        if kind is None:
+            async with self._asking:
+                return await self._calls.ask(question)
+        tool = getattr(question, "tool", "")
+        rule = next((rule for rule in self._rules if rule.fits(kind, question.server, tool)), None)
+        if rule is not None:
+            return _told(question, rule.answer(question))
+        if self._person is None:
+            return self._nobody(kind, question)
+        async with self._asking:
+            return await self._person.ask(question)
+
+    @staticmethod
+    def _nobody(kind: str, question: Question) -> Answer:
+        flag = f"--accept {kind}:{question.server}"
+        remark(f"{question.server} wanted you to {question.about}: declined; {flag} or --answers FILE would allow it")
+        return Answer(False, reason=f"there is no terminal to ask on; {flag} would allow it", by="policy")
+
+
+def approver_with(rules: Sequence[AnswerRule], calls: Approver) -> RuleApprover:
+    """Who answers in this run: a person too, where one sits at a terminal."""
+    person: TerminalPerson | None = None
+    if somebody_there():
+        from mcphost.cli.server_questions import TerminalPerson  # late: most runs have none
+
+        person = TerminalPerson()
+    return RuleApprover(rules, calls, person)
+
+
+def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
+    """The folders of ``--root``. Raises ConfigError where one cannot be shared."""
+    from mcphost.host.server_requests.roots import look
+
+    looks = [look(Path(os.path.abspath(os.path.expanduser(path)))) for path in paths]
+    for path, seen in zip(paths, looks, strict=True):
+        if seen.problem:
+            raise ConfigError(f"--root {path}: {seen.problem}")
+    return tuple(seen.path for seen in looks)
+
+
+class UrlWatch:
+    """Says where the pages are that no browser was opened for, and when a call goes on that waits for one.
+
+    That is when the server or a person at the terminal says so; where nobody is there, after ``patience`` seconds
+    (None: the server's ``tool_timeout_sec``).
+    """
+
+    def __init__(self, host: Host, patience: float | None = None) -> None:
+        self._host, self._patience = host, patience
+        self._reading: dict[int, asyncio.Task[None]] = {}
+        host.bus.observe(self._heard)
+
+    def _heard(self, event: Event) -> None:
+        if not isinstance(event, ElicitationChanged):
+            return
+        page = self._host.elicitations[event.elicitation]
+        if page.state.ended:
+            if (reading := self._reading.pop(page.number, None)) is not None:
+                reading.cancel()
+            return
+        if page.not_opened:
+            remark(f"no browser was opened ({page.not_opened}); the page is {show_line(page.address.opens, 8192)}")
+        if self._is_waited_for(page):
+            self._reading[page.number] = asyncio.create_task(self._until_done(page), name=f"page {page.number}")
+
+    def _is_waited_for(self, page: UrlElicitation) -> bool:
+        call = None if page.call is None else self._host.calls.get(page.call)
+        return call is not None and call.state is CallState.VISITING and page.number not in self._reading
+
+    async def _until_done(self, page: UrlElicitation) -> None:
+        if somebody_there():
+            limit = "" if page.until is None else f", until {wall_clock(page.until)}"
+            await typed_line(f"Press Enter once you are done there{limit}. ")
+        else:
+            seconds = self._patience or self._host.server(page.server).config.tool_timeout_sec
+            remark(f"the call goes on when {page.server} says that the page is done with, or after {seconds:g} s")
+            await asyncio.sleep(seconds)
+        page.go_on()
+
+
+def _told(question: Question, answer: Answer) -> Answer:
+    """Say what a rule did where that reaches beyond this process."""
+    if answer.allow and isinstance(question, UrlQuestion) and question.address is not None:
+        remark(f"{question.server} wants this page visited ({answer.by}): {show_line(question.address.opens, 8192)}")
+    if answer.allow and isinstance(question, RootsQuestion):
+        folders = ", ".join(show_line(str(path), 4096) for path in answer.content) or "no folder"
+        remark(f"{question.server} is told of {folders} ({answer.by})")
+    return answer
+
+
+def _flags(action: str, words: Sequence[str]) -> list[AnswerRule]:
+    return [_flag(action, word) for word in words]
+
+
+def _flag(action: str, word: str) -> AnswerRule:
+    kind, colon, server = word.partition(":")
+    if kind not in KINDS.values() or (colon and not server):
+        raise ConfigError(f"--{action} {word!a}: write KIND or KIND:SERVER, KIND one of {', '.join(KINDS.values())}")
+    return AnswerRule(f"--{action} {word}", action, kind, server or "*")
+
+
+def _from_file(path: Path) -> list[AnswerRule]:
+    listed = _read(path).get("answer")
+    if not isinstance(listed, list):
+        raise ConfigError('holds no list called "answer"', path=path)
+    return [_rule(path, number, entry) for number, entry in enumerate(listed, 1)]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES + 1)
+        if len(data) > FILE_BYTES:
+            raise ConfigError(f"is larger than {size_text(FILE_BYTES)}", path=path)
+        text = data.decode()
+        found = json.loads(text) if text.lstrip()[:1] in ("{", "[") and path.suffix != ".toml" else tomllib.loads(text)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path=path) from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"is neither JSON nor TOML that can be read: {error}", path=path) from None
+    return found if isinstance(found, dict) else {"answer": found}
+
+
+def _rule(path: Path, number: int, entry: object) -> AnswerRule:
+    where = f"answer {number} of {path.name}"
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where} is no table", path=path)
+    if unknown := entry.keys() - _KEYS:
+        raise ConfigError(f"{where}: {min(unknown)!a} is none of {', '.join(sorted(_KEYS))}", path=path)
+    for key in _TEXTS & entry.keys():
+        if not isinstance(entry[key], str):
+            raise ConfigError(f"{where}: {key} must be text", path=path)
+    given = {"action": "accept", **entry}
+    for key, words in (("action", ACTIONS), ("kind", (*KINDS.values(), "*"))):
+        if given.get(key, words[0]) not in words:
+            raise ConfigError(f"{where}: {key} must be one of {', '.join(words)}", path=path)
+    return AnswerRule(where, **(given | _checked(path, where, given)))
+
+
+def _checked(path: Path, where: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The members that are no text. Relative paths begin at the file's folder."""
+    content, paths, remember = given.get("content"), given.get("paths", []), given.get("remember", False)
+    if content is not None and not isinstance(content, dict):
+        raise ConfigError(f"{where}: content must be a table", path=path)
+    if not isinstance(paths, list) or not all(isinstance(each, str) for each in paths):
+        raise ConfigError(f"{where}: paths must be a list of texts", path=path)
+    if not isinstance(remember, bool):
+        raise ConfigError(f"{where}: remember must be true or false", path=path)
+    folder = path.absolute().parent
+    return {
+        "content": content,
+        "paths": tuple(folder / Path(each).expanduser() for each in paths),
+        "remember": remember,
+    }

@@ -1,0 +1,139 @@
+"""Who answers a question where there is no screen: a flag, a person at the terminal, or nobody.
+
+Knows how a question looks on a terminal. Refuses to know policy: what comes here was not settled by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from mcphost.cli.margin import framed, labelled
+from mcphost.cli.output import StatusLine
+from mcphost.cli.terminal import (
+    TerminalSeat,
+    forget_typed_ahead,
+    hidden_line,
+    room,
+    say,
+    seat,
+    shown_line,
+    somebody_there,
+)
+from mcphost.host.consent.questions import Answer, Approver, DeclineAll, Question, ToolCallQuestion
+from mcphost.protocol.display import show_line, show_name, size_text
+
+NO_CUT: Final = 1 << 30
+"""Characters of an argument that are shown: all of them. What is not seen cannot be allowed."""
+
+
+class AllowAll:
+    """``--yes``: the person said so when typing the command. What policy denies never gets here."""
+
+    async def ask(self, question: Question) -> Answer:
+        """Yes, this once."""
+        return Answer(allow=True, by="--yes", reason="--yes")
+
+
+class TerminalApprover:
+    """Asks on the terminal, and waits for a whole line so that a key typed ahead is no answer."""
+
+    async def ask(self, question: Question) -> Answer:
+        """Show everything that would be sent and take y or N."""
+        if not isinstance(question, ToolCallQuestion):
+            return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
+        say(*question_lines(question))
+        prompt = f"Run {show_line(question.tool.name)} on {question.server}? [y/N] "
+        return Answer(allow=await confirmed(prompt))
+
+
+def approver_for(server: str, tool: str, *, yes: bool, configured: bool) -> Approver:
+    """Who answers in this run. ``configured``: has the server an entry where the rule could be written?"""
+    if yes:
+        return AllowAll()
+    if somebody_there():
+        return TerminalApprover()
+    key = json.dumps(tool)
+    rule = f'[servers.{server}.tools.{key}] approval = "allow"' if configured else f'policy.allow = ["{server}:{tool}"]'
+    return DeclineAll(f"there is no terminal to ask on; add --yes, or set {rule} in your configuration")
+
+
+def question_lines(question: ToolCallQuestion) -> Iterator[str]:
+    """Everything there is to know of a call before it is allowed, safe for a terminal.
+
+    The arguments stand in a frame below mcphost's facts, so that none can be named to look like one. Where the frame
+    pushes the facts out of view, they are told again below it.
+    """
+    width, rows = room()
+    facts = list(_facts(question, width))
+    text = json.dumps(question.arguments, indent=2, ensure_ascii=False)
+    size = size_text(len(text.encode("utf-8", "replace")))
+    frame = framed(f"Arguments ({len(question.arguments):,}) · {size}", shown_json(question.arguments), width)
+    yield from facts
+    yield from frame
+    if len(facts) + len(frame) >= rows:
+        yield from facts
+
+
+def _facts(question: ToolCallQuestion, width: int) -> Iterator[str]:
+    if question.origin != "you":
+        yield from labelled("wanted by", show_line(question.origin), width)
+    yield from labelled("server", question.server, width)
+    yield from labelled("runs", show_line(question.sent_to, NO_CUT), width)
+    yield from labelled("tool", show_name(question.tool.name), width)
+    yield from labelled("server says", ", ".join(question.tool.claims) or "nothing", width)
+    yield from labelled("asked as", question.rule, width)
+    if question.note:
+        yield from labelled("note", show_line(question.note), width)
+    if question.standing.differences:
+        yield from labelled("history", "CHANGED since you allowed it:", width)
+    for change in question.standing.differences:
+        words = f"{show_line(change.field)}: {_shown(change.before)} -> {_shown(change.after)}"
+        yield from labelled("changed", words, width)
+    for name in question.arguments:
+        for words in question.borrowed.words(name):
+            yield from labelled("beware", f"the argument {show_name(name)} has words {words}", width)
+    if question.borrowed.note:
+        yield from labelled("beware", show_line(question.borrowed.note, NO_CUT), width)
+
+
+def shown_json(value: object) -> str:
+    """All of a value as indented JSON, safe to show, with runs of blanks counted."""
+    lines = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
+    return "\n".join(" " * (len(line) - len(line.lstrip(" "))) + _whole(line.lstrip(" ")) for line in lines)
+
+
+def _whole(line: str, step: int = 50_000) -> str:
+    """One line of any length, with runs of blanks counted: what follows 5000 of them is seen as well."""
+    return "".join(show_line(line[at : at + step], NO_CUT) for at in range(0, len(line), step))
+
+
+def _shown(text: str | None) -> str:
+    return "nothing" if text is None else show_name(text)
+
+
+async def confirmed(prompt: str) -> bool:
+    """Ask on the terminal; a key typed ahead is no answer."""
+    return (await typed_line(prompt)).lower() in ("y", "yes")
+
+
+async def typed_line(prompt: str, *, hidden: bool = False, fresh: bool = True) -> str:
+    """A line from the terminal, empty at its end. ``hidden``: not shown; ``fresh``: nothing typed ahead counts."""
+    with StatusLine.held(), seat() as found:
+        there = found or TerminalSeat(sys.stdin.fileno(), sys.stderr)
+        if fresh:
+            forget_typed_ahead(there.typed)
+        there.shown.write(prompt)
+        there.shown.flush()
+        line = b""
+        try:
+            line = await (hidden_line if hidden else shown_line)(there.typed)
+        finally:
+            if hidden or not line.endswith(b"\n"):  # what is written next begins a line of its own
+                with suppress(OSError, ValueError):  # on a terminal that hung up
+                    os.write(there.shown.fileno(), b"\n")
+    return line.decode("utf-8", "replace").strip()

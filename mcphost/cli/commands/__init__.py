@@ -1,0 +1,1 @@
+"""The commands that run without a screen, one module for each."""

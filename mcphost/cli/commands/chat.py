@@ -1,0 +1,282 @@
+"""``mcphost chat``: one message to a language model, its answer on stdout as it comes, all else on stderr.
+
+Knows what is said and who answers for the person. Refuses to know how a turn goes, and how it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import select
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from mcphost.cli.approver import NO_CUT, confirmed, question_lines, typed_line
+from mcphost.cli.commands.call import read_given, typed
+from mcphost.cli.commands.chat_output import turn_printer
+from mcphost.cli.failures import Broken, failure, listing_failure
+from mcphost.cli.margin import MARK, behind_margin, framed
+from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, table
+from mcphost.cli.terminal import room, say, somebody_there
+from mcphost.config import Config, rule_matches
+from mcphost.errors import ConfigError, InvalidArguments, McphostError
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.chat.context import is_file, parse
+from mcphost.host.chat.export import markdown
+from mcphost.host.chat.preview import MessagePreview
+from mcphost.host.chat.transcript_store import TranscriptStore, replay
+from mcphost.host.consent.questions import Answer, Question, ResultQuestion, ToolCallQuestion
+from mcphost.host.events import ChatChanged, Event
+from mcphost.host.host import Host
+from mcphost.protocol.display import show, show_line, show_name, size_text
+
+PIPE_SECONDS: Final = 3.0
+"""To the first byte of a pipe that may be none of ours: some programs start others with one that never ends."""
+
+PIPE_BYTES: Final = 16_000_000
+
+NO_MODEL: Final = (
+    'no language model is configured; add [models.claude] with provider = "anthropic", model = "claude-sonnet-4-5" and '
+    'api_key = "${ANTHROPIC_API_KEY}" to your configuration (mcphost config path says where it is), or '
+    'provider = "ollama", or "openai" with base_url, for a model of your own'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequested:
+    """What is to be said, and to whom."""
+
+    text: str
+    piped: str = ""
+    """What came through stdin."""
+    model: str = ""
+    resume: str = ""
+    """The id of a conversation of an earlier run, its beginning, or ``last``."""
+    servers: tuple[str, ...] = ()
+    """Those named on the command line, which must be there."""
+    as_json: bool = False
+
+
+def with_models(config: Config, problems: Iterable[ConfigError], max_rounds: int | None) -> Config:
+    """The configuration of this run, after telling which models ``problems`` left out.
+
+    Raises ConfigError where there is no model to talk to.
+    """
+    for problem in problems:
+        if problem.message.startswith("models"):
+            remark(str(problem))
+    if not any(model.provider != "manual" for model in config.models.values()):
+        raise ConfigError(NO_MODEL)
+    if max_rounds is None:
+        return config
+    return config.model_copy(update={"chat": config.chat.model_copy(update={"max_rounds": max_rounds})})
+
+
+def read_pipe(*, wait: bool) -> str:
+    """What comes through stdin where that is a pipe or a file; ``wait``: for as long as it takes to begin."""
+    if sys.stdin is None or is_terminal(sys.stdin):
+        return ""
+    try:
+        descriptor = sys.stdin.fileno()
+        kind = os.fstat(descriptor).st_mode
+    except (OSError, ValueError):
+        return ""
+    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
+        return ""
+    if not wait and not select.select([descriptor], [], [], PIPE_SECONDS)[0]:
+        remark(f"nothing came through stdin within {PIPE_SECONDS:g} s; going on without")
+        return ""
+    data = bytearray()
+    while len(data) <= PIPE_BYTES and (part := os.read(descriptor, 1 << 16)):
+        data += part
+    if len(data) > PIPE_BYTES:
+        remark(f"more than {size_text(PIPE_BYTES)} came through stdin; the rest is left there")
+    return bytes(data[:PIPE_BYTES]).decode("utf-8", "replace")
+
+
+def saved(folder: Path, *, as_json: bool) -> Outcome:
+    """``--saved``: the conversations that are kept, the newest first."""
+    found = TranscriptStore(folder, str, remark).saved()
+    if as_json:
+        named = ({"id": each.id, "title": each.title, "changed": each.changed.isoformat()} for each in found)
+        return Outcome("".join(map(json_text, named)))
+    if not found:
+        return Outcome(remarks=("no conversation is kept",))
+    rows = [(each.id, f"{each.changed:%Y-%m-%d %H:%M}", show_line(each.title, 80)) for each in found]
+    return Outcome(table([("ID", "CHANGED", "TITLE"), *rows]))
+
+
+def export(folder: Path, chat_id: str) -> Outcome:
+    """``--export``: a conversation that is kept, as Markdown. Raises UnknownName, ConfigError."""
+    turns = replay(TranscriptStore(folder, str, remark).records(chat_id))
+    title = next((turn.message.text for turn in turns if turn.message.text), chat_id)
+    return Outcome(markdown(title[:100], turns))
+
+
+class ChatApprover:
+    """Who answers for the person: ``--deny``, ``--allow``, then the person at the terminal; else it is a no."""
+
+    def __init__(self, allow: Sequence[str], deny: Sequence[str]) -> None:
+        for rule in (*allow, *deny):
+            if not all(rule.partition(":")):
+                raise ConfigError(f'{rule!a} is no rule; write server:tool, with * for any, as in --allow "git:*"')
+        self._allow, self._deny = allow, deny
+
+    async def ask(self, question: Question) -> Answer:
+        """See `mcphost.host.consent.questions.Approver`."""
+        present = somebody_there()
+        if isinstance(question, ResultQuestion):
+            nobody = Answer(False, by="policy", reason="nobody could look at it")
+            return await _reviewed(question) if present else nobody
+        if not isinstance(question, ToolCallQuestion):
+            return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
+        name = f"{question.server}:{question.tool.name}"
+        if self._fits(self._deny, question):
+            return Answer(allow=False, reason="--deny", by="policy")
+        if self._fits(self._allow, question):
+            return Answer(allow=True, by="--allow", reason="--allow")
+        if present:
+            return await _asked(question)
+        remark(f"declined: {show_line(name)}, for want of somebody to ask; --allow {show_line(name)} would allow it")
+        return Answer(allow=False, reason="nobody is there to be asked", by="policy")
+
+    @staticmethod
+    def _fits(rules: Sequence[str], question: ToolCallQuestion) -> bool:
+        return any(rule_matches(rule, question.server, question.tool.name) for rule in rules)
+
+
+async def _asked(question: ToolCallQuestion) -> Answer:
+    _end_line()
+    asked = question
+    while True:
+        say(*question_lines(asked))
+        what = f"{show_line(question.tool.name)} on {question.server}"
+        line = await typed_line(
+            f"Let {show_line(question.origin)} run {what}? [y/N, name=value changes it, or why not] "
+        )
+        changed = _changed(asked, line)
+        if changed is None:
+            break
+        asked = changed
+    if line.lower() in ("y", "yes"):
+        return Answer(allow=True, arguments=None if asked is question else asked.arguments)
+    return Answer(allow=False, reason="" if line.lower() in ("", "n", "no") else line)
+
+
+def _changed(question: ToolCallQuestion, line: str) -> ToolCallQuestion | None:
+    """The question after ``name=value`` or ``name:=JSON`` of an argument that there is; None: nothing of the kind."""
+    name = line.partition("=")[0].removesuffix(":")
+    properties = question.tool.input_schema.get("properties")
+    if "=" not in line or not (name in question.arguments or (isinstance(properties, Mapping) and name in properties)):
+        return None
+    try:
+        given = typed(read_given([line], None), question.tool.input_schema)
+    except InvalidArguments as error:
+        say(f"  Not changed: {show_line(str(error), 1000)}")
+        return question
+    arguments = {**question.arguments, **given}
+    return replace(question, arguments=arguments, borrowed=question.borrowed.after(arguments))
+
+
+async def _reviewed(question: ResultQuestion) -> Answer:
+    _end_line()
+    title = f"{question.server} › {show_name(question.tool)} answered"
+    say(*framed(title, show(question.text), room()[0]))
+    told = [f"{question.tokens} tokens", f"{question.hidden} hidden characters", f"{len(question.links)} links"]
+    say(f"  {question.server}:{show_line(question.tool)} answered this: {', '.join(told)}")
+    return Answer(allow=await confirmed(f"Show it to {show_line(question.origin)}? [y/N] "))
+
+
+async def _seen(preview: MessagePreview) -> bool:
+    """A prompt's text comes from its server: it is shown before it is sent."""
+    say(*_preview_lines(preview))
+    return await confirmed(f"Send this to {show_line(preview.model)}? [y/N] ")
+
+
+def _preview_lines(preview: MessagePreview) -> Iterator[str]:
+    for piece in preview.pieces:
+        note = f"; {show_line(piece.note)}" if piece.note else ""
+        yield f"  {piece.title}: {size_text(piece.size)}, about {piece.tokens} tokens{note}"
+        if piece.of_prompt:
+            text = show(piece.text, limit=NO_CUT, joiners=True)
+            yield from behind_margin(text, room()[0], f"    {MARK}").splitlines()
+    hidden = f", {preview.hidden} hidden characters" if preview.hidden else ""
+    yield f"  together about {preview.tokens} tokens{hidden}; besides, each request has about {preview.besides}"
+
+
+def _end_line() -> None:
+    """What is asked begins on a line of its own, where the answer is on the same screen."""
+    if is_terminal(sys.stdout):
+        say("")
+
+
+async def chat(host: Host, wish: ChatRequested, broken: Broken) -> Outcome:
+    """Say it, and tell what comes. Raises what stands in the way before the model is asked."""
+    await _servers(host, wish, broken)
+    if wish.resume:
+        talk = await host.resume_chat(wish.resume, model=wish.model, as_configured=True)
+    else:
+        talk = host.begin_chat(model=wish.model, as_configured=True)
+    await talk.tools_checked()
+    for dropped in talk.toolbox.dropped:
+        remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
+    made = await host.compose(wish.text)
+    for words in await asyncio.to_thread(_stays_text, made.text, list(host.servers)):
+        remark(words)
+    piped = [host.attach_text("stdin", wish.piped)] if wish.piped.strip() else []
+    parts = made.text, [*piped, *made.attachments], made.prompts
+    if made.prompts and somebody_there() and not await _seen(talk.preview(*parts)):
+        return Outcome(code=Exit.DECLINED, remarks=("nothing was sent",))
+    teller = turn_printer(talk, as_json=wish.as_json)
+    changed = asyncio.Event()
+
+    def heard(event: Event) -> None:
+        if isinstance(event, ChatChanged) and event.chat == talk.number:
+            changed.set()
+
+    stop = host.bus.observe(heard)
+    try:
+        turn = talk.send(*parts)
+        while not turn.state.ended:
+            await changed.wait()
+            changed.clear()
+            teller.tell(turn)
+        return teller.end(turn)
+    finally:
+        stop()
+        teller.rest()
+
+
+def _stays_text(text: str, servers: Sequence[str]) -> list[str]:
+    """What looks as if it should bring something along and does not, in sentences: mostly a name is mistyped."""
+    names = [mention.name for mention in parse(text, servers).mentions if not mention.server]
+    left = [
+        f"@{name} is no file and no resource of a server; it is sent as text" for name in names if not is_file(name)
+    ]
+    if named := re.match(r"/([^\s:/]+):\S", text):
+        left.append(f"no server is called {named[1]!r}; what begins with /{named[1]}: is sent as text")
+    return left
+
+
+async def _servers(host: Host, wish: ChatRequested, broken: Broken) -> None:
+    """Bring up what this run talks to; a server that nobody named may be missing."""
+    await host.ready(wish.servers or None)
+    for name in broken.keys() - host.servers.keys():
+        remark(f"without {name}: {broken[name]}")
+    for name, server in host.servers.items():
+        if server.config.start == "manual" and name not in wish.servers:
+            continue
+        try:
+            await host.current(name, CatalogKind.TOOLS)
+            missing: McphostError | None = listing_failure(host, name, CatalogKind.TOOLS)
+        except McphostError:
+            missing = failure(host, name, broken)
+        if missing and name in wish.servers:
+            raise missing
+        if missing:
+            remark(f"without {missing}")

@@ -1,0 +1,263 @@
+"""``mcphost login`` and ``logout``: a sign-in with a person at the terminal, or with nobody and ``--yes``.
+
+Knows how a plan, a link and a step look on a terminal, and how an address is pasted there. Refuses to know OAuth and
+where tokens are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from mcphost.auth.ports import ClientOrigin, RecordedExchange, SignInConsent, SignInPlan
+from mcphost.cli.approver import NO_CUT, confirmed, typed_line
+from mcphost.cli.failures import Broken, failure
+from mcphost.cli.output import Outcome, is_terminal, json_text, remark
+from mcphost.cli.terminal import has_keyboard, hidden_line
+from mcphost.config import Config
+from mcphost.errors import ConfigError
+from mcphost.host.connections.state import ServerState
+from mcphost.host.consent.questions import Answer, Question, SignInQuestion
+from mcphost.host.events import Event, SignInChanged
+from mcphost.host.host import Host
+from mcphost.host.sign_in.service import SignIn, SignInState
+from mcphost.protocol.display import duration_text, show_line
+from mcphost.protocol.host_names import host_in, in_both, warnings_of
+
+if TYPE_CHECKING:
+    from mcphost.auth.ports import SignInStatus
+
+
+def standing_words(standing: SignInStatus) -> str:
+    """Who is signed in, in a line."""
+    if not standing.signed_in:
+        why = f": {standing.problem}" if standing.problem else ""
+        return show_line(f"nobody is signed in{why}", 1000)
+    until = "" if standing.expires_at is None else f" until {datetime.fromtimestamp(standing.expires_at):%d %b %H:%M}"
+    renewed = ", renewed by itself" if standing.renewable else ""
+    scopes = f" for {' '.join(standing.scopes)}" if standing.scopes else ""
+    missing = [scope for scope in standing.asked if scope not in standing.scopes]
+    without = f" (without {' '.join(missing)}, which was asked for)" if missing and standing.scopes else ""
+    kept = f"; tokens {standing.kept_in}" if standing.kept_in else ""
+    words = f"signed in at {host_in(standing.issuer).both}{scopes}{without}{until}{renewed}{kept}"
+    return show_line(words, 1000)
+
+
+def standing_object(standing: SignInStatus) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "signedIn": standing.signed_in,
+        "issuer": standing.issuer or None,
+        "resource": standing.resource or None,
+        "clientId": standing.client_id or None,
+        "scopes": list(standing.scopes),
+        "expiresAt": standing.expires_at,
+        "renewable": standing.renewable,
+        "keptIn": standing.kept_in or None,
+        "problem": standing.problem or None,
+    }
+
+
+NOBODY = (
+    "there is no terminal to ask on; add --yes once you know where it leads (mcphost check says which server it is)"
+)
+NO_CLIENT = "it takes no client that nobody registered; register mcphost there and set oauth.client_id for this server"
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRequested:
+    """What the command line asks for. ``scopes`` come on top of what there is."""
+
+    server: str
+    scopes: tuple[str, ...] = ()
+    verbose: bool = False
+    as_json: bool = False
+
+
+class LoginApprover:
+    """Shows the plan and takes y or N; ``--yes`` answers for the person, who still sees it."""
+
+    def __init__(self, *, yes: bool) -> None:
+        self._yes = yes
+
+    async def ask(self, question: Question) -> Answer:
+        """The choice, with the client that a person enters where one is wanted."""
+        if not isinstance(question, SignInQuestion):
+            return Answer(allow=False, reason="nothing is called here", by="policy")
+        print(*_plan_lines(question.server, question.plan), sep="\n", file=sys.stderr, flush=True)
+        plan, interactive = question.plan, is_terminal(sys.stdin) and is_terminal(sys.stderr)
+        if plan.client is ClientOrigin.ASKED and (self._yes or not interactive):
+            return Answer(allow=False, reason=NO_CLIENT, by="policy")
+        if self._yes:
+            return Answer(allow=True, by="--yes", reason="--yes", content=SignInConsent(plan.scopes))
+        if not interactive:
+            return Answer(allow=False, reason=NOBODY, by="policy")
+        if not await confirmed(
+            f"{'Keep this sign-in' if plan.obtained else f'Sign in to {question.server} like this'}? [y/N] "
+        ):
+            return Answer(allow=False)
+        return Answer(allow=True, content=await _choice(plan))
+
+
+async def _choice(plan: SignInPlan) -> SignInConsent:
+    if plan.client is not ClientOrigin.ASKED:
+        return SignInConsent(plan.scopes)
+    client_id = await typed_line("Client id: ")
+    return SignInConsent(plan.scopes, client_id, await typed_line("Client secret (empty: none): ", hidden=True))
+
+
+async def login(host: Host, wanted: LoginRequested, broken: Broken) -> Outcome:
+    """Sign in. Raises SignInFailed, Declined; ServerNotReady where the server cannot be asked what it wants."""
+    if wanted.scopes:
+        await host.apply(await _with_scopes(host, wanted))
+    await host.ready([wanted.server])
+    connection = host.server(wanted.server)
+    if not connection.ready and connection.state is not ServerState.NEEDS_SIGN_IN:
+        raise failure(host, wanted.server, broken)
+    sign_in = host.sign_in(wanted.server)
+    teller = _Teller(sign_in, wanted.verbose)
+    stop = host.bus.observe(teller.heard)
+    pasting = asyncio.create_task(_paste(sign_in, teller), name="read what is pasted")
+    try:
+        standing = await sign_in.result()
+    finally:
+        stop()
+        pasting.cancel()
+        await asyncio.gather(pasting, return_exceptions=True)
+    await host.ready([wanted.server])
+    text = json_text(standing_object(standing)) if wanted.as_json else f"{wanted.server}: {standing_words(standing)}\n"
+    return Outcome(text, remarks=tuple(_afterwards(host, wanted.server)))
+
+
+async def logout(host: Host, server: str) -> Outcome:
+    """Forget the tokens. Raises SignInFailed."""
+    return Outcome(f"{server}: {show_line(await host.sign_out(server), 1000)}\n")
+
+
+async def _with_scopes(host: Host, wanted: LoginRequested) -> Config:
+    """The configuration in which this server is asked for these scopes, besides those that were asked for before."""
+    if odd := [scope for scope in wanted.scopes if not scope.isascii() or set(scope) & set(' "\\') or not scope]:
+        raise ConfigError(f"--scope {odd[0]!a}: a scope is one word without quotes and backslashes")
+    asked = (await host.standing(wanted.server)).asked
+    entry = host.config.servers[wanted.server]
+    more = [scope.replace("${", "$${") for scope in (*asked, *wanted.scopes)]
+    scopes = dict.fromkeys(more if asked else [*entry.oauth.scopes, *more])
+    oauth = entry.oauth.model_copy(update={"scopes": tuple(scopes)})
+    servers = {**host.config.servers, wanted.server: entry.model_copy(update={"oauth": oauth})}
+    return host.config.model_copy(update={"servers": servers})
+
+
+def _afterwards(host: Host, server: str) -> Iterator[str]:
+    connection = host.server(server)
+    if not connection.ready:
+        yield f"{server}: signed in, but it is {connection.state.value}: {connection.reason}"
+
+
+class _Teller:
+    """Tells on stderr how far a sign-in is."""
+
+    def __init__(self, sign_in: SignIn, verbose: bool) -> None:
+        self._sign_in, self._verbose = sign_in, verbose
+        self._told: set[int] = set()
+        self._link = ""
+        self.visiting = asyncio.Event()
+        """Set while an address may be pasted."""
+
+    def heard(self, event: Event) -> None:
+        """Observe the host."""
+        if not isinstance(event, SignInChanged) or event.sign_in != self._sign_in.number:
+            return
+        if self._verbose:
+            self._tell_steps()
+        if self._sign_in.state is not SignInState.VISITING or self._sign_in.link is None:
+            self.visiting.clear()
+        elif self._sign_in.paste_problem or self._sign_in.link.url != self._link:
+            self._tell_link()
+            self.visiting.set()
+
+    def _tell_steps(self) -> None:
+        for number, step in enumerate(self._sign_in.steps, 1):
+            if number not in self._told and (step.status is not None or step.problem):
+                self._told.add(number)
+                remark(_step_words(number, step))
+
+    def _tell_link(self) -> None:
+        link = self._sign_in.link
+        assert link is not None
+        if self._sign_in.paste_problem:
+            remark(self._sign_in.paste_problem)
+        if link.url == self._link:
+            return
+        self._link = link.url
+        print(
+            *_link_lines(link.url, link.redirect_uri, link.expires, os.environ), sep="\n", file=sys.stderr, flush=True
+        )
+
+
+async def _paste(sign_in: SignIn, teller: _Teller) -> None:
+    """Hand on each line that is pasted while the browser is waited for, unseen: it holds the code."""
+    if not _may_paste():
+        return
+    while True:
+        await teller.visiting.wait()
+        line = await hidden_line(sys.stdin.fileno(), filled=True)
+        print(file=sys.stderr)
+        if not line:
+            return  # the end of the terminal
+        if address := line.decode("utf-8", "replace").strip():
+            teller.visiting.clear()
+            sign_in.paste(address)
+
+
+def _may_paste() -> bool:
+    return is_terminal(sys.stdin) and has_keyboard(sys.stdin.fileno())
+
+
+def _link_lines(url: str, redirect_uri: str, expires: float, environment: Mapping[str, str]) -> Iterator[str]:
+    yield "Open this page in a browser, and agree there:"
+    yield ""
+    yield show_line(url, NO_CUT)
+    yield ""
+    back = urlsplit(redirect_uri)
+    remote = environment.get("SSH_CONNECTION") or environment.get("SSH_TTY")
+    if remote and back.port:
+        yield "The browser is on another machine? Before you open the page, let it come back from there:"
+        yield f"  ssh -L {back.port}:127.0.0.1:{back.port} {socket.gethostname()}"
+    if _may_paste():
+        yield f"Where it cannot come back, copy the address it ends at ({back.scheme}://{back.netloc}/…) and paste it."
+        yield "What you paste is not shown; end it with enter."
+    yield f"It is waited for {duration_text(expires)}."
+
+
+def _step_words(number: int, step: RecordedExchange) -> str:
+    what = step.problem or f"HTTP {step.status}"
+    took = "" if step.seconds is None else f" in {duration_text(step.seconds)}"
+    return f"step {number}: {step.title}: {step.method} {show_line(step.url, 300)}: {what}{took}"
+
+
+def _plan_lines(server: str, plan: SignInPlan) -> Iterator[str]:
+    asks = f"{' '.join(plan.scopes) or 'no scope'}, named by {plan.scopes_from}"
+    client = plan.client.value + (f" ({plan.client_id})" if plan.client_id else "")
+    facts = [
+        ("server", f"{server}  {in_both(plan.url)}"),
+        ("token for", in_both(plan.resource)),
+        ("signs in at", host_in(plan.issuer).both),
+        ("page", in_both(plan.authorization_endpoint)),
+        ("token from", in_both(plan.token_endpoint)),
+        *([("registers at", in_both(plan.registration_endpoint))] if plan.client is ClientOrigin.REGISTER else []),
+        *([] if plan.obtained else [("asks for", asks)]),
+        *([("you have" if plan.obtained else "you had", " ".join(plan.granted))] if plan.granted else []),
+        ("known there", client),
+        ("comes back to", plan.redirect_uri),
+    ]
+    for name, value in facts:
+        yield f"  {name:<14}{show_line(value, NO_CUT)}"
+    for warning in (*plan.warnings, *warnings_of(plan.urls), *filter(None, [plan.problem])):
+        yield f"  WARNING       {show_line(warning, NO_CUT)}"

@@ -1,0 +1,229 @@
+"""Commands about what servers offer: list it, read a resource, get a prompt, complete an argument.
+
+Knows how an answer looks on stdout. Refuses to know how it was had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcphost.cli.commands.call import block_text, ended, once_ready
+from mcphost.cli.failures import Broken, failure, left_out, listing_failure, others, why_unknown, worst
+from mcphost.cli.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
+from mcphost.cli.saving import write
+from mcphost.errors import (
+    InvalidArguments,
+    McphostError,
+    ServerNotReady,
+    UnknownName,
+)
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.host import Host
+from mcphost.protocol.display import show_line, size_text
+from mcphost.protocol.models.tools import (
+    CompletionRef,
+    EmbeddedResource,
+    GetPromptResult,
+    Prompt,
+    PromptRef,
+    ReadResourceResult,
+    Resource,
+    ResourceContents,
+    ResourceTemplate,
+    TemplateRef,
+    Tool,
+    UnreadableContent,
+)
+
+LIST_PATIENCE: Final = 3.0
+"""Seconds in which the list of resources may say how large one is, before it is read without a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferKind:
+    """How one kind is listed: ``member`` is what the protocol calls it."""
+
+    kind: CatalogKind
+    member: str
+    heading: tuple[str, ...]
+    row: Callable[[Any], tuple[str, ...]]
+
+
+def _tool_row(tool: Tool) -> tuple[str, ...]:
+    claims = "refused" if tool.refusal else ", ".join(tool.claims)
+    return tool.name, _title(tool.label, tool.name), claims or "-", _first_line(tool.description)
+
+
+def _resource_row(resource: Resource) -> tuple[str, ...]:
+    size = "-" if resource.size is None else size_text(resource.size)
+    return resource.uri, _title(resource.label, resource.uri), resource.mime_type or "-", size
+
+
+def _template_row(template: ResourceTemplate) -> tuple[str, ...]:
+    return template.uri_template, _title(template.label, template.uri_template), template.mime_type or "-"
+
+
+def _prompt_row(prompt: Prompt) -> tuple[str, ...]:
+    arguments = ", ".join(f"{each.name}{'*' if each.required else ''}" for each in prompt.arguments or ())
+    return prompt.name, _title(prompt.label, prompt.name), arguments or "-", _first_line(prompt.description)
+
+
+def _first_line(description: str | None) -> str:
+    return (description or "").strip().partition("\n")[0]
+
+
+def _title(label: str, name: str) -> str:
+    return "-" if label == name else label
+
+
+OFFER_KINDS: Final[Mapping[str, OfferKind]] = {
+    "tools": OfferKind(CatalogKind.TOOLS, "tools", ("TOOL", "TITLE", "CLAIMS", "DESCRIPTION"), _tool_row),
+    "resources": OfferKind(CatalogKind.RESOURCES, "resources", ("URI", "TITLE", "TYPE", "SIZE"), _resource_row),
+    "templates": OfferKind(CatalogKind.TEMPLATES, "resourceTemplates", ("TEMPLATE", "TITLE", "TYPE"), _template_row),
+    "prompts": OfferKind(CatalogKind.PROMPTS, "prompts", ("PROMPT", "TITLE", "ARGUMENTS", "DESCRIPTION"), _prompt_row),
+}
+
+
+async def list_offers(host: Host, what: str, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
+    """What each server offers of one kind; what is not known is a remark, and the others are listed."""
+    listing = OFFER_KINDS[what]
+    await host.ready(list(names))
+    found: dict[str, Sequence[Any]] = {}
+    failures: list[McphostError] = []
+
+    async def list_one(name: str) -> None:
+        try:
+            found[name] = await _listed(host, name, listing.kind, broken)
+        except McphostError as error:
+            failures.append(error)
+
+    await asyncio.gather(*map(list_one, names))
+    failures += [error for _, error in others(broken, names)]
+    found = {name: found[name] for name in names if name in found}
+    if as_json:
+        objects = ({"server": name, listing.member: [it.definition() for it in items]} for name, items in found.items())
+        text = "".join(map(json_text, objects))
+    else:
+        rows = [(name, *listing.row(item)) for name, items in found.items() for item in items]
+        text = table([("SERVER", *listing.heading), *rows]) if rows else ""
+    remarks = [words for name in found for words in _remarks(host, name, listing.kind)]
+    return Outcome(text, worst(failures), (*remarks, *(words for error in failures for words in remarks_on(error))))
+
+
+async def _listed(host: Host, name: str, kind: CatalogKind, broken: Broken) -> Sequence[Any]:
+    """The items; raises why they are not known."""
+    try:
+        if host.server(name).ready and kind is not CatalogKind.TOOLS:  # those are listed before a server is ready
+            await host.current(name, kind)
+    except ServerNotReady:
+        raise failure(host, name, broken) from None
+    if not host.server(name).ready:
+        raise failure(host, name, broken)
+    if failed := listing_failure(host, name, kind):
+        raise failed
+    return list(host.server(name).offers.of(kind).items)
+
+
+def _remarks(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
+    connection = host.server(name)
+    if not connection.offers.offers(kind):
+        yield f"{name}: offers no {kind.value}"
+    elif notice := connection.notice_of(kind):
+        yield f"{name}: {notice}"
+    yield from left_out(host, name, kind)
+
+
+async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str | None, as_json: bool) -> Outcome:
+    """Read a resource, and print what it holds or write it into the file ``output``."""
+
+    async def work() -> Outcome:
+        await _warn_if_large(host, server, uri)
+        result = await host.read_resource(server, uri)
+        spoilt = [each for each in result.contents if isinstance(each, UnreadableContent)]
+        remarks = [f"{server}: contents that cannot be read: {each.reason}" for each in spoilt]
+        if output is not None:
+            readable = [each for each in result.contents if isinstance(each, ResourceContents)]
+            remarks += await asyncio.to_thread(write, output, readable)
+        text = json_text(result.raw) if as_json else "" if output is not None else _contents_text(result)
+        return Outcome(text, Exit.NOT_CONNECTED if spoilt else Exit.DONE, tuple(remarks))
+
+    return await once_ready(host, server, broken, work)
+
+
+async def _warn_if_large(host: Host, server: str, uri: str) -> None:
+    """Say so before it is read, where the list of resources comes soon; the limit on messages protects."""
+    with suppress(McphostError, TimeoutError):
+        await asyncio.wait_for(host.current(server, CatalogKind.RESOURCES), LIST_PATIENCE)
+    listed, limits = host.catalog.resource(server, uri), host.config.limits_for(server)
+    if listed is not None and (listed.size or 0) > limits.resource_bytes:
+        most = f"a message may have {size_text(limits.message_bytes)}"
+        remark(f"{server}: says that this resource has {size_text(listed.size or 0)}; {most}")
+
+
+async def prompt(
+    host: Host, server: str, name: str, arguments: Mapping[str, object], broken: Broken, *, as_json: bool
+) -> Outcome:
+    """Get a prompt, and print its messages."""
+
+    async def work() -> Outcome:
+        result = await host.get_prompt(server, name, arguments)
+        text = json_text(result.raw) if as_json else prompt_text(result)
+        return Outcome(text, remarks=tuple(_unlisted(host, server, name, arguments)))
+
+    try:
+        return await once_ready(host, server, broken, work)
+    except UnknownName as error:
+        raise why_unknown(host, server, CatalogKind.PROMPTS, name, error) from None
+
+
+def _unlisted(host: Host, server: str, name: str, arguments: Mapping[str, object]) -> Iterator[str]:
+    """Arguments that the prompt does not name: they were sent, and mostly are mistyped."""
+    for offered in host.catalog.prompts(server):
+        if offered.prompt.name == name:
+            known = [each.name for each in offered.prompt.arguments or ()]
+            there = ", ".join(known) or "none"
+            yield from (f"{name} lists no argument {key!r}; it has: {there}" for key in arguments if key not in known)
+
+
+async def complete(
+    host: Host, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str], broken: Broken
+) -> Outcome:
+    """Print what the server suggests, one value a line."""
+
+    async def work() -> Outcome:
+        found = await host.complete(server, ref, argument, value, context)
+        left = (found.total or 0) - len(found.values)
+        more = f"{left} more" if left > 0 else "there are more" if found.has_more else ""
+        return Outcome("".join(f"{each}\n" for each in found.usable), remarks=(f"{server}: {more}",) if more else ())
+
+    return await once_ready(host, server, broken, work)
+
+
+def read_ref(text: str) -> CompletionRef:
+    """``prompt:NAME`` or ``template:URI``; raises InvalidArguments."""
+    kind, _, name = text.partition(":")
+    if kind not in ("prompt", "template") or not name:
+        raise InvalidArguments([(text, "is neither prompt:NAME nor template:URI")])
+    return PromptRef(name) if kind == "prompt" else TemplateRef(name)
+
+
+def prompt_text(result: GetPromptResult) -> str:
+    """Messages for people: who is to say it on a line of its own, then what."""
+    said = (f"{show_line(each.role, 40)}:\n{ended(block_text(each.content))}" for each in result.messages)
+    return "\n".join(said)
+
+
+def _contents_text(result: ReadResourceResult) -> str:
+    """Texts as they are; what is none is named, since a terminal cannot show it."""
+    parts = [_text(each) for each in result.contents if isinstance(each, ResourceContents)]
+    return parts[0] if len(parts) == 1 else "".join(map(ended, parts))
+
+
+def _text(contents: ResourceContents) -> str:
+    if contents.text is not None:
+        return foreign(contents.text)
+    return ended(block_text(EmbeddedResource(type="resource", resource=contents)) + " --output FILE saves it")

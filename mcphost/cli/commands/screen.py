@@ -1,0 +1,100 @@
+"""The screen: what it begins with, and the host around it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from mcphost.cli.requirements import UNEXPECTED, traffic_path
+from mcphost.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcphost.config import Config
+    from mcphost.host.start_info import ReloadedConfig, StartInfo
+
+Words = argparse.Namespace
+
+HOW_TO: Final = """\
+Add a server to {file}:
+
+    [servers.git]
+    command = "uvx"
+    args = ["mcp-server-git"]
+
+or to mcphost.toml in a project's folder, and start mcphost again. For a look at one server without a file:
+mcphost check 'stdio:uvx mcp-server-git'"""
+
+
+def open_screen(options: Words) -> int:
+    """Show it until it is left; the exit code. Raises ConfigError where there is no terminal."""
+    from mcphost.cli.output import is_terminal
+    from mcphost.cli.run import run
+
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        raise ConfigError("the screen needs a terminal; for commands without one see: mcphost --help")
+    config, start = _start(options)
+    return run(_show(config, start, _rereader(options, start), traffic_path(options)))
+
+
+def _start(options: Words) -> tuple[Config, StartInfo]:
+    """What the screen begins with: never a project's file that nobody trusted, and the demo where there is nothing."""
+    from mcphost.cli.commands.config import default_path, find, settings_for_screen
+    from mcphost.composition import demo_config
+    from mcphost.config import state_folder
+    from mcphost.host.start_info import StartInfo
+
+    state, own = state_folder(os.environ), default_path(os.environ)
+    how_to = HOW_TO.format(file=own)
+    if options.demo:
+        if options.config is None:
+            return demo_config(), StartInfo(None, True, (), state, how_to)
+        settings = settings_for_screen(find(options.config, os.environ), os.environ)
+        config = demo_config().model_copy(update={"ui": settings.loaded.config.ui})
+        return config, StartInfo(None, True, settings.problems, state, how_to)
+    settings = settings_for_screen(find(options.config, os.environ), os.environ)
+    if settings.path is None:
+        return demo_config(), StartInfo(None, True, settings.problems, state, how_to, missing=own)
+    how_to = HOW_TO.format(file=settings.path)
+    return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to)
+
+
+def _rereader(options: Words, start: StartInfo) -> Callable[[], ReloadedConfig] | None:
+    """How to read the configuration again; None where no file is in use."""
+    if start.config_path is None:
+        return None
+
+    def reread() -> ReloadedConfig:
+        from mcphost.cli.commands.config import find, settings_for_screen
+        from mcphost.host.start_info import ReloadedConfig
+
+        settings = settings_for_screen(find(options.config, os.environ), os.environ)
+        return ReloadedConfig(settings.loaded.config, settings.problems)
+
+    return reread
+
+
+async def _show(
+    config: Config, start: StartInfo, reread: Callable[[], ReloadedConfig] | None, traffic: Path | None
+) -> int:
+    from mcphost.composition import fittings, values_for
+    from mcphost.host.desktop import open_page
+    from mcphost.host.host import Host
+    from mcphost.host.server_requests.host_methods import SCREEN
+    from mcphost.tui.app import McphostApp
+    from mcphost.tui.bridge import ScreenApprover
+
+    approver, damages = ScreenApprover(), list[str]()
+    values, state = values_for(config, os.environ), start.state_folder
+    kept: dict[str, Any] = {"state": state, "report": damages.append, "traffic_path": traffic}
+    parts = fittings(approver, values, **kept, open_url=open_page, answers=SCREEN)
+    async with Host(config, parts) as host:
+        start = replace(start, problems=(*start.problems, *damages))
+        app = McphostApp(host, approver, start, reread)
+        await app.run_async(mouse=config.ui.mouse)
+    return UNEXPECTED if app.return_code else 0

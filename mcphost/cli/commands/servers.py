@@ -1,0 +1,140 @@
+"""The command about servers as a whole: do they come up.
+
+Knows how a connection's state is told in words. Refuses to know which transports there are and how hosts are made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from mcphost.auth.ports import SignInStatus
+from mcphost.cli.commands.login import standing_object, standing_words
+from mcphost.cli.failures import Broken, failure, left_out, listing_failure, others, reason_of, worst
+from mcphost.cli.output import Outcome, StatusLine, json_text, table
+from mcphost.errors import ConfigError, McphostError, SignInFailed
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.connections.state import ServerState
+from mcphost.host.events import Event, ServerChanged
+from mcphost.host.host import Host
+from mcphost.protocol.display import duration_text
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCheck:
+    """What became of one server. ``seconds`` from the start of the check until it was known."""
+
+    name: str
+    remark: str
+    """Why it failed, or what was odd."""
+    failure: McphostError | None = None
+    revision: str = ""
+    server: Mapping[str, Any] | None = None
+    """What it says of itself."""
+    capabilities: Mapping[str, Any] | None = None
+    tools: int | None = None
+    seconds: float = 0.0
+    needs_sign_in: bool = False
+    standing: SignInStatus | None = None
+    """Who is signed in; None where nobody can be."""
+
+    def as_object(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "server": self.name,
+            "state": "needs sign-in" if self.needs_sign_in else "failed" if self.failure else "ready",
+            "reason": self.remark,
+            "protocolVersion": self.revision or None,
+            "serverInfo": self.server,
+            "capabilities": self.capabilities,
+            "tools": self.tools,
+            "seconds": round(self.seconds, 3),
+            "signIn": None if self.standing is None else standing_object(self.standing),
+        }
+
+    def as_row(self) -> tuple[str, ...]:
+        """For people."""
+        claimed = f"{self.server.get('name', '')} {self.server.get('version', '')}".strip() if self.server else ""
+        return (
+            "▲ needs sign-in" if self.needs_sign_in else "✖ failed" if self.failure else "● ready",
+            self.name,
+            self.revision or "-",
+            "-" if self.tools is None else str(self.tools),
+            duration_text(self.seconds),
+            claimed or "-",
+            "; ".join(filter(None, [self.remark, self._signed_in])),
+        )
+
+    @property
+    def _signed_in(self) -> str:
+        standing = self.standing
+        return standing_words(standing) if standing is not None and (standing.signed_in or standing.problem) else ""
+
+
+HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "SAYS IT IS", "REASON")
+
+
+async def check(host: Host, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
+    """Connect to each at the same time and say what became of it."""
+    status = StatusLine()
+
+    def heard(event: Event) -> None:
+        if isinstance(event, ServerChanged):
+            _show_waiting(host, names, status)
+
+    stop = host.bus.observe(heard)
+    _show_waiting(host, names, status)
+    try:
+        checked = await asyncio.gather(*(_check(host, name, broken) for name in names))
+    finally:
+        stop()
+        status.clear()
+    results = [*checked, *(ServerCheck(name, str(error), error) for name, error in others(broken, names))]
+    text = (
+        "".join(json_text(each.as_object()) for each in results)
+        if as_json
+        else table([HEADING, *(each.as_row() for each in results)])
+    )
+    remarks = (words for name in names if host.server(name).ready for words in left_out(host, name, CatalogKind.TOOLS))
+    return Outcome(text, worst([each.failure for each in results if each.failure]), tuple(remarks))
+
+
+async def _check(host: Host, name: str, broken: Broken) -> ServerCheck:
+    began = time.monotonic()
+    await host.ready([name])
+    seconds, connection = time.monotonic() - began, host.server(name)
+    session, standing = connection.session, await _standing(host, name)
+    if not connection.ready or session is None:
+        waits = connection.state is ServerState.NEEDS_SIGN_IN
+        why = reason_of(host, connection), failure(host, name, broken)
+        return ServerCheck(name, *why, seconds=seconds, needs_sign_in=waits, standing=standing)
+    failed = listing_failure(host, name, CatalogKind.TOOLS)
+    return ServerCheck(
+        name,
+        connection.notice or "",
+        failed,
+        revision=session.revision.version,
+        server=session.server.server_info.model_dump(by_alias=True, exclude_unset=True),
+        capabilities=session.server.capabilities,
+        tools=None if failed else len(connection.tools),
+        seconds=seconds,
+        standing=standing,
+    )
+
+
+async def _standing(host: Host, name: str) -> SignInStatus | None:
+    if not host.server(name).config.signs_in:
+        return None
+    with suppress(SignInFailed, ConfigError):
+        return await host.standing(name)
+    return None
+
+
+def _show_waiting(host: Host, names: Sequence[str], status: StatusLine) -> None:
+    if waiting := [name for name in names if host.server(name).state.value == "starting"]:
+        told = f"{len(names) - len(waiting)} of {len(names)} servers answered; waiting for {', '.join(waiting)}"
+        status.show(told, last=True)

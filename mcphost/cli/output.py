@@ -1,0 +1,259 @@
+"""Where a command's words go: the answer to stdout, remarks to stderr, a status line where somebody watches.
+
+Knows streams, columns and exit codes. Refuses to know hosts and what an answer means. Foreign text is made safe where a
+terminal may show it; into a pipe or a file an answer goes as it came.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import IO, Any, ClassVar, Final
+
+from mcphost.cli.margin import behind_margin, cell, cells, size
+from mcphost.errors import (
+    CapabilityMissing,
+    ConfigError,
+    Declined,
+    InvalidArguments,
+    ListingFailed,
+    McphostError,
+    RequestTimeout,
+    ServerError,
+    TaskStopped,
+    UnknownName,
+)
+from mcphost.protocol.display import show, show_line
+
+STATUS_PAUSE: Final = 0.1
+"""Seconds between two states of the status line: faster is flicker, and a terminal is slow."""
+
+NAMES: Final = 2
+"""The first columns of a table: they hold what a person may want to copy."""
+
+GAP: Final = 2
+"""Blanks between two columns."""
+
+NARROWEST: Final = 4
+"""Columns of a terminal below which no column of a table is cut."""
+
+MESSAGE_CHARACTERS: Final = 2000
+"""Characters of a remark: it may quote what a server said."""
+
+
+class Exit(IntEnum):
+    """How a command ended, for scripts."""
+
+    DONE = 0
+    TOOL_FAILED = 1
+    """The tool says so, or its server answered with an error."""
+    USAGE = 2
+    """The command line, its arguments or the configuration."""
+    NOT_CONNECTED = 3
+    """No connection, or it was lost, or the server does not keep to the protocol."""
+    DECLINED = 4
+    TIMED_OUT = 5
+
+
+class Signalled(Exception):
+    """A signal ended the run; everything was closed in order before."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(f"signal {number}")
+
+
+_EXITS: Final = (
+    (Declined, Exit.DECLINED),
+    (RequestTimeout, Exit.TIMED_OUT),
+    ((ServerError, TaskStopped), Exit.TOOL_FAILED),
+    ((ConfigError, UnknownName, InvalidArguments, CapabilityMissing), Exit.USAGE),
+)
+
+
+def exit_for(error: McphostError) -> Exit:
+    """The exit code that tells a script what went wrong."""
+    if isinstance(error, ListingFailed):
+        return Exit.TIMED_OUT if error.timed_out else Exit.NOT_CONNECTED
+    return next((code for kinds, code in _EXITS if isinstance(error, kinds)), Exit.NOT_CONNECTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command has to say: ``text`` for stdout, ``remarks`` for stderr."""
+
+    text: str = ""
+    code: int = Exit.DONE
+    remarks: tuple[str, ...] = ()
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Does a person see this stream (or type into it)?"""
+    with suppress(ValueError):  # a closed one
+        return stream is not None and stream.isatty()
+    return False
+
+
+def answer(text: str) -> None:
+    """Write to stdout, completely. Raises BrokenPipeError when nobody reads it any more, ConfigError on a full disk."""
+    if sys.stdout is None or not text:
+        return
+    encoding = sys.stdout.encoding if is_terminal(sys.stdout) else "utf-8"
+    try:
+        _write(memoryview(text.encode(encoding, "replace")))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"the answer could not be written to stdout: {error.strerror}") from None
+
+
+def _write(data: memoryview) -> None:
+    try:
+        descriptor = sys.stdout.fileno()
+    except OSError:  # no file, but somebody who collects what is printed
+        sys.stdout.buffer.write(data)
+        return
+    sys.stdout.flush()
+    while data:
+        try:
+            data = data[os.write(descriptor, data) :]
+        except BlockingIOError:  # the pipe is full, and another program said not to wait for it
+            select.select([], [descriptor], [])
+
+
+def remark(text: str) -> None:
+    """Write one line to stderr."""
+    StatusLine.take_away()
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(f"mcphost: {show_line(text, MESSAGE_CHARACTERS)}", file=sys.stderr, flush=True)
+
+
+def remarks_on(error: McphostError) -> tuple[str, ...]:
+    """The sentences of an error: one, or one for each mistake in a configuration."""
+    several: Sequence[McphostError] = getattr(error, "problems", ()) if isinstance(error, ConfigError) else ()
+    return tuple(map(str, several)) or (str(error),)
+
+
+def foreign(text: str) -> str:
+    """Text from outside for stdout: marked where a terminal would obey it, else as it is."""
+    return show(text, joiners=True) if is_terminal(sys.stdout) else text
+
+
+def marked(text: str) -> str:
+    """Text from outside for stdout, its last line ended: on a terminal behind a margin, else as it is."""
+    if is_terminal(sys.stdout):
+        return behind_margin(show(text, joiners=True), size(sys.stdout)[0])
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def json_text(value: Any) -> str:
+    """``value`` on one line for programs; on a terminal indented, with what is unsafe to show written as escapes."""
+    if not is_terminal(sys.stdout):
+        text = json.dumps(value, ensure_ascii=False)
+        return f"{text if _encodable(text) else json.dumps(value)}\n"
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return f"{text if show(text) == text else json.dumps(value, indent=2)}\n"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Lines of aligned columns, the first row being the heading.
+
+    On a terminal narrower than that the widest columns are cut: each keeps its beginning on one line.
+    """
+    safe = [[show_line(cell) for cell in row] for row in rows]
+    widths = [max(map(cells, column)) for column in zip(*safe, strict=True)]
+    gaps = GAP * (len(widths) - 1)
+    width = shutil.get_terminal_size().columns - 1 if is_terminal(sys.stdout) else sum(widths) + gaps
+    widths = _narrowed(widths, width - gaps)
+    lines = ((" " * GAP).join(map(_padded, map(_fitted, row, widths), widths)).rstrip() for row in safe)
+    return "".join(f"{_fitted(line, width)}\n" for line in lines)
+
+
+def _narrowed(widths: list[int], room: int) -> list[int]:
+    """The same widths, the widest made smaller until all fit; those with names last, none below `NARROWEST`."""
+    narrowed = list(widths)
+    for columns in (range(NAMES, len(widths)), range(len(widths))):
+        while sum(narrowed) > room and (widest := max(columns, key=narrowed.__getitem__, default=None)) is not None:
+            if narrowed[widest] <= NARROWEST:
+                break
+            narrowed[widest] -= 1
+    return narrowed
+
+
+class StatusLine:
+    """One line on stderr that is written over; nothing at all where stderr is no terminal, or somebody is asked there.
+
+    Whoever writes something else takes it away first.
+    """
+
+    _shown: ClassVar[StatusLine | None] = None
+    _held: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        self._next = 0.0
+        self.active = is_terminal(sys.stderr)
+
+    @classmethod
+    def take_away(cls) -> None:
+        """Take away whichever is there."""
+        if cls._shown is not None:
+            cls._shown.clear()
+
+    @classmethod
+    @contextmanager
+    def held(cls) -> Iterator[None]:
+        """None is written until the end of the block."""
+        cls.take_away()
+        cls._held += 1
+        try:
+            yield
+        finally:
+            cls._held -= 1
+
+    def show(self, text: str, *, last: bool = False) -> None:
+        """Replace the line, unless it was replaced just now; ``last``: even then, since nothing newer may follow."""
+        now = time.monotonic()
+        if not self.active or self._held or (now < self._next and not last):
+            return
+        self._next, StatusLine._shown = now + STATUS_PAUSE, self
+        width = shutil.get_terminal_size().columns
+        self._write(f"\r{_fitted(show_line(text, width), width - 1)}\x1b[K")
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if StatusLine._shown is self:
+            StatusLine._shown = None
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(text)
+            sys.stderr.flush()
+
+
+def _encodable(text: str) -> bool:
+    with suppress(UnicodeEncodeError):
+        return bool(text.encode())
+    return False
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cells(text))
+
+
+def _fitted(line: str, width: int) -> str:
+    if cells(line) <= width:
+        return line
+    room, end = width - 1, 0
+    while end < len(line) and (room := room - cell(line[end])) >= 0:
+        end += 1
+    return f"{line[:end]}…"

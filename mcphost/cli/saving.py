@@ -1,0 +1,45 @@
+"""Writes what an answer holds into the file that ``--output`` names, and files beside it for what there is more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mcphost.errors import ConfigError
+from mcphost.protocol.display import size_text
+from mcphost.protocol.models.tools import Content, EmbeddedResource, MediaContent, ResourceContents
+
+Saved = MediaContent | ResourceContents
+
+
+def files_in(blocks: Sequence[Content]) -> list[Saved]:
+    """Pictures, sounds and binary resources among the blocks of a result."""
+    found: list[Saved] = []
+    for block in blocks:
+        if isinstance(block, MediaContent):
+            found.append(block)
+        elif isinstance(block, EmbeddedResource) and block.resource.blob is not None:
+            found.append(block.resource)
+    return found
+
+
+def write(output: str, contents: Sequence[Saved]) -> list[str]:
+    """Write each into a file of its own; a sentence for each. Raises ConfigError where a file cannot be written."""
+    told = []
+    for path, each in zip(_paths(Path(output)), contents, strict=False):
+        data = each.content()
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            raise ConfigError(f"{path} could not be written: {error.strerror}") from None
+        told.append(f"{size_text(len(data))} in {path}")
+    return told
+
+
+def _paths(first: Path) -> Iterator[Path]:
+    """The file that was named, and ones beside it."""
+    yield first
+    number = 2
+    while True:
+        yield first.with_name(f"{first.stem}-{number}{first.suffix}")
+        number += 1

@@ -1,0 +1,173 @@
+"""The composition root: from settings to the concrete parts a host is built with.
+
+Knows which transport, store and keychain there are. Refuses to know commands, screens and what a call means.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from mcphost import __version__
+from mcphost.composition.models import ConfiguredModels
+from mcphost.composition.selection import Selection, is_ad_hoc, select, server_from_argument
+from mcphost.composition.sign_in import SignIns, hosted_document
+from mcphost.composition.transports import open_transport
+from mcphost.config import (
+    KEYRING_SERVICE,
+    Config,
+    ServerConfig,
+    Values,
+    read_toml,
+    resolve_roots,
+    state_folder,
+    update_toml,
+)
+from mcphost.errors import ConfigError
+from mcphost.host.consent.questions import Approver
+from mcphost.host.dependencies import Dependencies
+from mcphost.host.desktop import Open, no_browser
+from mcphost.host.traffic.book import TrafficBook
+from mcphost.transports.base import Transport
+from mcphost.transports.http.detection import DetectedTransports
+from mcphost.transports.stdio.pid_files import PidFiles
+from mcphost.transports.stdio.usage import usage_of
+
+__all__ = [
+    "Selection",
+    "StateFiles",
+    "demo_config",
+    "fittings",
+    "hosted_document",
+    "is_ad_hoc",
+    "select",
+    "server_from_argument",
+    "values_for",
+]
+
+NO_KEYCHAIN: Final = "off"
+"""The value of MCPHOST_KEYCHAIN with which no keychain is asked for anything: tokens are kept in memory only."""
+
+
+def fittings(
+    approver: Approver,
+    values: Values,
+    *,
+    state: Path | None = None,
+    report: Callable[[str], None] = lambda text: None,
+    refused: dict[str, ConfigError] | None = None,
+    traffic_path: Path | None = None,
+    open_url: Open = no_browser,
+    begin_sign_ins: bool = True,
+    answers: frozenset[str] = frozenset(),
+    roots: Sequence[Path] = (),
+) -> Dependencies:
+    """What a host needs besides its configuration.
+
+    ``state`` is the folder for what is learned and for the audit log (None: nothing is kept); ``report`` takes a
+    sentence for the user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` is told
+    which servers could not run as they are configured. ``traffic_path`` is a file for all that passes in this run.
+    ``open_url`` opens the page of a sign-in; ``begin_sign_ins`` says whether a call that needs one begins it.
+    ``answers`` is what the approver can answer of what servers ask; ``roots`` are folders that all of them may know of.
+    """
+    traffic = TrafficBook(values.mask)
+    noted = {} if refused is None else refused
+    store = None if state is None else StateFiles(state, report)
+    verdicts = DetectedTransports(store, report)
+    traces = None if state is None else PidFiles(state / "running")
+    for leftover in traces.leftovers() if traces else ():
+        report(str(leftover))
+
+    models = ConfiguredModels(values)
+    sign_ins = SignIns(values, state_folder(os.environ) / "locks", keychain=_keychain_is_used(os.environ))
+
+    async def opened(config: Config, name: str) -> Transport:
+        noted.pop(name, None)
+        try:
+            return await open_transport(
+                config, values, name, tap=traffic.tap(name), verdicts=verdicts, traces=traces, sign=sign_ins.bearer
+            )
+        except ConfigError as error:
+            noted[name] = error
+            raise
+
+    async def forget(config: Config, name: str) -> Sequence[str]:
+        return await sign_ins.forget(config, name, verdicts)
+
+    async def close() -> None:
+        await models.aclose()
+        await sign_ins.aclose()
+
+    return Dependencies(
+        opened,
+        approver,
+        __version__,
+        store=store,
+        audit_path=None if state is None else state / "audit.jsonl",
+        chats_path=None if state is None else state / "chats",
+        mask=values.mask,
+        traffic=traffic,
+        traffic_path=traffic_path,
+        answers=answers,
+        roots=tuple(roots),
+        resolve_roots=lambda config, name: resolve_roots(config, values, name),
+        sign_in=sign_ins.port,
+        open_url=open_url,
+        begin_sign_ins=begin_sign_ins,
+        measure=usage_of,
+        forget=forget,
+        models=models,
+        close=close,
+    )
+
+
+def values_for(config: Config, env: Mapping[str, str]) -> Values:
+    """Resolves the references of ``config``; relative paths start at its file's folder."""
+    keychain = _from_keychain if _keychain_is_used(env) else None
+    return Values(env, keychain, None if config.path is None else config.path.absolute().parent)
+
+
+def _keychain_is_used(env: Mapping[str, str]) -> bool:
+    return env.get("MCPHOST_KEYCHAIN", "").strip().lower() != NO_KEYCHAIN
+
+
+def _from_keychain(name: str) -> str | None:
+    from mcphost.auth.storage.keychain import (  # late: few configurations need it
+        KeychainUnusable,
+        NoKeychain,
+        given_secret,
+    )
+
+    try:
+        return given_secret(KEYRING_SERVICE, name)
+    except KeychainUnusable as error:
+        instead = "; use an environment variable or a file instead" if isinstance(error, NoKeychain) else ""
+        raise ConfigError(f"the keychain could not be asked for {name}: {error}{instead}") from None
+
+
+class StateFiles:
+    """The host's `mcphost.host.consent.approvals.StateStore` over one folder of TOML files."""
+
+    def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
+        self._folder, self._report = folder, report
+
+    def read(self, name: str) -> Mapping[str, Any]:
+        """The content of a state file; empty where there is none. Raises ConfigError."""
+        return read_toml(self._path(name), self._report)
+
+    def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Replace a state file by what ``change`` makes of it, unless that is the same. Raises ConfigError."""
+        update_toml(self._path(name), change, self._report)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.toml"
+
+
+def demo_config() -> Config:
+    """A configuration with the built-in demo server alone."""
+    # -P keeps the working directory, which may be anybody's project, off the import path.
+    demo = ServerConfig.model_construct(command=sys.executable, args=("-P", "-m", "mcphost.demo"))
+    return Config.model_construct(servers={"demo": demo})

@@ -1,0 +1,110 @@
+"""The servers that a command line means: entries of the configuration, and what it says to run or to call.
+
+Knows names and addresses. Refuses to know what becomes of them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from mcphost.config import Config, GivenServer, LoadedConfig, ServerConfig
+from mcphost.errors import ConfigError, UnknownName
+
+COMMAND_PREFIX: Final = "stdio:"
+
+
+def is_ad_hoc(argument: str) -> bool:
+    """Does this SERVER say what to run, instead of naming an entry of the configuration?"""
+    return argument.startswith((COMMAND_PREFIX, "http://", "https://"))
+
+
+def server_from_argument(argument: str) -> ServerConfig:
+    """The server of an address, or of ``stdio:COMMAND LINE``, split as a shell would. Raises ConfigError."""
+    if not argument.startswith(COMMAND_PREFIX):
+        return _at_address(argument)
+    try:
+        words = shlex.split(argument.removeprefix(COMMAND_PREFIX))
+    except ValueError as error:
+        raise ConfigError(f"the command line after stdio: cannot be split: {error}") from None
+    if not words or not words[0].strip():
+        raise ConfigError("stdio: needs a command line, such as 'stdio:python server.py'")
+    # There is nothing to validate in words, and a validator takes longer to build than many a call.
+    return GivenServer.model_construct(command=words[0], args=tuple(words[1:]))
+
+
+def _at_address(url: str) -> ServerConfig:
+    from pydantic import ValidationError  # late, as above
+
+    from mcphost.protocol.models.tools import first_problem
+
+    try:
+        return GivenServer.model_validate({"url": url})
+    except ValidationError as error:
+        raise ConfigError(f"the address: {first_problem(error).removeprefix('url: Value error, ')}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The servers a command line means. ``broken`` are others that it means and that cannot run as they stand."""
+
+    config: Config
+    """The settings with these servers only."""
+    names: tuple[str, ...]
+    broken: dict[str, ConfigError] = field(default_factory=dict)
+
+
+def select(loaded: LoadedConfig, arguments: Sequence[str]) -> Selection:
+    """The servers that ``arguments`` name; without any, every enabled entry. Raises ConfigError or UnknownName."""
+    if not arguments:
+        enabled = {name: server for name, server in loaded.config.servers.items() if server.enabled}
+        return _selection(loaded, enabled, dict(loaded.disabled))
+    servers: dict[str, ServerConfig] = {}
+    broken: dict[str, ConfigError] = {}
+    for argument in dict.fromkeys(arguments):
+        if is_ad_hoc(argument):
+            server = server_from_argument(argument)
+            servers[_free_name(loaded, servers, "http" if server.url else "stdio")] = server
+        elif argument in loaded.disabled:
+            broken[argument] = loaded.disabled[argument]
+        else:
+            servers[argument] = _entry(loaded, argument)
+    return _selection(loaded, servers, broken)
+
+
+def _selection(loaded: LoadedConfig, servers: dict[str, ServerConfig], broken: dict[str, ConfigError]) -> Selection:
+    return Selection(loaded.config.model_copy(update={"servers": servers}), tuple(servers), broken)
+
+
+def _free_name(loaded: LoadedConfig, taken: Mapping[str, ServerConfig], first: str) -> str:
+    """A name for a server without one; never that of an entry, whose rules and approvals are not meant for it."""
+    used = {*loaded.config.servers, *loaded.disabled, *taken}
+    return next(name for name in _names(first) if name not in used)
+
+
+def _names(first: str) -> Iterator[str]:
+    yield first
+    number = 2
+    while True:
+        yield f"{first}-{number}"
+        number += 1
+
+
+def _entry(loaded: LoadedConfig, name: str) -> ServerConfig:
+    server = loaded.config.servers.get(name)
+    if server is None:
+        raise UnknownName(_no_such_server(name, [*loaded.config.servers, *loaded.disabled]))
+    if not server.enabled:
+        raise ConfigError(f"servers.{name}: is switched off; set enabled = true", path=loaded.config.path)
+    return server
+
+
+def _no_such_server(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # late: only who mistypes pays for it
+
+    if near := get_close_matches(name, known, 3):
+        return f"no server is called {name!r}; did you mean {' or '.join(near)}?"
+    there = f"configured: {', '.join(known[:12])}" if known else "none is configured"
+    return f"no server is called {name!r}; {there}; a program is named as 'stdio:COMMAND LINE'"

@@ -1,0 +1,115 @@
+"""Who signs the requests of servers, and signs people in: one token store and one authorizer for a run.
+
+Knows under which name a server's tokens are kept. Refuses to know what a sign-in consists of. Nothing of it is imported
+before a server at an address needs it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from mcphost.composition.transports import looked_up
+from mcphost.config import Config, GivenServer, ResolvedServer, Values
+from mcphost.config.state import named_lock
+from mcphost.errors import SignInFailed
+from mcphost.transports.http.detection import DetectedTransports
+
+if TYPE_CHECKING:
+    from mcphost.auth.authorizer import Authorizer
+    from mcphost.auth.bearer import Bearer
+    from mcphost.auth.ports import SignInPort, SignInStatus, SignInUser
+
+
+LOCK_SECONDS: Final = 75.0
+"""How long another mcphost may take to renew a token: longer than its token request may."""
+
+
+class SignIns:
+    """The sign-ins of one run. ``locks`` is the folder of the locks that keep two mcphosts apart.
+
+    Without ``keychain`` tokens are kept in memory, and there is nothing to keep apart.
+    """
+
+    def __init__(self, values: Values, locks: Path, *, keychain: bool) -> None:
+        self._values, self._locks, self._keychain = values, locks, keychain
+        self._made: Authorizer | None = None
+        self._making = threading.Lock()
+
+    def bearer(self, config: Config, server: ResolvedServer) -> Bearer | None:
+        """What signs this server's requests; None where it is not signed in to. Imports much: call it in a thread."""
+        if server.url is None or not config.servers[server.name].signs_in:
+            return None
+        from mcphost.auth.ports import OAuthSettings
+
+        settings = OAuthSettings(**asdict(server.oauth))
+        return self._authorizer().bearer(item_name(config, server), server.url, settings)
+
+    async def port(self, config: Config, name: str) -> SignInPort:
+        """The port of one server, its references resolved. Raises ConfigError, SignInFailed."""
+        server, bearer = await looked_up(config, self._values, name, lambda found: self.bearer(config, found))
+        if bearer is None:
+            why = "it is a program" if server.url is None else "it has no use for it, by its entry in the configuration"
+            raise SignInFailed(f"{name} is not signed in to: {why}")
+        return _OneServer(self._authorizer(), item_name(config, server))
+
+    async def forget(self, config: Config, name: str, verdicts: DetectedTransports) -> Sequence[str]:
+        """Forget what else was learned of a server, besides its tokens; in words."""
+        server, _ = await looked_up(config, self._values, name, lambda found: verdicts.load())
+        return ("which transport it speaks",) if server.url is not None and verdicts.forget(server.url) else ()
+
+    async def aclose(self) -> None:
+        """Let renewals that are under way come to their end: a token that nobody keeps is lost."""
+        if self._made is not None:
+            await self._made.aclose()
+
+    def _authorizer(self) -> Authorizer:
+        with self._making:
+            if self._made is None:
+                from mcphost.auth.authorizer import Authorizer
+                from mcphost.auth.storage.keychain import Keychain
+                from mcphost.auth.storage.tokens import SERVICE, TokenStore, no_lock
+
+                keychain = Keychain(SERVICE) if self._keychain else None
+                lock = partial(named_lock, self._locks, seconds=LOCK_SECONDS) if keychain else no_lock
+                self._made = Authorizer(TokenStore(keychain, self._values.remember, lock))
+            return self._made
+
+
+class _OneServer:
+    """The port of one server, whatever the host calls it."""
+
+    def __init__(self, authorizer: Authorizer, item: str) -> None:
+        self._authorizer, self._item = authorizer, item
+
+    async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
+        return await self._authorizer.sign_in(self._item, challenge, status, person)
+
+    async def standing(self, server: str) -> SignInStatus:
+        return await self._authorizer.standing(self._item)
+
+    async def sign_out(self, server: str) -> str:
+        return await self._authorizer.sign_out(self._item)
+
+
+def item_name(config: Config, server: ResolvedServer) -> str:
+    """Under which name a server's tokens are kept: its own, or its address where no file names it.
+
+    No entry can have such a name. What follows a question mark may be a secret, and is left out.
+    """
+    if not isinstance(config.servers[server.name], GivenServer) or server.url is None:
+        return server.name
+    parts = urlsplit(server.url)
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+
+
+def hosted_document(url: str, redirect_uri: str) -> dict[str, Any]:
+    """The document to publish at ``url`` so that ``client_metadata_url`` can name it."""
+    from mcphost.auth.flow.registration import hosted_document as document
+
+    return document(url, redirect_uri)

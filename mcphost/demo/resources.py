@@ -1,0 +1,124 @@
+"""What there is to read in the lighthouse: resources, a template for the ships, and who watches what of it.
+
+Knows the texts of other modules and their addresses. Refuses to know requests: `mcphost.demo.server` does.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from mcphost.demo.images import view
+from mcphost.demo.lighthouse import SHIPS, Lighthouse, Ship
+from mcphost.demo.results import CHART, CHART_URI, HANDBOOK, readings
+from mcphost.demo.state_changes import LOGBOOK_URI, pages
+from mcphost.demo.tool import Json
+
+SHIPS_URI = "lighthouse://ships/"
+SHIP_TEMPLATE = "lighthouse://ships/{kind}/{name}"
+LAMP = '''\
+"""The clockwork of the lamp."""
+
+ON, OFF = 2.0, 3.0  # seconds
+
+
+def pattern(flashes: int) -> list[tuple[str, float]]:
+    """What the lamp does for so many flashes."""
+    return [("on", ON), ("off", OFF)] * flashes
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResource:
+    """One thing on the shelf; ``read`` gives a text, or bytes."""
+
+    uri: str
+    name: str
+    title: str
+    mime_type: str
+    about: str
+    read: Callable[[Lighthouse], str | bytes]
+    priority: float = 0.5
+
+    def definition(self) -> Json:
+        """As resources/list shows it, in the newest revision's shape."""
+        return {
+            "uri": self.uri,
+            "name": self.name,
+            "title": self.title,
+            "description": self.about,
+            "mimeType": self.mime_type,
+            "annotations": {"audience": ["user", "assistant"], "priority": self.priority},
+        }
+
+    def contents(self, station: Lighthouse) -> Json:
+        """As resources/read gives it."""
+        found = self.read(station)
+        held = {"text": found} if isinstance(found, str) else {"blob": base64.b64encode(found).decode()}
+        return {"uri": self.uri, "mimeType": self.mime_type, **held}
+
+
+RESOURCES = (
+    DemoResource(
+        LOGBOOK_URI, "logbook", "Logbook", "text/markdown", "Changes with keep_logbook: watch it.", pages, 1.0
+    ),
+    DemoResource(
+        "lighthouse://handbook", "handbook", "The keeper's handbook", "text/markdown", "Rules.", lambda _: HANDBOOK
+    ),
+    DemoResource(
+        CHART_URI, "puffin-stack", "Chart of Puffin Stack", "text/plain", "Soundings in fathoms.", lambda _: CHART
+    ),
+    DemoResource(
+        "lighthouse://instruments", "instruments", "Instruments", "application/json", "What they read now.",
+        lambda station: json.dumps(readings(station)),
+    ),
+    DemoResource(
+        "lighthouse://lamp.py", "lamp.py", "How the lamp turns", "text/x-python", "Code.", lambda _: LAMP, 0.2
+    ),
+    DemoResource(
+        "lighthouse://view/dusk.png", "dusk.png", "The view at dusk", "image/png", "A picture.",
+        lambda _: view(19, lamp=True),
+    ),
+    DemoResource(
+        "lighthouse://tide.bin", "tide.bin", "Tide gauge", "application/octet-stream", "Bytes.",
+        lambda _: bytes(range(256)),
+    ),
+)  # fmt: skip
+
+TEMPLATES: Sequence[Json] = (
+    {
+        "uriTemplate": SHIP_TEMPLATE,
+        "name": "ship",
+        "title": "A ship in sight",
+        "description": "What is known of one ship. Its name is suggested once the kind is chosen.",
+        "mimeType": "application/json",
+    },
+)
+
+
+def read(uri: object, station: Lighthouse) -> Json | None:
+    """The contents of a resource, listed or made of the template; None where there is none of this URI."""
+    book = next((each for each in RESOURCES if each.uri == uri), None)
+    if book is not None:
+        return book.contents(station)
+    ship = _ship(uri) if isinstance(uri, str) else None
+    if ship is None:
+        return None
+    return {"uri": uri, "mimeType": "application/json", "text": json.dumps(ship.row())}
+
+
+def suggestions(argument: str, known: Json) -> list[str]:
+    """What may stand for a variable of the template, in the light of the others."""
+    kind = known.get("kind")
+    if argument == "kind":
+        return sorted({ship.kind for ship in SHIPS})
+    return [ship.name for ship in SHIPS if kind in (None, "", ship.kind)] if argument == "name" else []
+
+
+def _ship(uri: str) -> Ship | None:
+    kind, _, name = uri.removeprefix(SHIPS_URI).partition("/")
+    found = (ship for ship in SHIPS if (quote(ship.kind), ship.name) == (kind, unquote(name)))
+    return next(found, None) if uri.startswith(SHIPS_URI) else None

@@ -1,0 +1,141 @@
+"""Calls that are answered later: each errand has a name, a state, and a result that is kept for a while.
+
+Speaks of tasks as revision 2025-11-25 has them. Knows no single tool and no JSON-RPC.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from mcphost.demo.tool import DemoCall, InvalidParamsError, Json
+
+POLL_MILLISECONDS = 1000
+LONGEST_MILLISECONDS = 3_600_000
+USUAL_MILLISECONDS = 600_000
+PAGE_ERRANDS = 5
+MOST_ERRANDS = 50
+
+NotifyStatus = Callable[[str, Json], None]
+
+
+class DemoTask:
+    """One of them: running, or over with a result, an error (code and sentence) or nothing at all."""
+
+    def __init__(self, call: DemoCall, milliseconds: float) -> None:
+        self.name = f"errand-{secrets.token_hex(8)}"
+        self.call = call
+        self.status = "working"
+        self.result: Json | None = None
+        self.error: tuple[int, str] | None = None
+        self.over = threading.Event()
+        self.milliseconds = milliseconds
+        self.created = self.changed = time.time()
+
+    @property
+    def forgotten(self) -> bool:
+        """Was it kept for as long as was promised?"""
+        return self.over.is_set() and time.time() > self.created + self.milliseconds / 1000
+
+    def end(self, status: str) -> None:
+        """It is over; what it brought was set before."""
+        self.status, self.changed = status, time.time()
+        self.over.set()
+
+    def told(self) -> Json:
+        """How it stands."""
+        task: Json = {
+            "taskId": self.name,
+            "status": self.status,
+            "createdAt": _clock(self.created),
+            "lastUpdatedAt": _clock(self.changed),
+            "ttl": self.milliseconds,
+            "pollInterval": POLL_MILLISECONDS,
+        }
+        return task | ({"statusMessage": self.call.said} if self.call.said else {})
+
+
+class DemoTasks:
+    """All of them; ``notify`` tells the client of an end that it has not asked about yet."""
+
+    def __init__(self, notify: NotifyStatus) -> None:
+        self._notify = notify
+        self._all: dict[str, DemoTask] = {}
+        self._changing = threading.Lock()
+        self.methods: dict[str, Callable[[Json], Json]] = {
+            "tasks/get": lambda params: self.find(params).told(),
+            "tasks/list": self._page,
+            "tasks/cancel": self._cancel,
+        }
+
+    def begin(self, call: DemoCall, wish: Any) -> DemoTask:
+        """A new one; ``wish`` is what the client says of it."""
+        wanted = wish.get("ttl") if isinstance(wish, dict) else None
+        if not isinstance(wanted, int | float) or not wanted > 0:
+            wanted = USUAL_MILLISECONDS
+        errand = DemoTask(call, min(wanted, LONGEST_MILLISECONDS))
+        with self._changing:
+            self._tidy()
+            self._all[errand.name] = errand
+        return errand
+
+    def find(self, params: Json) -> DemoTask:
+        """The one that is meant; raises InvalidParamsError where there is none."""
+        with self._changing:
+            self._tidy()
+            errand = self._all.get(str(params.get("taskId")))
+        if errand is None:
+            raise InvalidParamsError("Nobody here was sent on that errand, or it is forgotten by now.")
+        return errand
+
+    def finish(self, errand: DemoTask, answer: Json | None) -> None:
+        """It came back with this answer to its call; None: it was called off."""
+        if answer is None:
+            status = "cancelled"
+        elif "error" in answer:
+            status, errand.error = "failed", (answer["error"]["code"], answer["error"]["message"])
+        else:
+            result: Json = answer["result"]
+            related = {"io.modelcontextprotocol/related-task": {"taskId": errand.name}}
+            errand.result = result | {"_meta": related}
+            status = "failed" if result.get("isError") else "completed"
+        with self._changing:
+            if errand.over.is_set():
+                return
+            errand.end(status)
+        self._notify("notifications/tasks/status", errand.told())
+
+    def _cancel(self, params: Json) -> Json:
+        errand = self.find(params)
+        with self._changing:
+            if errand.over.is_set():
+                raise InvalidParamsError("That errand is over.")
+            errand.end("cancelled")
+        errand.call.cancel()
+        return errand.told()
+
+    def _page(self, params: Json) -> Json:
+        with self._changing:
+            self._tidy()
+            errands = list(self._all.values())
+        starts = {f"errands-from-{start}": start for start in range(0, max(1, len(errands)), PAGE_ERRANDS)}
+        cursor = params.get("cursor", "errands-from-0")
+        if not isinstance(cursor, str) or cursor not in starts:
+            raise InvalidParamsError("That cursor is none of ours.")
+        end = starts[cursor] + PAGE_ERRANDS
+        page: Json = {"tasks": [errand.told() for errand in errands[starts[cursor] : end]]}
+        return page | ({"nextCursor": f"errands-from-{end}"} if end < len(errands) else {})
+
+    def _tidy(self) -> None:
+        over = [name for name, errand in self._all.items() if errand.over.is_set()]
+        oldest = over[: max(0, len(self._all) - MOST_ERRANDS)]
+        for name in {*oldest, *(name for name in over if self._all[name].forgotten)}:
+            del self._all[name]
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,241 @@
+"""What a tool is: its definition, how a function becomes one, and what a running call may do.
+
+Knows no single tool; those are in duties, watches and keepsakes. Resources and prompts have modules of their own
+(shelf, letters), and so will what a server asks of its host.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mcphost.demo.lighthouse import Lighthouse
+
+Json = dict[str, Any]
+
+
+class ToolFailedError(Exception):
+    """The tool ran and did not succeed: a result with isError, which a model may read and react to."""
+
+
+class InvalidParamsError(Exception):
+    """The request itself was wrong: a JSON-RPC error with code -32602."""
+
+
+class CallCancelledError(Exception):
+    """The client cancelled the call: nothing is answered."""
+
+
+class Outbox(Protocol):
+    """Where notifications go."""
+
+    def notify(self, method: str, params: Json | None = None) -> None:
+        """Send a notification."""
+
+    def log(self, level: str, data: Any, logger: str) -> None:
+        """Send a log message, if the client wants to see that level."""
+
+    def resource_changed(self, uri: str) -> None:
+        """Tell of a change, if the client watches that resource."""
+
+    def offered(self, capability: str) -> Json | None:
+        """What the client declared of this; None where it did not."""
+
+    def ask(self, method: str, params: Json, cancelled: threading.Event) -> Json | None:
+        """The client's answer; None when the call was cancelled. Raises ToolFailedError."""
+
+
+class DemoCall:
+    """One running call: its arguments, the station it acts on, and the ways in which it can speak up."""
+
+    def __init__(self, arguments: Json, station: Lighthouse, outbox: Outbox, token: str | int | None = None) -> None:
+        self.arguments = arguments
+        self.station = station
+        self._outbox = outbox
+        self._token = token
+        self.said = ""
+        """The last words of its progress."""
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """Make the next `wait` of this call, or the one it is in, its last."""
+        self._cancelled.set()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the client wants no answer any more."""
+        return self._cancelled.is_set()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass; raises CallCancelledError as soon as the call is cancelled."""
+        if self._cancelled.wait(seconds):
+            raise CallCancelledError
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Report progress, if the client gave a token for it."""
+        self.said = message or self.said
+        if self._token is None:
+            return
+        report: Json = {"progressToken": self._token, "progress": done}
+        if total is not None:
+            report["total"] = total
+        if message:
+            report["message"] = message
+        self._outbox.notify("notifications/progress", report)
+
+    def log(self, level: str, data: Any, logger: str = "keeper") -> None:
+        """Send a log message."""
+        self._outbox.log(level, data, logger)
+
+    def offers(self, capability: str, part: str) -> bool:
+        """Did the client say that it has this part of a capability?"""
+        return part in (self._outbox.offered(capability) or {})
+
+    def ask(self, capability: str, method: str, **params: Any) -> Json:
+        """What the client answers. Raises ToolFailedError where it does not do that, CallCancelledError."""
+        if self._outbox.offered(capability) is None:
+            raise ToolFailedError(f"Your host does not answer this: it declares no {capability}.")
+        answer = self._outbox.ask(method, params, self._cancelled)
+        if answer is None:
+            raise CallCancelledError
+        return answer
+
+    def notify(self, method: str, params: Json) -> None:
+        """Send a notification."""
+        self._outbox.notify(method, params)
+
+    def resource_changed(self, uri: str) -> None:
+        """Tell the client, if it watches this resource, that it is another one now."""
+        self._outbox.resource_changed(uri)
+
+    def tools_changed(self) -> None:
+        """Tell the client that the list of tools is another one now."""
+        self._outbox.notify("notifications/tools/list_changed")
+
+
+Run = Callable[[DemoCall], Json]
+
+
+@dataclass(frozen=True, slots=True)
+class DemoTool:
+    """A tool as it is listed, the function behind it, and when it is there at all."""
+
+    name: str
+    title: str
+    description: str
+    inputs: Json
+    run: Run
+    output: Json | None = None
+    hints: Json | None = None
+    slow: bool = False
+    errand: bool = False
+    """Is it answered later, as a task, where the revision has tasks?"""
+    shown: Callable[[Lighthouse], bool] = lambda station: True
+    fit: Callable[[Lighthouse, DemoTool], DemoTool] = lambda station, tool: tool
+
+    def definition(self) -> Json:
+        """The tool as tools/list shows it, in the newest revision's shape."""
+        members: Json = {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.inputs,
+            "outputSchema": self.output,
+            "annotations": self.hints,
+            "execution": {"taskSupport": "required"} if self.errand else None,
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
+
+def tool(
+    title: str, fields: Json | None = None, required: tuple[str, ...] = (), **more: Any
+) -> Callable[[Run], DemoTool]:
+    """Turn a function into a tool named like it and described by its docstring.
+
+    `fields` maps argument names to schemas; the other keywords are members of Tool.
+    """
+    inputs: Json = {"type": "object", "properties": fields or {}, "additionalProperties": False}
+    if required:
+        inputs["required"] = list(required)
+
+    def made(run: Run) -> DemoTool:
+        description = " ".join((run.__doc__ or "").split())
+        return DemoTool(run.__name__, title, description, inputs, run, **more)
+
+    return made
+
+
+def on_duty(tools: Iterable[DemoTool], station: Lighthouse) -> list[DemoTool]:
+    """Those of the tools that are there at this moment, as they are at this moment."""
+    return [each.fit(station, each) for each in tools if each.shown(station)]
+
+
+def text(words: str, **more: Any) -> Json:
+    """A result that says `words`; the keywords become members beside its content."""
+    return {"content": [{"type": "text", "text": words}], **more}
+
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def with_defaults(schema: Json, given: Json) -> Json:
+    """The arguments given, and the schema's defaults for those that were not."""
+    fields = schema["properties"]
+    return {name: field["default"] for name, field in fields.items() if "default" in field} | given
+
+
+def complaints(schema: Json, value: Any, where: str = "") -> Iterator[str]:
+    """Yield what is wrong with ``value``, each as a phrase that starts with the place."""
+    kind = schema["type"]
+    if not _is(kind, value):
+        yield f"{where}: should be of type {kind}"
+        return
+    yield from _wrong_choice(schema, value, where)
+    yield from _out_of_range(schema, value, where)
+    if kind == "object":
+        yield from _wrong_members(schema, value, where)
+    elif kind == "array":
+        for number, item in enumerate(value):
+            yield from complaints(schema["items"], item, f"{where}[{number}]")
+
+
+def _is(kind: str, value: Any) -> bool:
+    """Whether the value is of that type; true is no number here, although Python thinks so."""
+    return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
+
+def _wrong_choice(schema: Json, value: Any, where: str) -> Iterator[str]:
+    choices = schema.get("enum") or [choice["const"] for choice in schema.get("oneOf", ())]
+    if choices and value not in choices:
+        yield f"{where}: should be one of {', '.join(map(str, choices))}"
+
+
+def _out_of_range(schema: Json, value: Any, where: str) -> Iterator[str]:
+    size = len(value) if isinstance(value, str | list) else value
+    least = schema.get("minimum", schema.get("minLength"))
+    most = schema.get("maximum", schema.get("maxLength", schema.get("maxItems")))
+    if least is not None and size < least:
+        yield f"{where}: {size} is below {least}"
+    if most is not None and size > most:
+        yield f"{where}: {size} is above {most}"
+
+
+def _wrong_members(schema: Json, value: Json, where: str) -> Iterator[str]:
+    fields, prefix = schema["properties"], f"{where}." if where else ""
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield f"{prefix}{name}: is required"
+    for name, member in value.items():
+        if name in fields:
+            yield from complaints(fields[name], member, prefix + name)
+        else:
+            yield f"{prefix}{name}: no such argument"

@@ -1,1 +1,0 @@
-"""What servers ask: the desks that answer, each for one kind of question, and the person is asked by all of them."""

@@ -1,0 +1,317 @@
+"""Makes what a person names into what a model gets: resources, files, and the messages of prompts.
+
+Knows sizes and kinds of content. Refuses to read anything that was not named, and to follow a link out of the folder
+that was named. What a prompt or a resource says is never looked at for further names.
+
+Specification: server/resources (user interaction), server/prompts (security considerations).
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shlex
+import stat
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from mcphost.errors import NotDone
+from mcphost.host.chat.turns import Attachment, PromptUsed
+from mcphost.protocol.display import show_line, size_text
+from mcphost.protocol.models.sampling import Block, SamplingMessage, text_block
+from mcphost.protocol.models.tools import (
+    Content,
+    EmbeddedResource,
+    GetPromptResult,
+    MediaContent,
+    ReadResourceResult,
+    ResourceContents,
+    ResourceLink,
+    TextContent,
+    UnreadableContent,
+)
+from mcphost.providers.base import IMAGES, estimate_tokens
+
+PICTURE_BYTES: Final = 3_700_000
+"""Of an image: what vendors take of one, before base64."""
+
+PICTURE_TOKENS: Final = 1_500
+"""About what an image costs, whatever is in it."""
+
+_STARTS: Final = ((b"\x89PNG\r\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+
+
+def of_resource(server: str, uri: str, title: str, read: ReadResourceResult, limit: int) -> Attachment:
+    """What reading a resource brought, at most ``limit`` bytes of text. Raises NotDone where nothing can be given."""
+    blocks: list[TextContent | MediaContent] = []
+    notes: list[str] = []
+    for contents in read.contents:
+        block = _block(contents)
+        if isinstance(block, str):
+            notes.append(block)
+        else:
+            blocks.append(block)
+    return _attachment(server, uri, title, blocks, notes, limit)
+
+
+def of_text(name: str, title: str, text: str, limit: int, *, outside: bool = True) -> Attachment:
+    """A text that came from somewhere else, such as a pipe."""
+    return _attachment("", name, title, [text_block(text)], [], limit, outside=outside)
+
+
+def of_file(path: Path, limit: int) -> Attachment:
+    """A file that was named. Waits for the disk. Raises NotDone where it is none of the user's to give."""
+    path = _expanded(path)
+    content, size = _content(path, max(limit, PICTURE_BYTES))
+    mime_type = next((mime for start, mime in _STARTS if content.startswith(start)), "")
+    if mime_type:
+        if size > PICTURE_BYTES:
+            raise NotDone(f"{path} is larger than the {size_text(PICTURE_BYTES)} that a picture may have")
+        data = base64.b64encode(content).decode()
+        picture = MediaContent(type="image", data=data, mime_type=mime_type)
+        return Attachment("", str(path), path.name, (picture,), size, PICTURE_TOKENS, outside=False)
+    text = content.decode("utf-8", "replace")
+    if "\0" in text or text.count("\ufffd") > len(text) // 20:
+        raise NotDone(f"{path} is neither text nor a picture that models take")
+    note = _cut_note(limit, size) if size > limit else ""
+    kept = content[:limit].decode("utf-8", "ignore") if size > limit else text
+    return Attachment("", str(path), path.name, (text_block(kept),), size, estimate_tokens(kept), False, note)
+
+
+def is_file(name: str) -> bool:
+    """Is there a file, or something else that is no folder, of this name? Waits for the disk."""
+    try:
+        path = Path(name).expanduser()
+        return path.exists() and not path.is_dir()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def of_prompt(server: str, prompt: str, arguments: dict[str, str], result: GetPromptResult) -> PromptUsed:
+    """The messages of a prompt, each in the role its server gave it. Raises NotDone where there are none."""
+    notes: list[str] = []
+    messages: list[SamplingMessage] = []
+    for message in result.messages:
+        block = _said(message.content)
+        if message.role not in ("user", "assistant"):
+            notes.append(f"a message of the role {show_line(message.role, 40)!r} was left out")
+        elif isinstance(block, str):
+            notes.append(block)
+        else:
+            messages.append(SamplingMessage.said(message.role, block))
+    if not messages:
+        raise NotDone(f"the prompt {server}:{show_line(prompt, 80)} brought nothing that a model can be told")
+    brings = any(isinstance(message.content, EmbeddedResource) for message in result.messages)
+    return PromptUsed(server, prompt, arguments, tuple(messages), brings, "; ".join(notes))
+
+
+def _said(content: Content) -> Block | str:
+    """A block of a prompt as models take it, or why it cannot be told."""
+    match content:
+        case TextContent():
+            return text_block(content.text)
+        case MediaContent() if content.type == "image" and content.mime_type in IMAGES:
+            return MediaContent(type="image", data=content.data, mime_type=content.mime_type)
+        case EmbeddedResource():
+            block = _block(content.resource)
+            return (
+                text_block(f"Resource {content.resource.uri}:\n{block.text}")
+                if isinstance(block, TextContent)
+                else block
+            )
+        case ResourceLink():
+            return text_block(f"(link to the resource {content.label}: {content.uri})")
+        case UnreadableContent():
+            return f"a part was left out: {show_line(content.reason, 80)}"
+    return f"{content.type} of the type {show_line(content.mime_type, 40)} was left out"
+
+
+def _block(contents: ResourceContents | UnreadableContent) -> TextContent | MediaContent | str:
+    if isinstance(contents, UnreadableContent):
+        return f"a part was left out: {show_line(contents.reason, 80)}"
+    if contents.text is not None:
+        return text_block(contents.text)
+    size = len(contents.blob or "") * 3 // 4
+    if contents.mime_type in IMAGES and size <= PICTURE_BYTES:
+        return MediaContent(type="image", data=contents.blob or "", mime_type=contents.mime_type or "")
+    return f"{show_line(contents.mime_type or 'binary content', 40)}, {size_text(size)}, was left out"
+
+
+def _attachment(
+    server: str,
+    name: str,
+    title: str,
+    blocks: Iterable[TextContent | MediaContent],
+    notes: list[str],
+    limit: int,
+    *,
+    outside: bool = True,
+) -> Attachment:
+    given = tuple(blocks)
+    if not given:
+        raise NotDone(f"{show_line(name, 200)}: {'; '.join(notes) or 'there is nothing in it'}")
+    size = sum(map(_size, given))
+    texts = sum(_size(block) for block in given if isinstance(block, TextContent))
+    if texts > limit:
+        given = tuple(_cut(given, limit))
+        notes = [*notes, _cut_note(limit, texts)]
+    tokens = sum(estimate_tokens(block.text) if isinstance(block, TextContent) else PICTURE_TOKENS for block in given)
+    return Attachment(server, name, title, given, size, tokens, outside, "; ".join(notes))
+
+
+def _cut_note(limit: int, size: int) -> str:
+    return f"cut: the first {size_text(limit)} of {size_text(size)}"
+
+
+def _size(block: TextContent | MediaContent) -> int:
+    return len(block.text.encode("utf-8", "replace")) if isinstance(block, TextContent) else len(block.data) * 3 // 4
+
+
+def _cut(blocks: Iterable[TextContent | MediaContent], limit: int) -> Iterator[TextContent | MediaContent]:
+    room = limit
+    for block in blocks:
+        if isinstance(block, TextContent):
+            kept = block.text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+            room -= len(kept.encode())
+            if kept:
+                yield text_block(kept)
+        else:
+            yield block
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise NotDone(f"{path}: {error}") from None
+
+
+def _content(path: Path, limit: int) -> tuple[bytes, int]:
+    """The first bytes of a file, one more than ``limit``, and its size."""
+    try:
+        if not path.resolve().is_relative_to(path.parent.resolve()):
+            raise NotDone(f"{path} leads out of its folder; name the file itself")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise NotDone(f"{path} is no file")
+            return file.read(limit + 1), found.st_size
+    except (OSError, ValueError, RuntimeError) as error:
+        raise NotDone(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+MOST_MENTIONS: Final = 50
+"""In one message."""
+
+MOST_CANDIDATES: Final = 200
+
+_PROMPT: Final = re.compile(r"/(?P<server>[^\s:/]+):(?P<prompt>\S+)(?:[ \t]+(?P<arguments>[^\n]*))?(?:\n|\Z)")
+_MENTION: Final = re.compile(r"(?<!\S)@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"@][^\s\"]*))")
+_ENDING: Final = ".,;:!?)'"
+"""What ends a sentence rather than a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMention:
+    """A prompt to be put into the conversation."""
+
+    server: str
+    prompt: str
+    arguments: dict[str, str] = field(default_factory=dict)
+    problem: str = ""
+    """Why its arguments cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentMention:
+    """Something to be attached. ``server`` is empty for a file."""
+
+    server: str
+    name: str
+    """A URI, or a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMessage:
+    """A message taken apart. ``text`` is what goes to the model as the person's words; mentions stay in it."""
+
+    text: str
+    prompt: PromptMention | None = None
+    mentions: tuple[AttachmentMention, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MentionCandidates:
+    """What could stand from ``start`` to ``end`` of a text instead of what stands there."""
+
+    start: int
+    end: int
+    texts: tuple[str, ...] = ()
+
+
+def parse(text: str, servers: Collection[str]) -> ParsedMessage:
+    """Take a message apart. What names no server of ``servers`` after a slash is just text."""
+    found = _PROMPT.match(text)
+    if found is None or found["server"] not in servers:
+        return ParsedMessage(text, mentions=_mentions(text, servers))
+    rest = text[found.end() :].strip("\n")
+    wish = _wish(found["server"], found["prompt"], found["arguments"] or "")
+    return ParsedMessage(rest, wish, _mentions(rest, servers))
+
+
+def candidates(
+    text: str, cursor: int, *, prompts: Sequence[tuple[str, str]], resources: Sequence[tuple[str, str]]
+) -> MentionCandidates:
+    """What could be meant by what stands before ``cursor``: names of prompts, or resources, that begin or hold it.
+
+    Pairs are of server and name. Nothing where the cursor is in plain words.
+    """
+    before = text[:cursor]
+    if re.fullmatch(r"/\S*", before):
+        return MentionCandidates(0, cursor, _fitting(before, (f"/{server}:{name}" for server, name in prompts)))
+    mention = re.search(r"(?<!\S)@\S*\Z", before)
+    if mention is None:
+        return MentionCandidates(cursor, cursor)
+    return MentionCandidates(mention.start(), cursor, _fitting(mention[0], (_written(*each) for each in resources)))
+
+
+def _written(server: str, uri: str) -> str:
+    name = f"{server}:{uri}"
+    return f'@"{name}"' if re.search(r"\s", name) else f"@{name}"
+
+
+def _fitting(typed: str, names: Iterator[str]) -> tuple[str, ...]:
+    """Those that begin like this first, then those that hold it somewhere."""
+    part = typed[1:].lower()
+    known = [name for name in dict.fromkeys(names) if part in name.lower()]
+    known.sort(key=lambda name: not name.lower().startswith(typed.lower()))
+    return tuple(known[:MOST_CANDIDATES])
+
+
+def _wish(server: str, prompt: str, written: str) -> PromptMention:
+    try:
+        words = shlex.split(written)
+    except ValueError as error:
+        return PromptMention(server, prompt, problem=f"its arguments cannot be read: {str(error).lower()}")
+    arguments: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not (key and equals):
+            return PromptMention(server, prompt, problem=f"{word!r} is no argument; write name=value")
+        arguments[key] = value
+    return PromptMention(server, prompt, arguments)
+
+
+def _mentions(text: str, servers: Collection[str]) -> tuple[AttachmentMention, ...]:
+    found = (match["quoted"] or match["plain"].rstrip(_ENDING) for match in _MENTION.finditer(text))
+    named = dict.fromkeys(_mention(name, servers) for name in found if name)
+    return tuple(named)[:MOST_MENTIONS]
+
+
+def _mention(name: str, servers: Collection[str]) -> AttachmentMention:
+    server, colon, uri = name.partition(":")
+    return AttachmentMention(server, uri) if colon and uri and server in servers else AttachmentMention("", name)

@@ -1,0 +1,202 @@
+"""Works on a turn: asks the model, has its tools called, tells it what came of that, until it is done or must stop.
+
+Knows the order of these steps and what ends them. Refuses to know how a tool use becomes a call, and what anything
+looks like.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final
+
+from mcphost.errors import McphostError, ModelAnswerCut
+from mcphost.host.chat.chat import Chat
+from mcphost.host.chat.dependencies import ChatParts
+from mcphost.host.chat.tool_execution import ToolExecution
+from mcphost.host.chat.transcript_store import ended_record, round_record, turn_record
+from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState
+from mcphost.host.error_boundary import fault, without_secrets
+from mcphost.host.models import AvailableModel
+from mcphost.host.sampling.draft import estimate
+from mcphost.protocol.display import duration_text, size_text
+from mcphost.providers.base import (
+    AnswerFinished,
+    ModelRequest,
+    ProviderEvent,
+    RetryScheduled,
+    TextDelta,
+    ThoughtDelta,
+    TokenUsage,
+    ToolUseBegun,
+    ToolUseReady,
+    estimate_tokens,
+)
+
+MOST_TEXT: Final = 4_000_000
+"""Characters of one answer: far more than the most tokens any vendor allows."""
+
+
+class LimitReached(Exception):
+    """The user's bounds say that it is enough; ``str()`` is a sentence."""
+
+
+class TurnRunner:
+    """Works on turns of any conversation."""
+
+    def __init__(self, parts: ChatParts) -> None:
+        self._parts = parts
+        self._carrying = ToolExecution(parts)
+
+    async def run(self, chat: Chat, turn: Turn) -> None:
+        """To its end, whatever that is."""
+        self._parts.keep(chat.id, turn_record(turn))
+        try:
+            await self._rounds(chat, turn)
+        except asyncio.CancelledError:
+            self._end(chat, turn, TurnState.STOPPED)
+        except LimitReached as limit:
+            self._end(chat, turn, TurnState.BOUNDED, str(limit))
+        except McphostError as error:
+            self._end(chat, turn, TurnState.FAILED, str(without_secrets(error, self._parts.mask)))
+        except Exception as error:  # a fault in here must end neither the servers nor other conversations
+            self._end(chat, turn, TurnState.FAILED, str(fault(error)))
+        else:
+            self._end(chat, turn, TurnState.DONE)
+
+    def _end(self, chat: Chat, turn: Turn, state: TurnState, reason: str = "") -> None:
+        turn.state, turn.reason = state, reason
+        last = turn.rounds[-1] if turn.rounds else None
+        if last is not None:
+            last.waiting, last.writing = None, ""
+            if state is TurnState.FAILED and not last.stop_reason:
+                last.error = reason
+        self._parts.keep(chat.id, ended_record(turn))
+        chat.changed()
+
+    async def _rounds(self, chat: Chat, turn: Turn) -> None:
+        clock = _Clock(self._parts.clock)
+        while True:
+            self._within_bounds(chat, turn, clock)
+            model = chat.model
+            turn.state = TurnState.ANSWERING
+            answer = ModelRound(model.entry, outside=chat.outside)
+            turn.rounds.append(answer)
+            try:
+                async with asyncio.timeout(max(self._left(clock), 0.001)) as deadline:
+                    with clock:
+                        await self._answer(chat, answer, model)
+            except TimeoutError:
+                if deadline.expired():
+                    raise LimitReached(self._too_long()) from None
+                raise
+            finally:
+                self._parts.keep(chat.id, round_record(turn, answer))
+            if not answer.uses:
+                return
+            turn.state = TurnState.CALLING
+            chat.changed()
+            await self._carrying.carry_out(chat, turn, answer, model)
+            clock.add(max((use.seconds for use in answer.uses), default=0.0))
+            chat.changed()
+
+    def _within_bounds(self, chat: Chat, turn: Turn, clock: _Clock) -> None:
+        settings = self._parts.settings()
+        answers = sum(not each.superseded for each in turn.rounds)
+        if answers >= settings.max_rounds * turn.allowance:
+            raise LimitReached(f"the model answered {answers} times to this message (chat.max_rounds)")
+        if turn.uses and self._carrying.calls(turn) > settings.max_calls * turn.allowance:
+            raise LimitReached(f"there were {settings.max_calls} calls for this message (chat.max_calls)")
+        if chat.over_budget:
+            raise LimitReached(chat.over_budget)
+        if self._left(clock) <= 0:
+            raise LimitReached(self._too_long())
+
+    def _left(self, clock: _Clock) -> float:
+        return self._parts.settings().turn_seconds - clock.seconds
+
+    def _too_long(self) -> str:
+        return (
+            f"this message was worked on for {duration_text(self._parts.settings().turn_seconds)} (chat.turn_seconds)"
+        )
+
+    async def _answer(self, chat: Chat, answer: ModelRound, model: AvailableModel) -> None:
+        await chat.tools_checked()
+        request = chat.request()
+        known = {use.id for turn in chat.turns for use in turn.uses}
+        provider = await self._parts.models.provider(model)
+        try:
+            async with aclosing(provider.stream(request)) as events:
+                async for event in events:
+                    _take(answer, event, known)
+                    chat.changed()
+            if not answer.stop_reason:
+                raise ModelAnswerCut(model.entry, "the answer has no end; try again")
+        finally:
+            _count(answer, request)
+            chat.spent = chat.spent.with_answer(answer.usage, model, guessed=answer.guessed)
+
+
+def _take(answer: ModelRound, event: ProviderEvent, known: set[str]) -> None:
+    answer.waiting = event if isinstance(event, RetryScheduled) else None
+    match event:
+        case TextDelta():
+            answer.say(event.text)
+            if answer.size > MOST_TEXT:
+                raise LimitReached(f"the model wrote more than {size_text(MOST_TEXT)}")
+        case ThoughtDelta():
+            answer.think(event.text)
+        case ToolUseBegun():
+            answer.writing = event.name
+        case ToolUseReady():
+            answer.writing = ""
+            answer.uses.append(_use(event, known))
+        case TokenUsage():
+            answer.usage = answer.usage.later(event)
+        case AnswerFinished():
+            answer.stop_reason, answer.model = event.stop_reason or "endTurn", event.model
+
+
+def _use(event: ToolUseReady, known: set[str]) -> ModelToolUse:
+    """Its id is unique from now on: some vendors count anew in each answer, others refuse what comes twice."""
+    use_id, number = event.id, 1
+    while use_id in known:
+        number += 1
+        use_id = f"{event.id}_{number}"
+    known.add(use_id)
+    return ModelToolUse(use_id, event.name, event.input, problem=event.problem, raw=event.raw)
+
+
+def _count(answer: ModelRound, request: ModelRequest) -> None:
+    """What the model did not say is estimated: a budget that it could keep silent about would be none.
+
+    That it took no tokens at all, as some say, is no count.
+    """
+    told, silent = answer.usage, not (answer.size or answer.thought or answer.uses or answer.stop_reason)
+    if silent or (told.input_tokens and told.output_tokens):
+        return
+    wrote = (json.dumps(dict(use.arguments)) for use in answer.uses)
+    written = sum(map(estimate_tokens, (answer.text, answer.thought, *wrote)))
+    answer.guessed = True
+    asked = told.input_tokens or estimate(request, None).input_tokens
+    answer.usage = TokenUsage(asked, told.output_tokens or written)
+
+
+class _Clock:
+    """Adds up the time of work, in seconds: as a context of what is done in it, or told afterwards."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now, self._began = now, 0.0
+        self.seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._began = self._now()
+
+    def __exit__(self, *_: object) -> None:
+        self.add(self._now() - self._began)
+
+    def add(self, seconds: float) -> None:
+        """Something took so long."""
+        self.seconds += seconds

@@ -1,0 +1,1 @@
+"""One connection per server: opening, retrying, keepalive, and what the server offers."""

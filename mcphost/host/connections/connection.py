@@ -1,0 +1,355 @@
+"""One configured server, kept connected: started, watched, and started again when it dies.
+
+Knows states and backoff. Refuses to know other servers, consent and screens. Its failures are its own: whatever a
+server does, and whatever fails in here, ends in a state with words.
+
+Specification: basic/lifecycle; server/utilities/logging (levels).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from mcphost.client.client import Client, Identity, Session
+from mcphost.client.paging import Rejected
+from mcphost.errors import AuthorizationRequired, McphostError, ServerNotReady
+from mcphost.host.cancellation import first_of, to_the_end
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.connections.keepalive import Keepalive, RoundTrip
+from mcphost.host.connections.observer import ConnectionObserver, Ears, ProtocolViolations, Surroundings
+from mcphost.host.connections.offers import Offers
+from mcphost.host.connections.retry import Backoff, Disconnect, LastFailure, after_failure
+from mcphost.host.connections.setup import ask_for_level, check_required, masked, new_client
+from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, WEIGHTS, ServerState
+from mcphost.host.connections.subscriptions import Subscriptions
+from mcphost.host.error_boundary import fault
+from mcphost.host.failure_advice import next_step
+from mcphost.host.logs import LogSource
+from mcphost.protocol.models.tools import LogLevel, Tool
+from mcphost.transports.base import ProcessReport, Transport
+
+__all__ = ["Connection", "ServerState"]
+
+
+class Connection:
+    """The life of one server. Its host runs `supervise`; everything else may be called at any time."""
+
+    def __init__(self, name: str, around: Surroundings, identity: Identity) -> None:
+        self.name = name
+        self.config = around.current_config().servers[name]
+        """The server's entry as it is now."""
+        self._around = around
+        self._identity = identity
+        self._log = partial(around.log, name)
+        self._backoff = Backoff(around.random)
+        self._wanted = self.config.enabled and self.config.start == "eager"
+        self._poke = asyncio.Event()
+        self._change = asyncio.Event()
+        self._loss = Disconnect()
+        self._said = ""
+        self._client: Client | None = None
+        listed = partial(around.listed, name)
+        self.offers = Offers(self._note, listed, self._changed, self._refused)
+        self.watches = Subscriptions(self._note, lambda uri: around.resource_updated(name, uri), around.mask)
+        self.refusal: AuthorizationRequired | None = None
+        """What the server refused for want of a sign-in, last; None since it let us in. A server that is up may have
+        refused a list."""
+        told = self.offers.mark_stale, self.watches.updated, partial(around.elicitation_completed, name)
+        self._listening = ConnectionObserver(Ears(self._log, *told, self._lost, self._changed, around.mask))
+        self.pulse = Keepalive(around.now, lambda: around.busy(name), self._note, self._changed)
+        self.state = ServerState.STARTING if self._wanted else self._at_rest
+        self.reason = ""
+        """Why it is in this state; empty where the state says it all."""
+        self.advice = ""
+        """What to do about the reason, where more is known than the reason says."""
+        self.retry_at: float | None = None
+        self.ready_at: float | None = None
+        self.started_at: float | None = None
+        self.session: Session | None = None
+        self.process = ProcessReport()
+        self.last_failure: LastFailure | None = None
+        """How it ended the last time it did so by itself, kept when it is up again."""
+        self.restarts = 0
+        """How often it failed."""
+        self.level: LogLevel | None = LogLevel.read(self.config.log_level)
+
+    @property
+    def ready(self) -> bool:
+        """May requests be sent?"""
+        return self.state is ServerState.READY
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools that may be used; none unless the server is ready."""
+        return self.offers.tools.items
+
+    @property
+    def rejected(self) -> list[Rejected]:
+        """What the last listing held that may not be used, and why."""
+        return self.offers.tools.rejected
+
+    @property
+    def notice(self) -> str | None:
+        """What was odd about the last listing of the tools."""
+        return self.notice_of(CatalogKind.TOOLS)
+
+    def notice_of(self, kind: CatalogKind) -> str | None:
+        """What was odd about the last listing of this kind."""
+        notice = self.offers.of(kind).notice
+        return None if notice is None else self._around.mask(notice)
+
+    @property
+    def irregularities(self) -> ProtocolViolations:
+        """What the server sent that it must not send."""
+        return self._listening.irregularities
+
+    @property
+    def client(self) -> Client:
+        """The client while the server is ready.
+
+        Raises AuthorizationRequired where the server waits for a sign-in, otherwise ServerNotReady with the state.
+        """
+        if self.state is ServerState.NEEDS_SIGN_IN and (refusal := self.refusal) is not None:
+            raise AuthorizationRequired(refusal.www_authenticate, status=refusal.status)
+        if self._client is None or not self.ready:
+            why = f": {self.reason}" if self.reason else ""
+            raise ServerNotReady(f"{self.name} is {self.state.value}{why}")
+        return self._client
+
+    def start(self) -> None:
+        """Connect, at once if a retry was pending; nothing changes for a server that is up or on its way."""
+        if not self._wanted or self.state not in (ServerState.STARTING, ServerState.READY):
+            self.restart()
+
+    def restart(self) -> None:
+        """Disconnect if need be, and connect anew."""
+        self._wanted = True
+        self._backoff.reset()
+        self._poke.set()
+
+    def stop(self) -> None:
+        """Disconnect and stay so."""
+        self._wanted = False
+        self._poke.set()
+
+    def reconfigured(self, fields: Collection[str]) -> None:
+        """Go over to the server's new entry, in which ``fields`` differ; without a new start where that will do."""
+        self.config = self._around.current_config().servers[self.name]
+        if "log_level" in fields:
+            self.level = LogLevel.read(self.config.log_level)
+        if self.ready and LIVE_FIELDS.issuperset(fields):
+            if not LISTING_FIELDS.isdisjoint(fields):
+                self.offers.tools.mark_stale()
+            return
+        begins = self.state is ServerState.DISABLED and self.config.start == "eager"
+        self._wanted = self.config.enabled and (self._wanted or begins)
+        self._backoff.reset()
+        self._poke.set()
+
+    async def settled(self, *, retries: bool = False) -> None:
+        """Wait until the server is neither starting nor about to be; with ``retries`` nor waiting to be tried again."""
+        moving = (ServerState.STARTING, ServerState.RECONNECTING) if retries else (ServerState.STARTING,)
+        while self._poke.is_set() or self.state in moving:
+            await self._change.wait()
+
+    async def supervise(self) -> None:
+        """Keep the server in the state that is wanted, until cancelled. Never raises anything else."""
+        while True:
+            self._poke.clear()
+            if self._wanted:
+                await self._one_life()
+                await self._pause()
+            else:
+                self._enter(self._at_rest)
+                await self._poke.wait()
+
+    def over(self) -> None:
+        """Nobody supervises it any more: whoever waits for it is let go."""
+        self._wanted = False
+        self._poke.clear()
+        self._enter(self._at_rest)
+
+    def signed_in(self) -> None:
+        """Somebody signed in: go on where it waits for that, and list again what was refused without."""
+        if self.state is ServerState.NEEDS_SIGN_IN:
+            self.restart()
+        elif self.ready and self.refusal is not None and self.session is not None:
+            self.refusal = None
+            self.offers.mark_stale(*self.session.server.capabilities)
+
+    async def set_level(self, level: LogLevel) -> None:
+        """Ask for log messages of ``level`` and above; remembered for the next connection. Raises as a request does."""
+        await self.client.set_log_level(level)
+        self.level = level
+        self._changed()
+
+    async def ping(self) -> RoundTrip:
+        """Ask for a sign of life now. Raises as a request does."""
+        return await self.pulse.ping(self.client)
+
+    async def reach(self) -> Client:
+        """The client once the server is up; a lazy one is started. Raises as `client` does."""
+        if self.state is ServerState.STOPPED and self.config.start == "lazy":
+            self.start()
+        await self.settled()
+        return self.client
+
+    async def current(self, kind: CatalogKind) -> None:
+        """Wait until what is kept of this kind is what the server said last. Raises ServerNotReady."""
+        await self.offers.of(kind).current(self.client, self.config)
+
+    async def recent(self, kind: CatalogKind, seconds: float) -> str:
+        """Have what is kept of this kind listed within so many seconds; why it could not be. Raises ServerNotReady."""
+        offers = self.offers.of(kind)
+        await offers.recent(self.client, self.config, seconds)
+        return "" if offers.failure is None else str(offers.failure)
+
+    async def relist(self, kind: CatalogKind = CatalogKind.TOOLS) -> None:
+        """List again now. Raises ServerNotReady; a listing that fails is noted and the last one stays."""
+        await self.offers.of(kind).read(self.client, self.config)
+
+    @property
+    def _at_rest(self) -> ServerState:
+        return ServerState.STOPPED if self.config.enabled else ServerState.DISABLED
+
+    async def _one_life(self) -> None:
+        """Connect, stay connected, and disconnect when told to or when it fails; the state says how it goes on."""
+        self.started_at, self.ready_at = self._around.now(), None
+        self._loss = Disconnect()
+        self._enter(ServerState.STARTING)
+        transport: Transport | None = None
+        failure: McphostError | None = None
+        try:
+            transport = await self._around.open_transport(self.name)
+            limits = self._around.current_config().limits_for(self.name)
+            answers = self._around.answers_for(self.name)
+            self._client = new_client(transport, self._listening, self._identity, self.config, limits, answers)
+            await self._live(self._client, transport)
+        except McphostError as error:
+            failure = error
+        except asyncio.CancelledError:
+            self._wanted = False
+            raise
+        except Exception as error:  # a fault in here must not end the other servers
+            failure = fault(error)
+        finally:
+            await self._end_life(transport, failure)
+
+    async def _live(self, client: Client, transport: Transport) -> None:
+        await first_of(self._poke.wait(), self._get_ready(client), self._loss.wait())
+        if self._poke.is_set():
+            return
+        self.ready_at = self._around.now()
+        self._look_at(transport)
+        self._enter(ServerState.READY)
+        await first_of(self._poke.wait(), self._loss.wait(), *self._chores(client))
+
+    def _chores(self, client: Client) -> list[Coroutine[Any, Any, None]]:
+        chores = [*self.offers.chores(client, lambda: self.config), self.watches.keep_current(client)]
+        if self.config.ping_interval_sec > 0:
+            chores.append(self.pulse.watch(client, self.config.ping_interval_sec))
+        return chores
+
+    async def _get_ready(self, client: Client) -> None:
+        """Shake hands, and what is useful before the first request; only the first must succeed."""
+        seconds = self.config.startup_timeout_sec
+        self.session = await client.connect(seconds)
+        self.refusal = None
+        self.pulse.begin(self.session.seconds)
+        check_required(self.session, self.config)
+        self.offers.begin(self.session.server.capabilities)
+        try:
+            async with asyncio.timeout(seconds):
+                self.level = await ask_for_level(client, self.session, self.level, self._note)
+                if self.offers.offers(CatalogKind.TOOLS):  # the others are listed as soon as it is ready
+                    await self.offers.tools.read(client, self.config)
+        except TimeoutError:
+            reason = f"the server took longer than startup_timeout_sec = {seconds:g}"
+            self.offers.tools.failed(reason, timed_out=True)
+
+    async def _end_life(self, transport: Transport | None, failure: McphostError | None) -> None:
+        """Say at once how it goes on, then close: a program that will not leave takes seconds."""
+        self._look_at(transport)
+        failed_at: float | None = None
+        if failure is not None and self._wanted:
+            failed_at = self._around.now()
+            self._fall(failure)
+        elif self._wanted:
+            self._enter(ServerState.STARTING, "closing the connection before")
+        else:
+            self._enter(self._at_rest, "closing the connection")
+        reason = self.reason
+        self.ready_at = None
+        client, self._client = self._client, None
+        if client is not None:
+            await to_the_end(client.aclose())
+        self._look_at(transport)
+        if failed_at is not None:
+            self.last_failure = LastFailure(failed_at, reason, self.process)
+
+    def _look_at(self, transport: Transport | None) -> None:
+        """Keep what is known of the process."""
+        if transport is not None:
+            self.process = masked(transport.report(), self._around.mask)
+
+    def _fall(self, failure: McphostError) -> None:
+        now = self._around.now()
+        self.restarts += 1
+        ahead = after_failure(failure, self.name, self.config, self._backoff, now, self.ready_at)
+        if ahead.state is ServerState.NEEDS_SIGN_IN and isinstance(failure, AuthorizationRequired):
+            self.refusal = failure
+        self.retry_at = None if ahead.wait is None else now + ahead.wait
+        self._enter(ahead.state, ahead.reason, ahead.advice)
+
+    async def _pause(self) -> None:
+        """After a failure wait for the time to try again, or until told."""
+        if self.state in (ServerState.FAILED, ServerState.NEEDS_SIGN_IN):
+            await self._poke.wait()
+        elif self.state is ServerState.RECONNECTING and self.retry_at is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.retry_at - self._around.now()):
+                    await self._poke.wait()
+
+    def _refused(self, refusal: AuthorizationRequired) -> None:
+        """A list needs a sign-in: a server that starts waits for it; one that is up goes on with what runs there."""
+        if self.config.signs_in:
+            self.refusal = refusal
+            if refusal.status == 401 and not self.ready:
+                self._lost(refusal)
+
+    def _lost(self, reason: Exception) -> None:
+        self._loss.came(reason)
+        if not self.ready:  # those whose calls just failed must not find it ready
+            return
+        if isinstance(reason, AuthorizationRequired) and self.config.signs_in:
+            self.refusal = reason
+            self._enter(ServerState.NEEDS_SIGN_IN, str(reason), next_step(reason, self.name, self.config))
+        else:
+            self._enter(ServerState.RECONNECTING, str(reason))
+
+    def _enter(self, state: ServerState, reason: str = "", advice: str = "") -> None:
+        self.state, self.reason, self.advice = state, self._around.mask(reason), advice
+        if state is not ServerState.RECONNECTING:
+            self.retry_at = None
+        if state is not ServerState.READY:
+            self.offers.clear()
+            self.watches.lost()
+        self._say(f"{state.value}{f': {self.reason}' if reason else ''}", WEIGHTS.get(state, LogLevel.INFO))
+        self._changed()
+
+    def _say(self, text: str, level: LogLevel) -> None:
+        if text != self._said:
+            self._note(level, text)
+        self._said = text
+
+    def _note(self, level: LogLevel, text: str) -> None:
+        self._log(LogSource.MCPHOST, level, text)
+
+    def _changed(self) -> None:
+        self._change.set()
+        self._change = asyncio.Event()
+        self._around.state_changed(self.name)

@@ -1,0 +1,78 @@
+"""Whether a connection that stands is still alive, and how fast it answers: its pulse.
+
+Knows intervals. Refuses to know when a server is started, and what follows from its death.
+
+Specification: basic/utilities/ping.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from mcphost.client.client import Client
+from mcphost.errors import ConnectionLost, McphostError, PeerError
+from mcphost.protocol.models.tools import LogLevel
+
+PING_MISSES: Final = 2
+"""Pings in a row without a sign of life after which a connection counts as dead."""
+
+PING_SECONDS: Final = 10.0
+"""Seconds a ping may take at most; less where pings come more often."""
+
+Note = Callable[[LogLevel, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrip:
+    """How long the server took to answer, in ``seconds``, and what: ``initialize`` or ``ping``."""
+
+    seconds: float
+    request: str
+
+
+class Keepalive:
+    """Whether a server still answers, and how fast: ``last`` is the latest answer; None until there was one.
+
+    ``busy`` says whether a call is running: a program that does one thing at a time answers no ping then, and the call
+    has limits of its own. ``measured`` is told of every answer; ``now`` is a monotonic clock.
+    """
+
+    def __init__(
+        self, now: Callable[[], float], busy: Callable[[], bool], note: Note, measured: Callable[[], None]
+    ) -> None:
+        self.last: RoundTrip | None = None
+        self._now, self._busy, self._note, self._measured = now, busy, note, measured
+
+    def begin(self, seconds: float) -> None:
+        """The handshake took this long."""
+        self.last = RoundTrip(seconds, "initialize")
+
+    async def ping(self, client: Client, seconds: float = PING_SECONDS) -> RoundTrip:
+        """Ask once. Raises RequestTimeout, ConnectionLost, or PeerError for an answer that is none."""
+        began = self._now()
+        await client.ping(seconds)
+        answer = self.last = RoundTrip(self._now() - began, "ping")
+        self._measured()
+        return answer
+
+    async def watch(self, client: Client, interval: float) -> None:
+        """Ask every ``interval`` seconds. Raises ConnectionLost once too many in a row were missed; never returns."""
+        misses = 0
+        while misses < PING_MISSES:
+            await asyncio.sleep(interval)
+            if not self._busy():
+                misses = 0 if await self._answers(client, interval) else misses + 1
+        raise ConnectionLost(f"the server answered none of {misses} pings")
+
+    async def _answers(self, client: Client, interval: float) -> bool:
+        try:
+            await self.ping(client, min(interval, PING_SECONDS))
+        except PeerError:
+            return True  # a bad answer is an answer
+        except McphostError as error:
+            self._note(LogLevel.WARNING, f"no answer to a ping: {error}")
+            return self._busy()
+        return True

@@ -1,0 +1,78 @@
+"""How a session is opened as the configuration wants it: with which limits and log level, and what it must offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from mcphost.client.client import Client, Identity, RequestTimeouts, Session
+from mcphost.client.notifications import NotificationObserver
+from mcphost.client.paging import ListLimits
+from mcphost.client.server_requests import InputHandler
+from mcphost.config import Limits, ServerConfig
+from mcphost.errors import CapabilityMissing, ConfigError, McphostError
+from mcphost.protocol.eras.capabilities import ClientCapabilities
+from mcphost.protocol.eras.revisions import LEGACY, Revision
+from mcphost.protocol.models.tools import LogLevel
+from mcphost.transports.base import ProcessReport, Transport
+
+
+def new_client(
+    transport: Transport,
+    listener: NotificationObserver,
+    identity: Identity,
+    config: ServerConfig,
+    limits: Limits,
+    answers: tuple[InputHandler, ClientCapabilities],
+) -> Client:
+    """A client for one connection, not yet open; ``answers`` is who answers what the server asks, and what it may.
+
+    Raises ConfigError where only revisions are wanted that are not spoken.
+    """
+    handler, declared = answers
+    return Client(
+        transport,
+        listener,
+        identity,
+        capabilities=declared.under,
+        handler=handler,
+        minimum=_oldest_accepted(config.minimum_version or ""),
+        patience=RequestTimeouts(config.tool_timeout_sec, config.tool_timeout_max_sec),
+        list_limits=ListLimits(limits.list_pages, limits.list_items, limits.list_seconds),
+        pending_inputs=limits.pending_server_requests,
+    )
+
+
+def _oldest_accepted(minimum_version: str) -> Revision:
+    """The oldest revision that is not older than this; versions are dates."""
+    for revision in LEGACY:
+        if revision.version >= minimum_version:
+            return revision
+    newest = LEGACY[-1].version
+    raise ConfigError(f'minimum_version = "{minimum_version}" is newer than all that is spoken here, up to {newest}')
+
+
+def check_required(session: Session, config: ServerConfig) -> None:
+    """Raise CapabilityMissing where the server does not offer what the user said it must."""
+    for needed in config.required_capabilities:
+        if not isinstance(session.server.capabilities.get(needed), dict):
+            raise CapabilityMissing("required_capabilities", needed)
+
+
+async def ask_for_level(
+    client: Client, session: Session, level: LogLevel | None, note: Callable[[LogLevel, str], None]
+) -> LogLevel | None:
+    """Ask for log messages of ``level`` and above; the level that holds from now on, None where none was asked for."""
+    if level is None or "logging" not in session.server.capabilities:
+        return level
+    try:
+        await client.set_log_level(level)
+    except McphostError as error:
+        note(LogLevel.WARNING, f"the log level {level.wire} was not taken: {error}")
+        return None
+    return level
+
+
+def masked(report: ProcessReport, mask: Callable[[str], str]) -> ProcessReport:
+    """What is known of a process, without the secrets that its command line and last words may hold."""
+    return replace(report, stderr_tail=tuple(map(mask, report.stderr_tail)), command=tuple(map(mask, report.command)))

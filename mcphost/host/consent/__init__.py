@@ -1,0 +1,1 @@
+"""Who may do what: policy, approvals, questions to the user."""

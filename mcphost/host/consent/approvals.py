@@ -1,0 +1,445 @@
+"""What the user allowed, bound to what was seen: a tool as its server defined it, run by the command that was shown.
+
+Knows fingerprints, differences and the records of earlier answers. Refuses to know policy, screens and files. A tool
+is found by its server's *configured* name; what a server calls itself counts for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from mcphost.config import ServerConfig
+from mcphost.errors import ConfigError
+from mcphost.host.consent.argument_rules import fits, in_words
+from mcphost.host.error_boundary import fault
+from mcphost.protocol.models.base import canonical
+from mcphost.protocol.models.tools import Tool
+
+ANY: Final[Mapping[str, str]] = MappingProxyType({})
+"""Patterns for no argument: an answer that is not bound to what the arguments are."""
+
+
+class Lifetime(Enum):
+    """How long an answer holds."""
+
+    ONCE = "once"
+    SESSION = "session"
+    """Until mcphost exits."""
+    ALWAYS = "always"
+    """Until it is revoked, the tool changes, or `mcphost.config.Policy.remember_days` went by."""
+
+    @property
+    def words(self) -> str:
+        """How long that is."""
+        return "until mcphost exits" if self is Lifetime.SESSION else self.value
+
+    def lapsed(self, since: datetime, oldest: datetime | None) -> bool:
+        """Is that too long ago, by when the ``oldest`` answer that holds may have been given? None: it never is."""
+        return self is Lifetime.ALWAYS and oldest is not None and since.astimezone() < oldest
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRule:
+    """Patterns by argument (see `mcphost.host.consent.argument_rules`), and how long they allow calls."""
+
+    when: Mapping[str, str]
+    since: datetime
+    lifetime: Lifetime
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What runs without asking because the user said so: ``when`` these arguments match, or whatever they are."""
+
+    server: str
+    tool: str
+    when: Mapping[str, str]
+    since: datetime
+    lifetime: Lifetime
+
+    @property
+    def words(self) -> str:
+        """Which calls that are, safe to show and on one line."""
+        return f"where {in_words(self.when)}" if self.when else "any arguments"
+
+
+@dataclass(frozen=True)
+class SeenDefinition:
+    """A tool as it was when the user allowed it: what to compare with, and how long the answer holds."""
+
+    server: str
+    tool: str
+    identity: str
+    """What runs the server, as shown: command line or URL, folder, names of variables and headers."""
+    definition: Mapping[str, Any]
+    since: datetime
+    lifetime: Lifetime = Lifetime.ONCE
+    rules: tuple[ApprovalRule, ...] = ()
+    """What of it is allowed by argument, oldest first; no two have the same patterns."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """See `fingerprint`."""
+        return fingerprint(self.identity, self.definition)
+
+    @property
+    def grants(self) -> Iterator[Approval]:
+        """What runs without asking."""
+        if self.lifetime is not Lifetime.ONCE:
+            yield Approval(self.server, self.tool, ANY, self.since, self.lifetime)
+        for rule in self.rules:
+            yield Approval(self.server, self.tool, rule.when, rule.since, rule.lifetime)
+
+    @property
+    def lasting(self) -> SeenDefinition:
+        """What of it is worth keeping beyond this run; an answer that ends with it is kept as what was seen."""
+        rules = tuple(rule for rule in self.rules if rule.lifetime is Lifetime.ALWAYS)
+        lifetime = Lifetime.ONCE if self.lifetime is Lifetime.SESSION else self.lifetime
+        return replace(self, lifetime=lifetime, rules=rules)
+
+    def allowed(self, lifetime: Lifetime, now: datetime, when: Mapping[str, str]) -> SeenDefinition:
+        """After another yes to the same tool; a longer-lived earlier one outlives a yes to one call."""
+        known = next((rule.lifetime for rule in self.rules if rule.when == when), None) if when else self.lifetime
+        if lifetime is Lifetime.ONCE or lifetime is known is Lifetime.SESSION:
+            return self
+        if not when:
+            return replace(self, lifetime=lifetime, since=now)
+        return replace(self, rules=(*self._rules_but(when), ApprovalRule(dict(when), now, lifetime)))
+
+    def revoked(self, when: Mapping[str, str]) -> SeenDefinition | None:
+        """After one yes was taken back; None where nothing is left of what was allowed."""
+        left = replace(self, rules=self._rules_but(when)) if when else replace(self, lifetime=Lifetime.ONCE)
+        return left if any(left.grants) else None
+
+    def _rules_but(self, when: Mapping[str, str]) -> tuple[ApprovalRule, ...]:
+        return tuple(rule for rule in self.rules if rule.when != when)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field that is not what it was; None where it was or is absent."""
+
+    field: str
+    before: str | None
+    after: str | None
+
+
+class ApprovalStatus(Enum):
+    """What is known of a tool from before."""
+
+    NEW = "new"
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolApproval:
+    """How a tool stands to what the user allowed before."""
+
+    kind: ApprovalStatus
+    since: datetime | None = None
+    differences: Sequence[Difference] = ()
+    lifetime: Lifetime = Lifetime.ONCE
+    moved: bool = False
+    """Is its server run by something else than then?"""
+
+    rules: Sequence[ApprovalRule] = ()
+    lapsed: bool = False
+    """Was it allowed for good, too long ago?"""
+
+    @property
+    def may_lapse(self) -> bool:
+        """Is there an answer that does not hold for ever?"""
+        return self.lifetime is Lifetime.ALWAYS or bool(self.rules)
+
+    def not_before(self, oldest: datetime | None) -> ToolApproval:
+        """Without the answers that are older than that. See `Lifetime.lapsed`."""
+        gone = self.since is not None and self.lifetime.lapsed(self.since, oldest)
+        rules = tuple(rule for rule in self.rules if not rule.lifetime.lapsed(rule.since, oldest))
+        lifetime = Lifetime.ONCE if gone else self.lifetime
+        return replace(self, lifetime=lifetime, rules=rules, lapsed=gone or len(rules) < len(self.rules))
+
+    def remembered(self, arguments: Mapping[str, Any]) -> str | None:
+        """The answer by which it may run with these without asking, in words; None when it may not."""
+        if self.kind is not ApprovalStatus.UNCHANGED or self.since is None:
+            return None
+        if self.lifetime is not Lifetime.ONCE:
+            return f"allowed by you, {self.lifetime.words}, on {self.since:%d %b %Y %H:%M}"
+        rule = next((rule for rule in self.rules if fits(rule.when, arguments)), None)
+        if rule is None:
+            return None
+        return f"allowed by you where {in_words(rule.when)}, {rule.lifetime.words}, on {rule.since:%d %b %Y %H:%M}"
+
+
+def fingerprint(identity: str, definition: Mapping[str, Any]) -> str:
+    """Equal exactly when command and definition are; the order of members does not count."""
+    return hashlib.sha256(canonical([identity, definition]).encode()).hexdigest()
+
+
+class Approvals:
+    """What the user allowed so far, by configured server and tool name."""
+
+    def __init__(self, sightings: Iterable[SeenDefinition] = ()) -> None:
+        self._sightings = by_tool(sightings)
+        self._unchanged: dict[tuple[str, str], tuple[SeenDefinition, str, Tool]] = {}
+        """What was compared last and found the same: a tool is the same object until its server lists it again."""
+
+    def standing(self, server: str, identity: str, tool: Tool) -> ToolApproval:
+        """How this tool stands to what was allowed before."""
+        known = self._sightings.get((server, tool.name))
+        if known is None:
+            return ToolApproval(ApprovalStatus.NEW)
+        before = self._unchanged.get((server, tool.name))
+        same = before is not None and before[0] is known and before[1] == identity and before[2] is tool
+        if same or fingerprint(identity, tool.definition()) == known.fingerprint:
+            self._unchanged[server, tool.name] = known, identity, tool
+            return ToolApproval(ApprovalStatus.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
+        changes = (*_changed_command(known.identity, identity), *differences(known.definition, tool.definition()))
+        return ToolApproval(
+            ApprovalStatus.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity
+        )
+
+    def allow(
+        self,
+        server: str,
+        identity: str,
+        tool: Tool,
+        lifetime: Lifetime,
+        now: datetime,
+        when: Mapping[str, str] = ANY,
+    ) -> bool:
+        """Remember that the user allowed this tool as it is, for good only ``when`` these arguments match.
+
+        What was allowed of another definition is dropped. True when that is something new.
+        """
+        fresh = SeenDefinition(server, tool.name, identity, tool.definition(), now)
+        known = self._sightings.get((server, tool.name))
+        same = known is not None and known.fingerprint == fresh.fingerprint
+        after = (known if known is not None and same else fresh).allowed(lifetime, now, when)
+        self._sightings[server, tool.name] = after
+        return after is not known
+
+    def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
+        """Take back one yes; with the last one the definition it was given to is forgotten."""
+        known = self._sightings.pop((server, tool), None)
+        left = None if known is None else known.revoked(when)
+        if left is not None:
+            self._sightings[server, tool] = left
+
+    def forget(self, server: str) -> int:
+        """Forget every tool of this server; how many there were."""
+        tools = [key for key in self._sightings if key[0] == server]
+        for key in tools:
+            del self._sightings[key]
+        return len(tools)
+
+    def grants(self, oldest: datetime | None = None) -> list[Approval]:
+        """What runs without asking because the user said so, not before ``oldest`` where it was said for good."""
+        given = (grant for each in self._sightings.values() for grant in each.grants)
+        return [grant for grant in given if not grant.lifetime.lapsed(grant.since, oldest)]
+
+    def lasting(self) -> Iterator[SeenDefinition]:
+        """What is worth keeping beyond this run."""
+        return (each.lasting for each in self._sightings.values())
+
+
+def by_tool(sightings: Iterable[SeenDefinition]) -> dict[tuple[str, str], SeenDefinition]:
+    """By configured server and tool name."""
+    return {(each.server, each.tool): each for each in sightings}
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """Field by field what changed, in the order of the new definition, removed fields last."""
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    fields = [*new, *(field for field in old if field not in new)]
+    return [_difference(f, old.get(f), new.get(f)) for f in fields if old.get(f) != new.get(f)]
+
+
+def _difference(field: str, before: str | None, after: str | None) -> Difference:
+    shown = Difference(field, _plain(before), _plain(after))
+    return Difference(field, before, after) if shown.before == shown.after else shown
+
+
+def _plain(leaf: str | None) -> str | None:
+    """A string without its quotes; other values as they are."""
+    if leaf is None or not leaf.startswith('"'):
+        return leaf
+    text: str = json.loads(leaf)
+    return text
+
+
+def _changed_command(before: str, after: str) -> list[Difference]:
+    return [] if before == after else [Difference("command", before, after)]
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every value that holds no other, as JSON, by its place. No two have the same place."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            step = json.dumps(key, ensure_ascii=False) if not key or set(key) & set('."[') else key
+            yield from _leaves(item, f"{path}.{step}" if path else step)
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{index}]")
+    else:
+        yield path, json.dumps(value, ensure_ascii=False)
+
+
+def sent_to(config: ServerConfig) -> str:
+    """What runs the server, as configured: command line or URL, folder, and the names of what it is given besides.
+
+    References stay references, and no value is told. What is quoted in the command line cannot pass for the rest.
+    """
+    line = config.url or shlex.join([config.command or "", *config.args])
+    given = sorted({*config.env, *config.env_vars, *config.http_headers, *config.env_http_headers})
+    more = [f"in {shlex.quote(config.cwd)}"] if config.cwd else []
+    more += [f"given {shlex.join(given)}"] if given else []
+    return f"{line} ({', '.join(more)})" if more else line
+
+
+def to_toml(sightings: Iterable[SeenDefinition]) -> dict[str, Any]:
+    """The content of the approvals file."""
+    return {"approval": [_as_table(each) for each in sightings]}
+
+
+def from_toml(data: Mapping[str, Any]) -> list[SeenDefinition]:
+    """Read the approvals file."""
+    read = (_from_table(entry) for entry in _tables(data.get("approval")))
+    return [sighting for sighting in read if sighting is not None]
+
+
+def merged(
+    data: Mapping[str, Any], before: Sequence[SeenDefinition], after: Sequence[SeenDefinition]
+) -> dict[str, Any]:
+    """The content of the approvals file ``data`` with only that changed which differs between ``before`` and ``after``.
+
+    Two mcphosts may run: neither takes back what the other was told, nor keeps what was revoked there.
+    """
+    kept, old, new = (by_tool(sightings) for sightings in (from_toml(data), before, after))
+    for key in old.keys() | new.keys():
+        if old.get(key) == new.get(key):
+            continue
+        if key in new:
+            kept[key] = _merged(kept.get(key), old.get(key), new[key])
+        else:
+            kept.pop(key, None)
+    return to_toml(kept.values())
+
+
+def _merged(theirs: SeenDefinition | None, old: SeenDefinition | None, new: SeenDefinition) -> SeenDefinition:
+    """The tool as we know it now, with what was allowed or taken back elsewhere since it was ``old``."""
+    if theirs is not None and theirs.fingerprint != new.fingerprint:
+        return new
+    nothing = replace(new, lifetime=Lifetime.ONCE, rules=())
+    there = theirs or nothing
+    before = old if old is not None and old.fingerprint == new.fingerprint else nothing
+    ours = [rule for rule in new.rules if rule in there.rules or rule not in before.rules]
+    rules = (*(rule for rule in there.rules if rule not in (*before.rules, *ours)), *ours)
+    whole_before, whole = (each.since if each.lifetime is Lifetime.ALWAYS else None for each in (before, new))
+    return replace(there if whole == whole_before else new, rules=rules)
+
+
+def _as_table(sighting: SeenDefinition) -> dict[str, Any]:
+    table = {
+        "server": sighting.server,
+        "tool": sighting.tool,
+        "lifetime": sighting.lifetime.value,
+        "since": sighting.since,
+        "identity": sighting.identity,
+        "definition": canonical(sighting.definition),
+    }
+    rules = [{"when": dict(r.when), "since": r.since, "lifetime": r.lifetime.value} for r in sighting.rules]
+    return table | ({"rules": rules} if rules else {})
+
+
+def _from_table(entry: Mapping[str, Any]) -> SeenDefinition | None:
+    match entry:
+        case {
+            "server": str(server),
+            "tool": str(tool),
+            "lifetime": str(lifetime),
+            "since": datetime() as since,
+            "identity": str(identity),
+            "definition": str(text),
+        } if lifetime in Lifetime._value2member_map_:
+            try:
+                definition = json.loads(text)
+            except (ValueError, RecursionError):
+                return None
+            rules = tuple(rule for table in _tables(entry.get("rules")) if (rule := _rule(table)) is not None)
+            known = isinstance(definition, dict)
+            return (
+                SeenDefinition(server, tool, identity, definition, since, Lifetime(lifetime), rules) if known else None
+            )
+    return None
+
+
+def _rule(table: Mapping[str, Any]) -> ApprovalRule | None:
+    match table:
+        case {"when": dict(when), "since": datetime() as since, "lifetime": "session" | "always" as lifetime} if when:
+            texts = all(isinstance(pattern, str) for pattern in when.values())
+            return ApprovalRule(when, since, Lifetime(lifetime)) if texts else None
+    return None
+
+
+def _tables(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+APPROVALS: Final = "approvals"
+
+
+class StateStore(Protocol):
+    """Where the app keeps what it learned between runs. Every call may take as long as a disk does."""
+
+    def read(self, name: str) -> Mapping[str, Any]:
+        """The content of a state file; empty where there is none. Raises ConfigError."""
+
+    def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Replace a state file by what ``change`` makes of it; nobody else writes meanwhile. Raises ConfigError."""
+
+
+class ApprovalStore:
+    """Reads and writes approvals through ``store`` (None: there is none); ``alarm`` takes a sentence for the user."""
+
+    def __init__(self, store: StateStore | None, alarm: Callable[[str], None]) -> None:
+        self._store, self._alarm = store, alarm
+        self._writing = asyncio.Lock()
+        self._stale = False
+        self._saved: Sequence[SeenDefinition] = ()
+
+    async def approvals(self) -> Approvals:
+        """What was allowed in earlier runs. Raises ConfigError."""
+        if self._store is None:
+            return Approvals()
+        self._saved = from_toml(await asyncio.to_thread(self._store.read, APPROVALS))
+        return Approvals(self._saved)
+
+    def mark_stale(self) -> None:
+        """The approvals are others than were written last."""
+        self._stale = True
+
+    async def save(self, approvals: Approvals) -> None:
+        """Write what changed, if anything did. Never raises: what cannot be saved is an alarm."""
+        async with self._writing:
+            if self._store is None or not self._stale:
+                return
+            self._stale = False
+            before, after = self._saved, tuple(approvals.lasting())
+            try:
+                await asyncio.to_thread(self._store.update, APPROVALS, lambda data: merged(data, before, after))
+                self._saved = after
+            except ConfigError as error:
+                self._alarm(f"what you allowed could not be saved: {error}")
+            except Exception as error:
+                self._alarm(f"what you allowed could not be saved: {fault(error)}")

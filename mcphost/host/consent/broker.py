@@ -1,0 +1,263 @@
+"""Whether something may happen: policy first, then the one who is asked, and always the audit log.
+
+Knows the order of these steps. Refuses to know how a question is shown: an `Approver` asks it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from mcphost.config import Config
+from mcphost.errors import Declined, ServerNotReady
+from mcphost.host.audit import AuditLog, AuditWriter
+from mcphost.host.cancellation import is_cancelled
+from mcphost.host.consent.approvals import ANY, Approval, Approvals, ApprovalStatus, Lifetime, ToolApproval
+from mcphost.host.consent.argument_rules import problem
+from mcphost.host.consent.policy import Decision, PolicyVerdict, decide
+from mcphost.host.consent.provenance import NOTHING, Provenance
+from mcphost.host.consent.questions import Answer, Approver, ToolCallQuestion
+from mcphost.host.tool_calls.call import NOTHING_SENT, ToolCall
+from mcphost.host.tool_calls.history import CallHistory, past_of
+from mcphost.protocol.display import hidden_in
+from mcphost.protocol.models.tools import Tool
+
+CHANGES_NAMED: Final = 5
+"""Changed fields that a warning names: the dialog shows all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A call that wants to be made, before anybody was asked."""
+
+    call: int
+    server: str
+    """The configured name."""
+    tool: Tool
+    arguments: Mapping[str, Any]
+    origin: str
+    sent_to: str
+    note: str | None = None
+    """What could not be checked beforehand."""
+    outside: str = ""
+    """What a model that wants it has read from outside; empty: nothing, or no model wants it."""
+    borrowed: Provenance = NOTHING
+    """What of the arguments such a model read elsewhere."""
+    unconfirmed: str = ""
+    """Why the server's tools could not be listed again, where that was due."""
+
+
+class ConsentBroker:
+    """Settles whether a call may be sent.
+
+    ``changed`` is called when what is remembered changed and wants to be saved; ``alarm`` takes a sentence the user
+    must see.
+    """
+
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        approvals: Approvals,
+        approver: Approver,
+        audit: AuditLog,
+        changed: Callable[[], None],
+        alarm: Callable[[str], None],
+    ) -> None:
+        self._config, self.approvals, self._approver = config, approvals, approver
+        self._changed, self._alarm = changed, alarm
+        self.witness = AuditWriter(config, audit, alarm)
+        self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
+        self._log, self._began = audit.path, datetime.now().astimezone()
+
+    async def settle(self, proposal: Proposal) -> Answer:
+        """The yes to this call, recorded before anything is sent.
+
+        Raises Declined, or ServerNotReady where the server went away while somebody was asked.
+
+        An answer may carry other arguments: the caller checks them as it checked the first.
+        """
+        standing = self._standing(proposal.server, proposal.sent_to, proposal.tool)
+        decision = self._decide(proposal, standing)
+        answer = await self._answer(proposal, standing, decision)
+        await self._write_down(proposal, answer, decision.rule)
+        if not answer.allow:
+            rule = answer.reason or decision.rule
+            raise Declined(_words(answer, proposal.tool), by=answer.by, rule=rule, reason=answer.reason)
+        if answer.by == "user":
+            self._remember(proposal, answer)
+        else:
+            self._unasked(proposal, standing, answer)
+        return answer
+
+    def withdraw(self, server: str) -> None:
+        """Nobody needs to answer what could not be sent: this server is gone."""
+        for name, asking in self._asking.values():
+            if name == server:
+                asking.cancel()
+
+    def foresee(
+        self, server: str, sent_to: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
+    ) -> PolicyVerdict:
+        """What would be decided about a call as things stand; nothing is asked, remembered or written down."""
+        standing = self._standing(server, sent_to, tool)
+        return self._decide(Proposal(0, server, tool, arguments, "", sent_to, outside=outside), standing).verdict
+
+    def remembers(self, proposal: Proposal) -> bool:
+        """Would this run by what was allowed on screen? Then its definition must not be read too long ago."""
+        standing = self._standing(proposal.server, proposal.sent_to, proposal.tool)
+        remembered = standing.remembered(proposal.arguments)
+        return remembered is not None and self._decide(proposal, standing).rule == remembered
+
+    @property
+    def relist_sec(self) -> float:
+        """Seconds that is."""
+        return self._config().policy.relist_sec
+
+    async def past(self, question: ToolCallQuestion, calls: Iterable[ToolCall]) -> CallHistory:
+        """The calls of the tool that is asked about: of ``calls``, those of this run, and of the audit log."""
+        return await past_of(question, calls, self._log, self._began)
+
+    def grants(self) -> list[Approval]:
+        """What runs without asking because the user said so, not too long ago."""
+        return self.approvals.grants(self._oldest)
+
+    def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
+        """Take back what was allowed: whatever the arguments are, or by the rule with these patterns."""
+        self.approvals.revoke(server, tool, when)
+        self._changed()
+
+    def forget(self, server: str) -> int:
+        """Forget what was allowed and seen of this server; of how many tools."""
+        if number := self.approvals.forget(server):
+            self._changed()
+        return number
+
+    def finished(self, call: ToolCall) -> None:
+        """Write down how a call that was allowed ended, and whether it was sent at all."""
+        record = {
+            "event": "outcome",
+            "call": call.number,
+            "server": call.request.server,
+            "tool": call.request.tool,
+            "sent": call.sent_at is not None,
+            "outcome": call.state.value,
+            "seconds": round(call.elapsed, 3),
+        }
+        self.witness.note(record)
+
+    @property
+    def _oldest(self) -> datetime | None:
+        """When what was allowed for good must have been allowed to hold still; None: whenever."""
+        days = self._config().policy.remember_days
+        return datetime.now().astimezone() - timedelta(days=days) if days else None
+
+    def _standing(self, server: str, sent_to: str, tool: Tool) -> ToolApproval:
+        standing = self.approvals.standing(server, sent_to, tool)
+        return standing.not_before(self._oldest) if standing.may_lapse else standing
+
+    def _decide(self, proposal: Proposal, standing: ToolApproval) -> Decision:
+        if proposal.tool.refusal:  # nobody can say what they agree to: it stands elsewhere, and may be another tomorrow
+            return Decision(PolicyVerdict.DENY, proposal.tool.refusal)
+        # A tool that is not what it was when the user allowed it, or that says what nobody can see, does not get by on
+        # what it says of itself.
+        believable = "read-only" in proposal.tool.claims and standing.kind is not ApprovalStatus.CHANGED
+        believable = believable and not hidden_in(proposal.tool.definition())
+        doubt = _doubt(proposal)
+        remembered = standing.remembered(proposal.arguments)
+        decision = decide(
+            self._config(),
+            proposal.server,
+            proposal.tool.name,
+            remembered=None if doubt else remembered,
+            claims_read_only=believable,
+            arguments=proposal.arguments,
+        )
+        if doubt and remembered and decision.verdict is PolicyVerdict.ASK:
+            return Decision(PolicyVerdict.ASK, f"{doubt}, so that it is asked again; {remembered}")
+        return decision
+
+    async def _answer(self, proposal: Proposal, standing: ToolApproval, decision: Decision) -> Answer:
+        if decision.verdict is not PolicyVerdict.ASK:
+            return Answer(decision.verdict is PolicyVerdict.ALLOW, reason=decision.rule, by="policy")
+        question = ToolCallQuestion(
+            call=proposal.call,
+            server=proposal.server,
+            tool=proposal.tool,
+            arguments=proposal.arguments,
+            origin=proposal.origin,
+            sent_to=proposal.sent_to,
+            standing=standing,
+            rule=decision.rule,
+            note=proposal.note,
+            borrowed=proposal.borrowed,
+        )
+        return await self._ask(question)
+
+    async def _ask(self, question: ToolCallQuestion) -> Answer:
+        """Somebody's answer. Raises ServerNotReady where the server went away meanwhile."""
+        asking = asyncio.ensure_future(self._approver.ask(question))
+        self._asking[question.call] = question.server, asking
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            gone = f"{question.server} went away while the question about {question.tool.name} was open"
+            raise ServerNotReady(f"{gone}; {NOTHING_SENT}") from None
+        finally:
+            del self._asking[question.call]
+
+    def _remember(self, proposal: Proposal, answer: Answer) -> None:
+        lifetime, now, when = answer.lifetime, datetime.now().astimezone(), dict(answer.when)
+        if wrong := problem(when):
+            self._alarm(f"this call of {proposal.tool.name} runs, but no rule was made of it: {wrong}")
+            lifetime, when = Lifetime.ONCE, {}
+        if self.approvals.allow(proposal.server, proposal.sent_to, proposal.tool, lifetime, now, when):
+            self._changed()
+
+    def _unasked(self, proposal: Proposal, standing: ToolApproval, answer: Answer) -> None:
+        """It runs without a question: the user's rule stands, but a tool that is no longer what it was is told of.
+
+        Where another program runs by now, that was the user's doing, and its tools are others for that reason.
+        """
+        if standing.kind is ApprovalStatus.CHANGED and not standing.moved:
+            fields = ", ".join(each.field for each in standing.differences[:CHANGES_NAMED])
+            name = f"{proposal.server}:{proposal.tool.name}"
+            self._alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")
+        # What a flag on one command line allowed may still be asked about on screen.
+        if answer.by == "policy" and standing.kind is not ApprovalStatus.UNCHANGED:
+            self._remember(proposal, Answer(allow=True))
+
+    async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:
+        await self.witness.before(
+            {
+                "event": "decision",
+                "call": proposal.call,
+                "server": proposal.server,
+                "sent_to": proposal.sent_to,
+                "tool": proposal.tool.name,
+                "asked_by": proposal.origin,
+                "arguments": proposal.arguments if answer.arguments is None else answer.arguments,
+                "allowed": answer.allow,
+                "by": answer.by,
+                "lifetime": answer.lifetime.value,
+                "when": dict(answer.when),
+                "rule": rule,
+                "reason": answer.reason,
+            }
+        )
+
+
+def _doubt(proposal: Proposal) -> str:
+    """Why what was allowed on screen does not hold for this call; empty where it does."""
+    if proposal.outside and proposal.tool.reaches_out:
+        return f"the model has read {proposal.outside}"
+    return proposal.unconfirmed and f"it may have changed ({proposal.unconfirmed})"
+
+
+def _words(answer: Answer, tool: Tool) -> str:
+    who = "policy" if answer.by == "policy" else "you"
+    return f"{tool.name} was declined by {who}" + (f": {answer.reason}" if answer.reason else "")

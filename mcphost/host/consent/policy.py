@@ -1,0 +1,115 @@
+"""Which calls run without asking, which never run, and which line of the configuration says so.
+
+Pure: rules in, a decision out. It knows nothing of remembered answers' storage, screens or servers' claims beyond
+what it is handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from mcphost.config import Config, SamplingConfig, ServerConfig, rule_matches
+from mcphost.host.consent.argument_rules import fits, in_words
+
+
+class PolicyVerdict(Enum):
+    """What is to be done with a call."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict, and the rule it comes from in words for the dialog and the audit log."""
+
+    verdict: PolicyVerdict
+    rule: str
+
+
+def decide(
+    config: Config,
+    server: str,
+    tool: str,
+    *,
+    remembered: str | None,
+    claims_read_only: bool,
+    arguments: Mapping[str, object] | None = None,
+) -> Decision:
+    """The decision for one call.
+
+    A deny anywhere wins; then the tool's own entry, first what it says of the call's ``arguments``, the ask and allow
+    lists, what the user allowed before (``remembered``: its description, None for nothing), a trusted server's
+    read-only claim, and last the default.
+    """
+    settings = config.servers.get(server)
+    candidates = (
+        _denied(config, settings, server, tool),
+        _by_arguments(settings, server, tool, arguments or {}),
+        _own_entry(settings, server, tool),
+        _listed(config.policy.ask, PolicyVerdict.ASK, "ask", server, tool),
+        _listed(config.policy.allow, PolicyVerdict.ALLOW, "allow", server, tool),
+        Decision(PolicyVerdict.ALLOW, remembered) if remembered else None,
+        _trusted(settings, server, claims_read_only),
+    )
+    found = next((each for each in candidates if each is not None), None)
+    return found or Decision(PolicyVerdict(config.policy.default), f"policy.default = {config.policy.default!r}")
+
+
+def _denied(config: Config, settings: ServerConfig | None, server: str, tool: str) -> Decision | None:
+    entry = settings.tools.get(tool) if settings else None
+    if entry is not None and entry.approval == "deny":
+        return Decision(PolicyVerdict.DENY, f"servers.{server}.tools.{tool}.approval = 'deny'")
+    return _listed(config.policy.deny, PolicyVerdict.DENY, "deny", server, tool)
+
+
+def _by_arguments(
+    settings: ServerConfig | None, server: str, tool: str, arguments: Mapping[str, object]
+) -> Decision | None:
+    """A yes where the rule by argument fits."""
+    entry = settings.tools.get(tool) if settings else None
+    if entry is None or not entry.allow_when:
+        return None
+    told = f"servers.{server}.tools.{tool}.allow_when: {in_words(entry.allow_when)}"
+    return Decision(PolicyVerdict.ALLOW, told) if fits(entry.allow_when, arguments) else None
+
+
+def _own_entry(settings: ServerConfig | None, server: str, tool: str) -> Decision | None:
+    entry = settings.tools.get(tool) if settings else None
+    if entry is None or entry.approval is None:
+        return None
+    return Decision(PolicyVerdict(entry.approval), f"servers.{server}.tools.{tool}.approval = {entry.approval!r}")
+
+
+def _listed(patterns: Sequence[str], verdict: PolicyVerdict, name: str, server: str, tool: str) -> Decision | None:
+    found = next((pattern for pattern in patterns if rule_matches(pattern, server, tool)), None)
+    return None if found is None else Decision(verdict, f"policy.{name} has {found!r}")
+
+
+def _trusted(settings: ServerConfig | None, server: str, claims_read_only: bool) -> Decision | None:
+    if settings is None or not settings.trust_hints or not claims_read_only:
+        return None
+    return Decision(PolicyVerdict.ALLOW, f"servers.{server}.trust_hints, and the tool claims to be read-only")
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingPolicy:
+    """What holds for a server's requests for a language model, and the rule that says so."""
+
+    verdict: PolicyVerdict
+    review: bool
+    """Is somebody asked before the server gets an answer?"""
+    rule: str
+
+
+def sampling_policy(config: Config, server: str) -> SamplingPolicy:
+    """The rules for one server's requests; a deny anywhere wins, then its own entry, then what holds for all."""
+    settings = config.servers.get(server)
+    own = settings.sampling if settings else SamplingConfig.model_construct()
+    said, rule = own.policy, f"servers.{server}.sampling.policy = {own.policy!r}"
+    if said is None or config.policy.sampling == "deny":
+        said, rule = config.policy.sampling, f"policy.sampling = {config.policy.sampling!r}"
+    return SamplingPolicy(PolicyVerdict(said), (own.review or said) == "ask", rule)

@@ -1,0 +1,84 @@
+"""What of a call's arguments stood elsewhere in the conversation before: values, and the words for them.
+
+Knows marks and what becomes of them when somebody edits the arguments. Refuses to know how they are found
+(`mcphost.host.chat.provenance`) and how they are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from mcphost.protocol.display import show_line
+
+Path = tuple[str | int, ...]
+"""Keys and indexes from the arguments down to a value."""
+
+EDITED: Final = "you edited the arguments: they were not compared again; what was marked before and still stands is"
+
+
+@dataclass(frozen=True, slots=True)
+class UntrustedSpan:
+    """A stretch of an argument that the model read somewhere the receiving server does not see."""
+
+    path: Path
+    start: int
+    end: int
+    """Characters of the value at ``path``: of a number its digits, of a name the name."""
+    text: str
+    """The stretch as it stands in the argument."""
+    source: str
+    """A server's configured name, a file's name, or words of ours such as ``your instructions``."""
+    form: str = ""
+    """``base64`` or ``hex`` where that is how it was written; empty: plainly."""
+    is_name: bool = False
+    """Is it the name of the value at ``path``, not the value?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """All marks of one call."""
+
+    marks: tuple[UntrustedSpan, ...] = ()
+    note: str = ""
+    """What was not compared, in a sentence; empty: all of it was."""
+
+    def of(self, name: str) -> tuple[UntrustedSpan, ...]:
+        """The marks of one argument."""
+        return tuple(mark for mark in self.marks if mark.path[:1] == (name,))
+
+    def words(self, name: str) -> Iterator[str]:
+        """What to say of one argument, a line for each source; safe to show."""
+        sizes: dict[tuple[str, str], list[int]] = {}
+        for mark in self.of(name):
+            how = f", as {mark.form}" if mark.form else ""
+            how += ", in its name" if mark.is_name else ""
+            sizes.setdefault((mark.source, how), []).append(mark.end - mark.start)
+        for (source, how), found in sizes.items():
+            places = f" in {len(found)} places" if len(found) > 1 else ""
+            yield f"from {show_line(source, 60)}: {sum(found):,} characters{places}{how}"
+
+    def after(self, arguments: Mapping[str, Any]) -> Provenance:
+        """What is left of the marks when the user made these of the arguments; nothing is compared anew."""
+        if self == NOTHING:
+            return self
+        kept = (_moved(mark, arguments) for mark in self.marks)
+        note = f"{self.note}; {EDITED}" if self.note else EDITED
+        return Provenance(tuple(mark for mark in kept if mark is not None), note)
+
+
+NOTHING: Final = Provenance()
+
+
+def _moved(mark: UntrustedSpan, arguments: Any) -> UntrustedSpan | None:
+    """The mark where its stretch stands now; None where it is gone."""
+    value = arguments
+    for step in mark.path:
+        there = step in value if isinstance(value, Mapping) else isinstance(value, list) and step in range(len(value))
+        if not there:
+            return None
+        value = value[step]
+    text = str(mark.path[-1]) if mark.is_name else str(value)
+    start = mark.start if text.startswith(mark.text, mark.start) else text.find(mark.text)
+    return None if start < 0 else replace(mark, start=start, end=start + len(mark.text))

@@ -1,0 +1,248 @@
+"""What a person is asked, and what they answer.
+
+Knows questions and answers. Refuses to know how a question is shown: an `Approver` asks it, on a screen, on a
+terminal, by command-line flags or from a test's script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mcphost.host.consent.approvals import ApprovalStatus, Lifetime, ToolApproval
+from mcphost.host.consent.provenance import NOTHING, Provenance
+from mcphost.protocol.display import show_name
+from mcphost.protocol.forms.secrets import asks_for_secret
+
+if TYPE_CHECKING:  # what few questions are about, and most calls can do without
+    from mcphost.auth.ports import SignInPlan
+    from mcphost.protocol.models.elicitation import PageAddress
+    from mcphost.protocol.models.tools import Tool
+
+
+class Question(Protocol):
+    """What every question can say of itself."""
+
+    @property
+    def server(self) -> str:
+        """The configured name of the server it is about."""
+
+    @property
+    def origin(self) -> str:
+        """Who asks: ``you``, a model's name, or the server itself."""
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words; may hold foreign text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallQuestion:
+    """May this tool run with these arguments?"""
+
+    call: int
+    server: str
+    """The configured name."""
+    tool: Tool
+    arguments: Mapping[str, Any]
+    origin: str
+    """Who wants it: ``you``, or a model's name."""
+    sent_to: str
+    """The command line or URL that gets the arguments."""
+    standing: ToolApproval
+    rule: str
+    """Why it is asked."""
+    note: str | None = None
+    """What could not be checked beforehand."""
+    borrowed: Provenance = NOTHING
+    """What of the arguments a model that wants it read elsewhere."""
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return f"run {show_name(self.tool.label)}"
+
+    @property
+    def careful(self) -> bool:
+        """Should refusing be the easy answer? The definition changed, or the tool claims to be destructive."""
+        return self.standing.kind is ApprovalStatus.CHANGED or "destructive" in self.tool.claims
+
+
+@dataclass(frozen=True, slots=True)
+class SignInQuestion:
+    """May mcphost sign in like this? A yes carries a `mcphost.auth.ports.SignInConsent`."""
+
+    server: str
+    plan: SignInPlan
+    sign_in: int
+    """The number of the attempt, `mcphost.host.sign_in.service.SignInService.all`."""
+    origin: str = "you"
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return "sign in"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerQuestion:
+    """What a server asks of the person."""
+
+    server: str
+
+    @property
+    def origin(self) -> str:
+        """The server."""
+        return self.server
+
+
+@dataclass(frozen=True, slots=True)
+class FormQuestion(ServerQuestion):
+    """A server asks the user to fill in a form. A yes carries its values as a mapping that fits ``schema``.
+
+    A yes without content means the defaults.
+    """
+
+    message: str
+    """Why, in the server's words."""
+    schema: Mapping[str, Any]
+    """``requestedSchema``, as it came."""
+    call: int | None = None
+    """The call it is asked for, as far as can be told."""
+    tool: str = ""
+    """The tool of that call."""
+    problem: str = ""
+    """Why the answer before this one would not do."""
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return "fill in a form"
+
+    @property
+    def wants_secret(self) -> bool:
+        """Does the message seem to ask for a secret, whatever the fields say?"""
+        return asks_for_secret(self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class UrlQuestion(ServerQuestion):
+    """A server asks the user to visit a page. A yes means that it was opened, not that anything was done there."""
+
+    message: str
+    url: str
+    elicitation: str
+    """The server's id for it; opaque."""
+    call: int | None = None
+    tool: str = ""
+    address: PageAddress | None = None
+    """What is to be seen of the URL: its host in both spellings, and what is suspicious about it."""
+    until: float | None = None
+    """When it is moot, by a monotonic clock in seconds; None: not before it is answered."""
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return "open a page"
+
+
+@dataclass(frozen=True, slots=True)
+class RootsQuestion(ServerQuestion):
+    """A server asks which folders it may know of, and nobody said so yet. A yes carries the chosen paths.
+
+    A no is remembered until mcphost exits, an answer that is ``cancelled`` is not. ``Lifetime.ALWAYS`` shares them in
+    later runs as well.
+    """
+
+    suggestions: tuple[Path, ...] = ()
+    call: int | None = None
+    tool: str = ""
+    problem: str = ""
+    """Why the folders chosen before would not do."""
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return "share folders"
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingQuestion(ServerQuestion):
+    """May a model answer this request of a server? The request, the plan and what came of it are the handle's."""
+
+    sampling: int
+    """The number of the handle, `mcphost.host.sampling.service.SamplingService.all`."""
+    call: int | None = None
+    tool: str = ""
+    review: bool = False
+    """The model has answered: may that be sent to the server?"""
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words."""
+        return "send a model's answer" if self.review else "ask a model"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultQuestion:
+    """May the model get this result? A yes may carry a text as its content, which then stands in its place."""
+
+    server: str
+    tool: str
+    call: int | None
+    origin: str
+    """The model that gets it."""
+    text: str
+    """What it would get, as it came."""
+    tokens: int
+    """About what that costs."""
+    links: tuple[str, ...] = ()
+    """The addresses in it."""
+    hidden: int = 0
+    """Characters that nobody can see."""
+    pictures: int = 0
+
+    @property
+    def about(self) -> str:
+        """What is asked, in a few words; may hold foreign text."""
+        return f"show the model what {show_name(self.tool)} answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was answered. ``arguments`` replaces those of a tool call; ``reason`` is for whoever asked.
+
+    ``when`` binds a yes that outlives its call to calls whose arguments match these patterns, see
+    `mcphost.host.consent.argument_rules`.
+    """
+
+    allow: bool
+    lifetime: Lifetime = Lifetime.ONCE
+    arguments: Mapping[str, Any] | None = None
+    reason: str = ""
+    by: str = "user"
+    content: Any = None
+    """What a question of another kind asked for; each says what a yes to it carries."""
+    cancelled: bool = False
+    """Neither yes nor no: the user went away from the question."""
+    when: Mapping[str, str] = field(default_factory=dict)
+
+
+class Approver(Protocol):
+    """Asks a person, or whoever stands in for one."""
+
+    async def ask(self, question: Question) -> Answer:
+        """Exactly one answer. Cancelled when the question no longer matters."""
+
+
+class DeclineAll:
+    """The approver where nobody can be asked: no, with a sentence that says what would have allowed it."""
+
+    def __init__(self, hint: str) -> None:
+        self._hint = hint
+
+    async def ask(self, question: Question) -> Answer:
+        """No."""
+        return Answer(allow=False, reason=self._hint, by="policy")

@@ -1,0 +1,1 @@
+"""Reading resources and prompts, and completing their arguments."""

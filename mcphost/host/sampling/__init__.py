@@ -1,0 +1,1 @@
+"""Sampling requests: the draft, the budget, the model's answer, the review."""

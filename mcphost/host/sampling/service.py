@@ -1,0 +1,347 @@
+"""Answers what servers ask of a language model: settled, asked, streamed, reviewed, and sent at most once.
+
+Knows the order of these steps and what ends a request. Refuses to know vendors, and how a question is shown. What a
+server asks for is kept in no file: the audit log says who asked, which model answered, and what it took.
+
+Specification: client/sampling (2024-11-05 to 2025-11-25).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from mcphost.client.server_requests import InputRefused
+from mcphost.config import Config, SamplingConfig, ServerConfig
+from mcphost.errors import Declined, InvalidSampling, McphostError, ModelAnswerCut, ModelRefused
+from mcphost.host.audit import AuditWriter
+from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_policy
+from mcphost.host.consent.questions import Answer, SamplingQuestion
+from mcphost.host.error_boundary import fault
+from mcphost.host.events import Alarmed, Event, SamplingChanged, ServerChanged
+from mcphost.host.json_size import weight
+from mcphost.host.models import ModelCatalog
+from mcphost.host.sampling.budgets import SamplingBudgets, SamplingUsage
+from mcphost.host.sampling.draft import bounded, checked, draft, labelled
+from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply, SamplingState
+from mcphost.host.sampling.stream import ask_model
+from mcphost.host.server_requests.pending import MUTED, OPEN, Ending, PendingRequests, Warn
+from mcphost.host.server_requests.service import ServerRequest
+from mcphost.protocol.eras.revisions import NEWEST_LEGACY
+from mcphost.protocol.models.sampling import CreateMessageRequest, CreateMessageResult, check
+from mcphost.protocol.wire.jsonrpc import ErrorCode
+
+REJECTED: Final = -1
+"""The specification's code for a request that the user refuses."""
+
+REJECTION: Final = "User rejected sampling request"
+
+NO_ANSWER: Final = "the language model gave no answer"
+"""All that a server learns of a model that failed."""
+
+KEPT: Final = 50
+"""Ended requests that are kept to look at again."""
+
+KEPT_BYTES: Final = 32 << 20
+"""About how much of them."""
+
+KEPT_ROUNDS: Final = 1000
+"""Calls of which is known how often the model wanted tools for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParts:
+    """What the desk is given. ``front``: is there somebody who answers questions about sampling?
+
+    ``version`` is the revision a server speaks; ``said`` what it said before, for a prompt.
+    """
+
+    config: Callable[[], Config]
+    models: ModelCatalog
+    inquiries: PendingRequests
+    budgets: SamplingBudgets
+    witness: AuditWriter
+    publish: Callable[[Event], None]
+    warn: Warn
+    mask: Callable[[str], str]
+    version: Callable[[str], str | None]
+    said: Callable[[str], str]
+    front: bool
+
+
+class SamplingService:
+    """Every sampling request of this run."""
+
+    def __init__(self, parts: SamplingParts) -> None:
+        self._parts = parts
+        self._config, self._models, self._budgets = parts.config, parts.models, parts.budgets
+        self._inquiries, self._witness = parts.inquiries, parts.witness
+        self.all: dict[int, Sampling] = {}
+        """By number, oldest first: all that go on, and the last of those that ended."""
+        self._last = 0
+        self._tools: dict[str, bool] = {}
+        self._rounds: dict[tuple[str, int | None], int] = {}
+        self._flooding: set[str] = set()
+        self._paused: set[str] = set()
+
+    def declared(self, server: str) -> Mapping[str, Any] | None:
+        """The capability as this server is told of it; None where nobody would answer."""
+        config = self._config()
+        settings, told = _settings(config, server), sampling_policy(config, server)
+        models = self._models.for_server(server)
+        off = (
+            not settings.capabilities.sampling
+            or settings.sampling.per_minute == 0
+            or told.verdict is PolicyVerdict.DENY
+        )
+        unasked = told.verdict is PolicyVerdict.ALLOW and not told.review
+        if off or not models or not (self._parts.front or unasked):
+            return None
+        self._tools[server] = any(model.able.tools for model in models)
+        tools: dict[str, Any] = {"tools": {}} if self._tools[server] else {}
+        return {**tools, "context": {}} if settings.sampling.context != "none" else tools
+
+    async def answer(self, asked: ServerRequest) -> Mapping[str, Any]:
+        """See `mcphost.host.server_requests.service.RequestService.answer`."""
+        told = sampling_policy(self._config(), asked.server)
+        self._admit(asked, told)
+        version = self._parts.version(asked.server) or NEWEST_LEGACY.version
+        request = self._read(asked, version)
+        if told.verdict is PolicyVerdict.ASK:
+            self._inquiries.admit(asked.server, paced=True)  # by sampling.per_minute
+        sampling = self._begin(asked, request, told)
+        try:
+            result = await self._settle(sampling, told, asked.sure)
+            sampling.enter(SamplingState.SENT)
+            return result.as_object(version)
+        except asyncio.CancelledError:
+            sampling.enter(SamplingState.WITHDRAWN)
+            raise
+        except InputRefused:
+            raise
+        except Exception as error:  # the server is owed an answer, and the handle an end
+            self._fail(sampling, error if isinstance(error, McphostError) else fault(error))
+        finally:
+            self._ended(sampling)
+
+    def spent(self, server: str) -> SamplingUsage:
+        """What a server used of the models, and what it may."""
+        return self._budgets.spent(server)
+
+    def raise_budget(self, server: str, tokens: int | None, cost: float | None) -> None:
+        """Let it use so much more; with neither, once more what the configuration allows."""
+        self._budgets.raise_(server, tokens, cost)
+        self._paused.discard(server)
+        self._parts.publish(ServerChanged(server))
+
+    # Before anybody is asked.
+
+    def _admit(self, asked: ServerRequest, told: SamplingPolicy) -> None:
+        """Raise InputRefused for a request that is not even looked at."""
+        server = asked.server
+        open_ = sum(each.server == server and not each.state.ended for each in self.all.values())
+        if self._budgets.too_many(server):
+            self._refuse_flood(server, "that is more sampling requests in a minute than the user allows")
+        if open_ >= OPEN:
+            self._refuse_flood(server, f"{OPEN} sampling requests are being answered already")
+        self._flooding.discard(server)
+        paused = self._budgets.paused(server)
+        if told.verdict is PolicyVerdict.DENY:
+            self._turn_away(asked, told.rule, "")
+        if server in self._inquiries.muted:
+            self._turn_away(asked, MUTED, "")
+        if paused:
+            self._turn_away(asked, paused, "the budget for this server is used up")
+
+    def _read(self, asked: ServerRequest, version: str) -> CreateMessageRequest:
+        try:
+            bounded(asked.params)
+            request = CreateMessageRequest.read(asked.params)
+            checked(request)
+            check(request, version=version, tools=self._tools.get(asked.server, False))
+        except InvalidSampling as error:
+            raise InputRefused(ErrorCode.INVALID_PARAMS, str(error)) from None
+        rounds, most = self._rounds.get((asked.server, asked.number), 0), self._settings(asked.server).tool_rounds
+        forbidden = request.tool_choice is not None and request.tool_choice.mode == "none"
+        if request.tools and not forbidden and rounds >= most:
+            raise InputRefused(
+                ErrorCode.INTERNAL_ERROR, f"the model was let use tools {rounds} times, which is the most; end without"
+            )
+        return request
+
+    def _begin(self, asked: ServerRequest, request: CreateMessageRequest, told: SamplingPolicy) -> Sampling:
+        server = asked.server
+        context = labelled(server, self._parts.said(server)) if request.include_context != "none" else ""
+        try:
+            drafted = draft(
+                request,
+                self._settings(server),
+                context,
+                lambda wanted: self._models.choose(server, wanted, request.preferences),
+            )
+        except ModelRefused as error:
+            raise InputRefused(ErrorCode.INVALID_PARAMS, str(error).partition(": ")[2]) from None
+        self._last += 1
+        known = asked.number, asked.tool, request, drafted, self._models
+        sampling = self.all[self._last] = Sampling(self._last, server, *known, self._changed)
+        sampling.rule = told.rule
+        self._changed(sampling)
+        return sampling
+
+    def _turn_away(self, asked: ServerRequest, why: str, reason: str) -> NoReturn:
+        self._parts.warn(asked.server, f"refused its request for a language model: {why}")
+        self._witness.note(
+            {"event": "sampling", "server": asked.server, "call": asked.number, "outcome": "refused", "reason": why}
+        )
+        raise _rejected(reason)
+
+    def _refuse_flood(self, server: str, why: str) -> NoReturn:
+        if server not in self._flooding:
+            self._flooding.add(server)
+            self._parts.warn(server, f"a sampling request was refused: {why}; more of them are not told one by one")
+        raise InputRefused(ErrorCode.INTERNAL_ERROR, f"{why}; ask again later", quiet=True)
+
+    # From the question to the answer.
+
+    async def _settle(self, sampling: Sampling, told: SamplingPolicy, sure: bool) -> CreateMessageResult:
+        """The result. Raises InputRefused, and whatever else went wrong."""
+        reply = await self._agreed(sampling, told, sure)
+        while reply is None:
+            if not sampling.model.by_hand:
+                await self._think(sampling, sure)
+            if not (told.review or sampling.stopped or sampling.model.by_hand):
+                break
+            sampling.enter(SamplingState.REVIEWING)
+            answer = await self._ask(sampling, sure, review=True)
+            if isinstance(answer.content, SamplingEdit) and answer.by == "user":  # a rule would ask again for ever
+                sampling.edit(answer.content)
+                continue
+            reply = answer.content if isinstance(answer.content, SamplingReply) else None
+            if reply is None:
+                self._sendable(sampling, answer)
+                break
+        if reply is not None:
+            sampling.write(reply)
+        elif sampling.error is not None:
+            self._fail(sampling, sampling.error)
+        self._count_rounds(sampling)
+        return sampling.send(sampling.model.name)
+
+    async def _agreed(self, sampling: Sampling, told: SamplingPolicy, sure: bool) -> SamplingReply | None:
+        """Return once a model may be asked; with a reply where that is not even needed."""
+        if told.verdict is PolicyVerdict.ASK:
+            answer = await self._ask(sampling, sure, review=False)
+            if isinstance(answer.content, SamplingReply):
+                return answer.content
+            if isinstance(answer.content, SamplingEdit):
+                sampling.edit(answer.content)
+            return None
+        try:
+            await self._witness.before(
+                {"event": "question", "kind": "sampling", "server": sampling.server, "call": sampling.call}
+                | {"verdict": "accept", "by": "policy", "reason": told.rule}
+            )
+        except Declined as declined:
+            self._refuse(sampling, str(declined))
+        return None
+
+    async def _ask(self, sampling: Sampling, sure: bool, *, review: bool) -> Answer:
+        """The yes of whoever is asked. Raises InputRefused."""
+        question = SamplingQuestion(sampling.server, sampling.number, sampling.call, sampling.tool, review)
+        answer = await self._inquiries.ask("sampling", question, sure=sure, admitted=True)
+        if not answer.allow:
+            self._refuse(sampling, answer.reason, for_server=answer.reason if answer.by == "user" else "")
+        return answer
+
+    def _sendable(self, sampling: Sampling, answer: Answer) -> None:
+        """Raise InputRefused where a plain yes means nothing: nothing came, or a rule would send what nobody saw."""
+        seen = answer.by == "user"
+        if sampling.blocks and (seen or sampling.error is None):
+            sampling.error = None
+            return
+        self._fail(sampling, sampling.error or ModelAnswerCut(sampling.model.entry, "nobody wrote an answer"))
+
+    async def _think(self, sampling: Sampling, sure: bool) -> None:
+        """Ask the model; what came and what went wrong is the handle's. Raises InputRefused where it was ended."""
+        asking = ask_model(sampling, self._models, self._budgets, self._parts.mask)
+        ended = await self._inquiries.meanwhile(sampling.server, sampling.call if sure else None, asking)
+        if isinstance(ended, Ending):
+            self._refuse(sampling, ended.answer.reason)
+        if sampling.refused_by_user:
+            self._refuse(sampling, sampling.refusal, for_server=sampling.refusal)
+
+    # The end.
+
+    def _refuse(self, sampling: Sampling, why: str, *, for_server: str = "") -> NoReturn:
+        sampling.refusal = why
+        sampling.enter(SamplingState.REFUSED)
+        raise _rejected(for_server)
+
+    def _fail(self, sampling: Sampling, error: McphostError) -> NoReturn:
+        sampling.error = error
+        sampling.enter(SamplingState.FAILED)
+        self._parts.warn(sampling.server, f"its request for a language model failed: {error}")
+        raise InputRefused(ErrorCode.INTERNAL_ERROR, NO_ANSWER, quiet=True) from None
+
+    def _count_rounds(self, sampling: Sampling) -> None:
+        """Count how often the model wants tools for one call; where no call is known, in a row."""
+        key = sampling.server, sampling.call
+        if sampling.uses:
+            self._rounds[key] = self._rounds.pop(key, 0) + 1
+        elif sampling.call is None:
+            self._rounds.pop(key, None)
+        while len(self._rounds) > KEPT_ROUNDS:
+            del self._rounds[next(iter(self._rounds))]
+
+    def _ended(self, sampling: Sampling) -> None:
+        self._witness.note(_record(sampling))
+        self._tell_spent(sampling.server)
+        ended = [each for each in self.all.values() if each.state.ended]
+        size = sum(weight(each.asked.raw) for each in ended)
+        while len(ended) > 1 and (len(ended) > KEPT or size > KEPT_BYTES):
+            oldest = ended.pop(0)
+            size -= weight(oldest.asked.raw)
+            del self.all[oldest.number]
+
+    def _tell_spent(self, server: str) -> None:
+        paused = self._budgets.paused(server)
+        if paused and server not in self._paused:
+            self._paused.add(server)
+            self._parts.publish(Alarmed(f"{server} gets no more answers of language models: {paused}"))
+        self._parts.publish(ServerChanged(server))
+
+    def _changed(self, sampling: Sampling) -> None:
+        self._parts.publish(SamplingChanged(sampling.server, sampling.number))
+
+    def _settings(self, server: str) -> SamplingConfig:
+        return _settings(self._config(), server).sampling
+
+
+def _settings(config: Config, server: str) -> ServerConfig:
+    """The entry of a server; one that was just removed from the configuration has the defaults."""
+    return config.servers.get(server) or ServerConfig.model_construct()
+
+
+def _rejected(reason: str) -> InputRefused:
+    return InputRefused(REJECTED, f"{REJECTION}: {reason}" if reason else REJECTION)
+
+
+def _record(sampling: Sampling) -> dict[str, Any]:
+    """What the audit log says of a request: nothing of what was asked and answered."""
+    return {
+        "event": "sampling",
+        "server": sampling.server,
+        "call": sampling.call,
+        "sampling": sampling.number,
+        "outcome": sampling.state.value,
+        "entry": sampling.model.entry,
+        "model": sampling.answered_by,
+        "attempts": sampling.attempts,
+        "input_tokens": sampling.usage.input_tokens,
+        "output_tokens": sampling.usage.output_tokens,
+        "cost": sampling.cost,
+        "edited": sampling.edited,
+        "rewritten": sampling.rewritten,
+    }

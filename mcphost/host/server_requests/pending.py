@@ -1,0 +1,217 @@
+"""What servers ask a person: put one by one, bounded, withdrawn when moot, and always written down.
+
+Knows how much a server may ask, which servers are muted, and what ends a question. Refuses to know what is asked, and
+how it is shown: an `Approver` asks it.
+
+Specification: client/elicitation and client/sampling (rate limits, human in the loop).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, TypeVar
+
+from mcphost.client.server_requests import InputRefused
+from mcphost.errors import Declined
+from mcphost.host.audit import AuditWriter
+from mcphost.host.consent.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion
+from mcphost.protocol.wire.jsonrpc import ErrorCode
+
+PER_MINUTE: Final = 10
+"""Questions a server may put in a minute, those about language models apart: nobody reads more with care."""
+
+OPEN: Final = 6
+"""Questions of one server that wait for a person: one on screen and five behind it."""
+
+MUTED: Final = "you declined everything from this server until mcphost exits"
+
+ServerQuestion = FormQuestion | UrlQuestion | RootsQuestion | SamplingQuestion
+Warn = Callable[[str, str], None]
+"""Takes a server and a sentence for its log."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a question needs no answer of a person any more, and the one it gets instead."""
+
+    answer: Answer
+
+
+LEAVING: Final = Ending(Answer(False, reason="the connection is being closed", by="mcphost", cancelled=True))
+CALL_ENDED: Final = Ending(Answer(False, reason="the call it was asked for has ended", by="mcphost", cancelled=True))
+SHARED: Final = Ending(Answer(True, content=(), reason="folders were shared with it meanwhile"))
+NOW_MUTED: Final = Ending(Answer(False, reason=MUTED, by="policy"))
+
+
+@dataclass(eq=False, slots=True)
+class _Open:
+    """A question that waits; ``call`` is set where it is sure that it is asked for that call."""
+
+    server: str
+    call: int | None
+    ending: asyncio.Future[Ending]
+    kind: str = ""
+    """What a person is asked; empty where it is worked on."""
+
+
+class PendingRequests:
+    """All questions that servers ask; ``warn`` writes to a server's log, ``now`` is a monotonic clock in seconds.
+
+    ``asked_for`` is told of a call that one question more (1) or less (-1) waits for an answer.
+    """
+
+    def __init__(
+        self,
+        approver: Approver,
+        witness: AuditWriter,
+        warn: Warn,
+        now: Callable[[], float],
+        asked_for: Callable[[int, int], None],
+    ) -> None:
+        self._approver, self._witness, self._warn, self._now = approver, witness, warn, now
+        self._asked_for = asked_for
+        self._open: set[_Open] = set()
+        self._asked: dict[str, deque[float]] = defaultdict(deque)
+        self._refused: dict[str, int] = {}
+        self.muted: set[str] = set()
+        """The servers that are not listened to until mcphost exits."""
+
+    async def ask(self, kind: str, question: ServerQuestion, *, sure: bool = False, admitted: bool = False) -> Answer:
+        """One answer. ``kind`` is form, url, roots or sampling; ``sure``: its call is certain, and ends it.
+
+        ``admitted``: `admit` let it through, or it follows one that was. Raises InputRefused where the server asks too
+        much. What could not be written down although it must be, and what a muted server asks, is a no.
+        """
+        server = question.server
+        if server in self.muted:
+            return await self._settled(kind, question, NOW_MUTED.answer)
+        if not admitted:
+            self.admit(server)
+        try:
+            with self._opened(server, question.call if sure else None, kind) as waiting, self._waits(question.call):
+                answer = await self._put(question, waiting.ending)
+        except asyncio.CancelledError:
+            self._note(kind, question, {"verdict": "withdrawn", "by": "server"})
+            raise
+        except Exception:
+            self._note(kind, question, {"verdict": "failed", "by": "mcphost"})
+            raise
+        return await self._settled(kind, question, answer)
+
+    async def meanwhile(self, server: str, call: int | None, work: Coroutine[Any, Any, _T]) -> _T | Ending:
+        """What lies between two questions: its result, or why it was ended, by whatever would end a question."""
+        with self._opened(server, call) as waiting:
+            return await _first(asyncio.ensure_future(work), waiting.ending)
+
+    def admit(self, server: str, *, paced: bool = False) -> None:
+        """Let a question be put. Raises InputRefused where there are too many: the log says so once.
+
+        ``paced``: how many there are in a minute was seen to, and it counts for no other.
+        """
+        if sum(each.server == server for each in self._open) >= OPEN:
+            self._refuse(server, f"{OPEN} questions are waiting for the user already")
+        if not paced:
+            self._count(server)
+        if more := self._refused.pop(server, 0):
+            self._warn(server, f"{more} of its questions were refused; it is listened to again")
+
+    def mute(self, server: str) -> None:
+        """Decline everything of this server, what is open too."""
+        self.muted.add(server)
+        self.end(NOW_MUTED, lambda each: each.server == server)
+
+    def leave(self, server: str) -> None:
+        """Its connection is about to be closed."""
+        self.end(LEAVING, lambda each: each.server == server)
+
+    def call_ended(self, call: int) -> None:
+        """What was asked for this call is moot."""
+        self.end(CALL_ENDED, lambda each: each.call == call)
+
+    def shared(self, server: str) -> None:
+        """It may know of a folder now: which ones it may is no question any more."""
+        self.end(SHARED, lambda each: (each.server, each.kind) == (server, "roots"))
+
+    def end(self, ending: Ending, fits: Callable[[_Open], bool]) -> None:
+        """Give the open questions that fit their answer now."""
+        for each in self._open:
+            if fits(each) and not each.ending.done():
+                each.ending.set_result(ending)
+
+    def waiting(self, server: str) -> int:
+        """How many questions of this server wait."""
+        return sum(each.server == server and bool(each.kind) for each in self._open)
+
+    @contextmanager
+    def _opened(self, server: str, call: int | None, kind: str = "") -> Iterator[_Open]:
+        opened = _Open(server, call, asyncio.get_running_loop().create_future(), kind)
+        self._open.add(opened)
+        try:
+            yield opened
+        finally:
+            self._open.discard(opened)
+
+    @contextmanager
+    def _waits(self, call: int | None) -> Iterator[None]:
+        if call is None:
+            yield
+            return
+        self._asked_for(call, 1)
+        try:
+            yield
+        finally:
+            self._asked_for(call, -1)
+
+    async def _put(self, question: ServerQuestion, ending: asyncio.Future[Ending]) -> Answer:
+        answer = await _first(asyncio.ensure_future(self._approver.ask(question)), ending)
+        return answer.answer if isinstance(answer, Ending) else answer
+
+    async def _settled(self, kind: str, question: ServerQuestion, answer: Answer) -> Answer:
+        """The answer once it is written down: before anything of it is sent."""
+        try:
+            await self._witness.before(self._record(kind, question, _verdict(answer)))
+        except Declined as declined:
+            return Answer(False, reason=str(declined), by="policy")
+        return answer
+
+    def _note(self, kind: str, question: ServerQuestion, verdict: dict[str, Any]) -> None:
+        self._witness.note(self._record(kind, question, verdict))
+
+    @staticmethod
+    def _record(kind: str, question: ServerQuestion, verdict: dict[str, Any]) -> dict[str, Any]:
+        return {"event": "question", "kind": kind, "server": question.server, "call": question.call, **verdict}
+
+    def _count(self, server: str) -> None:
+        now, asked = self._now(), self._asked[server]
+        while asked and now - asked[0] >= 60:
+            asked.popleft()
+        if len(asked) >= PER_MINUTE:
+            self._refuse(server, f"that is more than {PER_MINUTE} questions in a minute")
+        asked.append(now)
+
+    def _refuse(self, server: str, why: str) -> NoReturn:
+        if not self._refused.get(server):
+            self._warn(server, f"a question of the server was refused: {why}; more of them are not told one by one")
+        self._refused[server] = self._refused.get(server, 0) + 1
+        raise InputRefused(ErrorCode.INTERNAL_ERROR, f"{why}; ask again later", quiet=True)
+
+
+async def _first(task: asyncio.Future[_T], ending: asyncio.Future[Ending]) -> _T | Ending:
+    """What the task brings, or what ends it: then it is over before anybody hears of it."""
+    try:
+        await asyncio.wait((task, ending), return_when=asyncio.FIRST_COMPLETED)
+        return ending.result() if ending.done() else task.result()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _verdict(answer: Answer) -> dict[str, Any]:
+    word = "accept" if answer.allow else "cancel" if answer.cancelled else "decline"
+    return {"verdict": word, "by": answer.by, "lifetime": answer.lifetime.value, "reason": answer.reason}

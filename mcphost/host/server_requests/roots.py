@@ -1,0 +1,459 @@
+"""Answers ``roots/list``: the folders the user lets a server know of, looked at again each time.
+
+Knows what is granted: nothing, until the configuration, the user or an earlier run says so. Refuses to know how a
+folder is picked. Nothing watches the disk by itself: folders are looked at when a server asks, when something is
+shared, when a tool is called and when a front asks (`RootsService.check`), which costs nothing meanwhile and works on
+every file system.
+
+Specification: client/roots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mcphost.config import Config, ResolvedRoot
+from mcphost.errors import ConfigError, NotDone
+from mcphost.host.audit import AuditWriter
+from mcphost.host.consent.approvals import Lifetime, StateStore, sent_to
+from mcphost.host.consent.questions import Answer, RootsQuestion
+from mcphost.host.events import Event, RootsChanged
+from mcphost.host.server_requests.pending import PendingRequests, Warn
+from mcphost.host.server_requests.service import ServerRequest
+
+if TYPE_CHECKING:
+    from mcphost.protocol.models.roots import Root
+
+
+_PRIVATE: Final = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".config", ".kube", ".docker", ".password-store", ".local/share/keyrings",
+    "Library/Keychains", "Library",
+)  # fmt: skip
+"""Folders below home that hold keys and passwords."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderCheck:
+    """What was found at ``given``. ``problem`` is why nobody is told of it; ``warning`` what one should know first."""
+
+    given: Path
+    path: Path
+    """The same without links and ``..``: what a server is told."""
+    problem: str = ""
+    warning: str = ""
+
+
+def look(given: Path) -> FolderCheck:
+    """Look at a folder. Never raises."""
+    folder = given.expanduser()
+    if not folder.is_absolute():
+        return FolderCheck(given, given, "is not an absolute path")
+    try:
+        path = folder.resolve(strict=True)
+    except FileNotFoundError:
+        return FolderCheck(given, folder, "does not exist")
+    except (OSError, RuntimeError, ValueError) as error:
+        return FolderCheck(given, folder, f"cannot be found: {getattr(error, 'strerror', None) or error}")
+    if not path.is_dir():
+        return FolderCheck(given, path, "is not a folder")
+    if not os.access(path, os.R_OK | os.X_OK):
+        return FolderCheck(given, path, "cannot be read by you")
+    return FolderCheck(given, path, "", _warning(folder, path))
+
+
+def suggestions(start: Path) -> tuple[Path, ...]:
+    """Folders that are likely meant: the git work tree that ``start`` lies in, and ``start`` itself."""
+    here = look(start)
+    if here.problem:
+        return ()
+    tree = next((each for each in (here.path, *here.path.parents) if (each / ".git").exists()), here.path)
+    return tuple(path for path in dict.fromkeys((tree, here.path)) if not look(path).warning)
+
+
+def _warning(folder: Path, path: Path) -> str:
+    home = Path.home().resolve()
+    if path == path.parent or path == home or path in home.parents:
+        return "this is far more than a project: everything of yours lies in it"
+    if any(path == home / name or home / name in path.parents for name in _PRIVATE):
+        return "programs keep keys and passwords here"
+    # What was written need not be what is shared.
+    return "" if os.path.abspath(folder) == str(path) else f"it is reached over a link; the server is told of {path}"
+
+
+STATE: Final = "roots"
+"""The state file of what is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRoot:
+    """One folder for one server (None: for all). ``path`` is where it really was when it was shared.
+
+    ``identity`` is what runs the server, as shown then: another program under its name gets nothing.
+    """
+
+    server: str | None
+    path: Path
+    name: str | None = None
+    identity: str = ""
+    remembered: bool = False
+
+    @property
+    def key(self) -> tuple[str | None, Path]:
+        """No two shares have the same."""
+        return self.server, self.path
+
+    def reaches(self, server: str, identity: str) -> bool:
+        """May this server, run by this, know of it?"""
+        return self.server is None or (self.server, self.identity) == (server, identity)
+
+
+class SharedRoots:
+    """All that was shared on screen, by a flag or in earlier runs; in the order it was shared."""
+
+    def __init__(self, shares: Iterable[SharedRoot] = ()) -> None:
+        self._shares = {share.key: share for share in shares}
+
+    def add(self, share: SharedRoot) -> None:
+        """Share a folder; one that was remembered stays so."""
+        self._shares[share.key] = share
+
+    def remove(self, server: str | None, path: Path) -> SharedRoot | None:
+        """Share it no more; what was shared."""
+        return self._shares.pop((server, path), None)
+
+    def for_all(self) -> list[SharedRoot]:
+        """What every server may know of."""
+        return [share for share in self._shares.values() if share.server is None]
+
+    def reaching(self, server: str, identity: str) -> list[SharedRoot]:
+        """What this server may know of, its own first."""
+        fitting = [share for share in self._shares.values() if share.reaches(server, identity)]
+        return sorted(fitting, key=lambda share: share.server is None)
+
+
+def from_toml(data: Mapping[str, Any]) -> list[SharedRoot]:
+    """What is remembered; an entry that makes no sense shares nothing."""
+    folders = data.get("folders")
+    return [share for entry in (folders if isinstance(folders, list) else ()) if (share := _read(entry)) is not None]
+
+
+def with_share(data: Mapping[str, Any], share: SharedRoot) -> dict[str, Any]:
+    """The state with one more."""
+    others = [each for each in from_toml(data) if each.key != share.key]
+    return {"folders": [_table(each) for each in (*others, share)]}
+
+
+def without_share(data: Mapping[str, Any], share: SharedRoot) -> dict[str, Any]:
+    """The state with one less."""
+    return {"folders": [_table(each) for each in from_toml(data) if each.key != share.key]}
+
+
+def _table(share: SharedRoot) -> dict[str, Any]:
+    named = {"server": share.server, "name": share.name, "identity": share.identity or None}
+    return {"path": str(share.path), **{key: value for key, value in named.items() if value is not None}}
+
+
+def _read(entry: object) -> SharedRoot | None:
+    if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
+        return None
+    path, server, name = Path(entry["path"]), entry.get("server"), entry.get("name")
+    identity = entry.get("identity", "")
+    if not path.is_absolute() or not all(isinstance(each, str | None) for each in (server, name)):
+        return None
+    if not isinstance(identity, str) or (server is not None and not identity):
+        return None
+    return SharedRoot(server, path, name, identity, remembered=True)
+
+
+FRESH: Final = 1.0
+"""Seconds for which a look at the folders will do: a server may ask ten thousand times."""
+
+TRIES: Final = 5
+"""How often a person is asked again about folders that cannot be shared."""
+
+Resolve = Callable[[Config, str], Sequence[ResolvedRoot]]
+"""The ``roots`` of a server's entry, their references resolved; called in a thread. Raises ConfigError."""
+
+
+class RootSource(Enum):
+    """Who shared a folder."""
+
+    CONFIG = "configuration"
+    RUN = "until mcphost exits"
+    REMEMBERED = "remembered"
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedRoot:
+    """A folder a server may know of. ``problem``: why it is not told of it now; ``server`` None: for all."""
+
+    path: Path
+    root: Root
+    server: str | None
+    source: RootSource
+    problem: str = ""
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SentRoots:
+    """What a server was told last, and when, in seconds of the monotonic clock."""
+
+    at: float
+    roots: tuple[Root, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What the desk is given: ``tell`` sends a server that its list changed, if it is connected."""
+
+    config: Callable[[], Config]
+    resolve: Resolve
+    store: StateStore | None
+    now: Callable[[], float]
+    tell: Callable[[str], None]
+    publish: Callable[[Event], None]
+    warn: Warn
+    here: Callable[[], Path] = Path.cwd
+
+
+class RootsService:
+    """The folders of all servers."""
+
+    def __init__(self, inquiries: PendingRequests, witness: AuditWriter, around: Around) -> None:
+        self._inquiries, self._witness, self._around = inquiries, witness, around
+        self._shares = SharedRoots()
+        self._folders: dict[str, tuple[OfferedRoot, ...]] = {}
+        self._looked: dict[str, float] = {}
+        self._pinned: dict[tuple[str, Path], Path] = {}
+        self._withheld: set[tuple[str, Path]] = set()
+        self._asking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._declined: set[str] = set()
+        self.told: dict[str, SentRoots] = {}
+        """What each server was told last."""
+
+    async def load(self, more: Iterable[Path] = ()) -> None:
+        """Read what is remembered, and share ``more`` with all until mcphost exits. Raises ConfigError, NotDone."""
+        if self._around.store is not None:
+            self._shares = SharedRoots(from_toml(await asyncio.to_thread(self._around.store.read, STATE)))
+        for path in more:
+            await self.share(None, path)
+
+    async def answer(self, asked: ServerRequest) -> Mapping[str, Any]:
+        """See `mcphost.host.server_requests.service.RequestService.answer`."""
+        from mcphost.protocol.models.roots import roots_result
+
+        server = asked.server
+        async with self._asking[server]:  # one question for all that ask meanwhile
+            await self._look(server)
+            if not self._folders[server] and server not in self._declined:
+                await self._ask(asked)
+        told = self.told[server] = SentRoots(self._around.now(), self.visible(server))
+        self._around.publish(RootsChanged(server))
+        return roots_result(told.roots)
+
+    def folders(self, server: str | None) -> tuple[OfferedRoot, ...]:
+        """What this server may know of, as it was looked at last; None: what is shared with all."""
+        if server is not None:
+            return self._folders.get(server, ())
+        return tuple(_folder(share, FolderCheck(share.path, share.path)) for share in self._shares.for_all())
+
+    def visible(self, server: str) -> tuple[Root, ...]:
+        """What it is told when it asks now."""
+        return tuple(folder.root for folder in self.folders(server) if not folder.problem)
+
+    def grants(self, server: str) -> bool:
+        """Is anything granted to this server, whether or not it is there?"""
+        config = self._around.config()
+        if server not in config.servers:
+            return False
+        return bool(config.servers[server].roots or self._shares.reaching(server, sent_to(config.servers[server])))
+
+    async def share(
+        self, server: str | None, path: Path, *, remember: bool = False, name: str | None = None
+    ) -> OfferedRoot:
+        """Let a server (None: all) know of a folder. Raises NotDone where it cannot be shared."""
+        seen = await asyncio.to_thread(look, path)
+        if seen.problem:
+            raise NotDone(f"{path} {seen.problem}")
+        share = SharedRoot(server, seen.path, name, self._identity(server), remember)
+        await self._grant(share)
+        await self.check(anew=True)
+        return _folder(share, seen)
+
+    async def unshare(self, server: str | None, path: Path) -> None:
+        """Take a folder back; one of the configuration until mcphost exits. Raises NotDone where it is not shared."""
+        share = self._shares.remove(server, path)
+        if share is not None:
+            if share.remembered:
+                await self._save(lambda data: without_share(data, share))
+            self._note("unshare", share)
+        elif server is not None and any(path == each.path for each in self.folders(server)):
+            self._withheld.add((server, path))
+            self._note("unshare", SharedRoot(server, path))
+        else:
+            raise NotDone(f"{path} is not shared with {server or 'all servers'}")
+        await self.check(anew=True)
+
+    async def check(self, *, anew: bool = False) -> None:
+        """Look at every folder again, and tell the servers whose list is another now.
+
+        ``anew``: something was shared or taken back.
+        """
+        before = dict(self._folders)
+        for server in list(self._around.config().servers):
+            if anew:
+                self._looked.pop(server, None)
+            await self._check(server, anew=anew)
+        if anew or self._folders != before:
+            self._around.publish(RootsChanged(None))
+
+    async def check_one(self, server: str) -> None:
+        """The same for one server."""
+        before = self.folders(server)
+        if before:
+            await self._check(server)
+        if self.folders(server) != before:
+            self._around.publish(RootsChanged(server))
+
+    def forget(self, server: str) -> None:
+        """It is not configured, or not as it was: look anew."""
+        self._looked.pop(server, None)
+        self._declined.discard(server)
+        for key in [key for key in self._pinned if key[0] == server]:
+            del self._pinned[key]
+
+    # Asking.
+
+    async def _ask(self, asked: ServerRequest) -> None:
+        offered = await asyncio.to_thread(suggestions, self._around.here())
+        problem = ""
+        for _ in range(TRIES):
+            question = RootsQuestion(asked.server, offered, asked.number, asked.tool, problem)
+            answer = await self._inquiries.ask("roots", question)
+            if not answer.allow:
+                if not answer.cancelled and asked.server not in self._inquiries.muted:
+                    self._declined.add(asked.server)
+                return
+            problem = await self._take(asked.server, answer)
+            if not problem or answer.by != "user":
+                return
+
+    async def _take(self, server: str, answer: Answer) -> str:
+        """Share what was chosen, all of it or nothing; why it cannot be shared."""
+        chosen = answer.content if isinstance(answer.content, Iterable) else ()
+        looks = [await asyncio.to_thread(look, Path(path)) for path in chosen]
+        if wrong := next((seen for seen in looks if seen.problem), None):
+            problem = f"{wrong.given} {wrong.problem}"
+            self._around.warn(server, f"nothing was shared: {problem}")
+            return problem
+        remember = answer.lifetime is Lifetime.ALWAYS
+        for seen in looks:
+            await self._grant(SharedRoot(server, seen.path, None, self._identity(server), remember))
+        self._looked.pop(server, None)
+        await self._look(server)
+        if not self._folders[server]:
+            self._declined.add(server)
+        return ""
+
+    # Looking.
+
+    async def _check(self, server: str, *, anew: bool = False) -> None:
+        """Tell it where its list is another; one that was never looked at is no other."""
+        looked, before = server in self._folders, self.visible(server)
+        await self._look(server)
+        if (looked or anew) and self.visible(server) != before:
+            self._around.tell(server)
+        if self.visible(server):
+            self._inquiries.shared(server)
+
+    async def _look(self, server: str) -> None:
+        now = self._around.now()
+        if now - self._looked.get(server, float("-inf")) < FRESH:
+            return
+        before = {folder.path: folder.problem for folder in self.folders(server)}
+        folders = self._folders[server] = await asyncio.to_thread(self._found, server)
+        self._looked[server] = now
+        for folder in folders:
+            if folder.problem and before.get(folder.path, "") != folder.problem:
+                self._around.warn(server, f"it is not told of {folder.path}, which {folder.problem}")
+
+    def _found(self, server: str) -> tuple[OfferedRoot, ...]:
+        """The folders of a server as they are on the disk now, no two the same. In a thread."""
+        config = self._around.config()
+        if server not in config.servers:
+            return ()
+        found: dict[Path, OfferedRoot] = {}
+        for folder in (*self._configured(config, server), *self._shared(config, server)):
+            if (server, folder.path) not in self._withheld:
+                found.setdefault(folder.path, folder)
+        return tuple(found.values())
+
+    def _configured(self, config: Config, server: str) -> list[OfferedRoot]:
+        if not config.servers[server].roots:
+            return []
+        try:
+            resolved = self._around.resolve(config, server)
+        except ConfigError as error:
+            self._around.warn(server, f"its roots are not told: {error}")
+            return []
+        return [self._as_configured(server, root) for root in resolved]
+
+    def _as_configured(self, server: str, root: ResolvedRoot) -> OfferedRoot:
+        seen = look(root.path)
+        pinned = seen.path if seen.problem else self._pinned.setdefault((server, root.path), seen.path)
+        share = SharedRoot(server, pinned, root.name)
+        return _folder(share, seen, RootSource.CONFIG)
+
+    def _shared(self, config: Config, server: str) -> list[OfferedRoot]:
+        reaching = self._shares.reaching(server, sent_to(config.servers[server]))
+        return [_folder(share, look(share.path)) for share in reaching]
+
+    # Keeping.
+
+    def _identity(self, server: str | None) -> str:
+        return "" if server is None else sent_to(self._around.config().servers[server])
+
+    async def _grant(self, share: SharedRoot) -> None:
+        """Share it, also where it was taken back before. Raises NotDone where it cannot be saved."""
+        await self._keep(share)
+        self._shares.add(share)
+        for server in self._around.config().servers if share.server is None else [share.server]:
+            self._withheld.discard((server, share.path))
+        self._note("share", share)
+
+    async def _keep(self, share: SharedRoot) -> None:
+        if share.remembered:
+            if "\udc80" <= max(str(share.path)) <= "\udcff":
+                raise NotDone(f"{share.path!a} can be shared until mcphost exits only: its name is no text")
+            await self._save(lambda data: with_share(data, share))
+
+    async def _save(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        if self._around.store is None:
+            return
+        try:
+            await asyncio.to_thread(self._around.store.update, STATE, change)
+        except ConfigError as error:
+            raise NotDone(f"what you share could not be saved: {error}") from None
+
+    def _note(self, event: str, share: SharedRoot) -> None:
+        lasting = "always" if share.remembered else "session"
+        record = {"event": event, "server": share.server, "path": str(share.path), "lifetime": lasting, "by": "user"}
+        self._witness.note(record)
+
+
+def _folder(share: SharedRoot, seen: FolderCheck, source: RootSource | None = None) -> OfferedRoot:
+    from mcphost.protocol.models.roots import Root
+
+    problem = seen.problem
+    if not problem and seen.path != share.path:  # what was agreed to is one place on the disk
+        problem = f"now leads to {seen.path}; share that if you mean it"
+    kept = RootSource.REMEMBERED if share.remembered else RootSource.RUN
+    return OfferedRoot(share.path, Root.of(share.path, share.name), share.server, source or kept, problem, seen.warning)

@@ -1,0 +1,1 @@
+"""Sign-ins, and which account each server uses."""

@@ -1,0 +1,266 @@
+"""A sign-in as something to hold on to: how far it is, what is asked, what it met; and the desk that runs them.
+
+Knows the order in which a person is asked and shown things. Refuses to know OAuth, the keychain and browsers: those it
+is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from mcphost.errors import AuthorizationRequired, Declined, McphostError, SignInFailed
+from mcphost.host.audit import AuditWriter
+from mcphost.host.consent.questions import Approver, SignInQuestion
+from mcphost.host.desktop import Open
+from mcphost.host.error_boundary import fault, without_secrets
+from mcphost.host.events import Event, SignInChanged
+
+if TYPE_CHECKING:
+    from mcphost.auth.ports import (
+        AuthorizationLink,
+        RecordedExchange,
+        SignInConsent,
+        SignInPlan,
+        SignInPort,
+        SignInStatus,
+    )
+
+FindPort = Callable[[str], Awaitable["SignInPort"]]
+"""The port of a server, by its name. Raises ConfigError, SignInFailed."""
+
+
+class SignInState(Enum):
+    """Where a sign-in stands."""
+
+    LOOKING = "finding out where to sign in"
+    AGREEING = "waiting for you to agree"
+    PREPARING = "preparing"
+    VISITING = "waiting for the browser to come back"
+    EXCHANGING = "getting the token"
+    DONE = "signed in"
+    FAILED = "failed"
+    DECLINED = "declined"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """Will nothing more come?"""
+        return self in (SignInState.DONE, SignInState.FAILED, SignInState.DECLINED, SignInState.CANCELLED)
+
+
+class SignIn:
+    """One attempt to sign in to a server; the `mcphost.auth.ports.SignInUser` of its flow."""
+
+    def __init__(self, number: int, server: str, why: AuthorizationRequired, desk: SignInService) -> None:
+        self.number, self.server, self.why = number, server, why
+        self.state = SignInState.LOOKING
+        self.reached = SignInState.LOOKING
+        """Where it stood before it ended, or stands."""
+        self.steps: list[RecordedExchange] = []
+        """What was asked of whom, in order; the last may be under way."""
+        self.plan: SignInPlan | None = None
+        self.choice: SignInConsent | None = None
+        self.link: AuthorizationLink | None = None
+        """The page to visit, while the browser is waited for."""
+        self.link_until = 0.0
+        """Until when, on the event loop's clock."""
+        self.not_opened = ""
+        """Why the page was not opened by itself."""
+        self.paste_problem = ""
+        """Why what was pasted, or what a browser came back with, would not do."""
+        self.error: McphostError | None = None
+        self.standing: SignInStatus | None = None
+        self._desk = desk
+        self._pasted: asyncio.Future[str] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def attach(self, task: asyncio.Task[None]) -> None:
+        """The task that carries it out."""
+        self._task = task
+
+    def cancel(self) -> None:
+        """Stop it; nothing of it is kept."""
+        if self._task is not None and not self.state.ended:
+            self._task.cancel()
+
+    def paste(self, url: str) -> None:
+        """The address at which the browser ended, where it could not come back by itself."""
+        if self._pasted is not None and not self._pasted.done():
+            self._pasted.set_result(url)
+
+    async def reopen(self) -> None:
+        """Open the page once more."""
+        if self.link is not None:
+            self.not_opened = await self._desk.open_page(self.link.url)
+            self._changed()
+
+    async def result(self) -> SignInStatus:
+        """Wait for the end. Raises SignInFailed, Declined, or CancelledError when it was cancelled."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+        if self.error is not None:
+            raise self.error
+        if self.standing is None:
+            raise asyncio.CancelledError
+        return self.standing
+
+    # What the flow asks of a person.
+
+    async def agree(self, plan: SignInPlan) -> SignInConsent:
+        """See `mcphost.auth.ports.SignInUser.agree`."""
+        self.plan = plan
+        self.enter(SignInState.AGREEING)
+        self.choice = await self._desk.settle(SignInQuestion(self.server, plan, self.number))
+        self.enter(SignInState.PREPARING)
+        return self.choice
+
+    async def visit(self, link: AuthorizationLink, problem: str) -> str:
+        """See `mcphost.auth.ports.SignInUser.visit`."""
+        first = self.link is None
+        self.link, self.paste_problem = link, problem
+        self._pasted = asyncio.get_running_loop().create_future()
+        if first:
+            self.link_until = asyncio.get_running_loop().time() + link.expires
+        self.enter(SignInState.VISITING)
+        if first:
+            await self.reopen()
+        return await self._pasted
+
+    def turned_away(self, problem: str) -> None:
+        """See `mcphost.auth.ports.SignInUser.turned_away`."""
+        self.paste_problem = problem
+        self._changed()
+
+    def step(self, number: int, exchange: RecordedExchange) -> None:
+        """See `mcphost.auth.ports.SignInUser.step`."""
+        self.steps[number - 1 : number] = [exchange]
+        if self.state is SignInState.VISITING:
+            self.link = None
+            self.state = self.reached = SignInState.EXCHANGING
+        self._changed()
+
+    def enter(self, state: SignInState) -> None:
+        """Go on to ``state``."""
+        self.state = state
+        if not state.ended:
+            self.reached = state
+        self._changed()
+
+    def ended(self, state: SignInState, error: McphostError | None = None) -> None:
+        """Nothing more will come."""
+        self.link, self.error = None, error
+        self.enter(state)
+
+    def _changed(self) -> None:
+        self._desk.changed(self)
+
+
+class SignInService:
+    """Every sign-in of this run. ``port`` None: it signs in nowhere; ``done`` is told where somebody was signed in."""
+
+    def __init__(
+        self,
+        port: FindPort | None,
+        approver: Approver,
+        witness: AuditWriter,
+        publish: Callable[[Event], None],
+        open_url: Open,
+        mask: Callable[[str], str],
+        done: Callable[[str], None],
+    ) -> None:
+        self._port, self._approver, self._witness = port, approver, witness
+        self._publish, self._mask, self._done = publish, mask, done
+        self.all: dict[int, SignIn] = {}
+        self.open_page = open_url
+
+    @property
+    def possible(self) -> bool:
+        """Does this run sign in anywhere?"""
+        return self._port is not None
+
+    def running(self, server: str) -> SignIn | None:
+        """The sign-in of this server that has not ended."""
+        return next((each for each in self.all.values() if each.server == server and not each.state.ended), None)
+
+    def begin(self, server: str, why: AuthorizationRequired, tasks: asyncio.TaskGroup) -> SignIn:
+        """Begin a sign-in, or join the one that runs."""
+        if (running := self.running(server)) is not None:
+            return running
+        number = len(self.all) + 1
+        sign_in = self.all[number] = SignIn(number, server, why, self)
+        task = tasks.create_task(self._carry_out(sign_in), name=f"sign-in {number}")
+        sign_in.attach(task)
+        task.add_done_callback(lambda _: None if sign_in.state.ended else sign_in.ended(SignInState.CANCELLED))
+        self.changed(sign_in)
+        return sign_in
+
+    async def standing(self, server: str) -> SignInStatus:
+        """Who is signed in. Raises SignInFailed where nobody can be, ConfigError."""
+        return await (await self._port_of(server)).standing(server)
+
+    async def sign_out(self, server: str) -> str:
+        """Forget the tokens of this server; what happened, in words. Raises SignInFailed, ConfigError."""
+        told = await (await self._port_of(server)).sign_out(server)
+        self._witness.note({"event": "sign-out", "server": server, "outcome": told})
+        return told
+
+    async def settle(self, question: SignInQuestion) -> SignInConsent:
+        """What the person agreed to, written down before anything is done with it. Raises Declined."""
+        from mcphost.auth.ports import SignInConsent  # late: most runs sign in nowhere
+
+        answer = await self._approver.ask(question)
+        choice = answer.content if isinstance(answer.content, SignInConsent) else SignInConsent(question.plan.scopes)
+        plan = question.plan
+        await self._witness.before(
+            {
+                "event": "sign-in",
+                "server": question.server,
+                "resource": plan.resource,
+                "issuer": plan.issuer,
+                "scopes": list(choice.scopes),
+                "client": plan.client.value,
+                "allowed": answer.allow,
+                "by": answer.by,
+                "reason": answer.reason,
+            }
+        )
+        if not answer.allow:
+            why = f": {answer.reason}" if answer.reason else ""
+            raise Declined(f"signing in to {question.server} was declined{why}", by=answer.by, rule=answer.reason)
+        return choice
+
+    def cancel(self, server: str | None = None) -> None:
+        """End the sign-ins that run, of one server or of all."""
+        for sign_in in self.all.values():
+            if server in (None, sign_in.server):
+                sign_in.cancel()
+
+    async def _port_of(self, server: str) -> SignInPort:
+        if self._port is None:
+            raise SignInFailed("this run of mcphost signs in nowhere")
+        return await self._port(server)
+
+    def changed(self, sign_in: SignIn) -> None:
+        """Tell everyone."""
+        self._publish(SignInChanged(sign_in.server, sign_in.number))
+
+    async def _carry_out(self, sign_in: SignIn) -> None:
+        try:
+            why, port = sign_in.why, await self._port_of(sign_in.server)
+            sign_in.standing = await port.sign_in(sign_in.server, why.www_authenticate, why.status, sign_in)
+        except asyncio.CancelledError:
+            sign_in.ended(SignInState.CANCELLED)
+            return
+        except Declined as error:
+            sign_in.ended(SignInState.DECLINED, error)
+        except McphostError as error:
+            sign_in.ended(SignInState.FAILED, without_secrets(error, self._mask))
+        except Exception as error:  # a fault in here must end neither the calls nor the servers
+            sign_in.ended(SignInState.FAILED, fault(error))
+        else:
+            sign_in.ended(SignInState.DONE)
+            self._done(sign_in.server)
+        self._witness.note({"event": "sign-in", "server": sign_in.server, "outcome": sign_in.state.value})

@@ -1,0 +1,1 @@
+"""Tool calls from the request to the checked result."""

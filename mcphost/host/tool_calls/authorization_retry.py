@@ -1,0 +1,136 @@
+"""Gets what a server refused admitted after all: by a sign-in, or a wider one, and never without end.
+
+Knows when a refusal leads to a sign-in, who shares one, and when enough is enough. Refuses to know how one is carried
+out and what is done once it is there.
+
+Specification: authorization, step-up authorization flow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from mcphost.errors import AuthorizationRequired, Declined, SessionExpired, SignInFailed
+from mcphost.host.cancellation import is_cancelled
+from mcphost.host.connections.connection import Connection
+from mcphost.host.sign_in.service import SignIn, SignInService, SignInState
+
+STEP_UPS: Final = 2
+"""How often more rights are asked for on behalf of one operation before its refusal counts as final."""
+
+Begin = Callable[[str, AuthorizationRequired], SignIn]
+"""Begins the sign-in of a server, or joins the one that runs."""
+
+_T = TypeVar("_T")
+
+
+class AuthorizationRetry:
+    """What is known of refusals in this run. ``begin`` None: no operation begins a sign-in by itself."""
+
+    def __init__(self, desk: SignInService, begin: Begin | None) -> None:
+        self.begin = begin
+        self.step_ups: Counter[tuple[str, str]] = Counter()
+        """By server and operation, since the last time it was admitted."""
+        self._desk = desk
+
+    def attempt(self, connection: Connection, operation: str) -> AuthorizedAttempt:
+        """One try at ``operation`` (a tool's name, a URI) on this server."""
+        return AuthorizedAttempt(self, connection, operation)
+
+    def forget(self, server: str) -> None:
+        """Begin to count anew: a person takes it in hand."""
+        for key in [key for key in self.step_ups if key[0] == server]:
+            del self.step_ups[key]
+
+    def done(self, server: str) -> int:
+        """How often somebody was signed in at this server, in this run."""
+        return sum(each.server == server and each.state is SignInState.DONE for each in self._desk.all.values())
+
+
+class AuthorizedAttempt:
+    """One operation on its way through refusals."""
+
+    def __init__(self, admission: AuthorizationRetry, connection: Connection, operation: str) -> None:
+        self._admission, self._connection = admission, connection
+        self._key = (connection.name, operation)
+        self._done = admission.done(connection.name)
+        self._fresh = False
+        self._another = False
+        """Was somebody signed in since this was last sent?"""
+
+    async def through(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Do what changes nothing, and once more after each sign-in that it takes. Raises as `regain` and ``work``."""
+        while True:
+            try:
+                result = await work()
+            except AuthorizationRequired as refusal:
+                await self.regain(refusal)
+            else:
+                self.admitted()
+                return result
+
+    def admitted(self) -> None:
+        """The server let it through."""
+        self._admission.step_ups.pop(self._key, None)
+
+    async def regain(self, refusal: AuthorizationRequired, waits: Callable[[SignIn], None] = lambda it: None) -> None:
+        """Return once it is worth trying again; ``waits`` is told which sign-in is waited for.
+
+        Raises the refusal itself where no sign-in is begun, SignInFailed, or Declined where it was stopped.
+        """
+        name, begin = self._connection.name, self._admission.begin
+        if begin is None or not self._connection.config.signs_in:
+            raise refusal
+        if (done := self._admission.done(name)) == self._done:  # else somebody was signed in meanwhile
+            self._count(refusal)
+            sign_in = begin(name, refusal)
+            waits(sign_in)
+            await _to_its_end(sign_in)
+            done = self._admission.done(name)
+        self._done, self._another = done, True
+        await self._settled()
+
+    async def reopened(self, gone: SessionExpired) -> None:
+        """Return once there is another session, where the last was that of whoever was signed in before.
+
+        Servers tie a session to its user and client, and know it no more for another. Raises ``gone`` where no sign-in
+        explains it, or the request may have been done.
+        """
+        if not (self._another and gone.refused):
+            raise gone
+        self._another = False
+        await self._settled()
+
+    async def _settled(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._connection.config.startup_timeout_sec):
+                await self._connection.settled(retries=True)
+
+    def _count(self, refusal: AuthorizationRequired) -> None:
+        """Raises SignInFailed where one more sign-in would only lead to the same refusal."""
+        server, operation = self._key
+        if refusal.status == 401:
+            if self._fresh:
+                raise SignInFailed(f"{server} refuses {operation} even with a fresh sign-in (HTTP 401)")
+            self._fresh = True
+            return
+        if self._admission.step_ups[self._key] >= STEP_UPS:
+            raise SignInFailed(
+                f"{server} refuses {operation} for want of rights although they were widened {STEP_UPS} times "
+                "(HTTP 403); to try once more, sign in to it yourself"
+            )
+        self._admission.step_ups[self._key] += 1
+
+
+async def _to_its_end(sign_in: SignIn) -> None:
+    """Whoever stops waiting leaves the sign-in to the person who is in it."""
+    try:
+        await sign_in.result()
+    except asyncio.CancelledError:
+        if is_cancelled():
+            raise
+        raise Declined(f"the sign-in to {sign_in.server} was cancelled", by="user", rule="sign-in") from None

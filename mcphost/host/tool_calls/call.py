@@ -1,0 +1,209 @@
+"""A tool call as something to hold on to: where it stands, how far it is, what it brought.
+
+Knows states and outcomes. Refuses to know who asks, what policy says and how a call reaches its server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from mcphost.errors import Declined, McphostError, RequestTimeout
+from mcphost.host.consent.provenance import NOTHING, Provenance
+from mcphost.host.tool_calls.validation import ValidationResult
+
+if TYPE_CHECKING:
+    from mcphost.protocol.models.tools import CallToolResult, Progress, Task
+
+
+NOTHING_SENT: Final = "nothing was sent"
+"""How an error says so that would leave it open otherwise."""
+
+
+class CallState(Enum):
+    """Where a call stands."""
+
+    ASKING = "waiting for your answer"
+    SIGNING_IN = "waiting for a sign-in"
+    VISITING = "waiting for you to visit a page"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    DONE = "done"
+    FAILED = "failed"
+    """The tool ran and says that it failed."""
+    ERROR = "error"
+    """The protocol, the wire or the arguments failed: there is no result."""
+    DECLINED = "declined"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed out"
+
+    @property
+    def ended(self) -> bool:
+        """Will nothing more come?"""
+        return self not in _UNDER_WAY
+
+
+_UNDER_WAY = (
+    CallState.ASKING, CallState.SIGNING_IN, CallState.VISITING, CallState.RUNNING, CallState.CANCELLING,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """What was asked for."""
+
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    origin: str = "you"
+    """Who asked for it."""
+    timeout: float | None = None
+    """Seconds without progress; None: as configured."""
+    as_task: bool = False
+    """Run it as a task where the tool allows both ways? One that must run as a task does in any case."""
+    task: str | None = None
+    """The id of a task that was begun before: nothing is run, its result is collected, and it outlives the call."""
+    outside: str = ""
+    """What a model that asks for it has read from outside; what was remembered as allowed is then asked again."""
+    borrowed: Provenance = NOTHING
+    """What of the arguments a model that asks for it read elsewhere."""
+
+
+class ToolCall:
+    """A call under way or ended. Times are seconds of the host's monotonic clock."""
+
+    def __init__(self, number: int, request: CallRequest, clock: Callable[[], float]) -> None:
+        self.number = number
+        self.request = request
+        self.arguments = request.arguments
+        """What is really sent: the user may have changed it."""
+        self.state = CallState.ASKING
+        self.allowed = False
+        """Did policy or the user say yes?"""
+        self.progress: Progress | None = None
+        self.task: Task | None = None
+        """How its task stands; None where the call is answered directly."""
+        self.interrupted = False
+        """Did the session end while its task goes on? It is taken up again in the next one."""
+        self.questions = 0
+        """Questions that its server asks for it and that wait for an answer."""
+        self.stopping = False
+        """Was the server asked to stop its task?"""
+        self.sign_in: int | None = None
+        """The number of the sign-in that it waits for, or waited for last."""
+        self.outcome: CallToolResult | None = None
+        self.error: McphostError | None = None
+        self.validity: ValidationResult | None = None
+        """How the structured content stands to the tool's output schema; None where there is none."""
+        self.asked_at = clock()
+        self.sent_at: float | None = None
+        self.ended_at: float | None = None
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def edited(self) -> bool:
+        """Did the user change the arguments before they were sent?"""
+        return self.arguments != self.request.arguments
+
+    @property
+    def asks(self) -> bool:
+        """Does its server wait for an answer before it goes on?"""
+        return self.state is CallState.RUNNING and self.questions > 0
+
+    @property
+    def shown_state(self) -> CallState:
+        """Where it stands for a person: a call whose server waits for an answer does not run."""
+        return CallState.ASKING if self.asks else self.state
+
+    @property
+    def doing(self) -> str:
+        """Where it stands in words; while a task runs, in those of its server."""
+        if self.state is CallState.RUNNING and not self.asks and self.task is not None:
+            words = "taken up again in the next session" if self.interrupted else self.task.words
+            return f"{self.state.value} as a task, {words}"
+        return self.shown_state.value
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it was sent, or since it was asked for."""
+        began = self.asked_at if self.sent_at is None else self.sent_at
+        return (self._clock() if self.ended_at is None else self.ended_at) - began
+
+    def waits_for(self, server: str, task: str) -> bool:
+        """Does it run, and wait for this task?"""
+        here = self.task is not None and (self.request.server, self.task.task_id) == (server, task)
+        return here and not self.state.ended
+
+    def attach(self, task: asyncio.Task[None]) -> None:
+        """The task that carries the call out."""
+        self._task = task
+
+    def cancel(self) -> None:
+        """Stop it: the question is withdrawn or the server is told. Nothing happens to an ended call."""
+        if self._task is None or self.state.ended or self.state is CallState.CANCELLING:
+            return
+        self.state = CallState.CANCELLING
+        self._task.cancel()
+
+    def waits_for_sign_in(self, number: int) -> None:
+        """The server refused it, having done nothing, until somebody signs in."""
+        self.sign_in, self.state = number, CallState.SIGNING_IN
+
+    def waits_for_pages(self) -> None:
+        """The server refused it, having done nothing, until the user has been on a page."""
+        if self.state is not CallState.CANCELLING:
+            self.state = CallState.VISITING
+
+    def begins_anew(self) -> None:
+        """It is settled anew whether it may be sent."""
+        self.sent_at, self.progress = None, None
+        if self.state is not CallState.CANCELLING:
+            self.state = CallState.ASKING
+
+    def sent(self, arguments: Mapping[str, Any]) -> None:
+        """It was allowed and goes out now."""
+        self.arguments, self.sent_at, self.state = arguments, self._clock(), CallState.RUNNING
+
+    def answered(self, result: CallToolResult, validity: ValidationResult | None) -> None:
+        """The server answered."""
+        self.outcome, self.validity = result, validity
+        self._end(CallState.FAILED if result.is_error else CallState.DONE)
+
+    def failed(self, error: McphostError) -> None:
+        """There will be no answer."""
+        self.error = error
+        self._end(_state_of(error))
+
+    def cancelled(self) -> None:
+        """It was stopped on request."""
+        self._end(CallState.CANCELLED)
+
+    async def result(self) -> CallToolResult:
+        """Wait for the answer. Raises what stopped it, or CancelledError when it was cancelled."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+        if self.error is not None:
+            raise self.error
+        if self.outcome is None:
+            raise asyncio.CancelledError
+        return self.outcome
+
+    async def ended(self) -> None:
+        """Wait for the end, whatever that is."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def _end(self, state: CallState) -> None:
+        self.state, self.ended_at = state, self._clock()
+
+
+def _state_of(error: McphostError) -> CallState:
+    if isinstance(error, Declined):
+        return CallState.DECLINED
+    if isinstance(error, RequestTimeout):
+        return CallState.TIMED_OUT
+    return CallState.ERROR

@@ -1,0 +1,158 @@
+"""Sends a call that was allowed: directly or as a task, and a task again where the session ended before it did.
+
+Knows which of these is due, and what a call hears meanwhile. Refuses to know who allowed it and where it is kept.
+
+Specification: server/tools, basic/utilities/tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from mcphost.client.client import Client, RequestTimeouts
+from mcphost.client.tasks import new_token
+from mcphost.errors import (
+    CapabilityMissing,
+    ConnectionLost,
+    McphostError,
+    RequestTimeout,
+    ServerError,
+    ServerNotReady,
+    SessionExpired,
+)
+from mcphost.host.audit import AuditWriter
+from mcphost.host.connections.connection import Connection
+from mcphost.host.consent.approvals import sent_to
+from mcphost.host.events import CallChanged, Event
+from mcphost.host.tool_calls.call import ToolCall
+
+if TYPE_CHECKING:
+    from mcphost.protocol.models.tools import CallToolResult, Progress, Task, Tool
+
+LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
+"""The session is gone; a task may still be there."""
+
+
+class CallSending:
+    """One call on its way over ``connection``; ``patience`` is counted from when it was sent.
+
+    ``mask`` takes secrets out of what the server says meanwhile.
+    """
+
+    def __init__(
+        self,
+        call: ToolCall,
+        connection: Connection,
+        patience: RequestTimeouts,
+        witness: AuditWriter,
+        publish: Callable[[Event], None],
+        mask: Callable[[str], str],
+    ) -> None:
+        self._call, self._connection, self._patience = call, connection, patience
+        self._witness, self._publish, self._mask = witness, publish, mask
+        self._config = connection.config
+        self._token = new_token()
+
+    async def run(self, client: Client, tool: Tool) -> CallToolResult:
+        """Call the tool. Raises as the client does."""
+        try:
+            return await self._begin(client, tool)
+        except (asyncio.CancelledError, RequestTimeout):
+            if self._call.task is not None:  # whoever stops waiting for a task of their own stops it
+                self._note("cancel")
+            raise
+
+    async def _begin(self, client: Client, tool: Tool) -> CallToolResult:
+        call = self._call
+        if not client.tasks.suit(tool, wanted=call.request.as_task):
+            return await client.call_tool(
+                tool.name, call.arguments, patience=self._patience, on_progress=self._progressed
+            )
+        try:
+            return await client.tasks.call_tool(
+                tool.name,
+                call.arguments,
+                token=self._token,
+                patience=self._patience,
+                on_progress=self._progressed,
+                on_task=self._task_moved,
+            )
+        except LOST as lost:
+            return await self._again(lost)
+
+    async def collect(self, client: Client, task_id: str) -> CallToolResult:
+        """Wait for a task that was begun before. Raises as the client does."""
+        try:
+            return await self._pick_up(client, task_id, self._patience)
+        except LOST as lost:
+            return await self._again(lost)
+
+    async def _again(self, lost: McphostError) -> CallToolResult:
+        """Take up the task in the next session, and the next; raises what ended the last where that cannot be."""
+        while self._call.task is not None:
+            client = await self._next_session(lost)
+            try:
+                return await self._pick_up(client, self._call.task.task_id, self._left(lost))
+            except LOST as again:
+                lost = again
+            except (ServerError, CapabilityMissing) as error:
+                if error.method != "tasks/get":
+                    raise
+                raise ConnectionLost(f"{lost}; after that, the server no longer knew the task: {error}") from None
+        raise lost
+
+    async def _pick_up(self, client: Client, task_id: str, patience: RequestTimeouts) -> CallToolResult:
+        return await client.tasks.pick_up(
+            task_id,
+            stops=self._call.request.task is None,
+            token=self._token,
+            patience=patience,
+            on_progress=self._progressed,
+            on_task=self._task_moved,
+        )
+
+    async def _next_session(self, lost: McphostError) -> Client:
+        call, connection = self._call, self._connection
+        call.interrupted = True
+        self._note("interrupted")
+        self._publish(CallChanged(call.number))
+        patience = self._left(lost)
+        try:
+            async with asyncio.timeout(patience.hard):
+                await connection.settled(retries=True)
+        except TimeoutError:
+            raise lost from None
+        if not connection.ready or sent_to(connection.config) != sent_to(self._config):  # not a stranger's to know
+            raise lost
+        return connection.client
+
+    def _left(self, lost: McphostError) -> RequestTimeouts:
+        left = self._patience.hard - self._call.elapsed
+        if left <= 0:
+            raise RequestTimeout("tools/call", self._patience.hard, hard=True) from lost
+        return replace(self._patience, hard=left)
+
+    def _progressed(self, progress: Progress) -> None:
+        self._call.progress = replace(progress, message=self._masked(progress.message))
+        self._publish(CallChanged(self._call.number))
+
+    def _task_moved(self, task: Task) -> None:
+        call = self._call
+        moved = call.task is None or call.task.status != task.status or call.interrupted
+        call.task = task.model_copy(update={"status_message": self._masked(task.status_message)})
+        call.interrupted = False
+        if moved:
+            self._note(task.status)
+        self._publish(CallChanged(call.number))
+
+    def _masked(self, words: str | None) -> str | None:
+        return None if words is None else self._mask(words)
+
+    def _note(self, status: str) -> None:
+        call = self._call
+        assert call.task is not None
+        record = {"event": "task", "call": call.number, "server": call.request.server, "tool": call.request.tool}
+        self._witness.note({**record, "task": call.task.task_id, "status": status})

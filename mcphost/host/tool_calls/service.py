@@ -1,0 +1,314 @@
+"""Carries calls out: checked, asked for, sent at most once, the answer checked, and all of it written down.
+
+Knows the order of these steps and what ends a call. Refuses to know how a question is shown, how a request travels,
+and how a server is kept connected.
+
+Specification: server/tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any, Final
+
+from mcphost.client.client import RequestTimeouts
+from mcphost.config import ServerConfig
+from mcphost.errors import (
+    AuthorizationRequired,
+    Declined,
+    InvalidArguments,
+    McphostError,
+    ServerError,
+    SessionExpired,
+    TaskStopped,
+)
+from mcphost.host.audit import AuditWriter
+from mcphost.host.catalog import Catalog, CatalogKind
+from mcphost.host.connections.connection import Connection
+from mcphost.host.consent.approvals import sent_to
+from mcphost.host.consent.broker import ConsentBroker, Proposal
+from mcphost.host.error_boundary import fault, without_secrets
+from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
+from mcphost.host.json_size import weight
+from mcphost.host.sign_in.service import SignIn
+from mcphost.host.tool_calls.authorization_retry import AuthorizationRetry, AuthorizedAttempt
+from mcphost.host.tool_calls.call import NOTHING_SENT, CallRequest, ToolCall
+from mcphost.host.tool_calls.sending import CallSending
+from mcphost.host.tool_calls.validation import ValidationResult, validate
+from mcphost.host.traffic.book import current_call
+from mcphost.protocol.models.tools import CallToolResult, Tool
+from mcphost.protocol.wire.jsonrpc import ErrorCode
+
+KEPT_CALLS: Final = 200
+"""Ended calls that are kept to look at again."""
+
+KEPT_BYTES: Final = 64 << 20
+"""About how much of them is kept: a few of the largest results there may be."""
+
+VISITS: Final = 3
+"""How often one call may be refused for want of a visited page."""
+
+UrlVisit = Callable[[ToolCall, Any, float], Awaitable[bool]]
+"""Has the pages visited that an error's data names for a call, within seconds; was that done?"""
+
+_AGAIN: Final = {
+    True: "the server refused this before it did anything, for want of a sign-in; now you are signed in",
+    False: "the server refused this before it did anything, for want of rights; now you have more",
+}
+"""Why a call is asked about again."""
+
+_ANOTHER: Final = (
+    "you are signed in now, but the server refused this before it did anything: the session was that of the sign-in "
+    "before; now there is another"
+)
+
+
+class ToolCallService:
+    """Every call that was asked for.
+
+    ``server`` finds a connection or raises UnknownName; ``mask`` takes secrets out of what errors quote.
+    """
+
+    def __init__(
+        self,
+        server: Callable[[str], Connection],
+        catalog: Catalog,
+        consent: ConsentBroker,
+        witness: AuditWriter,
+        admission: AuthorizationRetry,
+        publish: Callable[[Event], None],
+        mask: Callable[[str], str],
+    ) -> None:
+        self._server, self._catalog, self._consent, self._witness = server, catalog, consent, witness
+        self._admission = admission
+        self._publish, self._mask = publish, mask
+        self.visit: UrlVisit | None = None
+        """Who has a server's pages visited; None: nobody."""
+        self.calls: dict[int, ToolCall] = {}
+        self._sent: dict[int, str] = {}
+        self._numbers = count(1)
+        self._ended: deque[tuple[int, int]] = deque()
+        self._kept_bytes = 0
+
+    def begin(self, request: CallRequest, tasks: asyncio.TaskGroup) -> ToolCall:
+        """Begin a call in a task of its own."""
+        call = ToolCall(next(self._numbers), request, time.monotonic)
+        self.calls[call.number] = call
+        task = tasks.create_task(self._carry_out(call), name=f"call {call.number}")
+        call.attach(task)
+        task.add_done_callback(lambda _: self._finish(call))
+        self._publish(CallStarted(call.number))
+        return call
+
+    def running(self, server: str | None = None) -> list[ToolCall]:
+        """The calls that have not ended, oldest first."""
+        return [c for c in self.calls.values() if not c.state.ended and server in (None, c.request.server)]
+
+    def newest_on(self, server: str) -> int | None:
+        """The call that was sent to this server last and has not ended."""
+        return next((number for number, name in reversed(self._sent.items()) if name == server), None)
+
+    def sent_on(self, server: str) -> list[ToolCall]:
+        """The calls that were sent to this server and have not ended, in the order they were sent."""
+        return [self.calls[number] for number, name in self._sent.items() if name == server]
+
+    async def _carry_out(self, call: ToolCall) -> None:
+        try:
+            await self._attempt(call)
+        except asyncio.CancelledError:
+            call.cancelled()
+        except McphostError as error:
+            if call.stopping and isinstance(error, TaskStopped):
+                call.cancelled()
+            else:
+                call.failed(without_secrets(error, self._mask))
+        except Exception as error:  # a fault in here must end neither the other calls nor the servers
+            call.failed(fault(error))
+
+    def _finish(self, call: ToolCall) -> None:
+        self._sent.pop(call.number, None)
+        if not call.state.ended:  # it was cancelled before it began
+            call.cancelled()
+        if call.allowed:
+            self._consent.finished(call)
+        self._forget_old_calls(call)
+        self._publish(CallFinished(call.number))
+
+    async def _attempt(self, call: ToolCall) -> None:
+        """Until the server lets it through: each time it is settled anew whether it may be sent."""
+        connection, request = self._server(call.request.server), call.request
+        attempt, note, visits = self._admission.attempt(connection, request.tool), "", 0
+        while True:
+            try:
+                await self._reached(connection)
+                await self._once(call, connection, note)
+            except AuthorizationRequired as refusal:
+                note = await self._regained(call, attempt, refusal)
+            except SessionExpired as gone:
+                note = await self._reopened(call, attempt, gone)
+            except ServerError as error:
+                visits += 1
+                note = await self._visited(call, connection, error, visits)
+            else:
+                return attempt.admitted()
+
+    async def _regained(self, call: ToolCall, attempt: AuthorizedAttempt, refusal: AuthorizationRequired) -> str:
+        """Wait for a sign-in, with no time limit of the call running; why it is asked about again."""
+
+        def waits(sign_in: SignIn) -> None:
+            call.waits_for_sign_in(sign_in.number)
+            self._publish(CallChanged(call.number))
+
+        was_sent = self._sent.pop(call.number, None) is not None
+        await attempt.regain(refusal, waits)
+        call.begins_anew()
+        self._publish(CallChanged(call.number))
+        return _AGAIN[refusal.status == 401] if was_sent else ""
+
+    async def _reopened(self, call: ToolCall, attempt: AuthorizedAttempt, gone: SessionExpired) -> str:
+        """Go over to the session of whoever is signed in now; why it is asked about again. Raises ``gone``."""
+        await attempt.reopened(gone)
+        self._sent.pop(call.number, None)
+        call.begins_anew()
+        self._publish(CallChanged(call.number))
+        return _ANOTHER
+
+    async def _visited(self, call: ToolCall, connection: Connection, error: ServerError, time: int) -> str:
+        """Have the pages visited that the server wants visited first; why it is asked about again. Raises ``error``."""
+        if error.code != ErrorCode.URL_ELICITATION_REQUIRED or self.visit is None or time > VISITS:
+            raise error
+        self._sent.pop(call.number, None)
+        call.waits_for_pages()
+        self._publish(CallChanged(call.number))
+        if not await self.visit(call, error.data, connection.config.tool_timeout_max_sec):
+            raise error
+        call.begins_anew()
+        self._publish(CallChanged(call.number))
+        return "the server refused this before it did anything, until you had visited a page; now you have"
+
+    async def _once(self, call: ToolCall, connection: Connection, note: str) -> None:
+        request, tool = call.request, None
+        if request.task is not None:
+            arguments = await self._may_collect(call, connection, request.task)
+        elif call.task is not None:  # it was begun before the server wanted a sign-in: it is not run twice
+            tool, arguments = self._catalog.tool(request.server, request.tool), call.arguments
+        else:
+            tool, arguments = await self._settle(call, connection, note)
+        client = connection.client  # the one that is there now: it may have been replaced while somebody was asked
+        call.sent(arguments)
+        self._sent[call.number] = request.server
+        current_call.set(call.number)  # for the traffic: this task is the call's own
+        self._publish(CallChanged(call.number))
+        patience = _patience(call, connection.config)
+        sending = CallSending(call, connection, patience, self._witness, self._publish, self._mask)
+        if tool is not None and call.task is None:
+            result = await sending.run(client, tool)
+        else:
+            begun = call.task.task_id if call.task is not None else ""
+            result = await sending.collect(client, request.task or begun)
+        call.answered(result, None if tool is None else await _validity(tool, result))
+
+    async def _may_collect(self, call: ToolCall, connection: Connection, task: str) -> Mapping[str, Any]:
+        """Write down that a task's result is asked for: asking is the consent. The arguments it was begun with."""
+        told = {"call": call.number, "server": connection.name, "sent_to": sent_to(connection.config)}
+        await self._witness.before(
+            {"event": "task", **told, "asked_by": call.request.origin, "task": task, "status": "collect"}
+        )
+        call.allowed = True
+        return call.request.arguments
+
+    async def _reached(self, connection: Connection) -> None:
+        """Wait until it is up. Raises ServerNotReady, AuthorizationRequired where it waits for a sign-in."""
+        await connection.reach()  # raises where there is no server, before anybody is asked
+        await connection.current(CatalogKind.TOOLS)
+
+    async def _settle(self, call: ToolCall, connection: Connection, why: str) -> tuple[Tool, Mapping[str, Any]]:
+        """The tool and the arguments that were allowed; ``why`` it is asked again, if it is.
+
+        Raises InvalidArguments, Declined, or ServerNotReady where the server went while somebody was asked.
+        """
+        proposal, config = await self._proposal(call, connection, why), connection.config
+        if self._consent.remembers(proposal):
+            problem = await connection.recent(CatalogKind.TOOLS, self._consent.relist_sec)
+            proposal = replace(await self._proposal(call, connection, why), unconfirmed=problem)
+        answer = await self._consent.settle(proposal)
+        call.allowed = True
+        if answer.arguments is not None:
+            await _check_arguments(proposal.tool, answer.arguments)
+        await connection.current(CatalogKind.TOOLS)
+        _ = connection.client  # the server may be gone by now
+        self._still_as_shown(proposal, config, connection)
+        return proposal.tool, call.arguments if answer.arguments is None else answer.arguments
+
+    async def _proposal(self, call: ToolCall, connection: Connection, why: str) -> Proposal:
+        """What is settled, as it stands now. Raises UnknownName, InvalidArguments."""
+        request = call.request
+        tool = self._catalog.tool(request.server, request.tool)
+        note = "; ".join(filter(None, [why, await _check_arguments(tool, call.arguments)]))
+        return Proposal(
+            call=call.number,
+            server=request.server,
+            tool=tool,
+            arguments=call.arguments,
+            origin=request.origin,
+            sent_to=sent_to(connection.config),
+            note=note or None,
+            outside=request.outside,
+            borrowed=request.borrowed.after(call.arguments) if call.edited else request.borrowed,
+        )
+
+    def _still_as_shown(self, shown: Proposal, config: ServerConfig, connection: Connection) -> None:
+        """What runs is what was shown: refuse it where it moved in the meantime."""
+        tool = self._catalog.tool(shown.server, shown.tool.name)
+        if tool is not shown.tool and tool.canonical != shown.tool.canonical:
+            moved = "the tool's definition"
+        elif connection.config is not config and sent_to(connection.config) != shown.sent_to:
+            moved = "the server's command or address"
+        else:
+            return
+        raise Declined(f"{moved} changed in the meantime; {NOTHING_SENT}, look again", by="mcphost", rule="changed")
+
+    def _forget_old_calls(self, ended: ToolCall) -> None:
+        """Make room for what this call left; it is itself kept in any case."""
+        size = weight([ended.request.arguments, ended.outcome and ended.outcome.raw])
+        self._ended.append((ended.number, size))
+        self._kept_bytes += size
+        while len(self._ended) > 1 and (len(self._ended) > KEPT_CALLS or self._kept_bytes > KEPT_BYTES):
+            number, size = self._ended.popleft()
+            self._kept_bytes -= size
+            del self.calls[number]
+
+
+_strict = json.JSONEncoder(allow_nan=False)
+
+
+def _patience(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
+    own = config.tools.get(call.request.tool)
+    idle = call.request.timeout or (own and own.timeout_sec) or config.tool_timeout_sec
+    return RequestTimeouts(idle, max(idle, config.tool_timeout_max_sec))
+
+
+async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """What could not be checked; raises InvalidArguments for what is wrong."""
+    try:
+        _strict.encode(arguments)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArguments([("", f"cannot be written as JSON ({error})")]) from None
+    verdict = await validate(tool.input_schema, arguments)
+    if verdict.problems:
+        raise InvalidArguments([(problem.path, problem.message) for problem in verdict.problems])
+    return verdict.note
+
+
+async def _validity(tool: Tool, result: CallToolResult) -> ValidationResult | None:
+    if tool.output_schema is None or result.is_error:
+        return None
+    if not result.has_structured:
+        return ValidationResult((), "the tool declares an output schema but answered without structured content")
+    return await validate(tool.output_schema, result.structured)

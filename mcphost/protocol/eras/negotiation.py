@@ -1,0 +1,78 @@
+"""Deciding which revision a connection speaks, from what each attempt brought.
+
+A generator yields the attempt to make and is sent its outcome; it ends by returning what was agreed, or raises.
+Someone else waits for the wire.
+
+Specification: basic/lifecycle, version negotiation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcphost.errors import InvalidResult, ServerError, VersionRefused
+from mcphost.protocol.eras.revisions import LEGACY, Revision, find_revision
+from mcphost.protocol.wire.jsonrpc import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class InitializeAttempt:
+    """Send ``initialize``, offering this revision."""
+
+    offer: Revision
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The revision that governs the session, and the server's whole initialize result."""
+
+    revision: Revision
+    result: Mapping[str, Any]
+
+
+Outcome = Mapping[str, Any] | ServerError
+Negotiation = Generator[InitializeAttempt, Outcome, Agreed]
+
+
+def negotiate(*, newest: Revision = LEGACY[-1], minimum: Revision = LEGACY[0]) -> Negotiation:
+    """Offer ``newest``; accept whatever known revision the server names, down to ``minimum``.
+
+    A server that refuses the offer but lists what it speaks is asked once more with the best of its list.
+    Raises VersionRefused, InvalidResult, or the ServerError that initialize was answered with.
+    """
+    outcome = yield InitializeAttempt(newest)
+    if isinstance(outcome, ServerError):
+        second = _best_listed(outcome, newest, minimum)
+        if second is None:
+            raise outcome
+        newest, outcome = second, (yield InitializeAttempt(second))
+    if isinstance(outcome, ServerError):
+        raise outcome
+    return Agreed(_accepted(outcome, newest, minimum), outcome)
+
+
+def _accepted(result: Mapping[str, Any], offered: Revision, minimum: Revision) -> Revision:
+    version = result.get("protocolVersion")
+    if type(version) is not str:
+        raise InvalidResult("the initialize result has no protocolVersion string")
+    revision = find_revision(version)
+    if revision is None:
+        known = ", ".join(each.version for each in LEGACY)
+        raise VersionRefused(offered.version, version[:40], f"which mcphost does not know (it knows {known})")
+    if revision.version < minimum.version:
+        raise VersionRefused(offered.version, version, f"below this server's minimum_version {minimum.version}")
+    if not isinstance(result.get("capabilities", {}), dict):
+        raise InvalidResult("the capabilities in the initialize result are not an object")
+    return revision
+
+
+def _best_listed(error: ServerError, offered: Revision, minimum: Revision) -> Revision | None:
+    if error.code != ErrorCode.INVALID_PARAMS or not isinstance(error.data, Mapping):
+        return None
+    listed = error.data.get("supported")
+    versions: Sequence[object] = listed if isinstance(listed, list) else ()
+    known = [revision for revision in map(find_revision, versions) if revision is not None]
+    usable = [r for r in known if r is not offered and r.version >= minimum.version]
+    return max(usable, key=lambda revision: revision.version, default=None)

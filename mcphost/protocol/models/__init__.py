@@ -1,0 +1,1 @@
+"""The specification's types, one module for each feature."""

@@ -1,0 +1,122 @@
+"""What a server asks the user for: a form or a page, read from its request, and the results that answer it.
+
+Knows which requests are acceptable, and what is suspicious about an address. Refuses to know how anything is shown or
+opened; nothing is ever fetched.
+
+Specification: client/elicitation (2025-06-18, 2025-11-25).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcphost.errors import InvalidResult
+from mcphost.protocol.display import show_line, size_text
+from mcphost.protocol.forms.fields import read_form
+from mcphost.protocol.forms.form import collect, fill, outside_elicitation
+from mcphost.protocol.schema.validation import SchemaRefused, check_schema
+from mcphost.protocol.urls import PageAddress, read_address
+
+__all__ = [
+    "FormElicitation",
+    "PageAddress",
+    "UrlElicitationRequest",
+    "accepted",
+    "defaults_of",
+    "read_elicitation",
+    "read_required",
+]
+
+MESSAGE_CHARACTERS: Final = 10_000
+"""Of the reason a server gives: several screens full. The rest is counted, not kept."""
+
+ID_CHARACTERS: Final = 1000
+"""Of the id a server gives a page; it is kept until the page is done with."""
+
+PAGES: Final = 10
+"""Pages one refused call may ask for."""
+
+DECLINE: Final[Mapping[str, Any]] = {"action": "decline"}
+CANCEL: Final[Mapping[str, Any]] = {"action": "cancel"}
+
+
+@dataclass(frozen=True, slots=True)
+class FormElicitation:
+    """A form to fill in, with a schema of the flat subset."""
+
+    message: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UrlElicitationRequest:
+    """A page to visit. ``elicitation`` is the server's id for it, opaque."""
+
+    message: str
+    address: PageAddress
+    elicitation: str
+
+
+def accepted(content: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The result of a yes: with the values of a form, without any for a page."""
+    return {"action": "accept"} if content is None else {"action": "accept", "content": dict(content)}
+
+
+def read_elicitation(params: Mapping[str, Any]) -> FormElicitation | UrlElicitationRequest:
+    """What is asked for. Raises InvalidResult with what is wrong, for the server; without a mode it is a form."""
+    if params.get("mode", "form") == "url":
+        return _read_url(params)
+    return FormElicitation(_message(params), _schema(params.get("requestedSchema")))
+
+
+def read_required(data: Any) -> list[UrlElicitationRequest]:
+    """The pages that error -32042 asks for. Raises InvalidResult where it names none, or too many."""
+    listed = data.get("elicitations") if isinstance(data, dict) else None
+    if not isinstance(listed, list) or not listed:
+        raise InvalidResult("the error names no page to visit")
+    if len(listed) > PAGES:
+        raise InvalidResult(f"the error names {len(listed)} pages to visit; more than {PAGES} are not shown")
+    if not all(isinstance(each, dict) and each.get("mode") == "url" for each in listed):
+        raise InvalidResult("the error asks for something else than pages to visit")
+    return [_read_url(each) for each in listed]
+
+
+def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a form that nobody touched: its defaults, and nothing for what has none."""
+    form = read_form(schema)
+    values, _ = collect(form, fill(form))
+    return values
+
+
+def _read_url(params: Mapping[str, Any]) -> UrlElicitationRequest:
+    elicitation = params.get("elicitationId")
+    if not isinstance(elicitation, str) or not elicitation or len(elicitation) > ID_CHARACTERS:
+        raise InvalidResult(f"elicitationId must be text of 1 to {ID_CHARACTERS} characters")
+    return UrlElicitationRequest(_message(params), read_address(params.get("url")), elicitation)
+
+
+def _message(params: Mapping[str, Any]) -> str:
+    message = params.get("message")
+    if not isinstance(message, str):
+        raise InvalidResult("message must be text")
+    if len(message) <= MESSAGE_CHARACTERS:
+        return message
+    rest = len(message[MESSAGE_CHARACTERS:].encode("utf-8", "replace"))
+    return f"{message[:MESSAGE_CHARACTERS]} … {size_text(rest)} more"
+
+
+def _schema(schema: Any) -> Mapping[str, Any]:
+    """The schema where it is of the flat subset, small, and can be met."""
+    try:
+        check_schema(schema)
+    except SchemaRefused as refused:
+        raise InvalidResult(f"requestedSchema is not usable: {refused}") from None
+    if reason := outside_elicitation(schema):
+        raise InvalidResult(f"requestedSchema is outside the subset for elicitation: {reason}")
+    for name in schema.get("required", ()):
+        if name not in schema["properties"]:
+            raise InvalidResult(f"requestedSchema requires {show_line(str(name), 80)!r}, which is no property of it")
+    checked: Mapping[str, Any] = schema
+    return checked

@@ -1,0 +1,150 @@
+"""Prompts, the messages they become, and the completion of arguments.
+
+Specification: server/prompts; server/utilities/completion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import Field
+
+from mcphost.errors import InvalidResult
+from mcphost.protocol.models.base import Hint, Wire
+from mcphost.protocol.models.content import Content, UnreadableContent, read_content
+
+COMPLETION_VALUES: Final = 100
+"""How many values the specification lets an answer hold; what is beyond is left out."""
+
+VALUE_CHARACTERS: Final = 4096
+"""Characters of a suggestion that is still one: it has to fit a field somebody reads."""
+
+
+class PromptArgument(Wire):
+    """What a prompt wants to be told. Every value is a string on the wire."""
+
+    name: str = Field(min_length=1)
+    title: str | None = None
+    description: str | None = None
+    required: bool = False
+
+    @property
+    def label(self) -> str:
+        """What to call it on screen; the wire always uses ``name``."""
+        return self.title or self.name
+
+
+class Prompt(Wire):
+    """A prompt as its server lists it."""
+
+    name: str = Field(min_length=1)
+    title: str | None = None
+    description: str | None = None
+    arguments: list[PromptArgument] | None = None
+    icons: Any = None
+
+    @property
+    def label(self) -> str:
+        """What to call it on screen; the wire always uses ``name``."""
+        return self.title or self.name
+
+    def missing(self, arguments: Mapping[str, object]) -> tuple[str, ...]:
+        """The required arguments that are not among these."""
+        return tuple(each.name for each in self.arguments or () if each.required and each.name not in arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """One message of a prompt; ``role`` is ``user`` or ``assistant``, or whatever else the server wrote."""
+
+    role: str
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class GetPromptResult:
+    """What a prompt became, in the order of its messages."""
+
+    description: str | None
+    messages: tuple[PromptMessage, ...]
+    raw: Mapping[str, Any]
+    """The protocol's own result object."""
+
+    @classmethod
+    def read(cls, result: Mapping[str, Any]) -> GetPromptResult:
+        """Read a prompts/get result; raises InvalidResult when it is none."""
+        messages, description = result.get("messages", []), result.get("description")
+        if type(messages) is not list:
+            raise InvalidResult("the messages of the prompt are not an array")
+        said = tuple(message for item in messages for message in _messages(item))
+        return cls(description if isinstance(description, str) else None, said, result)
+
+
+def _messages(item: object) -> Iterator[PromptMessage]:
+    if not isinstance(item, dict) or not isinstance(item.get("role"), str):
+        yield PromptMessage("?", UnreadableContent("?", "not a message: it has no role", item))
+        return
+    content = item.get("content")
+    blocks = content if isinstance(content, list) else [content]  # some servers send several blocks under one role
+    yield from (PromptMessage(item["role"], read_content(block)) for block in blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRef:
+    """Whose argument is completed: a prompt's."""
+
+    name: str
+
+    def as_object(self) -> dict[str, str]:
+        """The ``ref`` of a completion request."""
+        return {"type": "ref/prompt", "name": self.name}
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateRef:
+    """Whose argument is completed: a resource template's, by the template itself."""
+
+    uri: str
+
+    def as_object(self) -> dict[str, str]:
+        """The ``ref`` of a completion request."""
+        return {"type": "ref/resource", "uri": self.uri}
+
+
+CompletionRef = PromptRef | TemplateRef
+
+
+class _Suggestions(Wire):
+    values: Hint[list[Any]] = None
+    total: Hint[int] = None
+    has_more: Hint[bool] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a server suggests for an argument."""
+
+    values: tuple[str, ...] = ()
+    """At most `COMPLETION_VALUES`, as they came."""
+    total: int | None = None
+    """How many there are in all, where the server says so."""
+    has_more: bool = False
+
+    @property
+    def usable(self) -> tuple[str, ...]:
+        """The values that may go into a field: printable, on one line, each once."""
+        fit = (value for value in self.values if value.isprintable() and len(value) <= VALUE_CHARACTERS)
+        return tuple(dict.fromkeys(fit))
+
+    @classmethod
+    def read(cls, result: Mapping[str, Any]) -> Completion:
+        """Read a completion/complete result; never raises: what makes no sense suggests nothing."""
+        try:
+            found = _Suggestions.read(result.get("completion"))
+        except InvalidResult:
+            return cls()
+        values = [value for value in found.values or () if isinstance(value, str)]
+        cut = len(values) > COMPLETION_VALUES
+        return cls(tuple(values[:COMPLETION_VALUES]), found.total, found.has_more is True or cut)

@@ -1,0 +1,1 @@
+"""JSON Schema from outside: validation, its cost, and the sentences for what does not fit."""

@@ -1,0 +1,114 @@
+"""How much work a validation would be, found by walking schema and value together without judging anything.
+
+One unit is about a microsecond of the validator. The walk is bounded by the budget it is given, so that an estimate
+of a hostile schema is cheap too. Whatever cannot be estimated counts as too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcphost.protocol.schema.traversal import Unresolvable, nodes, pattern_weight, patterns, resolve, walk
+
+_COMPILE_WEIGHT = 20_000
+"""Regular expressions of a schema that may be compiled on the spot, in states: about a millisecond."""
+
+_OPAQUE = frozenset({"$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unevaluatedItems"})
+"""Keywords whose work depends on where validation came from, or doubles with every level."""
+
+_BRANCH = 5
+"""An error inside anyOf or oneOf is kept, copied and wrapped: it costs that many plain ones."""
+
+_BESIDE = ("not", "if", "then", "else")
+_EACH_VALUE = ("additionalProperties",)
+_EACH_ITEM = ("items", "additionalItems", "contains")
+
+
+def within(budget: int, schema: Any, instance: Any) -> bool:
+    """Tell whether validating ``instance`` by a ``schema`` that `compiles_cheaply` costs at most ``budget`` units."""
+    left = budget - nodes(instance, budget * 4) // 4
+    try:
+        waiting = [(schema, instance, 1)]
+        while waiting and left >= 0:
+            current, value, price = waiting.pop()
+            left -= price
+            if isinstance(current, dict):
+                left -= _own_cost(current, value)
+                waiting.extend(_next(schema, current, value))
+    except Unresolvable:
+        return False
+    return left >= 0
+
+
+def compiles_cheaply(schema: Any) -> bool:
+    """Tell whether the cost of ``schema`` can be estimated, and its patterns may be compiled on the spot."""
+    weight = 0
+    for part in walk(schema):
+        if isinstance(part, dict):
+            if not _OPAQUE.isdisjoint(part) or part.get("format") == "regex":
+                return False
+            weight += sum(map(pattern_weight, patterns(part)))
+    return weight <= _COMPILE_WEIGHT
+
+
+def _own_cost(schema: dict[str, Any], value: Any) -> int:
+    cost = 0
+    if isinstance(value, str) and "pattern" in schema:
+        cost += len(value) * sum(map(pattern_weight, patterns(schema))) // 1000
+    if isinstance(choices := schema.get("enum"), list):
+        cost += len(choices) // 20
+    if isinstance(value, list) and schema.get("uniqueItems") is True:
+        cost += len(value)
+    if isinstance(value, dict) and "patternProperties" in schema:
+        cost += sum(map(len, value)) * sum(map(pattern_weight, patterns(schema))) // 1000
+    return cost
+
+
+_Step = tuple[Any, Any, int]
+
+
+def _next(root: Any, schema: dict[str, Any], value: Any) -> Iterator[_Step]:
+    if isinstance(reference := schema.get("$ref"), str):
+        yield resolve(root, reference), value, 2
+    for keyword in _BESIDE:
+        if keyword in schema:
+            yield schema[keyword], value, 1
+    for keyword, price in (("allOf", 1), ("anyOf", _BRANCH), ("oneOf", _BRANCH)):
+        for branch in _list(schema.get(keyword)):
+            yield branch, value, price
+    if isinstance(value, dict):
+        yield from _into_object(schema, value)
+    elif isinstance(value, list):
+        yield from _into_array(schema, value)
+
+
+def _into_object(schema: dict[str, Any], value: dict[str, Any]) -> Iterator[_Step]:
+    properties = _dict(schema.get("properties"))
+    for name in properties.keys() & value.keys():
+        yield properties[name], value[name], 1
+    for keyword in _EACH_VALUE:
+        if isinstance(schema.get(keyword), dict):
+            yield from ((schema[keyword], part, 1) for name, part in value.items() if name not in properties)
+    for each in _dict(schema.get("patternProperties")).values():
+        yield from ((each, part, 1) for part in value.values())
+    if "propertyNames" in schema:
+        yield from ((schema["propertyNames"], name, 1) for name in value)
+    for keyword in ("dependentSchemas", "dependencies"):
+        yield from ((dependent, value, 1) for dependent in _dict(schema.get(keyword)).values())
+
+
+def _into_array(schema: dict[str, Any], value: list[Any]) -> Iterator[_Step]:
+    for keyword in ("prefixItems", "items"):
+        yield from ((item, part, 1) for item, part in zip(_list(schema.get(keyword)), value, strict=False))
+    for keyword in _EACH_ITEM:
+        if isinstance(schema.get(keyword), dict):
+            yield from ((schema[keyword], part, 1) for part in value)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

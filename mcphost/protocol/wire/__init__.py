@@ -1,0 +1,1 @@
+"""JSON-RPC messages, line framing and server-sent events: bytes to values and back."""

@@ -1,0 +1,342 @@
+"""JSON-RPC 2.0 as the Model Context Protocol uses it: bytes to messages and back.
+
+Knows the four shapes, their ids and the error codes. Refuses to know any method, and never raises for what a
+peer sent: a message that breaks the rules becomes a `Malformed`, which says why and which request it would have
+answered, so that the caller who waits for it can be told at once.
+
+Specification: basic/index (messages), 2025-03-26 basic (batching).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import islice
+from typing import Any, Final
+
+from mcphost.protocol.limits import JSON_DEPTH, MESSAGE_ITEMS
+from mcphost.protocol.wire.strict_json import IN_STEPS, Refused, parse, parse_in_steps
+
+RequestId = int | str
+"""Ids are compared by type and value: ``3`` never answers ``"3"``, nor ``3.0`` or ``true`` either of them."""
+
+VERSION: Final = "2.0"
+
+
+class ErrorCode(IntEnum):
+    """The codes with a meaning of their own; every other number is the server's."""
+
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+    RESOURCE_NOT_FOUND = -32002
+    URL_ELICITATION_REQUIRED = -32042
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that is owed exactly one `Response` with the same id."""
+
+    id: RequestId
+    method: str
+    params: Mapping[str, Any] | None = None
+
+    def as_object(self) -> dict[str, Any]:
+        """The JSON object that goes on the wire."""
+        return _with_params({"jsonrpc": VERSION, "id": self.id, "method": self.method}, self.params)
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A message that nobody answers."""
+
+    method: str
+    params: Mapping[str, Any] | None = None
+
+    def as_object(self) -> dict[str, Any]:
+        """The JSON object that goes on the wire."""
+        return _with_params({"jsonrpc": VERSION, "method": self.method}, self.params)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorObject:
+    """Why a request failed, in the words of the side that refused it."""
+
+    code: int
+    message: str
+    data: Any = None
+
+    def as_object(self) -> dict[str, Any]:
+        """The JSON object inside a response."""
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        return error if self.data is None else {**error, "data": self.data}
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The answer to a request: ``error`` when it failed, else ``result``. An error may name no request (None)."""
+
+    id: RequestId | None
+    result: Mapping[str, Any] | None = None
+    error: ErrorObject | None = None
+
+    def as_object(self) -> dict[str, Any]:
+        """The JSON object that goes on the wire: exactly one of result and error."""
+        if self.error is not None:
+            return {"jsonrpc": VERSION, "id": self.id, "error": self.error.as_object()}
+        return {"jsonrpc": VERSION, "id": self.id, "result": self.result or {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """What arrived and was no message.
+
+    ``answers`` is the request that waits for it; ``asks`` is the one that is owed an error, with ``code``. ``limit`` is
+    the one it passed, where that is all that is wrong with it.
+    """
+
+    reason: str
+    data: bytes
+    answers: RequestId | None = None
+    asks: RequestId | None = None
+    is_json: bool = True
+    code: ErrorCode = ErrorCode.INVALID_REQUEST
+    limit: int | None = None
+
+
+Message = Request | Notification | Response
+
+REFUSED_ANSWERS: Final = 100
+"""Answers in a batch that is refused whose requests are told so; as many as a batch may hold by default."""
+
+
+def encode(message: Message) -> bytes:
+    """One line of UTF-8 without a raw newline. Half a character, which no UTF-8 holds, leaves as ``?``."""
+    return _encoder.encode(message.as_object()).encode("utf-8", "replace")
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def decode(
+    data: bytes, *, batch_items: int = 0, max_items: int = MESSAGE_ITEMS, max_depth: int = JSON_DEPTH
+) -> Sequence[Message | Malformed]:
+    """Read one JSON text: a message, or a batch of up to ``batch_items`` (0: this revision has no batches).
+
+    A large one takes long: `decode_in_steps` is for the event loop.
+    """
+    if len(data) < IN_STEPS:
+        return _decode_small(data, batch_items, max_depth)
+    steps = decode_in_steps(data, batch_items=batch_items, max_items=max_items, max_depth=max_depth)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            messages: Sequence[Message | Malformed] = end.value
+            return messages
+
+
+Decoding = Generator[None, None, Sequence[Message | Malformed]]
+"""Yields after each short step; returns the messages."""
+
+
+def decode_in_steps(
+    data: bytes, *, batch_items: int = 0, max_items: int = MESSAGE_ITEMS, max_depth: int = JSON_DEPTH
+) -> Decoding:
+    """As `decode`.
+
+    ``max_items`` bounds the objects and arrays of a message over 1 MB, ``max_depth`` those inside each other.
+    """
+    if len(data) < IN_STEPS:
+        return _decode_small(data, batch_items, max_depth)
+    try:
+        value = yield from parse_in_steps(data, max_items, max_depth)
+    except Refused as refused:
+        return (_unreadable(data, refused),)
+    return _messages(value, data, batch_items)
+
+
+def _decode_small(data: bytes, batch_items: int, max_depth: int) -> Sequence[Message | Malformed]:
+    try:
+        value = parse(data, max_depth)
+    except Refused as refused:
+        return (_unreadable(data, refused),)
+    return _messages(value, data, batch_items)
+
+
+def _unreadable(data: bytes, refused: Refused) -> Malformed:
+    # What is large is not read once more, but where it is JSON it is whole: its last member tells as well as its first.
+    if refused.limit is None and len(data) < IN_STEPS:
+        answers = _answered_leniently(data)
+    else:
+        answers = answered_by(data, data[-_LAST_BYTES:] if refused.is_json else b"")
+    return Malformed(str(refused), data, answers=answers, is_json=refused.is_json, limit=refused.limit)
+
+
+def _messages(value: Any, data: bytes, batch_items: int) -> Sequence[Message | Malformed]:
+    return tuple(_batch(value, data, batch_items)) if type(value) is list else (_message(value, data),)
+
+
+_TWO: Final = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+_ID: Final = rb'"id"\s*:\s*(?P<id>-?\d{1,18}|"[\w.:-]{1,80}")\s*'
+_OUTCOME: Final = rb'"(?:result|error)"\s*:'
+_FIRST: Final = re.compile(rb"\s*\{\s*(?:%s,\s*)?%s,\s*(?:%s,\s*)?%s" % (_TWO, _ID, _TWO, _OUTCOME))
+_OUTCOME_FIRST: Final = re.compile(rb"\s*\{\s*(?:%s,\s*)?%s" % (_TWO, _OUTCOME))
+_LAST: Final = re.compile(rb",\s*%s(?:,\s*%s)?\}\s*\Z" % (_ID, _TWO))
+_LAST_BYTES: Final = 200
+"""Bytes at the end of an answer in which its id stands, if it is the last member."""
+
+
+def answered_by(start: bytes, end: bytes = b"") -> RequestId | None:
+    """Whose answer a message that is not read is, where it begins, or ends, as most programs write answers; else None.
+
+    ``end`` may only be given of a message that is whole.
+    """
+    found = _FIRST.match(start) or (_OUTCOME_FIRST.match(start) and _LAST.search(end))
+    answered: RequestId | None = json.loads(found["id"]) if found else None
+    return answered
+
+
+def _answered_leniently(data: bytes) -> RequestId | None:
+    """Whose answer a message that breaks the rules is; None where that is not sure."""
+    try:
+        value = _lenient.decode(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return answered_by(data)
+    if type(value) is not _Pairs:
+        return None
+    names = [name for name, _ in value.pairs]
+    if names.count("id") != 1 or "method" in names or not {"result", "error"} & set(names):
+        return None
+    return _id_of(dict(value.pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """An object as it was written, a key perhaps twice."""
+
+    pairs: list[tuple[str, Any]]
+
+
+_lenient: Final = json.JSONDecoder(
+    object_pairs_hook=_Pairs,
+    parse_int=lambda text: int(text) if len(text) < 20 else None,
+    parse_float=lambda text: None,
+    parse_constant=lambda text: None,
+    strict=False,
+)
+
+
+def _with_params(message: dict[str, Any], params: Mapping[str, Any] | None) -> dict[str, Any]:
+    if params is not None:
+        message["params"] = params
+    return message
+
+
+def _batch(items: list[Any], data: bytes, limit: int) -> Iterator[Message | Malformed]:
+    if not items:
+        yield Malformed("an empty batch", data)
+    elif not limit:
+        yield from _refused_batch("a batch, which only revision 2025-03-26 has", items, data)
+    elif len(items) > limit:
+        yield from _refused_batch(f"a batch of {len(items)} messages, over the limit of {limit}", items, data)
+    else:
+        for item in items:
+            yield _message(item, data)
+
+
+def _refused_batch(reason: str, items: list[Any], data: bytes) -> Iterator[Malformed]:
+    """What is wrong, once; and once for each request that the batch would have answered, up to a few."""
+    ids = (_id_of(item) for item in items if type(item) is dict and {"result", "error"} & item.keys())
+    answers = list(islice((each for each in ids if each is not None), REFUSED_ANSWERS))
+    yield from (Malformed(reason, data, answers=each) for each in answers)
+    if not answers:
+        yield Malformed(reason, data)
+
+
+def _message(value: Any, data: bytes) -> Message | Malformed:
+    if type(value) is not dict:
+        return Malformed(f"a JSON {_kind(value)}, not a message", data)
+    is_answer = "result" in value or "error" in value
+    if "method" in value and is_answer:
+        return Malformed("a method and an answer in one", data, answers=_id_of(value))
+    if "method" in value:
+        return _call(value, data)
+    if is_answer:
+        return _response(value, data)
+    return Malformed("neither a method nor a result nor an error", data, answers=_id_of(value))
+
+
+def _id_of(value: dict[str, Any]) -> RequestId | None:
+    """The id, if it is one that may be used; JSON's true and 3.0 equal Python's 1 and 3 and must not pass as them."""
+    given = value.get("id")
+    return given if type(given) in (int, str) else None
+
+
+def _call(value: dict[str, Any], data: bytes) -> Message | Malformed:
+    method, params, request_id = value["method"], value.get("params"), _id_of(value)
+    if value.get("jsonrpc") != VERSION:
+        return Malformed('"jsonrpc" is not "2.0"', data, asks=request_id)
+    if type(method) is not str:
+        return Malformed("the method is not a string", data, asks=request_id)
+    if "params" in value and type(params) is not dict:
+        return Malformed("params is not an object", data, asks=request_id, code=ErrorCode.INVALID_PARAMS)
+    if "id" not in value:
+        return Notification(method, params)
+    if request_id is None:
+        return Malformed("the id is neither a string nor an integer", data)
+    return Request(request_id, method, params)
+
+
+def _response(value: dict[str, Any], data: bytes) -> Message | Malformed:
+    request_id = _id_of(value)
+    problem = _response_problem(value, request_id)
+    if problem:
+        return Malformed(problem, data, answers=request_id)
+    if "result" in value:
+        return Response(request_id, result=value["result"])
+    error = value["error"]
+    return Response(request_id, error=ErrorObject(error["code"], error["message"], error.get("data")))
+
+
+def _response_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
+    if value.get("jsonrpc") != VERSION:
+        return '"jsonrpc" is not "2.0"'
+    if "result" in value and "error" in value:
+        return "both a result and an error"
+    if "result" in value:
+        return _result_problem(value, request_id)
+    return _error_problem(value, request_id)
+
+
+def _result_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
+    if request_id is None:
+        return "a result whose id is neither a string nor an integer"
+    return None if type(value["result"]) is dict else f"the result is a JSON {_kind(value['result'])}, not an object"
+
+
+def _error_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
+    error = value["error"]
+    if request_id is None and value.get("id") is not None:
+        return "an error whose id is neither a string nor an integer"
+    if type(error) is not dict:
+        return f"the error is a JSON {_kind(error)}, not an object"
+    if type(error.get("code")) is not int:
+        return "the error's code is not an integer"
+    return None if type(error.get("message")) is str else "the error's message is not a string"
+
+
+def _kind(value: Any) -> str:
+    names: Mapping[type, str] = {
+        dict: "object",
+        list: "array",
+        str: "string",
+        bool: "boolean",
+        type(None): "null",
+    }
+    return names.get(type(value), "number")

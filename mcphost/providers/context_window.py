@@ -1,0 +1,52 @@
+"""Whether a request has room in what its model reads and writes at once.
+
+Knows about how many tokens a request is; pictures and sounds, whose tokens nobody can guess, count as none. Refuses to
+leave anything out: what is dropped silently is missed by nobody but the user.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from mcphost.errors import ModelRefused
+from mcphost.protocol.models.sampling import ToolResult, ToolUse
+from mcphost.protocol.models.tools import TextContent
+from mcphost.providers.base import ModelRequest, estimate_tokens
+from mcphost.providers.tool_calls import all_words
+
+LEAST_ANSWER: Final = 256
+"""Tokens that are to be left for an answer which may be that long."""
+
+
+def fitted(entry: str, request: ModelRequest, most: int | None) -> ModelRequest:
+    """The request, its answer no longer than there is room for in ``most`` tokens (None: nobody knows).
+
+    Raises ModelRefused where there is none.
+    """
+    if most is None:
+        return request
+    tokens = sum(map(estimate_tokens, _texts(request)))
+    if most - tokens < min(request.max_tokens, LEAST_ANSWER):
+        raise ModelRefused(
+            entry,
+            f"the request is about {tokens:,} tokens, and with its answer it may be {most:,} (context_tokens in "
+            f"[models.{entry}]); begin a new conversation, leave tools or attachments out, or raise context_tokens",
+        )
+    return replace(request, max_tokens=min(request.max_tokens, most - tokens))
+
+
+def _texts(request: ModelRequest) -> Iterator[str]:
+    yield request.system
+    yield from (json.dumps(tool.definition(), ensure_ascii=False) for tool in request.tools)
+    for message in request.messages:
+        for block in message.blocks:
+            match block:
+                case TextContent():
+                    yield block.text
+                case ToolUse():
+                    yield json.dumps([block.name, block.input], ensure_ascii=False)
+                case ToolResult():
+                    yield all_words(block)

@@ -1,0 +1,77 @@
+"""Follows a redirect where that is harmless: to the same origin, with the method kept, a message once.
+
+Refuses everything else by name, so that neither a header nor a body ever reaches another origin.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Final
+
+import httpx
+
+from mcphost.errors import ConnectionLost, HttpStatusError
+from mcphost.protocol.display import show_line
+from mcphost.transports.http.failures import place
+from mcphost.transports.http.responses import skip_body
+
+MOST: Final = 5
+"""Redirects a request without a body may meet; real servers send one, for a missing slash."""
+
+MOST_WITH_BODY: Final = 1
+"""Redirects a message may meet: each takes it to the server once more, which may already have acted on it."""
+
+_KEEPS_METHOD: Final = (307, 308)
+_REDIRECTS: Final = (301, 302, 303, *_KEEPS_METHOD)
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+def same_origin(one: httpx.URL, other: httpx.URL) -> bool:
+    """Have both the same scheme, host and port, and does neither carry a name and password?"""
+    return _origin(one) == _origin(other) and not other.userinfo
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host.rstrip("."), url.port or _PORTS.get(url.scheme)
+
+
+async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    """Send ``request`` and go where it is redirected to on its origin; the response is still to be read and closed.
+
+    Raises HttpStatusError for any other redirect, ConnectionLost where it leads to no address at all, and what the
+    engine raises.
+    """
+    most = MOST_WITH_BODY if request.content else MOST
+    for _ in range(most + 1):
+        if client.is_closed:
+            raise httpx.ConnectError("the connection is closed", request=request)
+        try:
+            response = await client.send(request, stream=True)
+        except (httpx.InvalidURL, httpx.RemoteProtocolError) as error:
+            # InvalidURL can only be about the Location: the request's own URL was read before.
+            if not isinstance(error, httpx.InvalidURL) and not isinstance(error.__context__, httpx.InvalidURL):
+                raise
+            reason = f"{place(request.url)} redirects to what is no address to send to; correct the url"
+            raise ConnectionLost(reason, lasting=True) from None
+        if response.status_code not in _REDIRECTS or "location" not in response.headers:
+            return response
+        async with aclosing(response):
+            await skip_body(response)  # so that the next request can use its connection
+        target = _target(request.url, response)
+        request = httpx.Request(
+            request.method, target, headers=request.headers, content=request.content, extensions=request.extensions
+        )
+    often = "once" if most == 1 else f"{most} times"
+    raise HttpStatusError(response.status_code, reason=f"it redirected more than {often}; correct the url")
+
+
+def _target(url: httpx.URL, response: httpx.Response) -> httpx.URL:
+    status = response.status_code
+    target = url.join(response.headers["location"])  # httpx has refused what is no URL
+    if not same_origin(url, target):
+        named = f"{show_line(target.scheme)}://{place(target)}"
+        raise HttpStatusError(status, reason=f"it redirects to {named}, which is another origin and was not asked")
+    if status not in _KEEPS_METHOD:
+        reason = f"it redirects to {show_line(target.path)}, but not with the same method; correct the url"
+        raise HttpStatusError(status, reason=reason)
+    return target

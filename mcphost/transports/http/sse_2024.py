@@ -1,0 +1,178 @@
+"""HTTP+SSE of 2024-11-05: one event stream for all that the server says, and POSTs to where it says for the rest.
+
+Knows the ``endpoint`` event and that the end of the stream is the end of the session. The waiting is `Pipe`'s.
+
+Specification: basic/transports of 2024-11-05, HTTP with SSE.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+import httpx
+
+from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, TransportError
+from mcphost.protocol.eras.revisions import V2024_11_05, Revision
+from mcphost.protocol.wire.event_stream import EventParser, ServerSentEvent
+from mcphost.protocol.wire.jsonrpc import Response
+from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
+from mcphost.transports.http import responses as answers
+from mcphost.transports.http.client import FAILURES, Phases
+from mcphost.transports.http.endpoint import ServerEndpoint
+from mcphost.transports.http.redirects import same_origin
+from mcphost.transports.http.responses import MessageReader
+from mcphost.transports.pipe import Pipe
+from mcphost.transports.tap import Tap
+from mcphost.transports.time_slices import Pace, in_turns
+
+ENDPOINT_SECONDS: Final = 10.0
+"""How long the server may take to say where it wants its messages."""
+
+
+class SseTransport(Pipe):
+    """A `Transport` over the HTTP transport of 2024-11-05."""
+
+    def __init__(
+        self,
+        url: str,
+        limits: TransportLimits,
+        *,
+        headers: Mapping[str, str] | None = None,
+        auth: httpx.Auth | None = None,
+        phases: Phases | None = None,
+        tap: Tap | None = None,
+        endpoint_seconds: float = ENDPOINT_SECONDS,
+    ) -> None:
+        super().__init__(limits, tap)
+        incoming = MessageReader(limits, tap)
+        self._endpoint = ServerEndpoint(url, incoming, headers=headers, auth=auth, phases=phases, tap=tap)
+        self._endpoint_seconds = endpoint_seconds
+        self._told: asyncio.Future[str] | None = None
+        self._posting: set[asyncio.Task[None]] = set()
+        self._reader: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    async def open(self, inbound: Inbound) -> None:
+        """Open the stream and learn where to send to. Raises ConnectionLost, HttpStatusError, AuthorizationRequired.
+
+        HttpStatusError is also what is raised for a stream that does not begin as one of this transport.
+        """
+        self._inbound = inbound
+        self._endpoint.open()
+        response = await self._first_answer()
+        self._told = asyncio.get_running_loop().create_future()
+        self._reader = asyncio.create_task(self._read(response, inbound), name="read event stream")
+        try:
+            async with asyncio.timeout(self._endpoint_seconds):
+                told = await asyncio.shield(self._told)
+        except TimeoutError:
+            raise _no_endpoint(f"in {self._endpoint_seconds:g} s") from None
+        self._endpoint.url = self._resolved(response.url, told)
+
+    def agreed(self, revision: Revision) -> None:
+        """See `Transport.agreed`; later revisions than that of this transport want to be named in a header."""
+        super().agreed(revision)
+        self._endpoint.version = "" if revision is V2024_11_05 else revision.version
+
+    async def write(self, line: bytes) -> None:
+        """POST one message. Raises a TransportError where the server refuses it."""
+        await self._endpoint.post(line, self._endpoint.tags(), seconds=self._endpoint.phases.headers)
+
+    async def write_request(self, line: bytes, answer: asyncio.Future[Response]) -> None:
+        """POST it. Some servers let the POST wait for the work it asks for: who asked says how long that may take."""
+        posting = asyncio.create_task(self._endpoint.post(line, self._endpoint.tags(), seconds=None), name="post")
+        self._posting.add(posting)
+        posting.add_done_callback(self._posted)
+        try:
+            await asyncio.wait((posting, answer), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            posting.cancel()
+            raise
+        if not answer.done():
+            posting.result()
+        elif not posting.done():  # nobody needs what it says, but one that ends well leaves its connection usable
+            asyncio.get_running_loop().call_later(self._endpoint.phases.headers, posting.cancel)
+
+    def _posted(self, posting: asyncio.Task[None]) -> None:
+        self._posting.discard(posting)
+        if not posting.cancelled():
+            posting.exception()  # seen: the answer may have come before it
+
+    async def aclose(self) -> None:
+        """Close the stream, which ends the session."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._end(), name="close event stream")
+        await asyncio.shield(self._closing)
+
+    def report(self) -> ProcessReport:
+        """Nothing: there is no process of ours."""
+        return ProcessReport()
+
+    async def _first_answer(self) -> httpx.Response:
+        try:
+            async with asyncio.timeout(self._endpoint.phases.headers):
+                return await self._endpoint.get_stream({})
+        except TimeoutError:
+            raise ConnectionLost(f"the server opened no event stream in {self._endpoint.phases.headers:g} s") from None
+
+    def _resolved(self, base: httpx.URL, told: str) -> str:
+        try:
+            url = base.join(told)
+        except (httpx.InvalidURL, ValueError):
+            raise ConnectionLost("the server wants its messages sent to what is no URL", lasting=True) from None
+        if "\\" in told or not told.isprintable() or not same_origin(base, url):
+            reason = "the server wants its messages sent to another origin than its own; nothing was sent"
+            raise ConnectionLost(reason, lasting=True)
+        return str(url)
+
+    async def _read(self, response: httpx.Response, inbound: Inbound) -> None:
+        reason = await self._read_all(response)
+        self.fail(reason)
+        assert self._told is not None
+        if self._told.done():
+            inbound.closed(reason)
+        else:
+            self._told.set_exception(reason)
+            self._told.exception()  # seen: `open` may have stopped waiting
+
+    async def _read_all(self, response: httpx.Response) -> TransportError:
+        """Take events until the stream ends; why it did."""
+        parser, pace = EventParser(self.limits.message_bytes), Pace()
+        try:
+            async for piece in answers.chunks(response):
+                for event in parser.feed(piece):
+                    await self._take(event)
+                    await pace.keep()
+        except FAILURES as error:
+            return self._endpoint.lost(error)
+        except McphostError as error:
+            return ConnectionLost(str(error))
+        finally:
+            await response.aclose()
+        if self._told is not None and not self._told.done():
+            return _no_endpoint("before it closed its event stream")
+        return ConnectionLost("the server closed its event stream, which ends the session")
+
+    async def _take(self, event: ServerSentEvent) -> None:
+        if event.name == "message":
+            if steps := self.received(event.data):
+                await in_turns(steps)
+        elif event.name == "endpoint" and self._told is not None and not self._told.done():
+            self._told.set_result(event.data.decode("utf-8", "replace") if isinstance(event.data, bytes) else "")
+
+    async def _end(self) -> None:
+        self.fail(ConnectionLost("the connection was closed by mcphost"))
+        for task in (*self._posting, *filter(None, [self._reader])):
+            task.cancel()
+        if self._reader is not None:
+            await asyncio.wait([self._reader])
+        await self._endpoint.aclose()
+
+
+def _no_endpoint(when: str) -> HttpStatusError:
+    """A stream without the event that makes it one of this transport; a server that starts or ends has such, too."""
+    error = HttpStatusError(200, answers.EVENTS, reason=f"it did not say where it takes messages {when}")
+    error.lasting = False
+    return error

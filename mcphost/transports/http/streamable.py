@@ -1,0 +1,266 @@
+"""Streamable HTTP of the handshake era: each message its own POST, each answer a JSON body or an event stream.
+
+Knows which answer belongs to which request, and how a stream goes on after a break. Refuses to know methods, to open a
+new session, and to send anything twice: the connection above decides that.
+
+Specification: basic/transports, Streamable HTTP, of 2025-03-26 to 2025-11-25.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Final
+
+import httpx
+
+from mcphost.errors import (
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResult,
+    MessageTooLarge,
+    SessionExpired,
+    TransportError,
+)
+from mcphost.protocol.display import size_text
+from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.wire.jsonrpc import Notification, Request, Response, encode
+from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
+from mcphost.transports.http import responses as answers
+from mcphost.transports.http.client import FAILURES, Phases
+from mcphost.transports.http.endpoint import POST, ServerEndpoint
+from mcphost.transports.http.responses import MessageReader
+from mcphost.transports.http.resumption import ResumableStream
+from mcphost.transports.response_picker import ResponsePicker
+from mcphost.transports.tap import Tap
+
+UNREACHED: Final = 2
+"""Tries in a row that reach nobody after which a stream nobody waits on is given up: its owner looks for the server."""
+
+LINGER: Final = 0.25
+"""Seconds a stream may take to end after its answer, so that its connection can be used again."""
+
+GARBLED: Final = 5.0
+"""Seconds to wait for another message after a broken one that can only have been the answer."""
+
+
+class HttpTransport:
+    """A `Transport` over Streamable HTTP. It never reports an end by itself: a request fails, or it does not."""
+
+    own_stream = True
+
+    def __init__(
+        self,
+        url: str,
+        limits: TransportLimits,
+        *,
+        headers: Mapping[str, str] | None = None,
+        auth: httpx.Auth | None = None,
+        phases: Phases | None = None,
+        tap: Tap | None = None,
+    ) -> None:
+        self.limits = limits
+        self._incoming = MessageReader(limits, tap)
+        self._endpoint = ServerEndpoint(url, self._incoming, headers=headers, auth=auth, phases=phases, tap=tap)
+        self._inbound: Inbound | None = None
+        self._agreed = False
+        self._loose: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Task[None] | None = None
+
+    async def open(self, inbound: Inbound) -> None:
+        """Get ready; the first request connects. Raises ConnectionLost for a URL that cannot be used."""
+        self._inbound = inbound
+        self._endpoint.open()
+
+    def agreed(self, revision: Revision) -> None:
+        """From now on every message names the session and this revision."""
+        self._agreed = True
+        self._endpoint.version = revision.version
+        self._incoming.agreed(revision)
+
+    async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
+        """Send, and return the response. Cancelling the await closes its stream.
+
+        Raises ConnectionLost, HttpStatusError, SessionExpired, AuthorizationRequired, InvalidResult, MessageTooLarge.
+        """
+        answer = ResponsePicker(request.id, self._heard_by())
+        tags = self._endpoint.tags() if self._agreed else {}
+        response = await self._endpoint.exchange("POST", {**headers, **POST, **tags}, encode(request))
+        if response.status_code == 200 and answers.media_type(response) == answers.EVENTS:
+            await self._answer_from_stream(response, answer)
+            return answer.response()
+        async with aclosing(response):
+            if not response.is_success:
+                return await self._endpoint.refusal(response, request)
+            await self._answer_from_body(response, answer)
+        return answer.response()
+
+    async def send(self, message: Notification | Response) -> None:
+        """Send what nobody answers. Raises as `request` does."""
+        await self._endpoint.post(encode(message), self._endpoint.tags(), seconds=self._endpoint.phases.headers)
+
+    async def listen(self) -> None:
+        """Take what the server says unasked, over as many connections as it takes, until it offers none.
+
+        An answer that comes here completes no request: servers must not send one here, and whoever could put something
+        into this stream would answer for anybody.
+        Raises a TransportError when the stream was there, or might be, and cannot be had; ConnectionLost at once where
+        nobody is reached; InvalidResult when it cannot be read.
+        """
+        nobody = ResponsePicker(None, self._heard_by())
+        stream = ResumableStream(self._incoming, nobody.take)
+        try:
+            response = await self._first_stream(stream)
+            while response is not None:
+                await self._read(response, stream, nobody)
+                response = await self._resumed(stream, UNREACHED)
+        except HttpStatusError as error:
+            if error.status != 405:
+                raise
+
+    async def aclose(self) -> None:
+        """Fail who waits, close every stream, and say farewell to the session within two seconds."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._end(), name="close HTTP session")
+        await asyncio.shield(self._closing)
+
+    def report(self) -> ProcessReport:
+        """Nothing: there is no process of ours."""
+        return ProcessReport()
+
+    async def _end(self) -> None:
+        for task in self._loose:
+            task.cancel()
+        await self._endpoint.aclose()
+
+    def _heard_by(self) -> Inbound:
+        if self._inbound is None:
+            raise ConnectionLost("the connection is not open")
+        return self._inbound
+
+    # Answers.
+
+    def _begin_session(self, response: httpx.Response) -> None:
+        if not self._agreed:
+            self._endpoint.start_session(response)
+
+    async def _answer_from_body(self, response: httpx.Response, answer: ResponsePicker) -> None:
+        if response.status_code != 200 or answers.media_type(response) != answers.JSON:
+            reason = "the server took the request and will not answer it" if response.status_code != 200 else ""
+            raise await self._endpoint.unexpected(response, reason=reason)
+        self._begin_session(response)
+        try:
+            body = await answers.read_body(response, self.limits.message_bytes)
+        except FAILURES as error:
+            raise self._endpoint.lost(error) from None
+        answer.take_body(await self._incoming.messages(body))
+
+    async def _answer_from_stream(self, response: httpx.Response, answer: ResponsePicker) -> None:
+        stream = ResumableStream(self._incoming, answer.take)
+        try:
+            self._begin_session(response)
+        except InvalidResult:
+            await response.aclose()
+            raise
+        while True:
+            broken = await self._read(response, stream, answer)
+            if answer.done:
+                return
+            if not stream.last_id:
+                raise broken or ConnectionLost("the server ended the answer's stream before the answer")
+            response = await self._resumed(stream)
+
+    async def _read(
+        self, response: httpx.Response, stream: ResumableStream, answer: ResponsePicker
+    ) -> TransportError | None:
+        """Read one connection of a stream, until the answer is there or it ends; what broke it, if that is why."""
+        pieces = answers.chunks(response)
+        clock = asyncio.get_running_loop().time
+
+        def enough() -> bool:
+            if answer.garbled is None:
+                timer.reschedule(None)
+            elif timer.when() is None:
+                timer.reschedule(clock() + GARBLED)
+            return answer.done or (stream.overlong and answer.wanted)
+
+        try:
+            async with asyncio.timeout(GARBLED if answer.garbled else None) as timer:
+                await stream.read(pieces, enough)
+        except FAILURES as error:
+            return self._endpoint.lost(error)
+        except TimeoutError:
+            assert answer.garbled is not None
+            answer.fail(answer.garbled)
+        finally:
+            if answer.done:
+                self._let_go(response, pieces)
+            else:
+                await response.aclose()
+        if stream.overlong and answer.wanted:
+            limit = self.limits.message_bytes
+            sent = f"an event over the limit of {size_text(limit)}"
+            answer.fail(MessageTooLarge(f"the server sent {sent}, perhaps this answer", limit))
+        return None
+
+    def _let_go(self, response: httpx.Response, pieces: AsyncGenerator[bytes, None]) -> None:
+        """Let the stream end by itself for a moment: a connection that ended well can be used again."""
+        task = asyncio.create_task(_end_soon(response, pieces), name="end of an answered stream")
+        self._loose.add(task)
+        task.add_done_callback(self._loose.discard)
+
+    # Streams that go on.
+
+    async def _first_stream(self, stream: ResumableStream) -> httpx.Response | None:
+        try:
+            return await self._get(stream)
+        except SessionExpired:
+            return None  # many servers say 404 where they mean 405; a session that is gone shows at the next request
+        except ConnectionLost:
+            stream.failed()
+            return await self._resumed(stream, UNREACHED - 1)
+        except HttpStatusError as error:
+            if not _may_pass(error):
+                raise
+            stream.failed()
+            return await self._resumed(stream, UNREACHED)
+
+    async def _resumed(self, stream: ResumableStream, unreached: int | None = None) -> httpx.Response:
+        """The stream's next connection, in the server's pace. Raises TransportError when it cannot be had.
+
+        Raises ConnectionLost after ``unreached`` tries in a row that got no answer at all.
+        """
+        failed = 0
+        while not stream.exhausted:
+            await self._endpoint.pause(stream.wait())
+            try:
+                return await self._get(stream)
+            except ConnectionLost:
+                stream.failed()
+                failed += 1
+                if failed == unreached:
+                    raise
+            except HttpStatusError as error:
+                if not _may_pass(error):
+                    raise
+                stream.failed()
+        raise ConnectionLost(f"the server's event stream broke off too many times in a row ({stream.told})")
+
+    async def _get(self, stream: ResumableStream) -> httpx.Response:
+        place = {"Last-Event-ID": stream.last_id.encode()} if stream.last_id else {}
+        return await self._endpoint.get_stream({**self._endpoint.tags(), **place}, about=stream.told)
+
+
+def _may_pass(error: HttpStatusError) -> bool:
+    """May the same stream be had later? A server that has no use for GET says so by 501, too."""
+    return not error.lasting and error.status != 501
+
+
+async def _end_soon(response: httpx.Response, pieces: AsyncGenerator[bytes, None]) -> None:
+    async with aclosing(response):
+        with contextlib.suppress(TimeoutError, InvalidResult, *FAILURES):
+            async with asyncio.timeout(LINGER):
+                async for _ in pieces:
+                    pass

@@ -1,0 +1,1 @@
+"""A server as a child process, spoken to over its stdin and stdout."""

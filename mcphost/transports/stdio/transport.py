@@ -1,0 +1,236 @@
+"""A server as a child process: messages as lines on its stdin and stdout, its stderr drained and kept.
+
+Knows when it starts, what it is written, and how it is stopped. Refuses to know what the lines mean or when to start
+again.
+
+The child gets a session and process group of its own, so that it has no controlling terminal and can be stopped with
+all it started; an environment of a few harmless variables, what its configuration names and a mark by which its
+descendants are found; and no other descriptor.
+
+Specification: basic/transports, stdio; basic/lifecycle, shutdown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, cast
+
+from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
+from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
+from mcphost.transports.pipe import Pipe
+from mcphost.transports.stdio.descendants import MARK_VARIABLE, PROC, new_mark
+from mcphost.transports.stdio.process import ServerProcess, ServerProcesses, live_groups, set_within, signal_group
+from mcphost.transports.tap import Tap
+
+INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+"""Variables a program needs to run at all, and none that carries a secret. ``LC_*`` goes along with them."""
+
+EXIT_NOTICE: Final = 0.5
+"""Seconds after the end of a pipe in which the system may still tell how the process ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run. ``env`` is what the configuration adds to the inherited variables."""
+
+    program: str
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+
+
+def child_environment(command: Command, environ: Mapping[str, str], mark: str) -> dict[str, str]:
+    """The whole environment of the child: the inherited few out of ``environ``, then what the configuration names.
+
+    ``mark`` goes along where the system tells by it what the child started.
+    """
+    inherited = {k: v for k, v in environ.items() if k in INHERITED or k.startswith("LC_")}
+    return {**inherited, **command.env, **({MARK_VARIABLE: mark} if (PROC / "self/environ").exists() else {})}
+
+
+def find_program(command: Command, path: str) -> str:
+    """The absolute path of the program, looked up once. Raises SpawnFailed.
+
+    Empty and relative entries of ``path`` are left out: they would let a working directory replace a program.
+    """
+    if command.cwd is not None and not command.cwd.is_dir():
+        raise SpawnFailed(f"the folder {command.cwd} does not exist; correct cwd")
+    if os.sep in command.program:
+        given = Path(command.program).expanduser()
+        found = shutil.which(given if given.is_absolute() else (command.cwd or Path.cwd()) / given)
+    else:
+        absolute = os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.isabs(entry))
+        found = shutil.which(command.program, path=absolute)
+    if found is None:
+        raise SpawnFailed(_not_found(command.program, path))
+    return os.path.abspath(found)
+
+
+class StdioTransport(Pipe):
+    """A `Transport` over a child's standard streams."""
+
+    def __init__(
+        self, command: Command, limits: TransportLimits, environ: Mapping[str, str], *, tap: Tap | None = None
+    ) -> None:
+        super().__init__(limits, tap)
+        self._command = command
+        self._environ = environ
+        self._argv: tuple[str, ...] = ()
+        self._child: ServerProcess | None = None
+        self._process: asyncio.SubprocessTransport | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._gathered: list[bytes] | None = None
+        self.started: Callable[[int, str], None] = _nothing
+        """Told the process id and the mark of its descendants in a thread, once the program runs."""
+        self.ended: Callable[[int], None] = _nothing
+        """Told the process id again once nothing of what it started is left."""
+
+    async def open(self, inbound: Inbound) -> None:
+        """Start the program. Raises SpawnFailed with the system's reason."""
+        mark = new_mark()
+        env = child_environment(self._command, self._environ, mark)
+        self._argv = (find_program(self._command, env.get("PATH", os.defpath)), *self._command.args)
+        self._inbound = inbound
+        child = self._child = ServerProcess(self, inbound, self.limits)
+        try:
+            process, _ = await asyncio.get_running_loop().subprocess_exec(
+                lambda: child, *self._argv, env=env, cwd=self._command.cwd, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            raise SpawnFailed(f"{self._argv[0]} could not be started: {error}") from None
+        self._process = process
+        child.read_from(process)
+        pid = process.get_pid()
+        live_groups[pid] = ServerProcesses(pid, mark)
+        self._watch = asyncio.create_task(self._report_end(child, inbound), name="watch server process")
+        await asyncio.to_thread(self.started, pid, mark)
+
+    async def write(self, line: bytes) -> None:
+        """Write one line; waits while the pipe is full. Raises ConnectionLost."""
+        if self._process is None or self._child is None:
+            raise ConnectionLost("the server was not started")
+        stdin = cast("asyncio.WriteTransport | None", self._process.get_pipe_transport(0))
+        if stdin is None or stdin.is_closing():
+            raise await self._end()
+        if self.tap is not None:
+            self.tap.sent(line)
+        self._put(stdin, line + b"\n")
+        if not self._child.writable.is_set():
+            await self._wait_writable(self._child)
+
+    def _put(self, stdin: asyncio.WriteTransport, line: bytes) -> None:
+        """Write at once; what else comes in this turn of the loop follows in one piece, since a write costs a call."""
+        if self._gathered is None:
+            self._gathered = []
+            stdin.write(line)
+            asyncio.get_running_loop().call_soon(self._put_gathered, stdin)
+        else:
+            self._gathered.append(line)
+
+    def _put_gathered(self, stdin: asyncio.WriteTransport) -> None:
+        lines, self._gathered = self._gathered, None
+        if lines and not stdin.is_closing():
+            stdin.write(b"".join(lines))
+
+    async def aclose(self) -> None:
+        """Close stdin, wait, SIGTERM, wait, SIGKILL, on the whole group; then on what left the group."""
+        if self._process is None:
+            return
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._stop(self._process), name="stop server process")
+        await asyncio.shield(self._closing)
+
+    def report(self) -> ProcessReport:
+        """Process id, the exact command, and once it ended its exit code and last stderr lines."""
+        tail = tuple(self._child.tail) if self._child else ()
+        if self._process is None:
+            return ProcessReport(command=self._argv, stderr_tail=tail)
+        return ProcessReport(self._process.get_pid(), self._argv, self._process.get_returncode(), tail)
+
+    async def _wait_writable(self, child: ServerProcess) -> None:
+        try:
+            async with asyncio.timeout(self.limits.write_seconds):
+                await child.writable.wait()
+        except TimeoutError:
+            reason = f"the server took nothing from its stdin for {self.limits.write_seconds:g} s"
+            child.stalled = reason
+            child.gone.set()
+            child.writable.set()  # the others who wait here are told by `Pipe.fail`
+            raise ConnectionLost(reason, stderr_tail=child.tail) from None
+
+    async def _report_end(self, child: ServerProcess, inbound: Inbound) -> None:
+        await child.gone.wait()
+        if not child.stalled:
+            await set_within(child.exited, EXIT_NOTICE)
+            await child.last_words()
+        reason = self._why_gone(child)
+        self.fail(reason)
+        inbound.closed(reason)
+
+    async def _end(self) -> TransportError:
+        """Why the connection ended, once that is known."""
+        if self._watch is not None:
+            await asyncio.wait([self._watch])  # it takes a moment to learn the exit code and the last words
+        return self._lost or ConnectionLost("the server closed its stdin")
+
+    def _why_gone(self, child: ServerProcess) -> ConnectionLost:
+        assert self._process is not None
+        code = self._process.get_returncode()
+        if child.stalled:
+            message = child.stalled
+        elif code is None:
+            message = f"the server closed its {child.first_closed} but its process still runs"
+        else:
+            message = f"the server {exit_text(code)}"
+        return ConnectionLost(message, exit_code=code, stderr_tail=child.tail)
+
+    async def _stop(self, process: asyncio.SubprocessTransport) -> None:
+        assert self._child is not None
+        if self._watch is not None:
+            self._watch.cancel()
+        self.fail(ConnectionLost("the connection was closed by mcphost"))
+        group = process.get_pid()
+        processes = live_groups[group]
+        await asyncio.to_thread(processes.look, everywhere=False)  # once it has ended its children have another parent
+        stdin = process.get_pipe_transport(0)
+        if stdin is not None:
+            self._put_gathered(cast("asyncio.WriteTransport", stdin))
+            stalled = self._child.stalled or not self._child.writable.is_set()
+            cast("asyncio.WriteTransport", stdin).abort() if stalled else stdin.close()
+        for ending in (signal.SIGTERM, signal.SIGKILL):
+            if await set_within(self._child.exited, self.limits.exit_grace):
+                break
+            signal_group(group, ending)
+        await set_within(self._child.exited, self.limits.exit_grace)
+        await processes.sweep()
+        del live_groups[group]
+        await asyncio.to_thread(self.ended, group)
+        process.close()
+
+
+def _nothing(pid: int, mark: str = "") -> None:
+    """Nobody wants to know."""
+
+
+def exit_text(code: int) -> str:
+    """How a process ended, from its exit code (negative: the signal that ended it)."""
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def _not_found(program: str, path: str) -> str:
+    if os.sep in program:
+        return f"{program} does not exist or may not be run; correct command"
+    folders = f"the {len(path.split(os.pathsep))} folders of PATH"
+    return f"{program} is not installed, or in none of {folders}; correct command, or set env.PATH"

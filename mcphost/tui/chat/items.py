@@ -1,0 +1,391 @@
+"""The parts of a conversation as they stand on screen: what was said, thought, answered and done, each laid out alone.
+
+Knows what of a turn is shown and in which words. Refuses to act: it reads live state and makes lines of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from mcphost.host.chat.turns import NOT_RUN, ModelRound, ModelToolUse, Turn, TurnState, UserMessage
+from mcphost.host.tool_calls.call import CallState
+from mcphost.protocol.display import duration_text, show, show_line, size_text
+from mcphost.protocol.models.tools import TextContent
+from mcphost.tui.chat.layout import WrappedLines, plain_lines
+from mcphost.tui.chat.markdown import CodeBlock, GrowingMarkdown
+from mcphost.tui.kit.json_text import json_lines, json_spans
+from mcphost.tui.kit.markdown import Line
+from mcphost.tui.kit.marks import CALL_MARKS
+
+Key = tuple[int, int, str]
+"""Turn, answer in it, and which part of that."""
+
+SAID: Final = 100_000
+"""Characters of a message that are shown."""
+THOUGHT: Final = 20_000
+
+AT_A_TIME: Final = 0.02
+"""Seconds spent on rendering before keys and painting get their turn: a long answer may come all at once."""
+
+
+class TranscriptItem:
+    """A part of a conversation. ``gutter`` stands before each row: nothing in the text can look like another's."""
+
+    gutter: ClassVar[tuple[str, str]] = (" ", "muted")
+    folds: ClassVar[bool] = False
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.laid = WrappedLines()
+        self.gap = 1
+        self.folded = self.folds
+        self._seen: object = None
+        self._due = True
+
+    @property
+    def source(self) -> str:
+        """Its text as it came: to copy, to search, and to guess its height by."""
+        return ""
+
+    def state(self) -> object:
+        """Another value whenever other lines are to be shown."""
+        return None
+
+    def refresh(self) -> bool:
+        """Look again; is anything another?"""
+        now = (self.state(), self.folded)
+        changed = now != self._seen
+        self._seen, self._due = now, self._due or changed
+        return changed
+
+    def height(self, width: int) -> int:
+        """Its rows with the gap above; a guess as long as it was not laid out."""
+        rows = len(self.laid.rows) if self.ready(width) or self.laid.rows else self._guess(width)
+        return rows + self.gap
+
+    def ready(self, width: int) -> bool:
+        """Is it laid out?"""
+        return not self._due and not self.behind and self.laid.width == width
+
+    @property
+    def behind(self) -> bool:
+        """Is there more of it to lay out than there was time for?"""
+        return False
+
+    def lay_out(self, width: int) -> None:
+        """Write and wrap its lines."""
+        self.write_lines()
+        self.laid.lay_out(width)
+
+    def write_lines(self) -> None:
+        """Have its lines as they are to be, or more of them where it is behind."""
+        if self._due or self.behind:
+            self._due = False
+            self.write()
+
+    def write(self) -> None:
+        """Make its lines."""
+        self.laid.replace(0, self.lines())
+
+    def lines(self) -> Iterator[Line]:
+        """What is shown."""
+        yield from ()
+
+    def _guess(self, width: int) -> int:
+        return 1 if self.folded else 1 + self.source.count("\n") + len(self.source) // max(width, 1)
+
+
+class SaidItem(TranscriptItem):
+    """What the user sent."""
+
+    gutter = ("▌", "user")
+
+    def __init__(self, key: Key, turn: Turn) -> None:
+        super().__init__(key)
+        self.turn = turn
+
+    @property
+    def message(self) -> UserMessage:
+        """It."""
+        return self.turn.message
+
+    @property
+    def source(self) -> str:
+        """The words."""
+        return self.message.text
+
+    def lines(self) -> Iterator[Line]:
+        """Prompts, attachments, words."""
+        for prompt in self.message.prompts:
+            text = f"/{show_line(prompt.server, 60)}:{show_line(prompt.prompt, 80)} · {_count(len(prompt.messages))}"
+            yield from plain_lines(text + _note(prompt.note), part="label")
+        for each in self.message.attachments:
+            whose = f"{show_line(each.server, 60)}:" if each.server else ""
+            size = f"{size_text(each.size)}, about {each.tokens:,} tokens"
+            yield from plain_lines(f"@{whose}{show_line(each.name, 200)} · {size}{_note(each.note)}", part="label")
+        if self.message.text:
+            yield from plain_lines(show(self.message.text, limit=SAID, joiners=True))
+
+
+class ThoughtItem(TranscriptItem):
+    """What a model thought before it answered."""
+
+    gutter = ("│", "muted")
+    folds = True
+
+    def __init__(self, key: Key, answer: ModelRound) -> None:
+        super().__init__(key)
+        self.answer = answer
+
+    @property
+    def source(self) -> str:
+        """The thoughts."""
+        return self.answer.thought
+
+    def state(self) -> object:
+        """As long as they are."""
+        return len(self.answer.thought)
+
+    def lines(self) -> Iterator[Line]:
+        """How many, or all."""
+        mark = "▸" if self.folded else "▾"
+        yield from plain_lines(f"{mark} thoughts · {len(self.answer.thought):,} characters", part="muted")
+        if not self.folded:
+            yield from plain_lines(show(self.answer.thought, limit=THOUGHT, joiners=True), indent="  ", part="muted")
+
+
+class AnswerItem(TranscriptItem):
+    """What a model answered, as far as it came."""
+
+    gutter = ("│", "model")
+
+    def __init__(self, key: Key, answer: ModelRound) -> None:
+        super().__init__(key)
+        self.answer, self.markdown = answer, GrowingMarkdown()
+        self._head: tuple[Line, ...] | None = None
+
+    @property
+    def source(self) -> str:
+        """The answer."""
+        return self.answer.text
+
+    @property
+    def codes(self) -> list[CodeBlock]:
+        """The blocks of code in it."""
+        self.write_lines()
+        while self.behind:
+            self.write_lines()
+        return self.markdown.codes
+
+    @property
+    def behind(self) -> bool:
+        """Is there more of it than there was time to render?"""
+        return self.markdown.behind
+
+    def state(self) -> object:
+        """As long as it is, and whether it still counts."""
+        return self.answer.size, self.answer.superseded, self.answer.stop_reason
+
+    def write(self) -> None:
+        """What is new of it."""
+        head = tuple(self._heading())
+        first = self.markdown.grow(self.answer.text, AT_A_TIME)
+        if head != self._head:
+            self._head = head
+            self.laid.replace(0, (*head, *self.markdown.lines))
+        else:
+            self.laid.replace(len(head) + first, self.markdown.lines[first:])
+
+    def _heading(self) -> Iterator[Line]:
+        words = show_line(self.answer.entry, 60)
+        if self.answer.superseded:
+            words += " · broke off, and was asked again"
+        elif self.answer.cut:
+            words += " · cut off"
+        yield Line(words, ((0, len(words), "label"),))
+
+
+class NoteItem(TranscriptItem):
+    """What mcphost says of a turn: that the model is asked, has no room, failed or was stopped, and what to do."""
+
+    def __init__(self, key: Key, turn: Turn) -> None:
+        super().__init__(key)
+        self.turn = turn
+
+    @property
+    def source(self) -> str:
+        """The sentence."""
+        return note_of(self.turn)[1]
+
+    def state(self) -> object:
+        """The sentence."""
+        return note_of(self.turn)
+
+    def lines(self) -> Iterator[Line]:
+        """The sentence."""
+        part, words = note_of(self.turn)
+        yield from plain_lines(words, part=part)
+
+
+def note_of(turn: Turn) -> tuple[str, str]:
+    """How it looks and what it says; nothing where there is nothing to say."""
+    if not turn.state.ended:
+        return _doing(turn)
+    reason = show(turn.reason, limit=2_000)
+    reason = reason if reason.endswith((".", "?", "!")) else f"{reason}."
+    match turn.state:
+        case TurnState.FAILED:
+            return "bad", f"✖ {reason}\n  r asks again · m another model · or write on"
+        case TurnState.BOUNDED:
+            return "warn", f"▲ Stopped here: {reason}\n  r lets it go on · or write on"
+        case TurnState.STOPPED:
+            return "muted", "◌ Stopped by you; what came is kept. r asks again · or write on"
+    if cut := turn.rounds[-1].cut if turn.rounds else "":
+        return "warn", f"▲ {cut[0].upper()}{cut[1:]}.\n  write on to have it go on"
+    return ("muted", "◌ The model answered nothing. E edits and resends your message") if _silent(turn) else ("", "")
+
+
+def _silent(turn: Turn) -> bool:
+    return bool(turn.rounds) and not any(each.size or each.uses for each in turn.rounds)
+
+
+def _doing(turn: Turn) -> tuple[str, str]:
+    answer = turn.rounds[-1] if turn.rounds else None
+    if answer is None:
+        return "muted", "◐ the model is asked"
+    entry = show_line(answer.entry, 60)
+    if answer.waiting is not None:
+        wait = answer.waiting
+        again = f"asked again in {duration_text(wait.seconds)} ({wait.attempt} of {wait.most})"
+        return "warn", f"◐ {entry} has no room; {again}: {show(wait.reason, limit=400)}"
+    if turn.state is TurnState.REVIEWING:
+        return "warn", "? results wait for your review before the model gets them"
+    if answer.writing:
+        return "muted", f"◐ {entry} writes the arguments of {show_line(answer.writing, 80)}"
+    if turn.state is TurnState.ANSWERING and not answer.size:
+        return "muted", f"◐ {entry} is asked{' and thinks' if answer.thought else ''} · esc stops"
+    return "", ""
+
+
+def _count(messages: int) -> str:
+    return "1 message" if messages == 1 else f"{messages} messages"
+
+
+def _note(note: str) -> str:
+    return f" · {show_line(note, 200)}" if note else ""
+
+
+ARGUMENT_LINES: Final = 200
+RESULT: Final = 20_000
+"""Characters of a result that an open card shows."""
+GLANCE: Final = 160
+"""Characters of arguments, or of a result, on a folded card."""
+
+_STATES: Final[Mapping[str, CallState]] = {state.value: state for state in CallState}
+_PARTS: Final[Mapping[str, str]] = {
+    "$text-success": "good", "$text-warning": "warn", "$text-error": "bad", "$foreground-muted": "muted",
+}  # fmt: skip
+
+
+class UseItem(TranscriptItem):
+    """The card. Folded it is two lines."""
+
+    gutter = ("┆", "use")
+    folds = True
+
+    def __init__(self, key: Key, use: ModelToolUse) -> None:
+        super().__init__(key)
+        self.use = use
+
+    @property
+    def source(self) -> str:
+        """Its name, arguments and result."""
+        use = self.use
+        return "\n".join([f"{use.server}:{use.tool or use.name}", _compact(use.arguments), told(use)])
+
+    def state(self) -> object:
+        """What changes while it goes on."""
+        use, call = self.use, self.use.call
+        running = call is not None and not call.state.ended
+        return use.state, use.edited, use.notes, running and call is not None and int(call.elapsed), told(use)[:50]
+
+    def lines(self) -> Iterator[Line]:
+        """The head, then a glance or all of it."""
+        yield self._head()
+        yield from self._glance() if self.folded else self._whole()
+        for note in self.use.notes:
+            yield from plain_lines(f"! {show_line(note)}", indent="    ", part="warn")
+
+    def _head(self) -> Line:
+        use = self.use
+        state = _STATES.get(use.state.split(" as a task")[0])
+        mark, style = CALL_MARKS[state] if state else ("◌" if use.outcome == NOT_RUN else "?", "$text-warning")
+        fold, part = "▸" if self.folded else "▾", _PARTS.get(style, "warn")
+        name = f"{show_line(use.server, 40)} › {show_line(use.tool, 80)}" if use.server else show_line(use.name, 80)
+        edited = use.edited or (use.call is not None and use.call.edited)
+        rest = [show_line(use.state, 120), *(["arguments edited by you"] if edited else []), *self._time()]
+        text = f"{fold} {mark} {name} · {' · '.join(rest)}"
+        after = 4 + len(name)
+        return Line(text, ((2, 3, part), (4, after, "strong"), (after, len(text), part)), "    ")
+
+    def _time(self) -> list[str]:
+        call = self.use.call
+        if call is not None and not call.state.ended:
+            return [duration_text(int(call.elapsed))] if call.sent_at is not None and call.elapsed >= 1 else []
+        return [duration_text(self.use.seconds)] if self.use.seconds else []
+
+    def _glance(self) -> Iterator[Line]:
+        use = self.use
+        if use.arguments and not use.outcome:
+            yield from plain_lines(show_line(_compact(_sent(use)), GLANCE), indent="    ", part="muted")
+        elif use.outcome and not use.ok:
+            yield from plain_lines(show_line(told(use), 2 * GLANCE), indent="    ", part="muted")
+        elif use.arguments:
+            yield from plain_lines(show_line(_compact(_sent(use)), GLANCE // 2), indent="    ", part="muted")
+
+    def _whole(self) -> Iterator[Line]:
+        use = self.use
+        if use.server and use.name != f"{use.server}__{use.tool}":
+            yield from plain_lines(f"the model calls it {show_line(use.name, 80)}", indent="    ", part="muted")
+        if use.problem:
+            yield from plain_lines(show(use.problem, limit=500), indent="    ", part="bad")
+            yield from plain_lines(show(use.raw, limit=2_000), indent="    ")
+        elif use.edited:
+            yield from self._arguments("the model wrote", use.arguments)
+            yield from self._arguments("you sent", _sent(use))
+        else:
+            yield from self._arguments("arguments", use.arguments)
+        if use.result is not None:
+            label = "the model was told" + (" that it failed" if use.result.is_error else "")
+            yield from plain_lines(label, indent="    ", part="label")
+            yield from plain_lines(show(told(use), limit=RESULT, joiners=True), indent="    ")
+
+    def _arguments(self, label: str, arguments: Mapping[str, Any]) -> Iterator[Line]:
+        if not arguments:
+            yield from plain_lines(f"{label}: none", indent="    ", part="label")
+            return
+        yield from plain_lines(label, indent="    ", part="label")
+        lines, more = json_lines(dict(arguments), ARGUMENT_LINES)
+        for line in lines:
+            spans = tuple((start + 4, end + 4, part) for start, end, part in json_spans(line))
+            yield Line(f"    {line}", spans, "      ")
+        if more:
+            yield from plain_lines("… o shows all of it", indent="    ", part="warn")
+
+
+def told(use: ModelToolUse) -> str:
+    """The texts that the model was told."""
+    blocks = () if use.result is None else use.result.blocks
+    return "\n".join(block.text if isinstance(block, TextContent) else f"({block.type})" for block in blocks)
+
+
+def _sent(use: ModelToolUse) -> Mapping[str, Any]:
+    if use.sent is not None:
+        return use.sent
+    return use.arguments if use.call is None else use.call.arguments
+
+
+def _compact(arguments: Mapping[str, Any]) -> str:
+    return json.dumps(dict(arguments), ensure_ascii=False)

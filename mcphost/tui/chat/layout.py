@@ -1,0 +1,100 @@
+"""Lines of a conversation wrapped to a width: what grows at its end is wrapped anew only where it changed.
+
+Knows lines, rows and widths. Refuses to know what a line says: it is safe to show when it gets here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from rich.cells import cell_len
+from textual.strip import Strip
+
+from mcphost.protocol.display import show
+from mcphost.tui.kit.markdown import Line
+from mcphost.tui.kit.text_view import wrap_line
+
+LONGEST: Final = 4_000
+"""Characters of a line; a longer one is cut into several, so that one line costs a frame's time at most."""
+
+TAB: Final = 4
+
+Row = tuple[int, int, int]
+"""The number of a line, and the part of it that stands on this row."""
+
+
+class WrappedLines:
+    """Lines, and their rows at the width they were last laid out for."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.rows: list[Row] = []
+        self.strips: dict[int, Strip] = {}
+        """Rows that were drawn, as long as they stay as they are."""
+        self.width = 0
+        self._first_rows: list[int] = []
+
+    def replace(self, first: int, lines: Iterable[Line]) -> None:
+        """From line ``first`` on stand these instead."""
+        del self.lines[first:]
+        self.lines.extend(lines)
+        self._keep(first)
+        if self.width:
+            self._wrap()
+
+    def lay_out(self, width: int) -> None:
+        """Wrap for another width."""
+        if width != self.width:
+            self.width = width
+            self._keep(0)
+            self._wrap()
+
+    def row_of(self, line: int, column: int) -> int:
+        """The row on which a place of a line stands."""
+        if line >= len(self._first_rows):
+            return 0
+        first = self._first_rows[line]
+        found = (
+            row for row in range(first, len(self.rows)) if self.rows[row][0] == line and column < self.rows[row][2]
+        )
+        return next(found, first)
+
+    def _keep(self, lines: int) -> None:
+        """Forget how the lines from this one on were wrapped."""
+        if lines < len(self._first_rows):
+            row = self._first_rows[lines]
+            del self._first_rows[lines:]
+            del self.rows[row:]
+            self.strips = {number: strip for number, strip in self.strips.items() if number < row}
+
+    def _wrap(self) -> None:
+        for number in range(len(self._first_rows), len(self.lines)):
+            line = self.lines[number]
+            self._first_rows.append(len(self.rows))
+            hang = cell_len(line.hang) if line.hang else 0
+            self.rows.extend((number, start, end) for start, end in wrap_line(line.text, self.width, hang))
+
+
+def legible(text: str) -> str:
+    """What a model wrote or a tool answered, safe to show.
+
+    Emoji stay whole, but for the selector whose width terminals disagree on: it would shift what stands beside it.
+    """
+    return show(text, joiners=True).replace("\ufe0f", "")
+
+
+def plain_lines(text: str, *, indent: str = "", part: str = "") -> Iterable[Line]:
+    """Lines of a text that is safe to show, all in one style."""
+    for line in text.expandtabs(TAB).split("\n"):
+        for piece in pieces(line):
+            shown = indent + piece
+            yield Line(shown, ((len(indent), len(shown), part),) if part else (), indent)
+
+
+def pieces(line: str) -> Iterable[str]:
+    """A line, or as many as it takes."""
+    if len(line) <= LONGEST:
+        yield line
+    else:
+        yield from (line[start : start + LONGEST] for start in range(0, len(line), LONGEST))

@@ -1,0 +1,147 @@
+"""A message before it is sent: what a model would get of it, part by part, each with its size and what it costs.
+
+Knows what is shown in which order, and that words of a server's are sent only once all of them could be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from mcphost.host.chat.preview import MessagePreview, PreviewPart
+from mcphost.protocol.display import hidden_count, show, show_line, size_text
+from mcphost.tui.kit.facts_table import Fact, FactsTable, fact, link_facts
+from mcphost.tui.kit.modal import KEYS, Dialog
+from mcphost.tui.kit.text_view import Spans, TextView
+
+LINKS = 3
+"""Addresses that are named one by one."""
+
+GUTTER = "│ "
+"""Stands before each row of what is sent: nothing in it can look like a heading of ours."""
+
+Lines = list[tuple[str, bool]]
+"""Text, and whether it is ours."""
+
+
+class PiecesView(TextView):
+    """Headings of ours, and below each what is sent."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._ours = {number for number, (_, ours) in enumerate(lines) if ours}
+        super().__init__([text if ours else GUTTER + text for text, ours in lines])
+
+    def spans_of(self, number: int, text: str) -> Spans:
+        """Headings stand out."""
+        return [(0, len(text), "key")] if number in self._ours else ()
+
+    def hang_of(self, number: int) -> str:
+        """The gutter."""
+        return "" if number in self._ours else GUTTER
+
+
+class PreviewScreen(Dialog[bool], inherit_bindings=False):
+    """Shows ``preview``; dismissed with True to send it, else with False."""
+
+    HELP = (
+        "What the model would get of your message, read already and not sent yet. What a prompt says comes from its\n"
+        "server: it can be sent once all of it was on screen, which space or page down brings there.\n"
+        "y sends exactly this, esc goes back to your text. The tokens are estimates."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "send", "send", id="preview.send", tooltip="Send exactly this"),
+        Binding("escape,n,e,ctrl+g", "back", "back to your text", id="preview.back", tooltip="Send nothing; edit it"),
+        Binding("space", "page", "scroll", id="preview.down", tooltip="Read on", show=False),
+        KEYS,
+    ]
+
+    DEFAULT_CSS = """
+    PreviewScreen {
+        .dialog { height: 90%; }
+        Facts { margin-bottom: 1; }
+        TextView { height: 1fr; padding: 0; }
+        #hint { color: $text-warning; height: auto; }
+    }
+    """
+
+    def __init__(self, preview: MessagePreview) -> None:
+        super().__init__(classes="-careful" if preview.hidden else None)
+        self._preview = preview
+        self._to_be_read = preview.has_prompt
+        self._view = PiecesView(list(_lines(preview)))
+
+    def compose(self) -> ComposeResult:
+        """The sum, then all parts."""
+        with Vertical(classes="dialog") as dialog:
+            model = show_line(self._preview.model, 30)
+            dialog.border_title = Content.assemble("What would be sent to ", (model, "bold"))
+            dialog.border_subtitle = "y send · esc back to your text"
+            yield FactsTable(list(_facts(self._preview)))
+            yield self._view
+            yield Static("▼ more below: press space until the end, then it can be sent", id="hint", markup=False)
+
+    def on_mount(self) -> None:
+        """Notice when the end is reached."""
+        self._view.focus()
+        self.query_one("#hint").display = False
+        self.watch(self._view, "scroll_y", self._check_end, init=False)
+        self.watch(self._view, "virtual_size", self._check_end, init=False)
+        self.call_after_refresh(self._check_end)
+
+    def action_send(self) -> None:
+        """Send it, once what a server wrote could be read."""
+        if self._to_be_read:
+            self.app.bell()
+        else:
+            self.dismiss(True)
+
+    def action_back(self) -> None:
+        """Send nothing."""
+        self.dismiss(False)
+
+    def action_page(self) -> None:
+        """Read on."""
+        self._view.action_page_down()
+
+    def _check_end(self) -> None:
+        view = self._view
+        if view.size.height and round(view.scroll_y) >= view.max_scroll_y:
+            self._to_be_read = False
+        self.query_one("#hint").display = self._to_be_read
+
+
+def _facts(preview: MessagePreview) -> Iterator[Fact]:
+    parts = "1 part" if len(preview.pieces) == 1 else f"{len(preview.pieces)} parts"
+    yield fact("together", f"{parts}, {size_text(preview.size)}, about {preview.tokens:,} tokens")
+    yield fact("besides", f"about {preview.besides:,} tokens: tools, instructions, what was said before")
+    if preview.hidden:
+        yield fact("beware", f"{_invisible(preview.hidden)}, marked ⟨U+…⟩", "bold $text-error")
+    yield from link_facts(preview.links, LINKS, 120)
+
+
+def _lines(preview: MessagePreview) -> Iterator[tuple[str, bool]]:
+    for number, piece in enumerate(preview.pieces):
+        if number:
+            yield "", True
+        yield _heading(piece), True
+        yield from ((line, False) for line in show(piece.text, joiners=True).split("\n"))
+
+
+def _heading(piece: PreviewPart) -> str:
+    hidden = hidden_count(piece.text)
+    notes = [f"{size_text(piece.size)}, about {piece.tokens:,} tokens"]
+    notes.extend(["▲ a server's words"] if piece.foreign else [])
+    notes.extend([f"▲ {_invisible(hidden)}"] if hidden else [])
+    notes.extend([show_line(piece.note, 300)] if piece.note else [])
+    return " · ".join([piece.title, *notes])
+
+
+def _invisible(count: int) -> str:
+    return "1 invisible character" if count == 1 else f"{count} invisible characters"

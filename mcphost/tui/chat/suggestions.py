@@ -1,0 +1,115 @@
+"""What could be meant by what somebody is writing to a model: prompts and their arguments, resources, files.
+
+Knows the host's candidates and adds what each of them is. Refuses to read a file: names are all it looks at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from mcphost.errors import UnknownName
+from mcphost.host.host import Host
+from mcphost.protocol.display import size_text
+from mcphost.protocol.models.tools import Prompt, PromptArgument, PromptRef
+from mcphost.tui.chat.input import Suggestion
+
+MOST: Final = 200
+LOOKED_AT: Final = 5_000
+"""Names of a folder that are looked at."""
+
+_ARGUMENTS: Final = re.compile(r"/(?P<server>[^\s:/]+):(?P<prompt>\S+)[ \t]+(?P<rest>[^\n]*)")
+_LAST: Final = re.compile(r"(?:(?P<name>[^\s=]+)=(?P<value>\"[^\"]*|'[^']*|\S*)|(?P<part>[^\s=]*))\Z")
+_FILE: Final = re.compile(r"(?<!\S)@(?P<path>[^\s\"]*)\Z")
+
+
+async def suggestions(host: Host, text: str, cursor: int) -> Sequence[Suggestion] | None:
+    """What could stand there; None where a later question brings the answer."""
+    before = text[:cursor]
+    if (arguments := _ARGUMENTS.fullmatch(before)) is not None:
+        return await _of_arguments(host, arguments, cursor)
+    found = host.chat_candidates(text, cursor)
+    known = [Suggestion(found.start, found.end, each, _about(host, each)) for each in found.texts]
+    if (mention := _FILE.search(before)) is not None:
+        known += await asyncio.to_thread(lambda: list(_files(mention["path"], mention.start(), cursor)))
+    return known[:MOST]
+
+
+def _about(host: Host, candidate: str) -> str:
+    """What a candidate is, in the words of its server."""
+    server, _, name = candidate[1:].strip('"').partition(":")
+    if candidate.startswith("@"):
+        resource = host.catalog.resource(server, name)
+        size = "" if resource is None or resource.size is None else size_text(min(resource.size, 10**15))
+        return "" if resource is None else " · ".join(filter(None, [resource.label, resource.mime_type, size]))
+    prompt = _prompt(host, server, name)
+    if prompt is None:
+        return ""
+    names = " ".join(f"{each.name}={'' if each.required else '?'}" for each in prompt.arguments or ())
+    return " · ".join(filter(None, [names, (prompt.description or prompt.label).strip().split("\n", 1)[0]]))
+
+
+def _prompt(host: Host, server: str, name: str) -> Prompt | None:
+    try:
+        return host.catalog.prompt(server, name)
+    except UnknownName:
+        return None
+
+
+async def _of_arguments(host: Host, typed: re.Match[str], cursor: int) -> Sequence[Suggestion] | None:
+    """Names of arguments that are not there yet, or values that the server suggests for the one being written."""
+    prompt, last = _prompt(host, typed["server"], typed["prompt"]), _LAST.search(typed["rest"])
+    if prompt is None or last is None:
+        return ()
+    given = dict(re.findall(r"([^\s=]+)=(\"[^\"]*\"|'[^']*'|\S*)", typed["rest"]))
+    if last["name"] is None:
+        start = cursor - len(last["part"])
+        missing = [each for each in prompt.arguments or () if each.name not in given]
+        fitting = [each for each in missing if each.name.startswith(last["part"])]
+        return [Suggestion(start, cursor, f"{each.name}=", _meaning(each), "") for each in fitting]
+    if not host.completes(typed["server"]) or last["name"] not in {each.name for each in prompt.arguments or ()}:
+        return ()
+    value, start = last["value"].strip("\"'"), cursor - len(last["value"])
+    others = {name: text.strip("\"'") for name, text in given.items() if name != last["name"]}
+    answer = await host.suggest(typed["server"], PromptRef(prompt.name), last["name"], value, others)
+    return None if answer is None else [Suggestion(start, cursor, _quoted(each)) for each in answer.usable[:MOST]]
+
+
+def _meaning(argument: PromptArgument) -> str:
+    return " · ".join(filter(None, ["" if argument.required else "optional", argument.description]))
+
+
+def _quoted(value: str) -> str:
+    if re.fullmatch(r"[\w.,:/@%+-]+", value):
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _files(typed: str, start: int, end: int) -> Iterator[Suggestion]:
+    """The files and folders whose names begin like this. Waits for the disk."""
+    folder, name = os.path.split(typed)
+    if not typed or ":" in typed:
+        return
+    try:
+        with os.scandir(folder or ".") as entries:
+            for entry in sorted(islice(entries, LOOKED_AT), key=lambda each: each.name):
+                if _is_meant(entry.name, name):
+                    yield _file(os.path.join(folder, entry.name), entry.is_dir(), start, end)
+    except OSError:
+        return
+
+
+def _is_meant(name: str, typed: str) -> bool:
+    hidden = name.startswith(".") and not typed
+    return name.startswith(typed) and name.isprintable() and not hidden
+
+
+def _file(path: str, is_folder: bool, start: int, end: int) -> Suggestion:
+    text = f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
+    if is_folder:
+        return Suggestion(start, end, text + os.sep, "folder", "")
+    return Suggestion(start, end, text, "file")

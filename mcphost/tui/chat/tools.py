@@ -1,0 +1,215 @@
+"""Which servers and tools a model may use in a conversation, what each costs it, and what it is told of them.
+
+Specification: server/tools (user interaction: which tools are exposed to the model).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from mcphost.host.catalog import Catalog
+from mcphost.host.chat.chat import Chat
+from mcphost.host.chat.preferences import following
+from mcphost.host.chat.tools import ToolSelection
+from mcphost.protocol.display import show_line
+from mcphost.tui.chat.side import REVIEWED
+from mcphost.tui.error_boundary import ErrorBoundary
+from mcphost.tui.kit.json_text import json_text
+from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.rows import Cell, RowList, columns
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    """A server, or a tool of one."""
+
+    server: str
+    tool: str | None
+    on: bool
+    words: str
+    """What it is, safe to show."""
+    cost: int | None
+    problem: str = ""
+
+
+class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
+    """Switches act at once, from the model's next answer on."""
+
+    HELP = (
+        "What the model is offered in this conversation: ● it is, ◌ it is not, ✖ no vendor would take it. The numbers\n"
+        "are about the tokens each costs in every request. space switches a server or a tool, d shows what the model\n"
+        "gets, i what a server says on how to use it, which the model is told only if you say so there: I. v says\n"
+        "which results wait for you before the model gets them. What you switch here, new conversations begin with;\n"
+        "which results wait is each conversation's own, and begins as chat.hold says."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "switch", "on or off", id="chat-tools.switch", tooltip="Let the model use it, or not"),
+        Binding("d", "definition", "definition", id="chat-tools.definition", tooltip="What the model gets of it"),
+        Binding("i", "instructions", "instructions", id="chat-tools.instructions", tooltip="What the server says"),
+        Binding("I", "tell", "tell them", id="chat-tools.tell", tooltip="Tell the model the instructions, or not"),
+        Binding("F", "folders", "folders", id="chat-tools.folders", tooltip="Tell it your shared folders, or not"),
+        Binding("v,f9", "review", "review", id="chat-tools.review", tooltip="Which results wait: none, some, all"),
+        Binding("escape,ctrl+t", "back", "back", id="chat-tools.back", tooltip="Back to the conversation"),
+        KEYS,
+    ]
+
+    DEFAULT_CSS = """
+    ChatToolsScreen {
+        align: center middle;
+        background: $background 40%;
+        & > Vertical { width: 92%; max-width: 120; height: 84%; border: round $accent; background: $surface; }
+        Static { height: auto; max-height: 5; padding: 0 1; border-top: solid $panel-lighten-2; }
+    }
+    """
+
+    def __init__(self, chat: Chat, catalog: Catalog, servers: Sequence[str]) -> None:
+        super().__init__()
+        self._chat, self._catalog, self._servers = chat, catalog, servers
+        self.rows = RowList[ToolRow](_row, empty="No server is configured.")
+        self._about = Static(markup=False)
+
+    def compose(self) -> ComposeResult:
+        """A list in a frame, and the whole of what is under its cursor."""
+        with Vertical() as frame:
+            frame.border_title = "What the model may use, and about the tokens it takes"
+            frame.border_subtitle = "space on or off · d definition · i instructions · esc back"
+            yield self.rows
+            yield self._about
+
+    def on_mount(self) -> None:
+        """Fill the list."""
+        self.refresh_rows()
+        self.rows.focus()
+
+    def refresh_rows(self) -> None:
+        """Read it again."""
+        self.rows.set_items(self._read(), keep=lambda row: (row.server, row.tool))
+        self._tell()
+
+    @on(RowList.Highlighted)
+    def _moved(self) -> None:
+        self._tell()
+
+    @on(RowList.Selected)
+    def _selected(self, event: RowList.Selected[ToolRow]) -> None:
+        event.stop()
+        self.action_switch()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Instructions only where a server has some."""
+        row = self.rows.item if self.is_mounted else None
+        if action in ("instructions", "tell"):
+            return row is not None and bool(self._chat.instructions(row.server))
+        return action != "definition" or (row is not None and row.tool is not None)
+
+    def action_switch(self) -> None:
+        """On or off."""
+        row = self.rows.item
+        if row is not None:
+            self._chat.switch(row.server, row.tool, on=not self._chat.choices.on(row.server, row.tool))
+            self.refresh_rows()
+
+    def action_definition(self) -> None:
+        """What the model gets of a tool; of one that is left out, what its server says."""
+        from mcphost.tui.kit.reader import ReaderScreen
+
+        row = self.rows.item
+        if row is None or row.tool is None:
+            return
+        box = self._chat.toolbox
+        given = (each.definition for each in box.entries if (each.server, each.tool.name) == (row.server, row.tool))
+        tool = next(given, None) or self._catalog.tool(row.server, row.tool)
+        title = f"{row.server} › as the model gets it"
+        self.app.push_screen(ReaderScreen(title, json_text(tool.definition()), is_json=True))
+
+    def action_instructions(self) -> None:
+        """What the server says on how to use it."""
+        from mcphost.tui.kit.reader import ReaderScreen
+
+        if (row := self.rows.item) is not None:
+            text = self._chat.instructions(row.server)
+            self.app.push_screen(ReaderScreen(f"{row.server} › instructions, I tells the model", text))
+
+    def action_tell(self) -> None:
+        """Tell the model the instructions, or no more."""
+        if (row := self.rows.item) is not None:
+            self._chat.tell_instructions(row.server, on=not self._chat.told_instructions(row.server))
+            self.refresh_rows()
+
+    def action_folders(self) -> None:
+        """Tell it the folders that servers may know of, or no more."""
+        self._chat.tell_folders(on=not self._chat.choices.folders)
+        self._tell()
+
+    def action_review(self) -> None:
+        """Have other results wait for the person."""
+        self._chat.hold_results(following(self._chat.hold))
+        self._tell()
+
+    def action_back(self) -> None:
+        """Close."""
+        self.dismiss(None)
+
+    def _read(self) -> Iterator[ToolRow]:
+        box = self._chat.toolbox
+        costs, choices = box.costs(), self._chat.choices
+        tokens = {(each.server, each.tool.name): each.tokens for each in box.entries}
+        dropped = {(each.server, each.tool): each.reason for each in box.dropped}
+        for server in self._servers:
+            tools = self._catalog.tools(server)
+            words = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}{self._told(server)}"
+            yield ToolRow(server, None, choices.on(server), words, costs.get(server, 0))
+            for offered in sorted(tools, key=lambda each: each.tool.name):
+                key, tool = offered.key, offered.tool
+                about = (tool.description or tool.label).strip().split("\n", 1)[0]
+                on = choices.on(*key) and key not in dropped
+                yield ToolRow(server, tool.name, on, show_line(about), tokens.get(key), dropped.get(key, ""))
+
+    def _told(self, server: str) -> str:
+        if not self._chat.instructions(server):
+            return ""
+        return " · its instructions are told" if self._chat.told_instructions(server) else " · has instructions: i"
+
+    def _tell(self) -> None:
+        row, box = self.rows.item, self._chat.toolbox
+        self._about.update(Content("\n").join(_whole(row, box, self._chat)))
+        self.refresh_bindings()
+
+
+def _whole(row: ToolRow | None, box: ToolSelection, chat: Chat) -> Iterator[Content]:
+    if row is not None and row.problem:
+        yield Content.styled(f"✖ left out: {show_line(row.problem, 300)}", "$text-error")
+    elif row is not None and row.tool is not None:
+        yield Content.assemble((show_line(row.tool, 120), "bold"), f" {row.words}")
+    folders = "told" if chat.choices.folders else "not told"
+    how = "the model searches them, they are too many" if box.searching else "all in every request"
+    yield Content.styled(
+        f"{len(box.entries)} tools, about {box.tokens:,} tokens: {how}\n"
+        f"folders are {folders}: F · {REVIEWED[chat.hold]}: v",
+        "$foreground-muted",
+    )
+
+
+def _row(row: ToolRow, width: int) -> Content:
+    mark, style = ("●", "$text-success") if row.on else ("◌", "$foreground-muted")
+    if row.problem:
+        mark, style = "✖", "$text-error"
+    cost = "" if row.cost is None else f"{row.cost:,}"
+    if row.tool is None:
+        name = Cell(f"{mark} {row.server}", f"bold {style}", 12, width // 3)
+        words = Cell(row.words, "$foreground-muted")
+    else:
+        name = Cell(f"  {mark} {show_line(row.tool, 80)}", style, 12, width // 2)
+        words = Cell(f"left out: {show_line(row.problem, 120)}" if row.problem else row.words, "$foreground-muted")
+    return columns(width, [name, words, Cell(cost, "", 6, 8, "right")])

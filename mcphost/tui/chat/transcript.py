@@ -1,0 +1,484 @@
+"""A conversation as one text that scrolls at once whatever its length, and grows at its end without flicker.
+
+Knows which parts are in view, and lays out no others: the height of what nobody looked at yet is a guess. Refuses to
+act: it says what the user points at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.timer import Timer
+
+from mcphost.host.chat.turns import Turn
+from mcphost.tui.chat.items import AnswerItem, Key, NoteItem, SaidItem, ThoughtItem, TranscriptItem, UseItem, note_of
+from mcphost.tui.chat.layout import legible
+from mcphost.tui.kit.text_view import MATCHES, matches_in
+from mcphost.tui.kit.timers import unskipped
+
+GUTTER: Final = 2
+"""Cells before each row: the cursor or whose words these are, and a blank."""
+
+NEXT: Final = 0.01
+"""Seconds until the next piece of a part that is too long to be laid out at once."""
+
+PARTS: Final = (
+    "heading", "strong", "em", "strike", "code", "link", "mark", "key", "string", "number", "constant", "match",
+    "current", "user", "model", "use", "muted", "good", "warn", "bad", "label",
+)  # fmt: skip
+
+
+MUTED: Final = ("muted", "label")
+
+
+class PartsView(ScrollView, can_focus=True):
+    """Draws ``_items``. While it is ``following`` it stays at its end."""
+
+    DEFAULT_CSS = """
+    PartsView {
+        height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1;
+        scrollbar-background: $background;
+        & > .chat--heading { color: $text-primary; text-style: bold; }
+        & > .chat--strong { text-style: bold; }
+        & > .chat--em { text-style: italic; }
+        & > .chat--strike { text-style: strike; }
+        & > .chat--code { background: $panel; color: $text-warning; }
+        & > .chat--link { color: $text-accent; }
+        & > .chat--mark { color: $text-primary; }
+        & > .chat--key { color: $text-primary; }
+        & > .chat--string { color: $text-success; }
+        & > .chat--number { color: $text-warning; }
+        & > .chat--constant { color: $text-accent; }
+        & > .chat--match { background: $warning-muted; color: $text-warning; text-style: underline; }
+        & > .chat--current { background: $warning; color: $background; text-style: bold underline; }
+        & > .chat--user { color: $accent; text-style: bold; }
+        & > .chat--model { color: $primary; }
+        & > .chat--use { color: $secondary; }
+        & > .chat--muted { color: $foreground-muted; }
+        & > .chat--label { color: $foreground-muted; text-style: bold; }
+        & > .chat--good { color: $text-success; }
+        & > .chat--warn { color: $text-warning; }
+        & > .chat--bad { color: $text-error; text-style: bold; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"chat--{part}" for part in PARTS}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.following = True
+        self._items: list[TranscriptItem] = []
+        self._tops = [0]
+        self._sure = 0
+        """Items whose tops are right."""
+        self._cursor: TranscriptItem | None = None
+        self._anchor = (0, 0)
+        """What stands at the top while it does not follow: an item, and how many of its rows are above."""
+        self._placing = self._behind = False
+        self._next: Timer | None = None
+
+    @property
+    def item(self) -> TranscriptItem | None:
+        """The part under the cursor; the last one, as long as nobody moved it."""
+        return self._cursor if self._cursor is not None else (self._items[-1] if self._items else None)
+
+    @property
+    def items(self) -> Sequence[TranscriptItem]:
+        """All parts."""
+        return self._items
+
+    def _settle(self) -> None:
+        """Lay out what is in view, and put it where it belongs."""
+        width, height = self._room, self.scrollable_content_region.height
+        if width <= 0 or height <= 0:
+            return
+        if self.following:
+            self._fill(range(len(self._items) - 1, -1, -1), width, height)
+        else:
+            self._fill(range(min(self._anchor[0], len(self._items)), len(self._items)), width, height + self._anchor[1])
+        self._measure(width)
+        if self.following:
+            top = self._tops[-1] - height
+        else:
+            number = min(self._anchor[0], max(0, len(self._items) - 1))
+            top = self._tops[number] + self._anchor[1]
+        self._place(max(0, top))
+        self.refresh()
+        if self._behind and self._next is None:
+            self._next = unskipped(self.set_timer(NEXT, self._go_on))
+
+    def _go_on(self) -> None:
+        self._next = None
+        self._settle()
+
+    @property
+    def _room(self) -> int:
+        return self.scrollable_content_region.width - GUTTER
+
+    def _fill(self, numbers: Sequence[int], width: int, height: int) -> None:
+        self._behind = False
+        for number in numbers:
+            if height <= 0:
+                return
+            self._lay_out(number, width)
+            height -= self._items[number].height(width)
+
+    def _lay_out(self, number: int, width: int) -> None:
+        item = self._items[number]
+        if not item.ready(width):
+            item.lay_out(width)
+            self._behind = self._behind or item.behind
+            self._sure = min(self._sure, number)
+
+    def _measure(self, width: int) -> None:
+        del self._tops[self._sure + 1 :]
+        for item in self._items[self._sure :]:
+            self._tops.append(self._tops[-1] + item.height(width))
+        self._sure = len(self._items)
+
+    def _place(self, top: int) -> None:
+        """Say how long it is and scroll there; the whole screen is not laid out again for it."""
+        self._placing = True
+        try:
+            length = self._tops[-1]
+            self.set_reactive(PartsView.virtual_size, Size(0, length))
+            self.vertical_scrollbar.window_virtual_size = length
+            self.vertical_scrollbar.window_size = self.scrollable_content_region.height
+            self.scroll_y = min(top, self.max_scroll_y)
+            self.scroll_target_y = self.scroll_y
+        finally:
+            self._placing = False
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Looking back stops following; the end starts it again."""
+        super().watch_scroll_y(old_value, new_value)
+        if not self._placing and self._room > 0:
+            self._look_from(round(new_value))
+
+    def _look_from(self, top: int) -> None:
+        """Show what stands at this row; the first part in view may turn out to be of another height than guessed."""
+        if not self._items:
+            return
+        width, self.following = self._room, top >= self.max_scroll_y
+        self._measure(width)
+        number = min(bisect_right(self._tops, top) - 1, len(self._items) - 1)
+        item, row = self._items[number], top - self._tops[number]
+        before = item.height(width)
+        self._lay_out(number, width)
+        self._anchor = number, max(0, item.height(width) - (before - row))
+        self._settle()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap what is in view for the new width."""
+        self._sure = 0
+        self._settle()
+
+    def notify_style_update(self) -> None:
+        """Draw in the colours of another theme."""
+        super().notify_style_update()
+        for item in self._items:
+            item.laid.strips.clear()
+
+    def _at(self, row: int) -> int:
+        return max(0, min(bisect_right(self._tops, row) - 1, len(self._items) - 1))
+
+    def _number(self, item: TranscriptItem | None) -> int:
+        return next((at for at in range(len(self._items) - 1, -1, -1) if self._items[at] is item), 0)
+
+    def _go(self, top: int) -> None:
+        self.scroll_to(y=max(0, min(top, self.max_scroll_y)), animate=False, force=True)
+
+    def render_line(self, y: int) -> Strip:
+        """One row of what is in view."""
+        row, width = y + round(self.scroll_y), self.scrollable_content_region.width
+        if not self._items or not 0 <= row < self._tops[-1]:
+            return Strip.blank(width, self.rich_style)
+        number = self._at(row)
+        item = self._items[number]
+        inner = row - self._tops[number] - item.gap
+        if inner < 0 or inner >= len(item.laid.rows):
+            return Strip.blank(width, self.rich_style)
+        return Strip([self._mark(item, inner), *self._drawn(item, inner)]).adjust_cell_length(width, self.rich_style)
+
+    def _drawn(self, item: TranscriptItem, row: int) -> Strip:
+        if row not in item.laid.strips:
+            item.laid.strips[row] = Strip(self._segments(item, row))
+        return item.laid.strips[row]
+
+    def _segments(self, item: TranscriptItem, row: int) -> Iterator[Segment]:
+        number, start, end = item.laid.rows[row]
+        line = item.laid.lines[number]
+        hang = line.hang if start else ""
+        text = Text(hang + line.text[start:end], end="")
+        for first, last, part in (*line.spans, *self.marks_of(item, number)):
+            if part and first < end and last > start:
+                text.stylize(self._style(part), len(hang) + max(0, first - start), len(hang) + min(last, end) - start)
+        yield from Segment.apply_style(text.render(self.app.console), self.rich_style)
+
+    def _style(self, part: str) -> Style:
+        # A muted colour lets the background through, so it needs one; the others go over whatever is there.
+        return self.get_component_rich_style(f"chat--{part}", partial=part not in MUTED)
+
+    def _mark(self, item: TranscriptItem, row: int) -> Segment:
+        mark, part = item.gutter
+        if item is self.item and self.has_focus:
+            return Segment(("▸" if row == 0 else mark) + " ", self.rich_style + self._style("user"))
+        return Segment(f"{mark} ", self.rich_style + self._style(part))
+
+    def marks_of(self, item: TranscriptItem, line: int) -> Iterator[tuple[int, int, str]]:
+        """What of a line has a style besides its own."""
+        yield from ()
+
+
+Place = tuple[TranscriptItem, int, int]
+"""A part, a line of it and a column."""
+
+
+def _key(keys: str, action: str, words: str, tooltip: str, *, show: bool = False) -> Binding:
+    return Binding(keys, action, words, show=show, tooltip=tooltip, id=f"chat.{action.partition('(')[0]}.{words}")
+
+
+class Transcript(PartsView):
+    """`show_turns` says what there is; the cursor is on one part of it. At its end it follows what comes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        _key("up,k", "step(-1)", "up", "To the part before, or up in a long one"),
+        _key("down,j", "step(1)", "down", "To the next part, or down in a long one"),
+        _key("pageup", "page(-1)", "page up", "One page up"),
+        _key("pagedown", "page(1)", "page down", "One page down"),
+        _key("home", "first", "first", "To the beginning"),
+        _key("end", "last", "last", "To the end, and follow what comes"),
+        _key("enter,space", "fold", "unfold", "Open or fold a call or thoughts", show=True),
+        _key("z", "fold_all", "unfold all", "Open or fold all calls of the conversation"),
+    ]
+    HELP = (
+        "The conversation: ▌ is you, │ a model, ┆ a tool. ↑ ↓ or j k go from part to part, enter opens a call or\n"
+        "thoughts, / searches. The row under the cursor has ▸ before it."
+    )
+
+    class Moved(Message):
+        """The cursor is on another part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._starts: list[int] = []
+        """The first item of each turn."""
+        self._ended = 0
+        """Turns that were shown when they had ended already."""
+        self._open: bool | None = None
+        self._matches: dict[TranscriptItem, list[tuple[int, int, int]]] = {}
+        self._match: Place | None = None
+
+    # What there is.
+
+    @property
+    def turn(self) -> int | None:
+        """The number of the turn under the cursor."""
+        return None if self.item is None else self.item.key[0]
+
+    def forget(self) -> None:
+        """Another conversation comes."""
+        self._items, self._starts, self._ended, self._tops, self._sure = [], [], 0, [0], 0
+        self._cursor, self._anchor, self.following = None, (0, 0), True
+        self._matches, self._match = {}, None
+
+    def show_turns(self, turns: Sequence[Turn]) -> None:
+        """Show them; those that had ended when they were shown last are taken to be as they were, but the last."""
+        first = min(self._ended, max(0, len(turns) - 1), len(self._starts))
+        start = self._starts[first] if first < len(self._starts) else len(self._items)
+        old = self._items[start:]
+        known: Mapping[Key, TranscriptItem] = {item.key: item for item in old}
+        del self._starts[first:], self._items[start:]
+        for turn in turns[first:]:
+            self._starts.append(len(self._items))
+            self._items.extend(items_of(turn, known))
+        self._ended = next((number for number in range(first, len(turns)) if not turns[number].state.ended), len(turns))
+        changed = old != self._items[start:]
+        for number in range(start, len(self._items)):
+            changed = self._look_at(number, new=self._items[number].key not in known) or changed
+        if changed:
+            if self._cursor is not None and self._cursor not in self._items[start:] and self._cursor in old:
+                self._cursor = None
+            self._sure = min(self._sure, start)
+            self._settle()
+
+    def _look_at(self, number: int, *, new: bool) -> bool:
+        item = self._items[number]
+        beside = number > 0 and isinstance(item, UseItem) and isinstance(self._items[number - 1], UseItem)
+        item.gap = 0 if number == 0 or beside else 1
+        if new and item.folds and self._open is not None:
+            item.folded = not self._open
+        return item.refresh()
+
+    # Keys and mouse.
+
+    def action_step(self, direction: int) -> None:
+        """Go to another part; in one that is taller than the view, go on in it."""
+        if not self._items:
+            return
+        height, number = self.scrollable_content_region.height, self._number(self.item)
+        self._measure(self._room)
+        top, bottom = self._tops[number], self._tops[number + 1]
+        view = round(self.scroll_y)
+        if direction > 0 and bottom > view + height:
+            self._go(view + max(1, min(height // 2, bottom - view - height)))
+        elif direction < 0 and top < view and self._cursor is not None:
+            self._go(view - max(1, min(height // 2, view - top)))
+        else:
+            self._point(number if self._cursor is None and direction < 0 else number + direction)
+
+    def action_page(self, direction: int) -> None:
+        """A page on."""
+        height = self.scrollable_content_region.height
+        self._go(round(self.scroll_y) + direction * max(1, height - 1))
+        if self._items:
+            self._measure(self._room)
+            row = round(self.scroll_y) + (height - 1 if direction > 0 else 0)
+            self._cursor = self._items[self._at(row)]
+            self._told()
+
+    def action_first(self) -> None:
+        """To the beginning."""
+        self._go(0)
+        self._point(0)
+
+    def action_last(self) -> None:
+        """To the end, and follow it."""
+        self._cursor, self.following = None, True
+        self._settle()
+        self._told()
+
+    def action_fold(self) -> None:
+        """Open or fold the part under the cursor."""
+        item = self.item
+        if item is not None and item.folds:
+            self._fold([item], not item.folded)
+
+    def action_fold_all(self) -> None:
+        """Open all that folds, or fold it."""
+        folding = [item for item in self._items if item.folds]
+        self._open = any(item.folded for item in folding)
+        self._fold(folding, not self._open)
+
+    def _fold(self, items: Sequence[TranscriptItem], folded: bool) -> None:
+        """The part under the cursor stays where it is on the screen."""
+        if not items:
+            return
+        self._measure(self._room)
+        number = self._number(self.item)
+        self._cursor, self.following = self.item, False
+        self._anchor = number, min(round(self.scroll_y) - self._tops[number], 0)
+        for item in items:
+            item.folded = folded
+            item.refresh()
+        self._sure = 0
+        self._settle()
+        self.following = self.scroll_y >= self.max_scroll_y
+
+    def on_click(self, event: events.Click) -> None:
+        """One click points, two open or fold."""
+        offset = event.get_content_offset(self)
+        if offset is None or not self._items or offset.y + round(self.scroll_y) >= self._tops[-1]:
+            return
+        self._cursor = self._items[self._at(offset.y + round(self.scroll_y))]
+        self._told()
+        if event.chain == 2:
+            self.action_fold()
+
+    def _point(self, number: int) -> None:
+        """Put the cursor on a part, and it into view."""
+        number = max(0, min(number, len(self._items) - 1))
+        if not self._items:
+            return
+        self._cursor = self._items[number]
+        self._lay_out(number, self._room)
+        self._measure(self._room)
+        height, view = self.scrollable_content_region.height, round(self.scroll_y)
+        top, bottom = self._tops[number], self._tops[number + 1]
+        if top < view:
+            self._go(max(top, bottom - height) if bottom - height < top else bottom - height)
+        elif bottom > view + height:
+            self._go(min(top, bottom - height) if bottom - top <= height else top)
+        self._told()
+
+    def _told(self) -> None:
+        self.refresh()
+        self.post_message(self.Moved())
+
+    # Searching; see `mcphost.tui.kit.search.SearchArea`.
+
+    def find(self, query: str) -> list[Place]:
+        """Mark every match, at most ``MATCHES``; an empty query marks nothing."""
+        for item in self._matches:
+            item.laid.strips.clear()
+        self._matches, self._match = {}, None
+        found = list(islice(self._find(query), MATCHES)) if query else []
+        self._sure = 0
+        for item, line, start, end in found:
+            self._matches.setdefault(item, []).append((line, start, end))
+            item.laid.strips.clear()
+        self.refresh()
+        return [(item, line, start) for item, line, start, _ in found]
+
+    def go_to(self, place: Place | None) -> None:
+        """Show one match as the current one, in the middle."""
+        for each in (self._match, place):
+            if each is not None:
+                each[0].laid.strips.clear()
+        self._match = place
+        if place is not None:
+            item, line, column = place
+            number = self._number(item)
+            self._lay_out(number, self._room)
+            self._measure(self._room)
+            row = self._tops[number] + item.gap + item.laid.row_of(line, column)
+            self._cursor = item
+            self._go(row - self.scrollable_content_region.height // 2)
+            self._told()
+        self.refresh()
+
+    def _find(self, query: str) -> Iterator[tuple[TranscriptItem, int, int, int]]:
+        for item in self._items:
+            if next(matches_in([legible(item.source)], query), None) is None:
+                continue
+            if item.folded and item.folds:
+                item.folded = False
+                item.refresh()
+            item.write_lines()
+            for place in matches_in((line.text for line in item.laid.lines), query):
+                yield item, *place
+
+    def marks_of(self, item: TranscriptItem, line: int) -> Iterator[tuple[int, int, str]]:
+        """The matches."""
+        for number, start, end in self._matches.get(item, ()):
+            if number == line:
+                yield start, end, "current" if self._match == (item, line, start) else "match"
+
+
+def items_of(turn: Turn, known: Mapping[Key, TranscriptItem]) -> Iterator[TranscriptItem]:
+    """The parts of a turn, in order; those ``known`` are used again."""
+    yield known.get((turn.number, 0, "said")) or SaidItem((turn.number, 0, "said"), turn)
+    for number, answer in enumerate(turn.rounds):
+        if answer.thought:
+            key = turn.number, number, "thought"
+            yield known.get(key) or ThoughtItem(key, answer)
+        if answer.size:
+            key = turn.number, number, "answer"
+            yield known.get(key) or AnswerItem(key, answer)
+        for place, use in enumerate(answer.uses):
+            key = turn.number, number, f"use {place}"
+            yield known.get(key) or UseItem(key, use)
+    if note_of(turn)[1]:
+        key = turn.number, 0, "note"
+        yield known.get(key) or NoteItem(key, turn)

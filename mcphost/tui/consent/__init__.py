@@ -1,0 +1,1 @@
+"""The dialogs for tool calls, argument rules, approvals and held results."""

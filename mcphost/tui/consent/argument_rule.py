@@ -1,0 +1,333 @@
+"""Making a rule of a call: later ones whose arguments match run without asking, and past ones show which those are.
+
+It knows patterns and past calls; the answer is the question's own to give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from mcphost.host.consent.approvals import Lifetime
+from mcphost.host.consent.argument_rules import PATTERN_CHARACTERS, fits, left_open, problem, suggested, wrong_with
+from mcphost.host.consent.questions import ToolCallQuestion
+from mcphost.host.tool_calls.history import CallHistory, RuleTrial, tried
+from mcphost.protocol.display import show_line
+from mcphost.tui.consent.answers import AnswerOption, AnswerOptions
+from mcphost.tui.consent.call_rows import text_of
+from mcphost.tui.kit.json_text import json_text
+from mcphost.tui.kit.modal import KEYS, Dialog
+from mcphost.tui.kit.rows import Cell, RowList, columns
+
+ANYTHING = "may be anything"
+
+
+class PatternRow(Vertical):
+    """A field for the pattern of ``argument``, which has this ``text``; left empty, the argument may be anything."""
+
+    DEFAULT_CSS = """
+    PatternRow {
+        height: auto;
+        & > Horizontal { height: 1; }
+        .name { width: 22; padding-right: 1; }
+        Input { width: 1fr; background: $panel; }
+        .note { height: auto; padding-left: 22; color: $foreground-muted; }
+    }
+    """
+
+    def __init__(self, argument: str, text: str) -> None:
+        super().__init__()
+        self.argument, self._text = argument, text
+        self._kept = suggested(text)
+        self.input = Input(
+            self._kept, placeholder=ANYTHING, compact=True, select_on_focus=False, max_length=PATTERN_CHARACTERS + 1
+        )
+        self._label, self._note = Static(classes="name", markup=False), Static(classes="note", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """Whether it is bound, its name and the field; below, what is to be said."""
+        with Horizontal():
+            yield self._label
+            yield self.input
+        yield self._note
+
+    def on_mount(self) -> None:
+        """Say what there is to say."""
+        self.judge()
+
+    @property
+    def pattern(self) -> str:
+        """What its text must match; empty: nothing."""
+        return self.input.value
+
+    @property
+    def problem(self) -> str:
+        """Why this is no pattern for a rule that fits this call; empty: it is, or there is none."""
+        if not self.pattern:
+            return ""
+        wrong = wrong_with(self.pattern)
+        return wrong or ("" if fits({"text": self.pattern}, {"text": self._text}) else "does not match this very call")
+
+    def judge(self) -> None:
+        """Say what there is to say of the pattern as it is now."""
+        box = "[x]" if self.pattern else "[ ]"
+        self._label.update(Content.assemble((f"{box} ", "bold"), show_line(self.argument, 17)))
+        note = self._judgement()
+        self._note.update(note)
+        self._note.display = bool(note)
+
+    def toggle(self) -> None:
+        """Let the argument be anything, or bind it again by the pattern that it had."""
+        if self.pattern:
+            self._kept, self.input.value = self.pattern, ""
+        else:
+            self.input.value = self._kept
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on the box or the name."""
+        if event.widget is self._label:
+            self.toggle()
+
+    def _judgement(self) -> Content:
+        if not self.pattern:
+            return Content("")
+        if problem := self.problem:
+            return Content.styled(f"✖ {problem}", "$text-error")
+        open_ends = left_open(self.pattern)
+        more = f" · ▲ anything may stand {open_ends}" if open_ends else ""
+        return Content.assemble("✓ matches this call", (more, "$text-warning"))
+
+
+INTRODUCTION = (
+    "Later calls run without asking where all of these patterns match. Whatever has no pattern may be anything."
+)
+NO_PATTERN = "no argument has a pattern: a rule needs one at least"
+NO_CALLS = "This tool was not called before.\nWhat a rule would have allowed of past calls is listed here."
+OTHER_ROWS = 13
+"""The frame, the introduction, the sum, what is missing and the answers."""
+FEW = 4
+"""Rows for past calls where there are hardly any."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentRule:
+    """Which calls are allowed from now on, and how long."""
+
+    when: Mapping[str, str]
+    lifetime: Lifetime
+
+
+class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
+    """Dismissed with the rule, or with None. ``always`` says whether it may outlive this run.
+
+    ``arguments`` are those that would be sent; ``past`` finds the calls on which the rule is tried.
+    """
+
+    HELP = (
+        "A rule of this call. Each text has a pattern (a regular expression; ^ is its begin, $ its end), filled in to\n"
+        "match this call: change it, or empty it with ctrl+t, and the argument may be anything. Below, each past call\n"
+        "says whether the rule would have allowed it (✓) or not (✗). enter and tab go on, esc goes back.\n"
+        "The rule is bound to the tool as it is now: it lapses when its server changes it. g lists and revokes it."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("u", "allow('session')", "until exit", id="rule.session", tooltip="Run it; the rule ends with mcphost"),
+        Binding("a", "allow('always')", "always", id="rule.always", tooltip="Run it, and keep the rule"),
+        Binding("ctrl+t", "bind", "bind or not", id="rule.toggle", tooltip="Let this argument be anything, or not"),
+        Binding("escape", "back", "back", id="rule.back", tooltip="To the answers, then back: nothing is allowed"),
+        KEYS,
+    ]
+
+    DEFAULT_CSS = """
+    ArgumentRuleScreen {
+        .about { height: auto; color: $foreground-muted; }
+        .patterns { height: auto; max-height: 45%; scrollbar-size-vertical: 1; }
+        .sum { height: auto; border-top: solid $panel-lighten-2; }
+        .hint { height: auto; color: $text-warning; }
+        &.-wide > .dialog { max-width: 100%; }
+    }
+    """
+
+    def __init__(
+        self,
+        question: ToolCallQuestion,
+        arguments: Mapping[str, Any],
+        past: Callable[[], Awaitable[CallHistory]],
+        *,
+        always: bool,
+    ) -> None:
+        super().__init__(classes="-careful" if question.careful else None)
+        self._question, self._find, self._always = question, past, always
+        self._past: CallHistory | None = None
+        self.patterns = [PatternRow(name, text) for name, text in arguments.items() if isinstance(text, str)]
+        self.trials = RowList[RuleTrial](_row, empty="")
+        self.answers = AnswerOptions()
+        self._sum, self._hint = Static(classes="sum", markup=False), Static(classes="hint", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """The patterns, what they would have allowed, the answers."""
+        self.set_class(self.app.screen_stack[-2].has_class("-docked"), "-wide")
+        with Vertical(classes="dialog") as dialog:
+            label = show_line(self._question.tool.label, 50)
+            dialog.border_title = Content.assemble(
+                "Run ", (label, "bold"), f" on {self._question.server}, and later calls like this one"
+            )
+            dialog.border_subtitle = "enter next · ctrl+t may be anything · esc back"
+            yield Static(INTRODUCTION, classes="about", markup=False)
+            with VerticalScroll(classes="patterns", can_focus=False):
+                yield from self.patterns
+            yield self._sum
+            yield self.trials
+            yield self._hint
+            yield self.answers
+
+    def on_mount(self) -> None:
+        """Begin at the first pattern, and look for past calls."""
+        self.answers.offer(self._ways(), at="esc" if self._question.careful else "u")
+        self.patterns[0].input.focus()
+        self._try()
+        self.run_worker(self._look_back())
+
+    def on_resize(self) -> None:
+        """What fits changed."""
+        self._leave_room()
+
+    @property
+    def when(self) -> dict[str, str]:
+        """The patterns by argument, as they are now."""
+        return {row.argument: row.pattern for row in self.patterns if row.pattern}
+
+    @property
+    def missing(self) -> str:
+        """Why this is no rule that can be made of this call, in words; empty: it is one."""
+        if not self.when:
+            return NO_PATTERN
+        wrong = next((row for row in self.patterns if row.problem), None)
+        if wrong is not None:
+            return f"the pattern for {show_line(wrong.argument, 60)} {wrong.problem}"
+        return problem(self.when)
+
+    @property
+    def typing(self) -> bool:
+        """Do letters belong to a field?"""
+        return isinstance(self.focused, Input)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Letters answer only where none are typed."""
+        return action != "allow" or not self.typing
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Other keys work here."""
+        self.refresh_bindings()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._try()
+
+    @on(Input.Submitted)
+    def _entered(self, event: Input.Submitted) -> None:
+        event.stop()
+        fields = [row.input for row in self.patterns]
+        at = fields.index(event.input) + 1
+        (fields[at] if at < len(fields) else self.answers).focus()
+
+    @on(RowList.Selected)
+    async def _selected(self, event: RowList.Selected[AnswerOption | RuleTrial]) -> None:
+        event.stop()
+        if isinstance(event.item, AnswerOption):
+            await self.run_action(event.item.action)
+        else:
+            self._read(event.item)
+
+    def action_allow(self, lifetime: str) -> None:
+        """Make the rule, if it is one."""
+        if self.missing or (lifetime == "always" and not self._always):
+            self.app.bell()
+        else:
+            self.dismiss(ArgumentRule(self.when, Lifetime(lifetime)))
+
+    def action_bind(self) -> None:
+        """Bind the argument one is at, or do not."""
+        at = next((row for row in self.patterns if row.has_focus_within), None)
+        if at is not None:
+            at.toggle()
+
+    def action_back(self) -> None:
+        """From a field to the answers; from there to the question."""
+        if self.typing:
+            self.answers.focus()
+        else:
+            self.dismiss(None)
+
+    async def _look_back(self) -> None:
+        self._past = await self._find()
+        self.trials.empty = NO_CALLS
+        self._try()
+
+    def _try(self) -> None:
+        """What the rule, as it is now, would have done."""
+        for row in self.patterns:
+            row.judge()
+        missing = self.missing
+        self._hint.update(f"▲ {missing}")
+        self._hint.display = bool(missing)
+        trials = tried({} if missing else self.when, self._past or CallHistory())
+        self.trials.set_items(trials, keep=lambda trial: trial.call.name)
+        self._sum.update(_sum(trials, self._past))
+        self._leave_room()
+
+    def _leave_room(self) -> None:
+        """The list gets the rows it has a use for, and no more than there are."""
+        wanted = OTHER_ROWS + 2 * len(self.patterns) + max(FEW, len(self.trials.items))
+        self.query_one(".dialog").styles.height = min(wanted, int(self.app.size.height * self.share))
+
+    def _read(self, trial: RuleTrial) -> None:
+        from mcphost.tui.kit.reader import ReaderScreen
+
+        title = f"{self._question.server} › arguments of {trial.call.name}"
+        self.app.push_screen(ReaderScreen(title, json_text(trial.call.arguments), is_json=True))
+
+    def _ways(self) -> Iterator[AnswerOption]:
+        always = "run it, and those like it always (lapses if the tool changes)"
+        yield AnswerOption("u", "run it, and those like it until mcphost exits", "allow('session')")
+        yield AnswerOption(
+            "a", always if self._always else "not offered: the tool claims to be destructive", "allow('always')"
+        )
+        yield AnswerOption("esc", "back to the question: nothing is allowed", "back")
+
+
+def _sum(trials: list[RuleTrial], past: CallHistory | None) -> Content:
+    if past is None:
+        return Content("looking for past calls…")
+    allowed = [trial for trial in trials if trial.allowed]
+    declined = sum(trial.call.declined for trial in allowed)
+    words = f"would have allowed {len(allowed)} of {len(trials)} past calls" if trials else "no past calls"
+    warning = f" · ▲ {declined} declined" if declined else ""
+    return Content.assemble((words, "bold"), (warning, "$text-warning"), (f" · {past.reaches}", "$foreground-muted"))
+
+
+def _row(trial: RuleTrial, width: int) -> Content:
+    told = "  ".join(f"{show_line(name, 40)}={show_line(text_of(value), 200)}" for name, value in _few(trial))
+    return columns(
+        width,
+        [
+            Cell("✓" if trial.allowed else "✗", "bold $text-success" if trial.allowed else "bold $text-error", 1, 1),
+            Cell(trial.call.name, "$foreground-muted", 8, 13),
+            Cell(told, "", 10),
+            Cell("declined" if trial.call.declined else "", "$text-warning", 8, 8),
+        ],
+    )
+
+
+def _few(trial: RuleTrial) -> list[tuple[str, Any]]:
+    """As many of its arguments as may fit on a line."""
+    return list(trial.call.arguments.items())[:10]

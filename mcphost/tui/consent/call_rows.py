@@ -1,0 +1,224 @@
+"""The arguments of a call that is asked about, row by row: nothing of them folded away, and what hides counted.
+
+Names are shown as JSON strings, and every row stands in a frame of its own: no argument can be called so that it looks
+like a fact of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from rich.cells import cell_len
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from mcphost.host.consent.approvals import ApprovalStatus, Difference, ToolApproval
+from mcphost.host.consent.argument_rules import in_words
+from mcphost.host.consent.provenance import NOTHING, Provenance, UntrustedSpan
+from mcphost.host.consent.questions import ToolCallQuestion
+from mcphost.protocol.display import hidden_count, hidden_in, show, show_line, show_name, size_text
+from mcphost.protocol.models.tools import Tool
+from mcphost.tui.kit.facts_table import Fact, fact
+from mcphost.tui.kit.json_text import json_text
+from mcphost.tui.kit.modal import ReadToEnd
+
+SHOWN_CHARACTERS: Final = 20_000
+"""Of one argument. More is said in numbers; then all of it must have been read (``v``) before it can be allowed."""
+
+SHOWN_ARGUMENTS: Final = 300
+"""Rows: a model may want a call with tens of thousands, which no screen lays out in time."""
+
+LABEL: Final = 24
+"""Cells of an argument's quoted name beside its value; a longer name stands on a line of its own above."""
+
+LOOKED_THROUGH: Final = 5 * SHOWN_CHARACTERS
+"""Characters of JSON in which borrowed words are looked for: blanks that are counted are not shown."""
+
+PADDING: Final = re.compile(r"(?:[^\S\n]*\n){4,}|[^\S\n]{24,}")
+"""Blanks that could push something out of sight; shorter ones are somebody's indentation."""
+
+
+BORROWED: Final = "underline"
+"""What stood elsewhere before; a line below says so in words."""
+
+
+class Arguments(ReadToEnd):
+    """Arguments in a frame that says how many there are."""
+
+    DEFAULT_CSS = """
+    Arguments {
+        border: round $panel-lighten-2;
+        border-title-color: $text;
+        padding: 0 1;
+        .argument { height: auto; }
+        .argument > .value { width: 1fr; }
+        .name { color: $text-accent; height: auto; }
+    }
+    """
+
+    def __init__(self, arguments: Mapping[str, Any], *, edited: bool, borrowed: Provenance = NOTHING) -> None:
+        super().__init__(*argument_rows(arguments, borrowed))
+        self.border_title = Content.assemble(
+            f"Arguments ({len(arguments):,})", (" · edited by you" if edited else "", "bold $text-warning")
+        )
+
+
+def argument_rows(arguments: Mapping[str, Any], borrowed: Provenance = NOTHING) -> Iterator[Widget]:
+    """A row for each; what is ``borrowed`` from elsewhere is underlined and said below."""
+    shown = dict(islice(arguments.items(), SHOWN_ARGUMENTS))
+    names = {name: show_name(name, LABEL * 2) for name in shown}
+    short = [cell_len(quoted) for quoted in names.values() if cell_len(quoted) <= LABEL]
+    width = max(short, default=0) + 2
+    for name, value in shown.items():
+        beside = cell_len(names[name]) <= LABEL
+        if not beside:
+            yield Static(_shown(json.dumps(name, ensure_ascii=False), ()), classes="name", markup=False)
+        label = Static(names[name] if beside else "", classes="name", markup=False)
+        label.styles.width = width
+        yield Horizontal(
+            label, Static(_value(value, borrowed, name), classes="value", markup=False), classes="argument"
+        )
+    if not shown:
+        yield Static("none", markup=False)
+
+
+def argument_facts(arguments: Mapping[str, Any], borrowed: Provenance = NOTHING) -> Iterator[Fact]:
+    """What is to be known of all of them together."""
+    if (more := len(arguments) - SHOWN_ARGUMENTS) > 0:
+        yield fact("beware", f"{more:,} more arguments are not shown here", "bold $text-error")
+    if borrowed.note:
+        yield fact("beware", show_line(borrowed.note, 400), "$text-warning")
+
+
+def is_cut(arguments: Mapping[str, Any]) -> bool:
+    """Is there more of them than `argument_rows` shows?"""
+    texts = (text for name, value in arguments.items() for text in (name, text_of(value)))
+    return len(arguments) > SHOWN_ARGUMENTS or any(len(text) > SHOWN_CHARACTERS for text in texts)
+
+
+def _value(value: object, borrowed: Provenance, name: str) -> Content:
+    text = text_of(value)
+    lines = [_shown(text, _stretches(value, text, borrowed.of(name)))]
+    lines.extend(Content.styled(f"▲ {words}", "$text-warning") for words in borrowed.words(name))
+    if notes := "; ".join(_notes(text)):
+        lines.append(Content.styled(f"({notes})", "$foreground-muted"))
+    return Content("\n").join(lines)
+
+
+def _notes(text: str) -> Iterator[str]:
+    if len(text) > 80 or "\n" in text:
+        size = size_text(len(text.encode("utf-8", "replace")))
+        yield f"{len(text):,} characters, {text.count(chr(10)) + 1} lines, {size}"
+    if hidden := hidden_count(text):
+        yield f"{hidden} invisible characters"
+
+
+def _shown(text: str, stretches: Iterable[tuple[int, int]]) -> Content:
+    """The text, made safe piece by piece: what is marked in it grows where its characters do."""
+    parts: list[Content] = []
+    at, room = 0, SHOWN_CHARACTERS
+    for start, end in stretches:
+        for piece, style in ((text[at:start], ""), (text[start:end], BORROWED)):
+            shown = show(PADDING.sub(_counted, piece))
+            if len(shown) > room:
+                return Content("").join([*parts, Content(show(PADDING.sub(_counted, text[at:]), limit=room))])
+            parts.append(Content.styled(shown, style))
+            at, room = at + len(piece), room - len(shown)
+    return Content("").join([*parts, Content(show(PADDING.sub(_counted, text[at:]), limit=room))])
+
+
+def _stretches(value: object, text: str, marks: Iterable[UntrustedSpan]) -> Iterator[tuple[int, int]]:
+    """Where in ``text``, which is how ``value`` is read, something is borrowed: in order, none in another."""
+    here = [mark for mark in marks if len(mark.path) > 1 or not mark.is_name]  # else it is in the row's label
+    if isinstance(value, str):
+        places = {(mark.start, mark.end) for mark in here}
+    else:
+        places = {place for words in {mark.text for mark in here} for place in _written(words, text)}
+    done = 0
+    for start, end in sorted(places):
+        if end > done:
+            yield max(start, done), end
+            done = end
+
+
+def _written(words: str, text: str) -> Iterator[tuple[int, int]]:
+    """Wherever these words stand in JSON: the same words are borrowed there as well."""
+    written = json.dumps(words, ensure_ascii=False)[1:-1]
+    start = text.find(written, 0, LOOKED_THROUGH)
+    while start >= 0:
+        yield start, start + len(written)
+        start = text.find(written, start + len(written), LOOKED_THROUGH)
+
+
+def text_of(value: object) -> str:
+    """A value as it is read."""
+    return value if isinstance(value, str) else json_text(value)
+
+
+def _counted(padding: re.Match[str]) -> str:
+    lines = padding[0].count("\n")
+    return f"\n⏎×{lines:,}\n" if lines else f" {show_line(padding[0], 10_000)} "
+
+
+def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
+    """Where the arguments would go, why it is asked, and what is known of the tool."""
+    tool = question.tool
+    if tool.label != tool.name:
+        yield fact("tool", show_name(tool.name))
+    yield Fact("server says", claims_text(tool))
+    yield fact("history", *_history(question.standing))
+    yield fact("sent to", show(question.sent_to, limit=2000))
+    yield fact("rule", show_line(question.rule, 200))
+    if question.note:
+        yield fact("note", show(question.note), "$text-warning")
+    if hidden := hidden_in(tool.definition()):
+        yield fact("beware", f"its definition holds {hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error")
+
+
+def tool_facts(question: ToolCallQuestion) -> Iterator[Fact]:
+    """What changed, what is allowed already, and the server's own description."""
+    for difference in question.standing.differences:
+        yield Fact("changed", _difference(difference))
+    for rule in question.standing.rules:
+        yield fact("allowed", f"where {in_words(rule.when)}, {rule.lifetime.words}")
+    if description := question.tool.description:
+        whole = question.standing.kind is not ApprovalStatus.UNCHANGED
+        text = show(description, limit=4000) if whole else show_line(description, 120)
+        yield Fact("description", Content.styled(text, "italic $foreground-muted"))
+
+
+def claims_text(tool: Tool) -> Content:
+    """What the server claims of a tool; its label says that it is a claim."""
+    if not tool.claims:
+        return Content.styled("nothing (so it may write, delete and reach the network)", "$foreground-muted")
+    return Content(", ").join(Content.styled(claim, _claim_style(claim)) for claim in tool.claims)
+
+
+def _claim_style(claim: str) -> str:
+    return {"destructive": "bold $text-error", "read-only": "$text-success"}.get(claim, "")
+
+
+def _history(standing: ToolApproval) -> tuple[str, str]:
+    """What you allowed of it before, and the style to say it in."""
+    if standing.kind is ApprovalStatus.NEW or standing.since is None:
+        return "not allowed before", ""
+    since = f"since you allowed it on {standing.since:%-d %b %Y}"
+    if standing.kind is ApprovalStatus.CHANGED:
+        return f"CHANGED {since}", "bold $text-error"
+    lapsed = "; that was for good, but too long ago (policy.remember_days)" if standing.lapsed else ""
+    return f"definition unchanged {since}{lapsed}", ""
+
+
+def _difference(difference: Difference) -> Content:
+    lines = [Content.styled(show_line(difference.field, 80), "bold")]
+    if difference.before is not None:
+        lines.append(Content.styled(f"- {show(difference.before, limit=1500)}", "$text-error"))
+    if difference.after is not None:
+        lines.append(Content.styled(f"+ {show(difference.after, limit=1500)}", "$text-success"))
+    return Content("\n").join(lines)

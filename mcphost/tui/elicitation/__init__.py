@@ -1,0 +1,1 @@
+"""The dialogs for elicitation by form and by URL."""

@@ -1,0 +1,284 @@
+"""A form that a server asks to fill in: who asks and why, the fields, a review of what would be sent, and the ways out.
+
+What is typed is kept with the question while it waits in the inbox, and nowhere else.
+
+Specification: client/elicitation, form mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from mcphost.host.consent.questions import Answer, FormQuestion
+from mcphost.host.tool_calls.validation import ValidationResult
+from mcphost.protocol.display import show_line, show_name
+from mcphost.protocol.forms.form import Form, read_form
+from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.consent.answers import AnswerOption
+from mcphost.tui.consent.origin import QuestionOrigin
+from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
+from mcphost.tui.forms import FormState, SchemaForm
+from mcphost.tui.kit.facts_table import Fact, fact
+from mcphost.tui.kit.json_text import json_lines, json_spans
+from mcphost.tui.kit.text_view import TextView
+
+DRAFT: Final = "form"
+"""Under which name what was typed is kept with the question."""
+
+SLACK: Final = 7
+"""Rows below the fields: for the keys, and for a field that tells more while one is in it."""
+
+HIDDEN: Final = "••••••••"
+
+
+class FormQuestionScreen(ServerQuestionScreen):
+    """Asks for the values of a form. A yes carries them."""
+
+    HELP = (
+        "A server asks you to fill in a form. Nothing of it is sent before you saw, as JSON, all that would be.\n"
+        "esc leaves the fields: then n declines, x cancels, p leaves it in the inbox with what you typed.\n"
+        "Servers may not ask for passwords and keys this way: such fields are marked, and asked about once more."
+    )
+    NOTHING = "nothing of the form was sent"
+    LETTERS = LETTERS | {"review", "send", "edit", "reveal", "message"}
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "review", "review", id="form-question.review", tooltip="See what would be sent, then send it"),
+        Binding("y", "send", "send", id="form-question.send", tooltip="Send exactly what is shown"),
+        Binding("e", "edit", "edit", id="form-question.edit", tooltip="Back to the fields"),
+        Binding("v", "reveal", "show hidden", id="form-question.reveal", tooltip="Show or hide what looks secret"),
+        Binding("m", "message", "message", id="form-question.message", tooltip="Read all that the server says"),
+    ]
+
+    DEFAULT_CSS = """
+    FormQuestionScreen {
+        & > .dialog { height: auto; }
+        &.-short > .dialog { height: 100%; max-height: 100%; }
+        SchemaForm, TextView { height: 1fr; border: round $panel-lighten-2; border-title-color: $text; }
+        SchemaForm:focus-within, TextView:focus { border: round $accent; }
+        TextView { display: none; }
+        &.-review SchemaForm { display: none; }
+        &.-review TextView { display: block; }
+    }
+    """
+
+    @dataclass
+    class CheckWanted(Message):
+        """Do these values fit the schema? `checked` takes the answer."""
+
+        screen: FormQuestionScreen
+        schema: Mapping[str, Any]
+        content: dict[str, Any]
+
+    def __init__(self, waiting: OpenQuestion, question: FormQuestion, reason: QuestionOrigin) -> None:
+        super().__init__(waiting, reason)
+        self.question, self.message = question, question.message
+        self._form, self._review = SchemaForm(submit_label="review"), TextView(spans=json_spans)
+        self._warning = Static(classes="warning", markup=False)
+        self._shape = Form()
+        self._message_doubt = question.wants_secret
+        self._content: dict[str, Any] | None = None
+        """What is reviewed."""
+        self._note = ""
+        self._revealed = False
+
+    def heading(self) -> str:
+        """Who asks."""
+        return f"{self.reason.server} asks you to fill in a form"
+
+    def about(self) -> Iterator[Fact]:
+        """Who asks, why, and in which words."""
+        yield from self.reasons()
+        if self.question.problem:
+            words = f"what you sent before did not fit: {show_line(self.question.problem, 400)}"
+            yield fact("again", words, "bold $text-error")
+        yield from self.says()
+
+    def body(self) -> ComposeResult:
+        """The form; what would be sent."""
+        yield self._warning
+        yield self._form
+        yield self._review
+
+    async def on_mount(self) -> None:
+        """Fill the form: with its defaults, or as it was left."""
+        self.offer(at="s")
+        self.hint("")
+        self._shape = read_form(self.question.schema)
+        self._form.border_title = f"Fields ({len(list(self._shape.leaves())):,})"
+        await self._form.load(self.question.schema)
+        draft = self.waiting.kept.get(DRAFT) if self.waiting is not None else None
+        if isinstance(draft, FormState):
+            self._form.restore(draft)
+        self._warn()
+        self._form.focus_first()
+        self.call_after_refresh(self._fit)
+        self.watch(self._review, "scroll_y", self._see, init=False)
+        self.watch(self._review, "virtual_size", self._see, init=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """What fits changed."""
+        super().on_resize(event)
+        self.set_class(event.size.height < 30, "-short")
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        """Where there is room, be as tall as the fields, and not taller."""
+        height = self.app.size.height
+        fields = self._form.query_one("#fields").children
+        wanted = (fields[-1].virtual_region.bottom if fields else 1) + SLACK
+        room = max(8, int(height * 0.9) - height // 4 - 12)
+        rows: int | str = "1fr" if self.has_class("-short") else room if self._form.raw_shown else min(wanted, room)
+        self._form.styles.height = self._review.styles.height = rows
+
+    def ways(self) -> Iterator[AnswerOption]:
+        """The ways to answer at this stage."""
+        if self._content is None:
+            yield AnswerOption("s", "review what would be sent, then send it (ctrl+r in the form)", "review", "review")
+        else:
+            yield AnswerOption("y", f"send exactly this to {self.reason.server}", "send", "send")
+            yield AnswerOption("e", "back to the form", "edit", "edit")
+        yield from self.refusals()
+
+    # From the form to the review, and back.
+
+    @on(SchemaForm.Submitted)
+    def _submitted(self, event: SchemaForm.Submitted) -> None:
+        event.stop()
+        self.post_message(self.CheckWanted(self, self.question.schema, event.arguments))
+
+    def checked(self, content: dict[str, Any], verdict: ValidationResult) -> None:
+        """Mark what does not fit, or show what would be sent."""
+        if self.has_class("-review") or self._form.values() != content:
+            return  # it was edited meanwhile
+        if verdict.problems:
+            self._form.set_errors([(problem.path, problem.message) for problem in verdict.problems])
+            self.action_edit()
+            return
+        self._content, self._note, self._revealed = content, verdict.note or "", False
+        self.add_class("-review")
+        self._draw_review()
+        self._warn()
+        self.offer(at="e" if self._secrets() or self._message_doubt else "y")
+        self.answers.focus()
+
+    def action_review(self) -> None:
+        """Check the form, and show what would be sent."""
+        self._form.submit()
+
+    def action_edit(self) -> None:
+        """Back to the fields."""
+        self._content = None
+        self.remove_class("-review")
+        self.hint("")
+        self.offer(at="s")
+        self._warn()
+        self._form.focus_first()
+
+    def action_send(self) -> None:
+        """Send what was seen; what looks like a secret is asked about once more."""
+        content = self._content
+        if content is None or not self._seen:
+            self.app.bell()
+        elif (secrets := self._secrets()) or (content and self._message_doubt):
+            self._ask_again(content, secrets)
+        else:
+            self.dismiss(Answer(allow=True, content=content))
+
+    def action_park(self) -> None:
+        """Close; the question stays in the inbox with what was typed."""
+        if self.waiting is not None:
+            self.waiting.kept[DRAFT] = self._form.state()
+        self.dismiss(None)
+
+    def action_back(self) -> None:
+        """From the review to the form, from a field to the answers, from there out."""
+        if self._content is not None:
+            self.action_edit()
+        else:
+            super().action_back()
+
+    def action_reveal(self) -> None:
+        """Show what is hidden, or hide it again."""
+        self._revealed = not self._revealed
+        self._draw_review()
+
+    def action_page(self, direction: int) -> None:
+        """Scroll the review, or what the server says."""
+        view = self._review if self._content is not None else None
+        if view is None:
+            super().action_page(direction)
+        else:
+            view.scroll_relative(y=direction * max(1, view.size.height - 1), animate=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Each stage has its keys."""
+        if action == "review":
+            return self._content is None and not self.typing
+        if action in ("send", "edit"):
+            return self._content is not None and not self.typing
+        if action == "reveal":
+            return self._content is not None and not self.typing and bool(self._secrets())
+        return super().check_action(action, parameters)
+
+    # What is warned of, and shown.
+
+    @property
+    def _seen(self) -> bool:
+        return self._review.size.height > 0 and self._review.scroll_offset.y >= self._review.max_scroll_y
+
+    def _see(self) -> None:
+        if self._content is not None:
+            self.hint("" if self._seen else "▼ more below: press space until the end, then it can be sent")
+
+    def _secrets(self) -> list[str]:
+        """The fields that look secret, of those that are filled in."""
+        names = [field.name for field in self._shape.leaves() if field.secret_looking]
+        return names if self._content is None else [name for name in names if name in self._content]
+
+    def _warn(self) -> None:
+        names = ", ".join(show_name(name, 40) for name in self._secrets()[:5])
+        lines = []
+        if names:
+            lines.append(f"▲ {names} looks like a secret: no server may ask for one in a form")
+        elif self._message_doubt:
+            lines.append("▲ the message seems to ask for a secret: no server may ask for one in a form")
+        if self._note and self._content is not None:
+            lines.append(f"▲ {show_line(self._note, 300)}")
+        self._warning.update(Content("\n".join(lines)))
+        self._warning.display = bool(lines)
+
+    def _draw_review(self) -> None:
+        content = dict(self._content or {})
+        if not self._revealed:
+            content.update(dict.fromkeys(self._secrets(), HIDDEN))
+        lines, _ = json_lines(content)
+        self._review.load(lines)
+        keys = " · v shows what is hidden" if self._secrets() else ""
+        title = f"This would be sent to {self.reason.server} ({len(content):,})"
+        self._review.border_title = Content(f"{title}{keys}")
+        self.call_after_refresh(self._see)
+
+    def _ask_again(self, content: dict[str, Any], secrets: list[str]) -> None:
+        from mcphost.tui.kit.modal import AskScreen
+
+        def answered(agreed: bool | None) -> None:
+            if agreed and self._content == content:
+                self.dismiss(Answer(allow=True, content=content))
+
+        doubt = "what the message asks for"
+        facts = [
+            fact("to", self.reason.server),
+            fact("looks secret", ", ".join(show_name(name, 40) for name in secrets) or doubt, "bold $text-error"),
+            fact("", "No server may ask for passwords, keys or codes in a form. What is sent cannot be taken back."),
+        ]
+        self.app.push_screen(AskScreen("Send what looks like a secret?", facts, "send it"), answered)

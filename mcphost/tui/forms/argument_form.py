@@ -1,0 +1,164 @@
+"""A form of plain texts: the arguments of a prompt, the variables of a template.
+
+Knows fields, what stands in them and which of them must not be empty. Refuses to know what becomes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import indent
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.events import DescendantFocus
+from textual.message import Message
+from textual.widgets import Static
+
+from mcphost.protocol.display import show, show_line
+from mcphost.tui.kit.completed_input import CompletedInput
+
+
+@dataclass(frozen=True, slots=True)
+class TextField:
+    """One text that is asked for; ``label`` and ``about`` as the server wrote them."""
+
+    name: str
+    label: str
+    about: str = ""
+    required: bool = False
+
+
+class ArgumentForm(VerticalScroll, can_focus=False):
+    """The fields below each other. Enter goes to the next and from the last to `Submitted`, as ctrl+r does at once."""
+
+    HELP = (
+        "What the server asks for. Suggestions come below the field as you type: ↓ ↑ choose one, enter takes it.\n"
+        "enter goes to the next field and after the last one on; ctrl+r goes on at once; esc goes back."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r,ctrl+enter", "submit", "go on", id="arguments.submit", tooltip="Use what the form holds"),
+    ]
+    DEFAULT_CSS = """
+    ArgumentForm {
+        height: 1fr; padding: 0 1; scrollbar-size-vertical: 1;
+        & > .label { height: auto; margin: 1 0 0 0; }
+        & > CompletedInput { margin: 0 0 0 2; }
+        & > .problem { height: auto; padding: 0 2; color: $text-error; display: none; }
+        & > .problem.-shown { display: block; }
+    }
+    """
+
+    class Changed(Message):
+        """Something was typed."""
+
+    @dataclass
+    class Submitted(Message):
+        """Use these; a field left empty is not among them."""
+
+        values: Mapping[str, str]
+
+    @dataclass
+    class SuggestionsWanted(Message):
+        """Suggestions for a field would be welcome; ``context`` holds what stands in the others."""
+
+        field: CompletedInput
+        value: str
+        context: Mapping[str, str]
+
+    def __init__(self, fields: Sequence[TextField], values: Mapping[str, str]) -> None:
+        self._asked = fields
+        self._inputs = [CompletedInput(each.name, values.get(each.name, ""), _placeholder(each)) for each in fields]
+        self._labels = [Static(_label(each), classes="label", markup=False) for each in fields]
+        self._problem = Static("", classes="problem", markup=False)
+        self._left: CompletedInput | None = None
+        super().__init__()
+
+    def compose(self) -> ComposeResult:
+        """A label and a field each, and what is wrong."""
+        for label, field in zip(self._labels, self._inputs, strict=True):
+            yield label
+            yield field
+        yield self._problem
+
+    @property
+    def values(self) -> dict[str, str]:
+        """What was filled in."""
+        return {each.field_name: each.value for each in self._inputs if each.value}
+
+    def focus_first(self) -> None:
+        """To the first field that is empty and must not be, or else the first."""
+        missing = next(self._missing(), None)
+        for field in [missing] if missing else self._inputs[:1]:
+            field.focus()
+
+    def focus_again(self) -> None:
+        """To the field that was left by submitting."""
+        if self._left is not None:
+            self._left.focus()
+        else:
+            self.focus_first()
+
+    def complain(self, words: str) -> None:
+        """Say below the fields what is wrong with them, until one of them changes; ``words`` are safe to show."""
+        self._problem.update(f"▲ {words}")
+        self._problem.add_class("-shown")
+
+    def action_submit(self) -> None:
+        """Use what the form holds, if nothing is missing."""
+        missing = list(self._missing())
+        if missing:
+            self.complain(f"needed: {', '.join(show_line(each.field_name, 60) for each in missing)}")
+            missing[0].focus()
+        else:
+            self._problem.remove_class("-shown")
+            self._left = next((each for each in self._inputs if each.has_focus_within), None)
+            self.post_message(self.Submitted(self.values))
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Mark the field that is typed in; not by colour alone."""
+        for asked, label, field in zip(self._asked, self._labels, self._inputs, strict=True):
+            label.update(_label(asked, field.input is event.widget))
+
+    @on(CompletedInput.Changed)
+    def _changed(self, event: CompletedInput.Changed) -> None:
+        event.stop()
+        self._problem.remove_class("-shown")
+        self.post_message(self.Changed())
+
+    @on(CompletedInput.Submitted)
+    def _entered(self, event: CompletedInput.Submitted) -> None:
+        event.stop()
+        at = self._inputs.index(event.field) + 1
+        if at < len(self._inputs):
+            self._inputs[at].focus()
+        else:
+            self.action_submit()
+
+    @on(CompletedInput.Asked)
+    def _asked_for(self, event: CompletedInput.Asked) -> None:
+        event.stop()
+        others = {name: value for name, value in self.values.items() if name != event.field.field_name}
+        self.post_message(self.SuggestionsWanted(event.field, event.value, others))
+
+    def _missing(self) -> Iterator[CompletedInput]:
+        for asked, field in zip(self._asked, self._inputs, strict=True):
+            if asked.required and not field.value:
+                yield field
+
+
+def _label(field: TextField, current: bool = False) -> Content:
+    title = show_line(field.label, 80)
+    name = "" if field.label == field.name else f" {show_line(field.name, 80)}"
+    about = f"\n{indent(show(field.about, limit=1_000), '  ')}" if field.about else ""
+    mark = " *" if field.required else ""
+    start = ("▸ ", "bold $text-accent") if current else "  "
+    return Content.assemble(start, (title, "bold"), (mark, "$text-warning"), (name + about, "$foreground-muted"))
+
+
+def _placeholder(field: TextField) -> str:
+    return "needed" if field.required else "may be left empty"

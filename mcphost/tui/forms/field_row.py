@@ -1,0 +1,285 @@
+"""One field on screen: its label, its box, what may be typed, what it is for, and what is wrong with it.
+
+A row draws all but the box itself, so that a form of two hundred fields stays light. It knows nothing of other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
+
+from mcphost.protocol.display import show, show_line
+from mcphost.protocol.forms.form import FieldKind, FormField
+from mcphost.tui.forms.pickers import OneOf, Picked, SeveralOf, YesNo
+from mcphost.tui.forms.text_boxes import JsonBox, LineBox, LinesBox, NeedsLines
+
+Box = LineBox | LinesBox | JsonBox | YesNo | OneOf | SeveralOf
+
+MOST_LINES = 10
+"""Lines of a description that are shown, while its field has the focus."""
+
+WIDEST = 130
+"""Cells of a row; on wider screens the eye would lose it."""
+
+_NARROW = 72
+_TINY = 34
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How wide the columns of all rows are, in cells; a note of 0 stands below, a label of 0 above the box."""
+
+    label: int
+    note: int
+
+    @classmethod
+    def fit(cls, fields: list[FormField], width: int) -> Columns:
+        """Divide ``width`` between labels, boxes and notes."""
+        width = min(width, WIDEST)
+        if width < _TINY:
+            return cls(0, 0)
+        longest = max((label_of(field).cell_length for field in fields), default=0)
+        label = min(longest + 2, max(12, width // 3), 32)
+        if width < _NARROW:
+            return cls(label, 0)
+        note = max((Content(note_of(field)).cell_length for field in fields), default=0)
+        return cls(label, min(note + 2, width // 3))
+
+
+def label_of(field: FormField) -> Content:
+    """The label, indented as deep as its groups, with a star when it is required."""
+    star = ("*", "bold $text-warning") if field.required else ""
+    return Content.assemble("  " * (len(field.path) - 1), show_line(field.label, 80), " " if star else "", star)
+
+
+def note_of(field: FormField) -> str:
+    """What may be typed."""
+    secret = "looks secret" if field.secret_looking else ""
+    hidden = (
+        ", ctrl+t shows it" if secret and field.kind in (FieldKind.STRING, FieldKind.INTEGER, FieldKind.NUMBER) else ""
+    )
+    return ", ".join(filter(None, [secret + hidden, field.constraints]))
+
+
+def box_for(field: FormField, entry: Any) -> Box:
+    """The box that a field is edited with."""
+    if field.kind is FieldKind.STRING and isinstance(entry, str) and "\n" in entry and not field.secret_looking:
+        return LinesBox(field, entry)
+    return _BOXES.get(field.kind, LineBox)(field, entry)
+
+
+_BOXES: dict[FieldKind, type[Box]] = {
+    FieldKind.TEXT: LinesBox,
+    FieldKind.LIST: LinesBox,
+    FieldKind.JSON: JsonBox,
+    FieldKind.BOOLEAN: YesNo,
+    FieldKind.CHOICE: OneOf,
+    FieldKind.CHOICES: SeveralOf,
+}
+
+
+class FieldRow(Widget):
+    """One field."""
+
+    DEFAULT_CSS = """
+    FieldRow { height: auto; width: 100%; max-width: 130; }
+    """
+
+    @dataclass
+    class Edited(Message):
+        """Something else stands in the box now."""
+
+        row: FieldRow
+
+    def __init__(self, field: FormField, entry: Any, columns: Columns) -> None:
+        super().__init__()
+        self.field = field
+        self.columns = columns
+        self.problem = ""
+        self.touched = False
+        self.box = box_for(field, entry)
+        self._seen = self.box.entry
+        self._height = 0
+        self._place_box()
+
+    def compose(self) -> ComposeResult:
+        """The box; the rest is drawn."""
+        yield self.box
+
+    @property
+    def entry(self) -> Any:
+        """What stands in the box, as `mcphost.protocol.forms.form.parse` takes it."""
+        return self.box.entry
+
+    def put(self, entry: Any) -> None:
+        """Put something into the box; this is no edit."""
+        if isinstance(self.box, LineBox) and isinstance(box_for(self.field, entry), LinesBox):
+            self._swap(entry)
+        else:
+            self.box.entry = entry
+            self._seen = self.box.entry
+
+    def say(self, problem: str) -> None:
+        """Show what is wrong; nothing with ``""``."""
+        if problem != self.problem:
+            self.problem = problem
+            self._redraw()
+
+    def fit(self, columns: Columns) -> None:
+        """Divide the width anew."""
+        if columns != self.columns:
+            self.columns = columns
+            self._place_box()
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The box, and the lines around it."""
+        self._height = self._above + self._box_height(width) + len(list(self._below(width)))
+        return self._height
+
+    def render(self) -> Content:
+        """All but the box."""
+        width = max(self.size.width, 8)
+        height = self._box_height(width)
+        lines = [self._label(width)] if self._above else []
+        for line in range(height):
+            first = self._label(self.columns.label) if line == 0 and not self._above else Content("")
+            edge = Content.styled("▏", "$accent" if self.here else "$foreground-muted")
+            lines.append(Content.assemble(first.pad_right(max(0, self._left - 1 - first.cell_length)), edge))
+        if self.columns.note and (note := note_of(self.field)):
+            shown = Content.styled(note, "$foreground-muted").truncate(self.columns.note - 1, ellipsis=True)
+            lines[0] = Content.assemble(lines[0].pad_right(width - lines[0].cell_length - shown.cell_length), shown)
+        return Content("\n").join([*lines, *self._below(width)])
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Tell all there is to tell, and be seen."""
+        self._redraw()
+        self.call_after_refresh(self.scroll_visible, animate=False)
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        """Be short again."""
+        self._redraw()
+
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    @on(Picked)
+    def box_changed(self, event: Message) -> None:
+        """Tell of edits only: a box also reports what it was given."""
+        event.stop()
+        entry = self.box.entry
+        if self._redraw() and self.here:
+            self.call_after_refresh(self.scroll_visible, animate=False)
+        if entry is not self._seen and not (type(entry) is type(self._seen) and entry == self._seen):
+            self._seen = entry
+            self.touched = True
+            self.post_message(self.Edited(self))
+
+    @on(NeedsLines)
+    def needs_lines(self, event: NeedsLines) -> None:
+        """Several lines were pasted: nothing of them is lost."""
+        event.stop()
+        self._swap(event.text)
+        self.box.focus()
+        self.touched = True
+        self.post_message(self.Edited(self))
+
+    @property
+    def here(self) -> bool:
+        """Is this the field one is in?"""
+        return self.box.has_focus
+
+    @property
+    def _above(self) -> int:
+        return 0 if self.columns.label else 1
+
+    @property
+    def _left(self) -> int:
+        return self.columns.label + 3 if self.columns.label else 3
+
+    @property
+    def _right(self) -> int:
+        return self.columns.note if note_of(self.field) else 0
+
+    def _redraw(self) -> bool:
+        """Draw the row; lay out the form only when the row's height is another, which is then True."""
+        before = self._height
+        taller = self.get_content_height(self.size, self.size, self.size.width) != before
+        self.refresh(layout=taller)
+        return taller
+
+    def _swap(self, entry: Any) -> None:
+        old, self.box = self.box, LinesBox(self.field, entry)
+        self._seen = self.box.entry
+        self._place_box()
+        old.remove()
+        self.mount(self.box)
+
+    def _place_box(self) -> None:
+        self.box.styles.margin = (self._above, self._right, 0, self._left)
+
+    def _box_height(self, width: int) -> int:
+        return self.box.height_for(max(width - self._left - self._right, 1))
+
+    def _label(self, width: int) -> Content:
+        mark = Content.styled("▸ " if self.here else "  ", "bold $accent")
+        label = Content.assemble(mark, label_of(self.field)).truncate(width + 1, ellipsis=True)
+        return label.stylize("bold" if self.here else "")
+
+    def _below(self, width: int) -> Iterator[Content]:
+        room = max(width - self._left, 8)
+        for line in self._told(room):
+            yield Content.assemble(" " * self._left, line)
+        if self.problem:
+            told = Content.styled(f"▲ {show_line(self.problem, 400)}", "bold $text-error")
+            for line in told.wrap(room)[:MOST_LINES]:
+                yield Content.assemble(" " * self._left, line)
+
+    def _told(self, room: int) -> list[Content]:
+        """The name, limits and description: a line of them, or all while one is here."""
+        field, here = self.field, self.here
+        note = note_of(field)
+        if self.columns.note and not (here and Content(note).cell_length > self.columns.note - 1):
+            note = ""
+        name = show_line(field.name, 80) if here and field.title and field.title != field.name else ""
+        description = show(field.description, limit=4000) if here else show_line(field.description, 200)
+        text = " · ".join(filter(None, [name, note, description.strip()]))
+        if not text:
+            return []
+        told = Content.styled(text, "$foreground-muted")
+        if not here:
+            return [told.truncate(room, ellipsis=True)]
+        lines = told.expand_tabs(4).wrap(room)
+        return lines[:MOST_LINES] + [Content.styled("…", "$foreground-muted")] * (len(lines) > MOST_LINES)
+
+
+class GroupTitle(Widget):
+    """The title above the fields of an object inside the arguments."""
+
+    DEFAULT_CSS = """
+    GroupTitle { height: auto; width: 100%; max-width: 130; }
+    """
+
+    def __init__(self, field: FormField) -> None:
+        super().__init__()
+        self.field = field
+
+    def render(self) -> Content:
+        """A rule with the title in it, and the description below."""
+        width = max(self.size.width, 8)
+        indent = "  " * len(self.field.path)
+        title = Content.assemble(indent, label_of(self.field).plain.strip(), " ").truncate(width, ellipsis=True)
+        rule = Content.styled("─" * max(0, width - title.cell_length), "$foreground-muted")
+        lines = [Content.assemble(title.stylize("bold"), rule)]
+        if self.field.description:
+            told = Content.styled(show_line(self.field.description, 400), "$foreground-muted")
+            lines.append(Content.assemble(indent, told).truncate(width, ellipsis=True))
+        return Content("\n").join(lines)

@@ -1,0 +1,97 @@
+"""The arguments as JSON: an editor, why it is shown, and what is wrong with what stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from mcphost.protocol.display import show_line
+from mcphost.protocol.forms.form import FieldError, FieldKind, FormField, parse
+from mcphost.tui.forms.text_boxes import JsonArea, escape
+
+_WHOLE = FormField(("arguments",), FieldKind.JSON, required=True)
+
+
+class RawArea(JsonArea):
+    """The editor itself."""
+
+    DEFAULT_CSS = """
+    RawArea, RawArea.-textual-compact { background: $surface; height: 1fr; min-height: 3; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, show_line_numbers=True, highlight_cursor_line=False)
+        self.cursor_blink = False
+
+
+class RawEditor(Vertical):
+    """An editor for the whole of the arguments."""
+
+    DEFAULT_CSS = """
+    RawEditor {
+        height: 1fr;
+        & > #reason { height: auto; max-height: 3; color: $text-muted; padding: 0 1; }
+        & > #problems { height: auto; max-height: 8; padding: 0 1; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._listed: Sequence[tuple[str, str]] | None = None
+
+    def compose(self) -> ComposeResult:
+        """The reason, the editor, the problems."""
+        yield Static(id="reason", markup=False)
+        yield RawArea()
+        yield Static(id="problems", markup=False)
+
+    @property
+    def area(self) -> RawArea:
+        """The editor itself."""
+        return self.query_one(RawArea)
+
+    @property
+    def text(self) -> str:
+        """What stands in the editor."""
+        return self.area.text
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self.area.text = escape(text)
+
+    def explain(self, reason: str) -> None:
+        """Say why there is JSON instead of fields."""
+        self.query_one("#reason", Static).update(Content(show_line(reason)))
+
+    def list_problems(self, problems: Sequence[tuple[str, str]]) -> None:
+        """List what is wrong: where, and a sentence."""
+        if problems == self._listed:
+            return  # an update lays out the whole screen
+        self._listed = problems
+        lines = [Content.assemble(("▲ ", "bold $text-error"), *_told(place, words)) for place, words in problems[:7]]
+        if len(problems) > len(lines):
+            lines.append(Content.styled(f"and {len(problems) - len(lines)} more", "$foreground-muted"))
+        told = self.query_one("#problems", Static)
+        told.update(Content("\n").join(lines))
+        told.display = bool(lines)
+
+
+def read_object(text: str) -> tuple[dict[str, Any] | None, str]:
+    """Return the object in ``text``, or None and why there is none."""
+    try:
+        value = parse(_WHOLE, text)
+    except FieldError as error:
+        return None, f"this {error}"
+    if not isinstance(value, dict):
+        return None, "the arguments must be an object: { … }"
+    return value, ""
+
+
+def _told(place: str, words: str) -> tuple[Content, Content]:
+    where = Content.styled(f"{show_line(place, 80)} " if place else "", "bold")
+    return where, Content(show_line(words, 300))

@@ -1,0 +1,344 @@
+"""The boxes one types into: a line, several lines, JSON. Each holds an entry that `parse` takes.
+
+A box says by messages that one wants to leave it; it knows neither its label nor whether its entry is right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from mcphost.protocol.display import MARKS_PER_BASE, show
+from mcphost.protocol.forms.form import ABSENT, FieldError, FieldKind, FormField, parse, render
+from mcphost.tui.kit.line_input import LineInput
+
+_MARK = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
+
+
+def conceal(text: str, *, lines: bool = False) -> str:
+    """Return ``text`` with a mark for each character not safe to show; line ends and tabs stay when ``lines``."""
+    kept = "\n\t" if lines else ""
+    if show(text) == text and not _MARK.search(text) and (lines or not re.search(r"[\n\t]", text)):
+        return text
+    literal = {match.start() for match in _MARK.finditer(text)}
+    return "".join(
+        f"⟨U+{ord(char):04X}⟩" if (unsafe or index in literal) and char not in kept else char
+        for index, (char, unsafe) in enumerate(_judged(text, kept))
+    )
+
+
+def reveal(text: str) -> str:
+    """Undo `conceal`."""
+    return _MARK.sub(lambda mark: _character(mark[0], int(mark[1], 16)), text)
+
+
+def escape(text: str) -> str:
+    r"""Return JSON ``text`` with ``\u202e`` for each character not safe to show; still the same JSON."""
+    if show(text) == text:
+        return text
+    return "".join(_escaped(char) if unsafe else char for char, unsafe in _judged(text, "\n\t"))
+
+
+def dump(value: Any) -> str:
+    """Return ``value`` as indented JSON that is safe to show and to edit."""
+    try:
+        return escape(json.dumps(value, indent=2, ensure_ascii=False))
+    except (ValueError, RecursionError):  # a number with too many digits, or too deep
+        return "{}"
+
+
+def _judged(text: str, kept: str) -> Iterator[tuple[str, bool]]:
+    """Yield each character and whether it has to be marked; combining marks are, from the fifth on one base."""
+    run = 0
+    for char in text:
+        run = run + 1 if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me") else 0
+        yield char, char not in kept and (run > MARKS_PER_BASE or char in "\n\t" or show(char) != char)
+
+
+def _character(mark: str, code: int) -> str:
+    return chr(code) if code <= 0x10FFFF else mark
+
+
+def _escaped(char: str) -> str:
+    return json.dumps(char)[1:-1]
+
+
+TEXT_LINES: Final = (3, 8)
+"""Least and most lines of a box for several lines."""
+
+_NUMBERS: Final = (FieldKind.INTEGER, FieldKind.NUMBER)
+_TEXTS: Final = (FieldKind.STRING, FieldKind.TEXT)
+
+
+@dataclass
+class StepAway(Message):
+    """One wants to go to the field after that of ``box`` (``step`` 1) or before it (-1); ``entered``: by enter."""
+
+    box: Widget
+    step: int
+    entered: bool = False
+
+
+class NeedsLines(Message):
+    """A text of several lines came into a box that has only one."""
+
+    def __init__(self, box: LineBox, text: str) -> None:
+        super().__init__()
+        self.box = box
+        self.text = text
+
+
+def hint(field: FormField, here: bool = False) -> str:
+    """What it means that nothing is typed; more of it while one is ``here``."""
+    if field.null_when_empty:
+        return "empty: null"
+    quotes = '; "" sends an empty text' if here and field.kind in _TEXTS else ""
+    return ("required" if field.required else "left out") + quotes
+
+
+def nudge(field: FormField, text: str, step: int) -> str | None:
+    """Return the number in ``text`` one ``step`` on, within the field's range; None when it stands at the end of it."""
+    rules = field.rules
+    size = abs(rules.multiple_of) or 1 if isinstance(rules.multiple_of, int) else 1
+    try:
+        number = _typed_number(text)
+        wanted = 0 if number is None else number + step * size
+        for bound, end in ((rules.minimum, max), (rules.maximum, min)):
+            if bound is not None and math.isfinite(bound):
+                wanted = end(wanted, bound)
+        told = str(render(field, wanted))
+        parse(field, told)
+    except (FieldError, ValueError, OverflowError):
+        return None
+    return told if told != text else None
+
+
+def _typed_number(text: str) -> int | float | None:
+    if not text.strip():
+        return None
+    return int(text) if re.fullmatch(r"\s*[+-]?[0-9]+\s*", text) else float(text)
+
+
+class LineBox(LineInput):
+    """One line of text, or a number that up and down change."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "step(-1)", "field before", id="form.up", show=False, tooltip="Field before, or one more"),
+        Binding("down", "step(1)", "next field", id="form.down", show=False, tooltip="Next field, or one less"),
+        Binding("ctrl+t", "reveal", "show it", id="form.reveal", tooltip="Show or hide what is typed here"),
+    ]
+
+    DEFAULT_CSS = """
+    LineBox, LineBox.-textual-compact { padding: 0; background: $surface; &:focus { background: $boost; } }
+    """
+
+    def __init__(self, field: FormField, entry: Any) -> None:
+        self.field = field
+        text = "" if entry is ABSENT else conceal(str(entry))
+        super().__init__(text, hint(field), password=field.secret_looking, compact=True, select_on_focus=False)
+        self.cursor_blink = False
+
+    @property
+    def entry(self) -> Any:
+        """What is typed."""
+        return reveal(self.value)
+
+    @entry.setter
+    def entry(self, entry: Any) -> None:
+        self.value = "" if entry is ABSENT else conceal(str(entry))
+
+    def height_for(self, width: int) -> int:
+        """One line."""
+        return 1
+
+    def on_focus(self) -> None:
+        """Say more of what it means that nothing is typed."""
+        self.placeholder = hint(self.field, here=True)
+
+    def on_blur(self) -> None:
+        """Say less."""
+        self.placeholder = hint(self.field)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what looks like a secret can be revealed."""
+        return action != "reveal" or self.field.secret_looking
+
+    def action_reveal(self) -> None:
+        """Show what is hidden, or hide it again."""
+        self.password = not self.password
+
+    def action_step(self, direction: int) -> None:
+        """Change a number by one, or go to another field."""
+        if self.field.kind not in _NUMBERS:
+            self.post_message(StepAway(self, direction))
+        elif (told := nudge(self.field, self.value, -direction)) is not None:
+            self.value = told
+            self.cursor_position = len(told)
+
+    async def action_submit(self) -> None:
+        """Enter goes on."""
+        self.post_message(StepAway(self, 1, entered=True))
+
+    def action_paste(self) -> None:
+        """Paste what was copied in mcphost."""
+        self._take(self.app.clipboard)
+
+    def _on_paste(self, event: events.Paste) -> None:
+        event.prevent_default()
+        event.stop()
+        self._take(event.text)
+
+    def _take(self, pasted: str) -> None:
+        pasted = pasted.replace("\r\n", "\n").replace("\r", "\n")
+        if self.field.kind not in _TEXTS or self.password or "\n" not in pasted.strip("\n"):
+            self.replace(conceal(pasted.strip("\n")), *self.selection)
+            return
+        start, end = sorted(self.selection)
+        self.post_message(NeedsLines(self, reveal(self.value[:start]) + pasted + reveal(self.value[end:])))
+
+
+class SafeArea(TextArea):
+    """A text area into which nothing unseen can be pasted."""
+
+    def action_paste(self) -> None:
+        """Paste what was copied in mcphost."""
+        self._take(self.app.clipboard)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.prevent_default()
+        event.stop()
+        self._take(event.text)
+
+    def _take(self, pasted: str) -> None:
+        text = self._safe(pasted.replace("\r\n", "\n").replace("\r", "\n"))
+        self.replace(text, *self.selection, maintain_selection_offset=False)
+
+    def _safe(self, text: str) -> str:
+        return conceal(text, lines=True)
+
+
+class LinesBox(SafeArea):
+    """Several lines of text; tab goes on, and so do up and down at the ends."""
+
+    DEFAULT_CSS = """
+    LinesBox, LinesBox.-textual-compact {
+        height: auto;
+        padding: 0;
+        background: $surface;
+        &:focus { background: $boost; }
+    }
+    """
+
+    def __init__(self, field: FormField, entry: Any) -> None:
+        self.field = field
+        super().__init__(self._shown(entry), compact=True, highlight_cursor_line=False, placeholder=hint(field))
+        self.cursor_blink = False
+
+    @property
+    def entry(self) -> Any:
+        """What is typed."""
+        return reveal(self.text)
+
+    @entry.setter
+    def entry(self, entry: Any) -> None:
+        self.text = self._shown(entry)
+
+    def height_for(self, width: int) -> int:
+        """As many lines as it needs, between `TEXT_LINES`."""
+        least, most = TEXT_LINES
+        width = max(width - 1, 1)
+        if self.size.width and self.wrap_width == width:
+            return min(max(self.wrapped_document.height, least), most)
+        lines = self.text.split("\n", most)[:most]
+        needed = sum(max(1, math.ceil(cell_len(line[: most * width]) / width)) for line in lines)
+        return min(max(needed, least), most)
+
+    def on_focus(self) -> None:
+        """Say more of what it means that nothing is typed."""
+        self.placeholder = hint(self.field, here=True)
+
+    def on_blur(self) -> None:
+        """Say less."""
+        self.placeholder = hint(self.field)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """See `height_for`."""
+        return self.height_for(width)
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Leave at the first line."""
+        if not select and self.navigator.is_first_wrapped_line(self.cursor_location):
+            self.post_message(StepAway(self, -1))
+            return
+        super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Leave at the last line."""
+        if not select and self.navigator.is_last_wrapped_line(self.cursor_location):
+            self.post_message(StepAway(self, 1))
+            return
+        super().action_cursor_down(select)
+
+    def _shown(self, entry: Any) -> str:
+        return "" if entry is ABSENT else self._safe(str(entry))
+
+
+class JsonArea(SafeArea):
+    """Colours JSON line by line, which its strings, never longer than a line, allow."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"json--key", "json--text", "json--number", "json--word"}
+
+    DEFAULT_CSS = """
+    JsonArea {
+        & > .json--key { color: $text-accent; }
+        & > .json--text { color: $text-success; }
+        & > .json--number { color: $text-warning; }
+        & > .json--word { color: $text-primary; text-style: bold; }
+    }
+    """
+
+    def get_line(self, line_index: int) -> Text:
+        """One line, coloured."""
+        line = super().get_line(line_index)
+        if len(line.plain) < 2000:
+            for found in _TOKEN.finditer(line.plain):
+                line.stylize(self.get_component_rich_style(f"json--{found.lastgroup}", partial=True), *found.span())
+        return line
+
+    def _safe(self, text: str) -> str:
+        return escape(text)
+
+
+_TOKEN = re.compile(
+    r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<text>"(?:[^"\\]|\\.)*"?)'
+    r"|(?P<number>-?\d[\d.eE+-]*)|(?P<word>\b(?:true|false|null)\b)"
+)
+
+
+class JsonBox(JsonArea, LinesBox):
+    """A small box for any JSON value."""
+
+    DEFAULT_CSS = LinesBox.DEFAULT_CSS.replace("LinesBox", "JsonBox")  # only that of the first base is inherited
+
+    @property
+    def entry(self) -> Any:
+        """What is typed."""
+        return self.text
+
+    @entry.setter
+    def entry(self, entry: Any) -> None:
+        self.text = self._shown(entry)

@@ -1,0 +1,1 @@
+"""The queue of questions, and the screen that lists them."""

@@ -1,0 +1,120 @@
+"""Which screen asks a question of which kind, and how it is called in the inbox: one table, and nowhere else.
+
+Knows the kinds. Refuses to know when a question is asked: that is `mcphost.tui.inbox.queue`. A kind that is not in the
+table stays in the inbox, where it can be declined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mcphost.host.consent.questions import (
+    FormQuestion,
+    Question,
+    ResultQuestion,
+    RootsQuestion,
+    SamplingQuestion,
+    SignInQuestion,
+    ToolCallQuestion,
+    UrlQuestion,
+)
+from mcphost.host.host import Host
+from mcphost.protocol.display import show_name
+from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.consent.origin import reason_of
+
+if TYPE_CHECKING:
+    from mcphost.tui.kit.modal import QuestionDialog
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionKind:
+    """How a kind of question is asked."""
+
+    screen: Callable[[Host, OpenQuestion, Any], QuestionDialog]
+    """Makes the screen; given the question itself last, as what it is."""
+    words: Callable[[Any], str] = lambda question: str(question.about)
+    """What is asked, for the inbox; may hold foreign text."""
+    mark: str = "?"
+    """Stands before it in the inbox; one cell."""
+
+
+def kind_of(question: Question) -> QuestionKind | None:
+    """How this question is asked; None where no screen for it is made yet."""
+    return KINDS.get(type(question))
+
+
+def words_of(question: Question) -> str:
+    """What is asked, in a few words; may hold foreign text."""
+    kind = kind_of(question)
+    return question.about if kind is None else kind.words(question)
+
+
+# The screens are imported when they are needed: each would delay the first picture.
+
+
+def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) -> QuestionDialog:
+    from mcphost.tui.consent.tool_call import ToolCallScreen
+
+    return ToolCallScreen(waiting, question, lambda: host.consent.past(question, host.calls.values()))
+
+
+def _sign_in(host: Host, waiting: OpenQuestion, question: SignInQuestion) -> QuestionDialog:
+    from mcphost.tui.sign_in.screen import SignInScreen
+
+    return SignInScreen(host.sign_ins[question.sign_in], waiting)
+
+
+def _sign_in_words(question: SignInQuestion) -> str:
+    from mcphost.tui.sign_in.plan import asked_for
+
+    return asked_for(question.plan)
+
+
+def _form(host: Host, waiting: OpenQuestion, question: FormQuestion) -> QuestionDialog:
+    from mcphost.tui.elicitation.form import FormQuestionScreen
+
+    return FormQuestionScreen(waiting, question, reason_of(host, question))
+
+
+def _page(host: Host, waiting: OpenQuestion, question: UrlQuestion) -> QuestionDialog:
+    from mcphost.tui.elicitation.url import PageQuestionScreen
+
+    return PageQuestionScreen(waiting, question, reason_of(host, question))
+
+
+def _folders(host: Host, waiting: OpenQuestion, question: RootsQuestion) -> QuestionDialog:
+    from mcphost.tui.roots.screen import FoldersScreen
+
+    here = question.suggestions[-1] if question.suggestions else Path.cwd()
+    return FoldersScreen(host, question.server, reason_of(host, question), here, question.suggestions, waiting)
+
+
+def _sampling(host: Host, waiting: OpenQuestion, question: SamplingQuestion) -> QuestionDialog:
+    from mcphost.tui.sampling.screen import SamplingScreen
+
+    return SamplingScreen(host, host.samplings[question.sampling], waiting)
+
+
+def _result(host: Host, waiting: OpenQuestion, question: ResultQuestion) -> QuestionDialog:
+    from mcphost.tui.consent.result_review import ResultScreen
+
+    return ResultScreen(waiting, question)
+
+
+def _with_message(question: FormQuestion | UrlQuestion) -> str:
+    return f"{question.about}: {show_name(question.message)}" if question.message else question.about
+
+
+KINDS: Final[Mapping[type, QuestionKind]] = {
+    ToolCallQuestion: QuestionKind(_tool_call),
+    SignInQuestion: QuestionKind(_sign_in, _sign_in_words, "▲"),
+    FormQuestion: QuestionKind(_form, _with_message),
+    UrlQuestion: QuestionKind(_page, _with_message),
+    RootsQuestion: QuestionKind(_folders),
+    SamplingQuestion: QuestionKind(_sampling),
+    ResultQuestion: QuestionKind(_result),
+}

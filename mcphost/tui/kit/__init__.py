@@ -1,0 +1,1 @@
+"""Widgets and screens that every feature uses."""

@@ -1,0 +1,106 @@
+"""Source code with its colours: which language a text from outside is in, and where its parts are.
+
+Knows MIME types and endings of names, both of which only decide on colours. Refuses to guess from the text itself, and
+to read what would take long: a text made to keep a parser busy is shown without colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from mcphost.tui.kit.text_view import TextView
+
+LONGEST: Final = 50_000
+"""Characters of a text that gets colours."""
+
+LONGEST_LINE: Final = 1_000
+"""Characters of a line that gets them: the patterns of some languages take long on one endless line."""
+
+_ENDINGS: Final[Mapping[str, str]] = {
+    "bash": "bash", "c": "c", "cc": "cpp", "cfg": "ini", "conf": "ini", "cpp": "cpp", "cs": "csharp", "css": "css",
+    "diff": "diff", "go": "go", "h": "c", "hpp": "cpp", "htm": "html", "html": "html", "ini": "ini", "java": "java",
+    "js": "javascript", "jsx": "javascript", "kt": "kotlin", "lua": "lua", "mjs": "javascript", "patch": "diff",
+    "php": "php", "pl": "perl", "proto": "protobuf", "py": "python", "pyi": "python", "rb": "ruby", "rs": "rust",
+    "scss": "scss", "sh": "bash", "sql": "sql", "svg": "xml", "swift": "swift", "toml": "toml", "ts": "typescript",
+    "tsx": "typescript", "xml": "xml", "yaml": "yaml", "yml": "yaml", "zig": "zig",
+}  # fmt: skip
+_TYPES: Final[Mapping[str, str]] = {
+    "css": "css", "html": "html", "java": "java", "java-source": "java", "javascript": "javascript", "php": "php",
+    "python": "python", "ruby": "ruby", "rust": "rust", "script.python": "python", "sh": "bash", "shellscript": "bash",
+    "sql": "sql", "svg+xml": "xml", "toml": "toml", "typescript": "typescript", "xml": "xml", "yaml": "yaml",
+    "c": "c", "c++": "cpp", "diff": "diff", "go": "go", "csrc": "c", "patch": "diff", "xhtml+xml": "html",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class HighlightedCode:
+    """The lines of a text that went through ``show``, and the coloured parts of each."""
+
+    lines: Sequence[str]
+    spans: Sequence[Sequence[tuple[int, int, str]]]
+
+
+def language_of(mime_type: str, uri: str) -> str | None:
+    """The language that a type or, where it says nothing, the ending of a URI stands for; None for no known one."""
+    kind = mime_type.partition(";")[0].strip().lower()
+    family, _, name = kind.partition("/")
+    if family in ("text", "application", "image") and name not in ("", "plain", "octet-stream"):
+        return _TYPES.get(name.removeprefix("x-")) or _TYPES.get(name)
+    path = uri[-500:].partition("?")[0].partition("#")[0]
+    stem, dot, ending = path.rpartition(".")
+    return _ENDINGS.get(ending.lower()) if dot and stem else None
+
+
+def colour(text: str, language: str) -> HighlightedCode | None:
+    """Find the parts of a text that went through ``show``; None where it is better read plain. Takes its time."""
+    if len(text) > LONGEST or any(len(line) > LONGEST_LINE for line in text.split("\n")):
+        return None
+    from textual.highlight import highlight  # late: it brings a library along
+
+    lines = highlight(text.expandtabs(4), language=language).split("\n", allow_blank=True)
+    parts = [
+        [(span.start, span.end, part) for span in line.spans if (part := _part(str(span.style)))] for line in lines
+    ]
+    return HighlightedCode([line.plain for line in lines], parts)
+
+
+class CodeView(TextView):
+    """What `colour` made, as tall as it is."""
+
+    DEFAULT_CSS = """
+    CodeView > .text-view--name { color: $text-primary; }
+    CodeView > .text-view--keyword { color: $text-accent; text-style: bold; }
+    CodeView > .text-view--comment { color: $foreground-muted; text-style: italic; }
+    CodeView > .text-view--definition { color: $text-warning; text-style: bold; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"text-view--{part}" for part in ("name", "keyword", "comment", "definition")
+    }
+
+    def __init__(self, code: HighlightedCode) -> None:
+        self._code = code
+        super().__init__(code.lines, fit=True)
+
+    def spans_of(self, number: int, text: str) -> Iterable[tuple[int, int, str]]:
+        """As found."""
+        return self._code.spans[number] if number < len(self._code.spans) else ()
+
+
+_PARTS: Final = (
+    ("$text 60%", "comment"),
+    ("$text-success", "string"),
+    ("$text-warning bold", "definition"),
+    ("$text-warning underline", "definition"),
+    ("$text-warning", "number"),
+    ("$text-accent", "keyword"),
+    ("$text-error", "keyword"),
+    ("$text-primary bold", "definition"),
+    ("$text-primary", "name"),
+)
+"""What Textual's colours of code are called here: a style begins with the first, and gets the second."""
+
+
+def _part(style: str) -> str | None:
+    return next((part for start, part in _PARTS if style.removeprefix("bold ").startswith(start)), None)

@@ -1,0 +1,142 @@
+"""The keys that work here and now, in one line at the bottom.
+
+Textual's own footer is a widget for every key, made anew each time the focus moves; this is one line that is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len
+from textual import events
+from textual.binding import ActiveBinding, Binding
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.geometry import Size
+from textual.screen import Screen
+from textual.widget import Widget
+
+ALWAYS = ("quit", "keys")
+"""The way out and the action that explains all others: they are always on the line, at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key and what it does; ``name`` is what Textual calls it, ``shown`` what stands on a keyboard."""
+
+    name: str
+    shown: str
+    does: str
+    action: str
+
+    @property
+    def width(self) -> int:
+        """Cells it takes, with the blanks around it."""
+        return cell_len(self.shown) + cell_len(self.does) + 3
+
+
+class KeyLine(Widget):
+    """Draws the bindings of what has the focus that do something now, nearest first; a click presses the key."""
+
+    DEFAULT_CSS = """
+    KeyLine { dock: bottom; height: 1; background: $footer-background; color: $footer-foreground; }
+    """
+
+    def on_mount(self) -> None:
+        """Draw again whenever other keys work."""
+        self.screen.bindings_updated_signal.subscribe(self, self._changed)
+
+    def render(self) -> Content:
+        """As many keys as fit."""
+        return Content("").join([_drawn_line(key) for key in self._fitting()])
+
+    async def on_click(self, event: events.Click) -> None:
+        """Press the key that was clicked on."""
+        left = 0
+        for key in self._fitting():
+            left += key.width
+            if event.x < left:
+                self.app.simulate_key(key.name)
+                return
+
+    def _changed(self, _: Screen[object]) -> None:
+        self.refresh()
+
+    def _fitting(self) -> Iterator[Key]:
+        keys = list(self._keys())
+        always = [key for key in keys if key.action in ALWAYS]
+        room = self.size.width - sum(key.width for key in always)
+        for key in keys:
+            room -= 0 if key in always else key.width
+            if room < 0:
+                break
+            if key not in always:
+                yield key
+        yield from always
+
+    def _keys(self) -> Iterator[Key]:
+        seen: set[str] = set()
+        active = self.screen.active_bindings
+        for node, binding, enabled, _ in active.values():
+            if binding.show and enabled and binding.action not in seen:
+                seen.add(binding.action)
+                named = _first(node, binding, active)
+                yield Key(named.key, self.app.get_key_display(named), named.description, named.action)
+
+
+def _first(node: DOMNode, binding: Binding, active: Mapping[str, ActiveBinding]) -> Binding:
+    """The first key of several that do the same: in a text area, ``active`` has f7 before ctrl+j."""
+    bound = (each for several in node._bindings.key_to_bindings.values() for each in several)
+    same = (each for each in bound if each.action == binding.action)
+    return next((each for each in same if each.key in active and active[each.key].binding is each), binding)
+
+
+def _drawn_line(key: Key) -> Content:
+    return Content.assemble((f" {key.shown}", "bold $footer-key-foreground"), f" {key.does} ")
+
+
+GAP: Final = 3
+
+
+class KeyBar(Widget):
+    """Shows pairs of a key and a word; foreign text in either was made safe."""
+
+    DEFAULT_CSS = """
+    KeyBar { height: auto; width: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pairs: tuple[tuple[str, str], ...] = ()
+
+    def show_keys(self, pairs: tuple[tuple[str, str], ...]) -> None:
+        """Show these instead."""
+        if pairs != self._pairs:
+            self._pairs = pairs
+            self.refresh(layout=True)
+
+    def render(self) -> Content:
+        """The lines for the width there is."""
+        return Content("\n").join([_drawn(line) for line in self._lines(self.size.width)])
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many lines as the keys take at this width."""
+        return sum(1 for _ in self._lines(width))
+
+    def _lines(self, width: int) -> Iterator[Sequence[tuple[str, str]]]:
+        line, used = list[tuple[str, str]](), 0
+        for pair in self._pairs:
+            room = cell_len(pair[0]) + cell_len(pair[1]) + 1
+            if line and used + room > width:
+                yield line
+                line, used = [], 0
+            line.append(pair)
+            used += room + GAP
+        if line:
+            yield line
+
+
+def _drawn(line: Sequence[tuple[str, str]]) -> Content:
+    return Content(" " * GAP).join([Content.assemble((key, "bold $text-accent"), f" {word}") for key, word in line])

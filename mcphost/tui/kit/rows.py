@@ -1,0 +1,427 @@
+"""A list of any length, one line a row, of which only the rows in view are ever drawn.
+
+Knows the cursor, the scroll position and how both survive a change of the items. Refuses to know what an item is: a
+renderer makes a line of it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content, Span
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.style import Style
+
+Item = TypeVar("Item")
+Held = TypeVar("Held")
+
+MARK: Final = "▸ "
+"""Stands before the row under the cursor, so that it is seen without colour; two cells."""
+
+
+def _key(keys: str, name: str, tooltip: str, *, show: bool = False) -> Binding:
+    return Binding(keys, name, name.replace("_", " "), show=show, tooltip=tooltip, id=f"rows.{name}")
+
+
+class RowList(ScrollView, Generic[Item], can_focus=True):
+    """``render(item, width)`` gives one line of at most ``width`` cells; foreign text in it has passed ``show_line``.
+
+    ``empty`` is our own text for when there is nothing yet. With ``tails`` the newest item is the last one and the
+    list follows it, until the user moves away; End, or going down past the end, follows again.
+    """
+
+    HELP = "A list. ↑ ↓ or j k move, PgUp PgDn a page, Home End to the ends, Enter or a double click opens a row."
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--empty"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        _key("up,k", "up", "To the row above"),
+        _key("down,j", "down", "To the row below"),
+        _key("pageup", "page_up", "One page up"),
+        _key("pagedown", "page_down", "One page down"),
+        _key("home", "first", "To the first row"),
+        _key("end", "last", "To the last row"),
+        _key("enter", "open", "Open the row under the cursor", show=True),
+    ]
+    DEFAULT_CSS = """
+    RowList {
+        height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1;
+        & > .row-list--cursor { background: $boost; }
+        & > .row-list--empty { color: $text-muted; }
+        &:focus > .row-list--cursor { background: $accent 30%; text-style: bold; }
+    }
+    """
+
+    following: reactive[bool] = reactive(False, repaint=False, init=False)
+    """Whether the cursor stays on the last row while rows come; only with ``tails``."""
+
+    class _About(Message):
+        row_list: RowList[Any]
+
+        @property
+        def control(self) -> RowList[Any]:
+            """The list, for ``@on`` selectors."""
+            return self.row_list
+
+    @dataclass
+    class Highlighted(_About, Generic[Held]):
+        """Another item is under the cursor; None when the list became empty."""
+
+        row_list: RowList[Any]
+        item: Held | None
+
+    @dataclass
+    class Selected(_About, Generic[Held]):
+        """The user opened this item: Enter, or a double click."""
+
+        row_list: RowList[Any]
+        item: Held
+
+    @dataclass
+    class Followed(_About):
+        """The list began or ceased to follow its newest row."""
+
+        row_list: RowList[Any]
+        following: bool
+
+    def __init__(
+        self,
+        render: Callable[[Item, int], Text | Content],
+        *,
+        empty: str = "",
+        tails: bool = False,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._render_row = render
+        self._items: list[Item] = []
+        self._cursor: int | None = None
+        self._announced: object = None
+        self._moved = False
+        self._parsed_styles: dict[str, Style] = {}
+        self._keep: Callable[[Item], object] = lambda item: item
+        self._empty = empty
+        self.tails = tails
+        self.set_reactive(RowList.following, tails)
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """What is listed, in order; change it by the methods only."""
+        return self._items
+
+    @property
+    def highlighted(self) -> int | None:
+        """The index of the row under the cursor; None when there are no rows. Setting it scrolls there."""
+        return self._cursor
+
+    @highlighted.setter
+    def highlighted(self, index: int | None) -> None:
+        if index is not None and self._items:
+            self._moved = True
+            self._place(index)
+            self._reveal()
+
+    @property
+    def item(self) -> Item | None:
+        """The item under the cursor."""
+        return None if self._cursor is None else self._items[self._cursor]
+
+    @property
+    def empty(self) -> str:
+        """What the list says when it has no rows."""
+        return self._empty
+
+    @empty.setter
+    def empty(self, text: str) -> None:
+        self._empty = text
+        self.refresh()
+
+    def set_items(
+        self, items: Iterable[Item], keep: Callable[[Item], object] | None = None, *, from_top: bool = False
+    ) -> None:
+        """Replace all items. The cursor stays on the item with the same ``keep(item)``, else on the same row number.
+
+        The row under the cursor stays where it is on the screen; a list that stood at its top stays there. With
+        ``from_top`` the cursor stays on the first row until something moves it.
+        """
+        self._keep = keep or self._keep
+        before, top = self._cursor, round(self.scroll_y)
+        on_screen = before is not None and top <= before < top + max(1, self.size.height)
+        kept = None if self.item is None else self._keep(self.item)
+        self._items = list(items)
+        self._resize()
+        unmoved = from_top and not self._moved
+        after = self._find(kept) if before is not None and not unmoved else None
+        self._place(0 if unmoved or before is None else before if after is None else after)
+        if top and on_screen and before is not None and after is not None:
+            self._scroll(top + after - before)
+        if self.following:
+            self._place(len(self._items) - 1)
+        if on_screen or self.following:
+            self._reveal()
+        self.refresh()
+
+    def append(self, items: Sequence[Item], limit: int | None = None) -> None:
+        """Add items at the end, and drop the oldest over ``limit``. Costs what is added, however long the list is."""
+        self._items.extend(items)
+        over = 0 if limit is None else max(0, len(self._items) - limit)
+        self.drop_first(over)
+
+    def drop_first(self, count: int) -> None:
+        """Take ``count`` items away at the top; what is in view stays in view."""
+        count = min(count, len(self._items))
+        del self._items[:count]
+        top = round(self.scroll_y)
+        self._resize()
+        self._place(len(self._items) - 1 if self.following else max(0, (self._cursor or 0) - count))
+        if self.following:
+            self._reveal()
+        elif count:
+            self._scroll(max(0, top - count))
+        self.refresh()
+
+    # Keys and mouse
+
+    def action_up(self) -> None:
+        """To the row above."""
+        self._move(-1)
+
+    def action_down(self) -> None:
+        """To the row below; past the end, follow."""
+        if self.tails and self._cursor == len(self._items) - 1:
+            self.following = True
+        self._move(1)
+
+    def action_page_up(self) -> None:
+        """One page up."""
+        self._move(1 - self.size.height)
+
+    def action_page_down(self) -> None:
+        """One page down."""
+        self._move(self.size.height - 1)
+
+    def action_first(self) -> None:
+        """To the first row."""
+        self._move(-len(self._items))
+
+    def action_last(self) -> None:
+        """To the last row, and follow what comes after it."""
+        self.following = self.tails
+        self._move(len(self._items))
+
+    def action_open(self) -> None:
+        """Tell the parent that the user wants this item."""
+        self._moved = True
+        if self._cursor is not None:
+            self.post_message(self.Selected(self, self._items[self._cursor]))
+
+    def on_click(self, event: events.Click) -> None:
+        """One click moves the cursor, two open the row."""
+        offset = event.get_content_offset(self)
+        index = -1 if offset is None else offset.y + self.scroll_offset.y
+        if 0 <= index < len(self._items):
+            self._move(index - (self._cursor or 0))
+            if event.chain == 2:
+                self.action_open()
+
+    def on_mouse_scroll_down(self) -> None:
+        """Pushing past the end follows."""
+        if self.tails and self.scroll_y >= self.max_scroll_y:
+            self.following = True
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Looking back stops following."""
+        super().watch_scroll_y(old_value, new_value)
+        if self.following and new_value < min(old_value, self.max_scroll_y):
+            self.following = False
+
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        """A scrollbar that was not there does not know how far we have scrolled."""
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
+    def watch_following(self, following: bool) -> None:
+        """Go to the end when following begins, and tell the parent."""
+        if following and self._items:
+            self._place(len(self._items) - 1)
+            self._scroll(self.max_scroll_y)
+        self.post_message(self.Followed(self, following))
+
+    def on_resize(self) -> None:
+        """Another height has another end to follow."""
+        if self.following:
+            self._reveal()
+
+    def notify_style_update(self) -> None:
+        """Forget the styles of another theme."""
+        super().notify_style_update()
+        self._parsed_styles.clear()
+
+    # Drawing
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of what is in view."""
+        width, index = self.scrollable_content_region.width, self.scroll_offset.y + y
+        if not self._items:
+            return self._empty_line(y, width)
+        if index >= len(self._items):
+            return Strip.blank(width, self.get_visual_style().rich_style)
+        under_cursor = index == self._cursor
+        style = self.get_visual_style("row-list--cursor") if under_cursor else self.get_visual_style()
+        line = self._render_row(self._items[index], max(1, width - len(MARK)))
+        content = line if isinstance(line, Content) else Content.from_rich_text(line)
+        segments = [Segment(MARK if under_cursor else " " * len(MARK), style.rich_style)]
+        for text, text_style in content.first_line.render(style, end="", parse_style=self._parse_style):
+            segments.append(Segment(text, text_style.rich_style))
+        return Strip(segments).adjust_cell_length(width, style.rich_style)
+
+    def _parse_style(self, style: str | Style) -> Style:
+        if isinstance(style, Style):
+            return style
+        if style not in self._parsed_styles:  # Textual knows $text-muted, a colour without hue, in CSS only
+            self._parsed_styles[style] = Style.parse(style.replace("$text-muted", "$foreground-muted"))
+        return self._parsed_styles[style]
+
+    def _empty_line(self, y: int, width: int) -> Strip:
+        paragraphs = self._empty.splitlines()
+        lines = [line for words in paragraphs for line in textwrap.wrap(words, max(1, width - 4)) or [""]]
+        row = y - max(0, self.size.height - len(lines)) // 2
+        style = self.get_visual_style("row-list--empty").rich_style
+        text = lines[row].center(width) if 0 <= row < len(lines) else ""
+        return Strip([Segment(text, style)]).adjust_cell_length(width, style)
+
+    # Cursor and scroll position
+
+    def _move(self, distance: int) -> None:
+        """Move the cursor as the user said."""
+        self._moved = True
+        if self._cursor is None:
+            return
+        self._place(self._cursor + distance)
+        if self._cursor != len(self._items) - 1:
+            self.following = False
+        self._reveal()
+
+    def _place(self, index: int) -> None:
+        """Put the cursor on a row, without scrolling; tell the parent when that is another item."""
+        self._cursor = min(max(0, index), len(self._items) - 1) if self._items else None
+        item = self.item
+        now = None if item is None else self._keep(item)
+        if now != self._announced:
+            self._announced = now
+            self.post_message(self.Highlighted(self, item))
+        self.refresh()
+
+    def _reveal(self) -> None:
+        if self._cursor is not None and self.size.height:
+            lowest = self._cursor - self.size.height + 1
+            self._scroll(min(max(round(self.scroll_y), lowest), self._cursor))
+
+    def _scroll(self, top: float) -> None:
+        self.scroll_to(y=top, animate=False, force=True)
+
+    def _find(self, key: object) -> int | None:
+        return next((index for index, item in enumerate(self._items) if self._keep(item) == key), None)
+
+    def _resize(self) -> None:
+        """Say how long the list is; the whole screen is laid out again only when that can change something on it."""
+        length = len(self._items)
+        if self.show_vertical_scrollbar and length > self.size.height and not self.styles.is_auto_height:
+            self.set_reactive(RowList.virtual_size, Size(0, length))
+            self.vertical_scrollbar.window_virtual_size = length
+            self.scroll_y = min(self.scroll_y, self.max_scroll_y)
+        else:
+            self.virtual_size = Size(0, length)
+
+
+class Cell(NamedTuple):
+    """One column of one row. Widths are in cells and do not depend on the text, so that rows line up."""
+
+    text: str | Content
+    style: str = ""
+    """A Textual style such as ``$text-warning``; ours, never from outside."""
+    min: int = 0
+    max: int | None = None
+    """None takes what the others leave, shared evenly with other such columns."""
+    align: Literal["left", "right"] = "left"
+    keep: Literal["start", "end"] = "start"
+    """What is left of a text that is too long: paths and URIs differ at their end."""
+
+
+def columns(width: int, cells: Sequence[Cell], gap: int = 1) -> Content:
+    """One line of exactly ``width`` cells; what does not fit ends in ``…``, and columns on the right go first."""
+    line, spans, used = "", list[Span](), 0
+    for cell, size in zip(cells, widths(width, tuple((cell.min, cell.max) for cell in cells), gap), strict=False):
+        if not size:
+            continue
+        if used:
+            line, used = line + " " * gap, used + gap
+        text, inner = _fit(cell, size)
+        start = len(line)
+        if cell.style:
+            spans.append(Span(start, start + len(text), cell.style))
+        spans.extend(Span(start + left, start + right, style) for left, right, style in inner)
+        line, used = line + text, used + size
+    return Content(line + " " * (width - used), spans, width)
+
+
+@lru_cache(maxsize=256)
+def widths(width: int, bounds: tuple[tuple[int, int | None], ...], gap: int = 1) -> tuple[int, ...]:
+    """The width of each column for its (minimum, maximum), as far from the left as the minimums fit.
+
+    Cells beyond the minimums go to the columns with a maximum first, from the left; then to the others, evenly.
+    """
+    lowest = [min(low, width) for low, _ in bounds]
+    fitting = next((count for count in range(len(bounds), 1, -1) if _taken(lowest[:count], gap) <= width), 1)
+    sizes = lowest[:fitting]
+    for index, (_, high) in enumerate(bounds[:fitting]):
+        if high is not None:
+            _grow(sizes, index, min(width - _taken(sizes, gap), high - sizes[index]), gap)
+    flexible = [index for index, (_, high) in enumerate(bounds[:fitting]) if high is None]
+    for position, index in enumerate(flexible):
+        _grow(sizes, index, (width - _taken(sizes, gap)) // (len(flexible) - position), gap)
+    return tuple(sizes)
+
+
+def _taken(sizes: Sequence[int], gap: int) -> int:
+    shown = [size for size in sizes if size]
+    return sum(shown) + gap * max(0, len(shown) - 1)
+
+
+def _grow(sizes: list[int], index: int, amount: int, gap: int) -> None:
+    """Widen one column by ``amount`` cells, less the gap that a column needs which was not there before."""
+    opening = gap if not sizes[index] and any(sizes) else 0
+    sizes[index] += max(0, amount - opening)
+
+
+def _fit(cell: Cell, width: int) -> tuple[str, list[Span]]:
+    """The text of a cell in exactly ``width`` cells, and its own styles."""
+    plain, spans = (cell.text, []) if isinstance(cell.text, str) else (cell.text.plain, list(cell.text.spans))
+    length = cell_len(plain)
+    if length > width and cell.keep == "end":
+        kept = set_cell_size(plain[::-1], width - 1).rstrip()[::-1]
+        gone = len(plain) - len(kept) - 1
+        plain = "…" + kept
+        spans = [Span(max(0, start - gone), end - gone, style) for start, end, style in spans if end - gone > 1]
+        length = cell_len(plain)
+    elif length > width:
+        plain = set_cell_size(plain, width - 1).rstrip() + "…"  # a wide character is not halved, but left out
+        spans = [Span(start, min(end, len(plain)), style) for start, end, style in spans if start < len(plain)]
+        length = cell_len(plain)
+    padding = " " * (width - length)
+    if cell.align == "left":
+        return plain + padding, spans
+    return padding + plain, [Span(start + len(padding), end + len(padding), style) for start, end, style in spans]

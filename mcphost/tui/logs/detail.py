@@ -1,0 +1,85 @@
+"""One line of the log in full, over the upper part of the screen, as the log is its lower part."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar, Literal
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+
+from mcphost.host.logs import LogRecord, LogSource
+from mcphost.protocol.display import show, show_line
+from mcphost.tui.kit.json_text import json_lines, json_spans, parse
+from mcphost.tui.kit.text_view import TextView
+from mcphost.tui.logs.filter import OWN_NAME
+
+LogAction = Literal["call", "copy"]
+
+
+class LogDetail(ModalScreen[LogAction | None]):
+    """The whole text of a record, laid out when it is JSON. Its result is what the user wants done with it."""
+
+    HELP = "One line of the log in full.\ny copies it · C goes to the call that was running · Esc goes back"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q", "back", "back", tooltip="Back to the log", id="log_detail.back"),
+        Binding("y", "wish('copy')", "copy", tooltip="Copy this line", id="log_detail.copy"),
+        Binding("C", "wish('call')", "call", tooltip="Go to the call that was running", id="log_detail.call"),
+    ]
+    DEFAULT_CSS = """
+    LogDetail {
+        align: center top;
+        & > Vertical {
+            width: 100%; height: auto; padding: 0 1;
+            border: round $accent; background: $surface; border-subtitle-color: $text-muted;
+        }
+        & TextView { height: auto; max-height: 60vh; }
+    }
+    """
+
+    def __init__(self, record: LogRecord) -> None:
+        super().__init__()
+        self.record = record
+
+    def compose(self) -> ComposeResult:
+        """The text in a frame whose title is ours, and names the server."""
+        with Vertical() as frame:
+            frame.border_title = Content(_title(self.record))
+            keys = ("C call", "y copy", "esc back") if self.record.call is not None else ("y copy", "esc back")
+            frame.border_subtitle = Content(" · ".join(keys))
+            yield text_view(self.record.text)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A line that came while no call ran has none to go to."""
+        return not (parameters == ("call",) and self.record.call is None)
+
+    def action_back(self) -> None:
+        """Close."""
+        self.dismiss(None)
+
+    def action_wish(self, wish: LogAction) -> None:
+        """Close, and let the log do it."""
+        self.dismiss(wish)
+
+
+def text_view(text: str) -> TextView:
+    """The text as lines that wrap; JSON is laid out and coloured."""
+    try:
+        lines, _ = json_lines(parse(text))
+    except ValueError:
+        return TextView(show(text).split("\n"))
+    return TextView(lines, spans=json_spans)
+
+
+def _title(record: LogRecord) -> str:
+    words = [
+        f"{datetime.fromtimestamp(record.time):%Y-%m-%d %H:%M:%S.%f}"[:-3],
+        show_line(record.server, 40) or OWN_NAME,
+        record.level.wire if record.source is LogSource.SERVER else f"{record.source.value} ({record.level.wire})",
+        show_line(record.logger, 40),
+        "" if record.call is None else f"call {record.call}",
+    ]
+    return " · ".join(word for word in words if word)

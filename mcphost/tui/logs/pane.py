@@ -1,0 +1,382 @@
+"""The log of all servers in one pane: what they logged, what they wrote to stderr, what mcphost decided.
+
+Knows which lines are shown and how. Refuses to do anything about them: jumping to a call, copying, saving and setting
+a server's level are wishes that the parent fulfils.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import ClassVar, Final
+
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+
+from mcphost.host.logs import LogBook, LogRecord, LogSource
+from mcphost.protocol.display import show, show_line
+from mcphost.protocol.models.tools import LogLevel
+from mcphost.tui.kit.filter_line import FilterLine
+from mcphost.tui.kit.ranking import Search
+from mcphost.tui.kit.requests import CopyWanted, SaveWanted
+from mcphost.tui.kit.rows import Cell, RowList, columns
+from mcphost.tui.logs.detail import LogAction, LogDetail
+from mcphost.tui.logs.filter import EXAMPLES, OWN_NAME, LogFilter, parse_filter
+
+
+def log_row(record: LogRecord, width: int, name_width: int, search: Search) -> Content:
+    """One line: time, server, level or source, text with the words that are searched, and the call that was running."""
+    mark, style = _look(record.level)
+    word = record.level.wire if record.source is LogSource.SERVER else record.source.value
+    cells = [
+        Cell(_clock(int(record.time)), "$text-muted", 8, 8),
+        Cell(show_line(record.server, 40) or OWN_NAME, "", min(8, name_width), name_width),
+        Cell(f"{mark} {word}", style, 11, 11),
+        Cell(_text(record, width, search), style if record.level >= LogLevel.WARNING else "", 10),
+    ]
+    if record.call is not None:
+        cells.append(Cell(f"↗{record.call}", "$text-accent", 4, len(str(record.call)) + 1, "right"))
+    return columns(width, cells)
+
+
+def log_line(record: LogRecord) -> str:
+    """A record as text for a file or the clipboard; later lines of its text are indented."""
+    words = [
+        f"{datetime.fromtimestamp(record.time).astimezone().isoformat(timespec='milliseconds')}",
+        show_line(record.server, 100) or OWN_NAME,
+        record.source.value,
+        record.level.wire,
+        "" if record.call is None else f"call:{record.call}",
+        f"{show_line(record.logger, 100)}:" if record.logger else "",
+        show(record.text).replace("\n", "\n    "),
+    ]
+    return " ".join(word for word in words if word)
+
+
+def _text(record: LogRecord, width: int, search: Search) -> Content:
+    text = search.mark(show_line(record.text, width))
+    if not record.logger:
+        return text
+    return Content.assemble((show_line(record.logger, 24), "$text-muted"), " ", text)
+
+
+def _look(level: LogLevel) -> tuple[str, str]:
+    """A mark that is seen without colour, and a style."""
+    if level >= LogLevel.ERROR:
+        return "✖", "bold $text-error"
+    if level >= LogLevel.WARNING:
+        return "!", "$text-warning"
+    return " ", "$text-muted" if level is LogLevel.DEBUG else ""
+
+
+@lru_cache(maxsize=256)
+def _clock(second: int) -> str:
+    """The local time of a second since the epoch; a clock set to nonsense is no reason to fail."""
+    try:
+        return f"{datetime.fromtimestamp(second):%H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return "--:--:--"
+
+
+LINES: Final = 20_000
+CHARACTERS: Final = 20 << 20
+"""What is shown at most, oldest lines going first; a change of the filter reads again what the book still has."""
+
+_LEAST: Final = (LogLevel.DEBUG, LogLevel.INFO, LogLevel.WARNING, LogLevel.ERROR)
+_NOTHING_YET: Final = (
+    "Nothing logged yet.\n\nWhat servers log, what they write to stderr and what mcphost decides appears here.\n"
+    "L asks a server to log more."
+)
+_NOTHING_PASSES: Final = "No line passes.\n\n/ changes the filter · l shows lower levels"
+
+
+def _key(key: str, action: str, description: str, tooltip: str, *, show: bool = True) -> Binding:
+    return Binding(key, action, description, show=show, tooltip=tooltip, id=f"logs.{action}")
+
+
+class LogsPane(Vertical):
+    """A live view of ``book``; the app calls ``refresh_logs`` when lines came, at most once a frame."""
+
+    HELP = (
+        "The log of all servers: what they logged, their stderr and stray stdout, and what mcphost decided.\n"
+        "/ filter · l least level shown · L level of this server · f follow or pause · Enter the whole line ·\n"
+        "C call that was running · y copy · w save the lines shown · x clear the view · X bring cleared lines back\n"
+        f"A filter: {EXAMPLES}"
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        _key("slash", "filter", "filter", "Show only some lines"),
+        _key("f", "follow", "follow", "Follow the newest line, or pause"),
+        _key("l", "least", "level", "The least level shown here"),
+        _key("L", "server_level", "server level", "Ask this row's server to log more or less", show=False),
+        _key("C", "call", "call", "Go to the call that was running"),
+        _key("y", "copy", "copy", "Copy this line"),
+        _key("w", "save", "save", "Save all lines shown to a file"),
+        _key("x", "clear", "clear", "Clear the view; the lines are kept", show=False),
+        _key("X", "restore", "unclear", "Bring cleared lines back", show=False),
+        _key("escape", "unfilter", "no filter", "Show all lines again"),
+    ]
+    DEFAULT_CSS = """
+    LogsPane {
+        height: 1fr; border: round $surface-lighten-2; border-title-color: $text-muted;
+        &:focus-within { border: round $accent; border-title-color: $text; }
+    }
+    """
+
+    @dataclass
+    class CallWanted(Message):
+        """Go to the call of this number."""
+
+        number: int
+
+    @dataclass
+    class LevelWanted(Message):
+        """Choose what this server logs; None when no server's line is under the cursor."""
+
+        server: str | None
+
+    def __init__(self, book: LogBook, *, limit: int = LINES, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._book, self._limit = book, limit
+        self._seen = self._cleared = self._paused_at = 0  # numbers of records
+        self._total = self._missed = self._characters = 0
+        self._least = LogLevel.INFO
+        self._filter = LogFilter()
+        self._servers: set[str] = set()
+        self._name_width = len(OWN_NAME)
+        self._title, self._works = "", (False, False)
+        self._search = Search()
+        self._filter_line = FilterLine(parse_filter, EXAMPLES)
+        self._rows = RowList[LogRecord](self.row, empty=_NOTHING_YET, tails=True, id="log-rows")
+
+    def compose(self) -> ComposeResult:
+        """The filter line and the rows."""
+        yield self._filter_line
+        yield self._rows
+
+    def on_mount(self) -> None:
+        """Show what the book holds already."""
+        self._rebuild()
+
+    def focus_rows(self) -> None:
+        """Put the keyboard focus on the lines."""
+        self._rows.focus()
+
+    def refresh_logs(self) -> None:
+        """Show what came since the last time. Costs what came, however much is kept."""
+        if not self.is_mounted:
+            return  # mounting reads it all
+        fresh = self._book.since(self._seen - 1) if self._seen else self._book.since(0)
+        if self._seen and (not fresh or fresh[0].number != self._seen):
+            self._rebuild()  # the last line we saw is gone: cleared, or pushed out by more than is kept
+            return
+        self._take(fresh[1:] if self._seen else fresh)
+
+    def passes(self, record: LogRecord) -> bool:
+        """Is this line shown?"""
+        return record.level >= self._bound and self._filter.passes(record)
+
+    @property
+    def _bound(self) -> LogLevel:
+        return LogLevel.DEBUG if self._filter.names_level else self._least
+
+    def _take(self, fresh: list[LogRecord]) -> None:
+        if not fresh:
+            return
+        self._note(fresh)
+        shown = [record for record in fresh if self.passes(record)]
+        self._rows.append(shown)
+        self._total += len(fresh)
+        self._missed += len(shown)
+        self._settle(shown)
+
+    def _rebuild(self) -> None:
+        """Read all that is kept: at the beginning, and when it has changed what passes."""
+        kept = self._book.since(self._cleared)
+        self._note(kept)
+        shown = [record for record in kept if self.passes(record)]
+        self._rows.set_items(shown, keep=lambda record: record.number)
+        self._total, self._characters = len(kept), 0
+        self._missed = sum(record.number > self._paused_at for record in shown)
+        self._settle(shown)
+
+    def _settle(self, added: list[LogRecord]) -> None:
+        """Drop what is too much, and say what there is."""
+        self._characters += sum(len(record.text) for record in added)
+        gone, items = 0, self._rows.items
+        while gone < len(items) and (len(items) - gone > self._limit or self._characters > CHARACTERS):
+            self._characters -= len(items[gone].text)
+            gone += 1
+        if gone:
+            self._rows.drop_first(gone)
+        self._say()
+
+    def _note(self, records: list[LogRecord]) -> None:
+        """Remember how far we have read, and make room for the names of servers."""
+        if records:
+            self._seen = records[-1].number
+        for name in {record.server for record in records} - self._servers:
+            self._servers.add(name)
+            self._name_width = min(16, max(self._name_width, cell_len(show_line(name, 40))))
+
+    def row(self, record: LogRecord, width: int) -> Content:
+        """How a line looks."""
+        return log_row(record, width, self._name_width, self._search)
+
+    def _say(self) -> None:
+        """Title, count and what an empty view says."""
+        if self._rows.following:
+            self._paused_at, self._missed = self._seen, 0
+        dropped = sum(map(self._book.dropped, self._servers))
+        words = [
+            "Logs",
+            "filtered" if self._filter.tests else "all servers",
+            "" if self._filter.names_level else _level_words(self._least),
+            "following" if self._rows.following else f"paused{f' · {self._missed:,} new' if self._missed else ''}",
+            f"{dropped:,} dropped" if dropped else "",
+        ]
+        title = " · ".join(word for word in words if word)
+        if title != self._title:
+            self._title = title
+            self.border_title = Content(title)
+        self._filter_line.say_count(len(self._rows.items), self._total)
+        if not self._rows.items:
+            self._rows.empty = _NOTHING_PASSES if self._total else _cleared_words(self._cleared)
+
+    # What the user does
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A key works where it has something to work on."""
+        record = self._rows.item
+        if action == "call":
+            return record is not None and record.call is not None
+        if action == "filter":
+            return not self._filter_line.input.has_focus
+        if action == "unfilter":
+            return self._filter_line.is_open
+        if action == "restore":
+            return bool(self._cleared)
+        return record is not None if action in ("copy", "save") else True
+
+    def action_filter(self) -> None:
+        """Open the filter line."""
+        self._filter_line.open()
+        self.refresh_bindings()
+
+    def action_unfilter(self) -> None:
+        """Close the filter line and show all lines."""
+        self._filter_line.close()
+        self._apply("")
+        self.focus_rows()
+        self.refresh_bindings()
+
+    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
+        """Filter as it is typed; the newest line that passes is under the cursor."""
+        event.stop()
+        if event.text == self._filter_line.input.value:  # else a later one is on its way
+            self._apply(event.text)
+            if self._filter.text:
+                self._rows.highlighted = len(self._rows.items) - 1
+
+    def _apply(self, text: str) -> None:
+        if text.strip() != self._filter.text:
+            self._filter = parse_filter(text)
+            self._search = Search(words=self._filter.words)
+            self._rebuild()
+
+    def on_filter_line_entered(self, event: FilterLine.Entered) -> None:
+        """Go on to the lines that pass."""
+        event.stop()
+        if self._filter.text:
+            self.focus_rows()
+        else:
+            self.action_unfilter()
+
+    def on_filter_line_left(self, event: FilterLine.Left) -> None:
+        """Down is enough to go there."""
+        event.stop()
+        self.focus_rows()
+
+    def action_follow(self) -> None:
+        """Follow the newest line, or pause."""
+        self._rows.following = not self._rows.following
+
+    def on_row_list_followed(self, event: RowList.Followed) -> None:
+        """Say whether new lines come into view."""
+        event.stop()
+        self._say()
+        self._say_keys()
+
+    def on_row_list_highlighted(self, event: RowList.Highlighted[LogRecord]) -> None:
+        """Another line may have another call, or none."""
+        event.stop()
+        self._say_keys()
+
+    def _say_keys(self) -> None:
+        """Let the footer show which keys work; not for every new line, as it is costly."""
+        works = (self._rows.item is not None, not self._rows.following and self.check_action("call", ()) is True)
+        if works != self._works:
+            self._works = works
+            self.refresh_bindings()
+
+    def on_row_list_selected(self, event: RowList.Selected[LogRecord]) -> None:
+        """Show the whole line."""
+        event.stop()
+        record = event.item
+        self.app.push_screen(LogDetail(record), lambda wish: self._fulfil(wish, record))
+
+    def _fulfil(self, wish: LogAction | None, record: LogRecord) -> None:
+        if wish == "copy":
+            self.post_message(CopyWanted(log_line(record)))
+        elif wish == "call" and record.call is not None:
+            self.post_message(self.CallWanted(record.call))
+
+    def action_least(self) -> None:
+        """Show only higher levels, or all again."""
+        self._least = _LEAST[(_LEAST.index(self._least) + 1) % len(_LEAST)]
+        self._rebuild()
+
+    def action_server_level(self) -> None:
+        """Let the user choose what the server itself logs."""
+        record = self._rows.item
+        self.post_message(self.LevelWanted(record.server or None if record else None))
+
+    def action_call(self) -> None:
+        """Go to the call that was running."""
+        if self._rows.item:
+            self._fulfil("call", self._rows.item)
+
+    def action_copy(self) -> None:
+        """Copy the line under the cursor."""
+        if self._rows.item:
+            self._fulfil("copy", self._rows.item)
+
+    def action_save(self) -> None:
+        """Save what is shown, oldest first."""
+        records = self._rows.items
+        if records:
+            name = f"mcphost-{datetime.fromtimestamp(records[-1].time):%Y%m%d-%H%M%S}.log"
+            text = "".join(f"{log_line(record)}\n" for record in records)
+            self.post_message(SaveWanted(name, text.encode("utf-8", "replace")))
+
+    def action_clear(self) -> None:
+        """Begin with an empty view; the lines are still in the book."""
+        self._cleared = self._seen
+        self._rebuild()
+
+    def action_restore(self) -> None:
+        """Show the lines again that were cleared from the view."""
+        self._cleared = 0
+        self._rebuild()
+
+
+def _level_words(least: LogLevel) -> str:
+    return "all levels" if least is LogLevel.DEBUG else f"{least.wire} and up"
+
+
+def _cleared_words(cleared: int) -> str:
+    return "Cleared. X brings the earlier lines back." if cleared else _NOTHING_YET

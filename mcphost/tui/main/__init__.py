@@ -1,0 +1,1 @@
+"""The main screen: header, tabs, and what fills them."""

@@ -1,0 +1,109 @@
+"""The line that is always there: which servers are alive, whether anything waits for you, what runs now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from textual.content import Content
+from textual.widget import Widget
+
+from mcphost.host.connections.connection import Connection, ServerState
+from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.protocol.display import duration_text, show_line
+from mcphost.tui.kit.marks import SERVER_MARKS
+
+ORDER = (
+    ServerState.READY,
+    ServerState.STARTING,
+    ServerState.RECONNECTING,
+    ServerState.NEEDS_SIGN_IN,
+    ServerState.FAILED,
+    ServerState.STOPPED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingQuestions:
+    """How many questions wait unseen, and the oldest in a few words; foreign text."""
+
+    count: int = 0
+    oldest: str = ""
+
+
+class Header(Widget):
+    """One line over the whole width. ``show_state`` says what to draw."""
+
+    DEFAULT_CSS = """
+    TopLine { height: 1; dock: top; background: $panel; padding: 0 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left = Content("")
+        self._middle = Content("")
+        self._right = Content("")
+        self._oldest = Content("")
+
+    def show_state(
+        self,
+        servers: Sequence[Connection],
+        waiting: WaitingQuestions,
+        running: Sequence[ToolCall],
+        signing_in: Sequence[str] = (),
+    ) -> None:
+        """Draw this; ``signing_in`` names the servers that are signed in to now."""
+        self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
+        self._middle, self._oldest = (
+            _waiting(waiting),
+            Content.styled(f" {show_line(waiting.oldest, 60)}", "$text-warning"),
+        )
+        self._right = _running(running) if running else _signing_in(signing_in)
+        self.refresh()
+
+    def render(self) -> Content:
+        """Three parts, left, middle and right; where room is short the left one gives way."""
+        width = self.size.width - 2
+        taken = self._left.cell_length + self._middle.cell_length + self._oldest.cell_length + self._right.cell_length
+        middle = self._middle + self._oldest if taken + 4 <= width else self._middle
+        room = width - middle.cell_length - self._right.cell_length - 2
+        left = self._left.truncate(max(room, 8), ellipsis=True)
+        gap = max(width - left.cell_length - middle.cell_length - self._right.cell_length, 2)
+        return Content.assemble(left, " " * (gap // 2), middle, " " * (gap - gap // 2), self._right)
+
+
+def _counts(servers: Sequence[Connection]) -> Iterator[Content]:
+    counts = Counter(server.state for server in servers)
+    for state in ORDER:
+        if counts[state]:
+            mark, style = SERVER_MARKS[state]
+            yield Content.assemble((mark, style), f" {counts[state]} {state.value}")
+
+
+def _waiting(waiting: WaitingQuestions) -> Content:
+    if not waiting.count:
+        return Content("")
+    return Content.styled(f" {waiting.count} waiting for you · f2 ", "bold $text-warning reverse")
+
+
+_WORDS = {
+    CallState.CANCELLING: "cancelling",
+    CallState.SIGNING_IN: "waiting for a sign-in:",
+    CallState.VISITING: "waits for a page:",
+}
+
+
+def _signing_in(servers: Sequence[str]) -> Content:
+    return Content.styled(f"▲ signing in to {show_line(servers[0], 24)}" if servers else "", "$text-warning")
+
+
+def _running(running: Sequence[ToolCall]) -> Content:
+    sent = [call for call in running if call.state is not CallState.ASKING]
+    if not sent:
+        return Content("")
+    call = sent[-1]
+    more = f" +{len(sent) - 1}" if len(sent) > 1 else ""
+    name = show_line(call.request.tool, 24)
+    word = "waiting for you:" if call.asks else _WORDS.get(call.state, "running")
+    return Content.styled(f"◐ {word} {name}{more} · {duration_text(call.elapsed)}", "$text-warning")

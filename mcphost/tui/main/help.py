@@ -1,0 +1,140 @@
+"""The keys that work here and now, and what each pane is for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Final
+
+from textual.actions import parse
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.screen import ModalScreen, Screen
+
+from mcphost.tui.kit.facts_table import Fact, FactsTable
+from mcphost.tui.kit.rows import RowList
+
+MARKS = (
+    "● ready   ◐ starting or running   ↻ trying again   ✖ failed   ◌ off   ▲ timed out\n"
+    "⟨U+202E⟩ and ␛ stand for characters that would hide or reorder text, or command the terminal."
+)
+
+
+TITLES = {
+    "McphostApp": "Everywhere",
+    "MainScreen": "To go elsewhere",
+    "BlockList": "Blocks",
+    "PartList": "Blocks",
+    "SearchArea": "Search",
+    "RowList": "In a list",
+    "CompletedInput": "Suggestions",
+    "ArgumentForm": "Form",
+    "FrameText": "Text",
+}
+"""What sections are called whose names say how they are made, and not what they are for."""
+
+_BROKEN: Final = re.compile(r"(?<=[\w,;)]) *\n(?=[a-z])")
+"""Where a sentence was broken for a line of the width of code: here it gets the width there is."""
+
+
+class HelpScreen(ModalScreen[None]):
+    """Lists the bindings from the focused part outwards."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,f1", "back", "back", id="help.back", tooltip="Close the help"),
+    ]
+
+    DEFAULT_CSS = """
+    HelpScreen {
+        align: center middle;
+        background: $background 40%;
+        & > VerticalScroll {
+            width: 90%; max-width: 100; height: 88%; border: round $accent; background: $surface; padding: 0 2;
+        }
+    }
+    """
+
+    def __init__(self, screen: Screen[object], more: str = "") -> None:
+        super().__init__()
+        self._help, self._more = list(_help_of(screen)), more
+
+    def compose(self) -> ComposeResult:
+        """A scrolling list."""
+        with VerticalScroll() as frame:
+            frame.border_title = "Keys"
+            frame.border_subtitle = "esc back"
+            yield FactsTable([*self._help, *_marks(), Fact("", Content(self._more), wide=True)], labels=16)
+
+    def action_back(self) -> None:
+        """Close."""
+        self.dismiss(None)
+
+
+def _help_of(screen: Screen[object]) -> Iterator[Fact]:
+    chain: list[DOMNode] = list(screen.focused.ancestors_with_self) if screen.focused else [screen, screen.app]
+    lists = [node for node in chain if isinstance(node, RowList)]
+    seen: set[str] = set()
+    active = {key: found.binding.action for key, found in screen.active_bindings.items()}
+    for node in [*(node for node in chain if node not in lists), *lists]:
+        yield from _section(node, seen, active if isinstance(node, Screen | App) else {})
+
+
+def _marks() -> Iterator[Fact]:
+    yield Fact("", Content.styled("Marks", "bold $text-accent"), wide=True)
+    yield Fact("", Content(MARKS), wide=True)
+
+
+def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterator[Fact]:
+    """What ``node`` is for, and its keys but those that do something else (``active``) nearer to the focus."""
+    text = getattr(type(node), "HELP", None)
+    own = type(node).__dict__.get("BINDINGS", ())
+    ours = [each for each in own if isinstance(each, Binding) and not each.system]
+    known = [each for each in ours if _action(each) not in seen and not _gives_way(node, each, ours)]
+    bindings = [each for each in known if any(active.get(key, each.action) == each.action for key in _keys(each))]
+    if len(bindings) < len(known):
+        text = None  # it names keys that do something else here
+    if not bindings and not isinstance(text, str):
+        return
+    yield Fact("", Content.styled(_title(node), "bold $text-accent"), wide=True)
+    if isinstance(text, str):
+        yield Fact("", Content.styled(_BROKEN.sub(" ", text.strip()), "$foreground-muted"), wide=True)
+    for binding in bindings:
+        seen.add(_action(binding))
+        keys = ", ".join(node.app.get_key_display(part) for part in _each_key(binding))
+        about = f"  {binding.tooltip}" if binding.tooltip else ""
+        yield Fact(f"  {keys}", Content.assemble(binding.description, (about, "$foreground-muted")))
+    yield Fact("", Content(""), wide=True)
+
+
+def _gives_way(node: DOMNode, binding: Binding, others: Sequence[Binding]) -> bool:
+    """Does its key do something else now, or nothing, as for signing in and out?"""
+    rivals = [each for each in others if each is not binding and not set(_keys(each)).isdisjoint(_keys(binding))]
+    return bool(rivals) and not _works(node, binding)
+
+
+def _action(binding: Binding) -> str:
+    return binding.action.removeprefix("screen.")  # the same, bound by a part of the screen
+
+
+def _works(node: DOMNode, binding: Binding) -> bool:
+    _, name, parameters = parse(binding.action)
+    return node.check_action(name, parameters) is True
+
+
+def _keys(binding: Binding) -> list[str]:
+    return [key.strip() for key in binding.key.split(",")]
+
+
+def _each_key(binding: Binding) -> Iterator[Binding]:
+    for key in _keys(binding):
+        yield Binding(key, binding.action, binding.description)
+
+
+def _title(node: DOMNode) -> str:
+    if type(node).__name__ in TITLES:
+        return TITLES[type(node).__name__]
+    words = type(node).__name__.removesuffix("Screen").removesuffix("Pane")
+    return "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(words))

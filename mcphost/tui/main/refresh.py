@@ -1,0 +1,126 @@
+"""What of the host stands on the main screen, read again where something changed.
+
+Knows which fact concerns which pane. Refuses to act: wishes and questions are the app's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from textual.timer import Timer
+
+from mcphost.host.connections.connection import Connection
+from mcphost.host.connections.subscriptions import Subscription
+from mcphost.host.events import CallChanged, CallFinished, CallStarted, ChatChanged, Event, Logged, TrafficAdded
+from mcphost.host.host import Host
+from mcphost.tui.inbox.queue import QuestionQueue
+from mcphost.tui.main.header import WaitingQuestions
+from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.servers.card import SeenUsage, asks_of
+from mcphost.tui.servers.list import has_countdown
+from mcphost.tui.sign_in.account import Account
+
+CALLS = (CallStarted, CallChanged, CallFinished)
+
+
+NO_SERVERS: Final = "No servers are configured."
+
+
+class Showing:
+    """Brings ``host`` onto ``main``; ``questions`` are those that wait unseen, ``account`` says who is signed in."""
+
+    def __init__(
+        self, host: Host, main: MainScreen, questions: QuestionQueue, account: Callable[[str], Account], how_to: str
+    ) -> None:
+        self._host, self._main, self._questions, self._account = host, main, questions, account
+        self._no_servers = f"{NO_SERVERS}\n{how_to}"
+        self._ticking: Timer | None = None
+
+    def everything(self) -> None:
+        """Read all of it."""
+        self.servers()
+        self.top_line()
+        self._main.logs.refresh_logs()
+
+    def changed(self, events: Iterable[Event]) -> None:
+        """Read again what these events concern, and only that."""
+        if any(isinstance(event, Logged) for event in events):
+            self._main.logs.refresh_logs()
+        if self._main.traffic is not None and any(isinstance(event, TrafficAdded) for event in events):
+            self._main.traffic.refresh_traffic()
+        if any(isinstance(event, CALLS) for event in events):
+            self._calls(events)
+        if any(not isinstance(event, (*CALLS, ChatChanged, Logged, TrafficAdded)) for event in events):
+            self.servers()
+        self.top_line()
+
+    def servers(self) -> None:
+        """The list of servers, and what depends on which is chosen."""
+        self._main.servers.show_servers(list(self._host.servers.values()), self._host.now(), self._signing_in())
+        self._main.servers_changed()
+        self.chosen()
+
+    def chosen(self) -> None:
+        """The tools and the card of the server under the cursor."""
+        server = self._main.servers.chosen
+        self._main.tools.list.say_when_empty("" if self._host.servers else self._no_servers)
+        self._main.tools.show_tools(self._host.catalog.tools(server), server)
+        self.offers()
+        self.card()
+
+    def offers(self) -> None:
+        """What the chosen server offers besides tools, and what of it is watched."""
+        server, catalog, main = self._main.servers.chosen, self._host.catalog, self._main
+        resources, templates, prompts = catalog.resources(server), catalog.templates(server), catalog.prompts(server)
+        main.show_counts({"resources": len(resources) + len(templates), "prompts": len(prompts)})
+        if main.resources is not None and main.resources.is_attached:  # while one leaves, it is not
+            main.resources.show_resources(resources, templates, self._watched(), server)
+        if main.prompts is not None and main.prompts.is_attached:
+            main.prompts.show_prompts(prompts, server)
+
+    def _watched(self) -> dict[tuple[str, str], Subscription]:
+        names = self._host.servers
+        return {(name, uri): watch for name in names for uri, watch in self._host.watches(name).items()}
+
+    def top_line(self) -> None:
+        """The line that is always there; it keeps time while a time on screen runs."""
+        running, servers = self._host.running(), list(self._host.servers.values())
+        waiting = WaitingQuestions(self._questions.left, self._questions.line)
+        self._main.top_line.show_state(servers, waiting, running, self._signing_in())
+        self._keep_time(bool(running) or has_countdown(servers))
+
+    def _signing_in(self) -> list[str]:
+        return [each.server for each in self._host.sign_ins.values() if not each.state.ended]
+
+    def card(self) -> None:
+        """What is known of the chosen server: who is signed in, and what its program takes of the machine."""
+        server = self._main.servers.chosen
+        connection = self._host.servers.get(server or "")
+        dropped = self._host.logs.dropped(server) if server else 0
+        asks = asks_of(self._host, server or "")
+        seen = None if connection is None else self._seen(connection)
+        self._main.card.show_server(connection, self._host.now(), dropped, self._account(server or ""), asks, seen)
+
+    def _seen(self, connection: Connection) -> SeenUsage | None:
+        gauges = self._host.gauges
+        return None if gauges.program(connection) is None else SeenUsage(gauges.of(connection))
+
+    def _calls(self, events: Iterable[Event]) -> None:
+        self._main.calls.show_calls(list(self._host.calls.values()))
+        shown = self._main.tools.shown_call
+        if any(isinstance(event, CallChanged | CallFinished) and event.call == shown for event in events):
+            self._main.tools.refresh_call()
+
+    def _keep_time(self, needed: bool) -> None:
+        if needed and self._ticking is None:
+            self._ticking = self._main.set_interval(1.0, self._tick)
+        elif not needed and self._ticking is not None:
+            self._ticking.stop()
+            self._ticking = None
+
+    def _tick(self) -> None:
+        self.top_line()
+        if has_countdown(list(self._host.servers.values())):
+            self._main.servers.show_servers(list(self._host.servers.values()), self._host.now(), self._signing_in())
+            self.card()

@@ -1,0 +1,1 @@
+"""Resources and prompts: lists, forms, subscriptions."""

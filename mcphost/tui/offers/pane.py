@@ -1,0 +1,277 @@
+"""A list of offers, the form of the one that was chosen, and what it brought: side by side, or one after the other.
+
+Knows how one gets from part to part. What is listed, asked for and read, its heirs know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, Generic, Literal, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from mcphost.host.catalog import OfferedPrompt, OfferedResource, OfferedTemplate
+from mcphost.protocol.models.tools import CompletionRef
+from mcphost.tui.forms.argument_form import ArgumentForm, TextField
+from mcphost.tui.kit.completed_input import CompletedInput
+from mcphost.tui.offers.list import FilteredOffers
+from mcphost.tui.results.reading import PaneReading, ReadingView
+
+Step = Literal["list", "form", "reading"]
+
+KEPT_FORMS: Final = 50
+"""Offers of which is kept what was typed for them."""
+
+Offered = TypeVar("Offered", bound=OfferedResource | OfferedTemplate | OfferedPrompt)
+
+
+class OfferForm(Vertical):
+    """What the server says of an offer, the form of what it wants to be told, and what that makes."""
+
+    DEFAULT_CSS = """
+    OfferForm {
+        border: round $panel-lighten-2; height: auto; max-height: 60%; display: none;
+        &.-loaded { display: block; }
+        &:focus-within { border: round $accent; }
+        & > .about { height: auto; max-height: 6; padding: 0 1; }
+        & > ArgumentForm { height: auto; max-height: 1fr; }
+        & > .made { height: auto; max-height: 4; padding: 0 1; margin: 1 0 0 0; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.form: ArgumentForm | None = None
+        self._about = Static("", classes="about", markup=False)
+        self._made = Static("", classes="made", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """About it, and what it makes; the form comes between."""
+        self.border_subtitle = "ctrl+r go on · esc back"
+        yield self._about
+        yield self._made
+
+    async def load(self, title: str, about: Content, fields: Sequence[TextField], values: Mapping[str, str]) -> None:
+        """Ask for these."""
+        self.border_title = Content(title)
+        self._about.update(about)
+        self._about.display = bool(about.plain)
+        self.show_made(Content(""))
+        if self.form is not None:
+            await self.form.remove()
+        self.form = ArgumentForm(fields, values)
+        await self.mount(self.form, after=self._about)
+        self.add_class("-loaded")
+
+    def unload(self) -> None:
+        """Nothing is asked for."""
+        self.remove_class("-loaded")
+
+    def show_made(self, made: Content) -> None:
+        """Show what the fields make as they stand."""
+        self._made.update(made)
+        self._made.display = bool(made.plain)
+
+
+class OfferPane(Container, Generic[Offered]):
+    """List, form and reading. On a small screen one of them at a time: enter goes on, esc goes back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", id="offers.back", tooltip="From the answer to the form to the list"),
+    ]
+
+    DEFAULT_CSS = """
+    OfferPane {
+        layout: horizontal;
+        & > OfferList { width: 42%; height: 100%; }
+        & > .bench { width: 1fr; height: 100%; }
+        &.-single > OfferList { width: 100%; display: none; }
+        &.-single.-list > OfferList { display: block; }
+        &.-single.-list > .bench { display: none; }
+        &.-single.-form ReadingView { display: none; }
+        &.-single.-form OfferForm { height: 1fr; max-height: 100%; }
+        &.-single.-reading OfferForm { display: none; }
+    }
+    """
+
+    @dataclass
+    class SuggestWanted(Message):
+        """Suggestions for a field would be welcome; ``context`` holds what stands in the others."""
+
+        server: str
+        ref: CompletionRef
+        field: CompletedInput
+        value: str
+        context: Mapping[str, str]
+
+    def __init__(self, offers: FilteredOffers[Offered], view: ReadingView, *, single: bool) -> None:
+        super().__init__(classes="-list -single" if single else "-list")
+        self.list, self.view, self.form = offers, view, OfferForm()
+        self.offered: Offered | None = None
+        """What the form is for."""
+        self._typed: dict[object, Mapping[str, str]] = {}
+        self._step: Step = "list"
+        self._ways_back: list[Callable[[], None]] = []
+
+    def compose(self) -> ComposeResult:
+        """All three."""
+        yield self.list
+        with Vertical(classes="bench"):
+            yield self.form
+            yield self.view
+
+    # What its heirs know.
+
+    def use(self, offered: Offered) -> None:
+        """The user chose this."""
+        raise NotImplementedError
+
+    def submit(self, offered: Offered, values: Mapping[str, str]) -> None:
+        """The user filled in the form."""
+        raise NotImplementedError
+
+    def ref(self, offered: Offered) -> CompletionRef:
+        """Of what a server is asked for suggestions."""
+        raise NotImplementedError
+
+    def made(self, offered: Offered, values: Mapping[str, str]) -> Content:
+        """What the fields make as they stand; nothing where there is nothing to see."""
+        return Content("")
+
+    # From part to part.
+
+    @property
+    def step(self) -> Step:
+        """Which part has the user's attention."""
+        return self._step
+
+    def set_single(self, single: bool) -> None:
+        """Show one part at a time, or all of them."""
+        self.set_class(single, "-single")
+
+    def focus_list(self) -> None:
+        """Go to the list."""
+        self._ways_back.clear()
+        self.go("list")
+        self.list.rows.focus()
+
+    async def ask(self, offered: Offered, title: str, about: Content, fields: Sequence[TextField]) -> None:
+        """Open the form, as it was left."""
+        self._keep_typed()
+        await self.form.load(title, about, fields, self._typed.get(offered.key, {}))
+        self.offered = offered
+        self._show_made()
+        self.go("form")
+        if self.form.form is not None:
+            self.form.form.focus_first()
+
+    def ask_nothing(self) -> None:
+        """What was chosen needs no form."""
+        self._keep_typed()
+        self.offered = None
+        self.form.unload()
+
+    def begin(self, reading: PaneReading) -> None:
+        """Show that this is being asked for, and go there."""
+        self.view.show_reading(reading)
+        self.go("reading")
+        self.call_after_refresh(self._focus_reading)
+
+    def show_reading(self, reading: PaneReading) -> None:
+        """It came; nothing is shown of what nobody waits for any more."""
+        if self.view.reading is not None and self.view.reading.key == reading.key:
+            self.view.show_reading(reading, *self.notes())
+
+    def come_from(self, back: Callable[[], None] | None) -> None:
+        """A link is followed to here: esc goes ``back`` from what will be read, None: to what is shown here now."""
+        self._ways_back.append(back or self._way_to_this())
+
+    @property
+    def reading_in_view(self) -> tuple[str, str] | None:
+        """What is on screen of what was read."""
+        seen = all(part.display for part in self.view.ancestors_with_self if isinstance(part, Widget))
+        return self.view.reading.key if self.view.reading is not None and seen else None
+
+    def _way_to_this(self) -> Callable[[], None]:
+        reading, offset, offered = self.view.reading, self.view.offset_shown, self.offered
+
+        def back() -> None:
+            if reading is not None:
+                self.offered = offered
+                self.form.set_class(offered is not None, "-loaded")
+                self.view.show_reading(reading, *self.notes(), offset=offset)
+                self.view.focus()
+
+        return back
+
+    def notes(self) -> tuple[str, ...]:
+        """Words of ours about what is shown."""
+        return ()
+
+    def action_back(self) -> None:
+        """One step back, over links the way one came; what was typed stays."""
+        if self._step == "reading" and self._ways_back:
+            self._ways_back.pop()()
+        elif self._step == "reading" and self.offered is not None and self.form.form is not None:
+            self.go("form")
+            self.form.form.focus_first()
+        else:
+            self.focus_list()
+
+    def go(self, step: Step) -> None:
+        """Turn to a part."""
+        if step != self._step:
+            self.remove_class(f"-{self._step}")
+            self._step = step
+            self.add_class(f"-{step}")
+
+    @on(FilteredOffers.Chosen)
+    def _chosen(self, event: FilteredOffers.Chosen) -> None:
+        event.stop()
+        if self.list.item is not None:
+            self._ways_back.clear()
+            self.use(self.list.item)
+
+    @on(ArgumentForm.Changed)
+    def _changed(self, event: ArgumentForm.Changed) -> None:
+        event.stop()
+        self._show_made()
+
+    @on(ArgumentForm.Submitted)
+    def _submitted(self, event: ArgumentForm.Submitted) -> None:
+        event.stop()
+        if self.offered is not None:
+            self.submit(self.offered, event.values)
+
+    @on(ArgumentForm.SuggestionsWanted)
+    def _suggestions(self, event: ArgumentForm.SuggestionsWanted) -> None:
+        event.stop()
+        if self.offered is not None:
+            wanted = self.SuggestWanted(
+                self.offered.server, self.ref(self.offered), event.field, event.value, event.context
+            )
+            self.post_message(wanted)
+
+    def _focus_reading(self) -> None:
+        if self._step == "reading":
+            self.view.focus()
+
+    def _show_made(self) -> None:
+        if self.offered is not None and self.form.form is not None:
+            self.form.show_made(self.made(self.offered, self.form.form.values))
+
+    def _keep_typed(self) -> None:
+        if self.offered is None or self.form.form is None:
+            return
+        self._typed.pop(self.offered.key, None)
+        self._typed[self.offered.key] = self.form.form.values
+        while len(self._typed) > KEPT_FORMS:
+            del self._typed[next(iter(self._typed))]

@@ -1,0 +1,136 @@
+"""Working with prompts: the list of them, the form of one's arguments, and the messages it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from textual.content import Content
+from textual.message import Message
+from textual.worker import Worker
+
+from mcphost.errors import ServerError
+from mcphost.host.catalog import OfferedPrompt
+from mcphost.protocol.display import hidden_count, show, show_line
+from mcphost.protocol.models.tools import CompletionRef, Prompt, PromptRef
+from mcphost.tui.forms.argument_form import TextField
+from mcphost.tui.kit.ranking import SearchText
+from mcphost.tui.kit.rows import Cell, columns
+from mcphost.tui.offers.list import FilteredOffers
+from mcphost.tui.offers.pane import OfferPane
+from mcphost.tui.results.failure import code_label
+from mcphost.tui.results.reading import PaneReading, ReadingView
+
+HINT = (
+    "The messages of a prompt are shown here, in order, each with who is to say it.\n\n"
+    "A prompt is a text a server has ready for a model. Choose one in the list and press enter; what it wants to be "
+    "told is asked first. Nothing is sent to a model from here."
+)
+
+
+class PromptList(FilteredOffers[OfferedPrompt]):
+    """The prompts."""
+
+    TITLE = "Prompts"
+    EMPTY = (
+        "No prompts: none of these servers offers any, or none is ready.\n"
+        "A prompt is a text that a server has ready for a model. c shows the server's card."
+    )
+    HELP = (
+        "The prompts on offer. Type / and words to filter by name, title or description; enter opens the best match.\n"
+        "enter asks for a prompt's arguments, or gets it where it takes none; d shows its definition."
+    )
+
+    def row(self, offered: OfferedPrompt, width: int) -> Content:
+        """Title, description, number of arguments."""
+        prompt = offered.prompt
+        cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+        cells += self.title_cells(prompt.label, prompt.name, prompt.description or "", width)
+        count = len(prompt.arguments or ())
+        word = f"{count} argument{'' if count == 1 else 's'}" if count else ""
+        return columns(width, [*cells, Cell(word, "$foreground-muted", 11, 12, "right")])
+
+    def defined(self, offered: OfferedPrompt) -> Prompt:
+        """The prompt."""
+        return offered.prompt
+
+    def search_text(self, offered: OfferedPrompt) -> SearchText:
+        """All that is known of it."""
+        prompt = offered.prompt
+        return SearchText(prompt.name, prompt.label, offered.server, more=prompt.description or "")
+
+
+class PromptsPane(OfferPane[OfferedPrompt]):
+    """List, form and messages."""
+
+    HELP = (
+        "Texts that servers have ready for a model. enter goes on, from the list to the form to the messages;\n"
+        "esc goes back. Nothing is sent to a model from here."
+    )
+
+    @dataclass
+    class GetWanted(Message):
+        """Get this prompt with these arguments."""
+
+        server: str
+        prompt: str
+        arguments: Mapping[str, str]
+
+    def __init__(self, *, single: bool = False) -> None:
+        self.prompts = PromptList()
+        super().__init__(self.prompts, ReadingView("Messages", HINT), single=single)
+
+    def show_prompts(self, prompts: Sequence[OfferedPrompt], server: str | None) -> None:
+        """These are offered."""
+        self.prompts.show_offers(prompts, server)
+
+    def use(self, offered: OfferedPrompt) -> None:
+        """Ask for its arguments; where it has none, get it."""
+        if offered.prompt.arguments:
+            _: Worker[None] = self.run_worker(partial(self._ask, offered), exclusive=True, group="form")
+        else:
+            self.ask_nothing()
+            self.submit(offered, {})
+
+    def submit(self, offered: OfferedPrompt, values: Mapping[str, str]) -> None:
+        """Get it."""
+        self.begin(PaneReading(offered.server, offered.prompt.name))
+        self.post_message(self.GetWanted(offered.server, offered.prompt.name, values))
+
+    def show_reading(self, reading: PaneReading) -> None:
+        """It came. What the server refused is said at the form, which is open again: there it can be mended."""
+        super().show_reading(reading)
+        if isinstance(reading.error, ServerError) and self.offered is not None and self.offered.key == reading.key:
+            self._complain(reading.server, reading.error)
+
+    def _complain(self, server: str, error: ServerError) -> None:
+        form = self.form.form
+        if form is None:
+            return
+        words = f"{show_line(error.message, 200)} ({error.code} · {code_label(error.code)})"
+        form.complain(f"{server} refused: {words}")
+        if self.step == "reading":
+            self.go("form")
+            form.focus_again()
+
+    def ref(self, offered: OfferedPrompt) -> CompletionRef:
+        """The prompt."""
+        return PromptRef(offered.prompt.name)
+
+    async def _ask(self, offered: OfferedPrompt) -> None:
+        prompt = offered.prompt
+        fields = [
+            TextField(each.name, each.label, each.description or "", each.required) for each in prompt.arguments or ()
+        ]
+        await self.ask(offered, f"{offered.server} › {show_line(prompt.name, 60)}", _about(prompt), fields)
+
+
+def _about(prompt: Prompt) -> Content:
+    lines = [Content.styled(show_line(prompt.label, 120), "bold")] if prompt.label != prompt.name else []
+    hidden = hidden_count(f"{prompt.name}{prompt.description}")
+    if hidden:
+        lines.append(Content.styled(f"{hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error"))
+    if prompt.description:
+        lines.append(Content.styled(show(prompt.description, limit=2_000), "$foreground-muted"))
+    return Content("\n").join(lines)

@@ -1,0 +1,349 @@
+"""Working with resources: the list of them and of their templates, a template's form, and what reading one brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from functools import partial
+from math import inf, isnan
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.worker import Worker
+
+from mcphost.host.catalog import OfferedResource, OfferedTemplate
+from mcphost.host.connections.subscriptions import Subscription
+from mcphost.protocol.display import show, show_line, size_text
+from mcphost.protocol.models.tools import CompletionRef, Resource, ResourceTemplate, TemplateRef
+from mcphost.tui.forms.argument_form import TextField
+from mcphost.tui.kit.ranking import SearchText
+from mcphost.tui.kit.requests import CopyWanted
+from mcphost.tui.kit.rows import Cell, columns
+from mcphost.tui.offers.list import FilteredOffers
+from mcphost.tui.offers.pane import OfferPane
+from mcphost.tui.offers.subscriptions import LEGEND, WATCH_MARKS, Watched, WatchMarks
+from mcphost.tui.results.reading import PaneReading, ReadingView
+
+Described = Resource | ResourceTemplate
+
+
+class ResourceOrder(Enum):
+    """How the list is sorted; each value says so in its title."""
+
+    LISTED = ""
+    NEWEST = "last changed first"
+    WEIGHTIEST = "most important first"
+
+    @property
+    def next(self) -> ResourceOrder:
+        """The one after this; after the last comes the first."""
+        orders = list(ResourceOrder)
+        return orders[(orders.index(self) + 1) % len(orders)]
+
+
+def audience(thing: Described) -> str:
+    """For whom alone the server says it is."""
+    named = set((thing.annotations and thing.annotations.audience) or ())
+    return "for you" if named == {"user"} else "for models" if named == {"assistant"} else ""
+
+
+def rank(thing: Described, order: ResourceOrder) -> float:
+    """The more, the further up; what its server says nothing of is last."""
+    hints = thing.annotations
+    if hints is None:
+        return -inf
+    if order is ResourceOrder.NEWEST:
+        return -inf if hints.modified is None else _seconds(hints.modified)
+    return -inf if hints.priority is None or isnan(hints.priority) else hints.priority
+
+
+def _seconds(moment: datetime) -> float:
+    return (moment - datetime.min.replace(tzinfo=UTC)).total_seconds()  # in any year, as timestamp() is not
+
+
+def ranked_by(thing: Described, order: ResourceOrder) -> str:
+    """What it is sorted by, in ten cells."""
+    hints = thing.annotations
+    if hints is None:
+        return ""
+    if order is ResourceOrder.NEWEST:
+        return f"{hints.modified:%Y-%m-%d}" if hints.modified else ""
+    return "" if hints.priority is None else f"{hints.priority:.2g}"
+
+
+OfferedEither = OfferedResource | OfferedTemplate
+
+FOLDER = "/"
+"""The mark of a folder."""
+
+HINT = (
+    "What a resource holds is shown here: text as it reads best, JSON laid out, code in colours, bytes as numbers.\n\n"
+    "Choose one in the list and press enter. space watches it: when it changes, it is read again by itself.\n"
+    "{…} is a template: enter asks for what stands in its braces, and suggests it where the server can."
+)
+
+
+class ResourceList(FilteredOffers[OfferedEither]):
+    """Resources, then templates."""
+
+    TITLE = "Resources"
+    EMPTY = (
+        "No resources: none of these servers offers any, or none is ready.\n"
+        "A resource is something to read: a file, a table, a page. c shows the server's card."
+    )
+    HELP = (
+        "What there is to read. Type / and words to filter by name, URI or type. enter reads a resource, or opens the\n"
+        f"form of a template {{…}}; space watches it or no more; y copies the URI. {LEGEND}.\n"
+        "/ is a folder. o sorts by when they last changed, by how much they matter, or as listed, as the server says."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "sort", "order", id="resources.sort", tooltip="Sort by last change, by importance, or as listed"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.marks = WatchMarks()
+        """Which are watched."""
+        self.order = ResourceOrder.LISTED
+        self._addressed = False
+
+    def show_watches(self, watched: Watched, looked_at: tuple[str, str] | None) -> None:
+        """These are watched, and this one is on screen."""
+        self.marks.show(watched, looked_at)
+        self.rows.refresh()
+
+    def row(self, offered: OfferedEither, width: int) -> Content:
+        """Mark, title, URI, for whom, type, what it is sorted by, size."""
+        thing, roomy = _thing(offered), width >= 44
+        uri = offered.key[1]
+        label = show_line(thing.label, 80)
+        if self.search.finds(thing.name) and not self.search.finds(f"{label} {uri}"):
+            label = f"{label} · {show_line(thing.name, 80)}"
+        cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+        cells.append(Cell(self._mark(offered), "$text-accent", 2, 2))
+        cells.append(Cell(self.search.mark(label), "bold", 10, min(30, width // 3) if roomy else None))
+        if roomy:
+            shown = "" if thing.label == uri else show_line(uri, 160)
+            cells.append(Cell(self.search.mark(shown), "$foreground-muted", keep="end"))
+        if self._addressed and width >= 56:
+            cells.append(Cell(audience(thing), "$foreground-muted", 10, 10))
+        if width >= 84:
+            cells.append(Cell(_type(thing), "$foreground-muted", 10, 17))
+        if self.order is not ResourceOrder.LISTED:
+            cells.append(Cell(ranked_by(thing, self.order), "$text-accent", 10, 10, "right"))
+        if self.marks.changed(offered.key):
+            return columns(width, [*cells, Cell("changed", "bold $text-warning", 7, 7, "right")])
+        return columns(width, [*cells, Cell(_size(thing), "$foreground-muted", 7, 7, "right")])
+
+    def sort(self, offered: Sequence[OfferedEither]) -> Sequence[OfferedEither]:
+        """In the order of the moment; what says nothing of itself comes last, as listed."""
+        self.sorted_by = self.order.value
+        self._addressed = any(audience(_thing(each)) for each in offered)
+        if self.order is ResourceOrder.LISTED:
+            return offered
+        return sorted(offered, key=lambda each: rank(_thing(each), self.order), reverse=True)
+
+    def action_sort(self) -> None:
+        """Sort in another way."""
+        self.order = self.order.next
+        self.sort_again()
+
+    def defined(self, offered: OfferedEither) -> Resource | ResourceTemplate:
+        """The resource or template."""
+        return _thing(offered)
+
+    def search_text(self, offered: OfferedEither) -> SearchText:
+        """All that is known of it."""
+        thing = _thing(offered)
+        more = (_type(thing), thing.description, audience(thing))
+        return SearchText(thing.name, thing.label, offered.key[1], offered.server, more="\n".join(filter(None, more)))
+
+    def _mark(self, offered: OfferedEither) -> str:
+        if isinstance(offered, OfferedTemplate):
+            return "{}"
+        return self.marks.mark(offered.key) or (FOLDER if offered.resource.is_folder else "")
+
+
+class ResourcesPane(OfferPane[OfferedEither]):
+    """List, form and contents."""
+
+    HELP = (
+        "What servers have to read, and what reading it brings. enter goes on, from the list to the contents;\n"
+        "esc goes back. space watches what is shown or under the cursor: it is read again whenever it changes."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes"),
+        Binding("space", "unwatch", "unwatch", id="resources.unwatch", tooltip="Watch it no more"),
+        Binding("y", "copy", "copy URI", id="resources.copy", tooltip="Copy the URI"),
+    ]
+
+    @dataclass
+    class ReadWanted(Message):
+        """Read this resource, listed or not, ``size`` bytes as far as a link to it said."""
+
+        server: str
+        uri: str
+        size: int | None = None
+
+    @dataclass
+    class WatchWanted(Message):
+        """Watch this resource from now on, or no more."""
+
+        server: str
+        uri: str
+        on: bool
+
+    def __init__(self, *, single: bool = False) -> None:
+        self.resources = ResourceList()
+        super().__init__(self.resources, ReadingView("Contents", HINT), single=single)
+
+    def show_resources(
+        self,
+        resources: Sequence[OfferedResource],
+        templates: Sequence[OfferedTemplate],
+        watched: Watched,
+        server: str | None,
+    ) -> None:
+        """These are offered and watched; what is watched without being listed is listed here."""
+        listed = {each.key for each in resources}
+        more = [_unlisted(*key) for key in watched if key not in listed and server in (None, key[0])]
+        self.resources.show_watches(watched, self.reading_in_view)
+        self.resources.show_offers((*resources, *more, *templates), server)
+        self._follow_watch()
+        self.refresh_bindings()
+
+    def open_resource(self, server: str, uri: str, size: int | None = None) -> None:
+        """Read this, and go there."""
+        self.ask_nothing()
+        self._read(server, uri, size)
+
+    def use(self, offered: OfferedEither) -> None:
+        """Read a resource, ask for the variables of a template."""
+        if isinstance(offered, OfferedTemplate):
+            _: Worker[None] = self.run_worker(partial(self._ask, offered), exclusive=True, group="form")
+        else:
+            self.open_resource(*offered.key)
+
+    def submit(self, offered: OfferedEither, values: Mapping[str, str]) -> None:
+        """Read what the template became."""
+        if isinstance(offered, OfferedTemplate):
+            self._read(offered.server, _expanded(offered, values))
+
+    def ref(self, offered: OfferedEither) -> CompletionRef:
+        """The template itself."""
+        return TemplateRef(offered.key[1])
+
+    def made(self, offered: OfferedEither, values: Mapping[str, str]) -> Content:
+        """The URI as it stands."""
+        if not isinstance(offered, OfferedTemplate):
+            return Content("")
+        return Content.assemble(("reads  ", "$foreground-muted"), show_line(_expanded(offered, values), 2_000))
+
+    def notes(self) -> tuple[str, ...]:
+        """Is it watched, and when did it change?"""
+        watch = self._watch
+        if watch is None or self.view.reading is None:
+            return ()
+        state = f"{WATCH_MARKS[watch.state]} {watch.state.value}"
+        at = self.resources.marks.updated(self.view.reading.key)
+        updated = f"updated {at:%H:%M:%S}" if at else ""
+        problem = f"✖ {show_line(str(watch.error), 120)}" if watch.error else ""
+        return tuple(note for note in (state, updated, problem) if note)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Watching and copying need something that has a URI."""
+        meant = self._meant
+        match action:
+            case "copy":
+                return meant is not None
+            case "watch" | "unwatch":
+                return meant is not None and (meant in self.resources.marks.watched) == (action == "unwatch")
+        return True
+
+    def action_watch(self) -> None:
+        """Watch what is meant."""
+        if self._meant is not None:
+            self.post_message(self.WatchWanted(*self._meant, on=True))
+
+    def action_unwatch(self) -> None:
+        """Watch it no more."""
+        if self._meant is not None:
+            self.post_message(self.WatchWanted(*self._meant, on=False))
+
+    def action_copy(self) -> None:
+        """Copy the URI of what is meant."""
+        meant = self._meant
+        if meant is not None:
+            self.post_message(CopyWanted(meant[1]))
+
+    @property
+    def _meant(self) -> tuple[str, str] | None:
+        """Server and URI of what keys act on."""
+        if self._step == "reading":
+            return self.view.reading.key if self.view.reading else None
+        item = self.resources.item
+        return item.key if self._step == "list" and isinstance(item, OfferedResource) else None
+
+    @property
+    def _watch(self) -> Subscription | None:
+        reading = self.view.reading
+        return self.resources.marks.watched.get(reading.key) if reading else None
+
+    def _read(self, server: str, uri: str, size: int | None = None) -> None:
+        self.resources.marks.take((server, uri))
+        self.begin(PaneReading(server, uri))
+        self.post_message(self.ReadWanted(server, uri, size))
+
+    def _follow_watch(self) -> None:
+        """Show what the watch of the shown resource has read."""
+        reading, marks = self.view.reading, self.resources.marks
+        news = marks.news(reading.key) if reading is not None else None
+        if reading is not None and news is not None:
+            marks.take(reading.key, datetime.now())
+            self.view.show_reading(reading.with_resource(news, reading.seconds), *self.notes())
+        else:
+            self.view.show_notes(*self.notes())
+
+    async def _ask(self, offered: OfferedTemplate) -> None:
+        template = offered.template
+        about = Content.assemble((show(template.description or "", limit=2_000), "$foreground-muted"))
+        title = f"{offered.server} › {show_line(template.label, 60)}"
+        await self.ask(offered, title, about, _fields(offered))
+
+
+def _thing(offered: OfferedEither) -> Resource | ResourceTemplate:
+    return offered.resource if isinstance(offered, OfferedResource) else offered.template
+
+
+def _type(thing: Resource | ResourceTemplate) -> str:
+    is_folder = isinstance(thing, Resource) and thing.is_folder
+    return "folder" if is_folder else show_line(thing.mime_type or "", 40)
+
+
+def _unlisted(server: str, uri: str) -> OfferedResource:
+    return OfferedResource(server, Resource(uri=uri))
+
+
+def _size(thing: Resource | ResourceTemplate) -> str:
+    size = thing.size if isinstance(thing, Resource) else None
+    return "" if size is None else size_text(size)
+
+
+def _fields(offered: OfferedTemplate) -> list[TextField]:
+    variables = offered.pattern.variables
+    return [TextField(each.name, each.name, _hint(each.many), not each.optional) for each in variables]
+
+
+def _hint(many: bool) -> str:
+    return "several, separated by commas" if many else ""
+
+
+def _expanded(offered: OfferedTemplate, values: Mapping[str, str]) -> str:
+    pattern = offered.pattern
+    several = {each.name for each in pattern.variables if each.many}
+    given = {name: value.split(",") if name in several else value for name, value in values.items()}
+    return pattern.expand(given)

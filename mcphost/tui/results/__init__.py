@@ -1,0 +1,1 @@
+"""What a call or a reading returned, block by block."""

@@ -1,0 +1,336 @@
+"""Blocks of content as widgets: one frame each, in a column that is walked by the arrows.
+
+Knows frames, looks and which block is the current one. Refuses to know where a block came from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from mcphost.protocol.display import show
+from mcphost.tui.kit.code_text import CodeView, colour, language_of
+from mcphost.tui.kit.hex_view import HexView
+from mcphost.tui.kit.json_text import json_spans
+from mcphost.tui.kit.markdown import AT_ONCE, MarkdownView, render_markdown
+from mcphost.tui.kit.text_view import TextView
+from mcphost.tui.results.content import Block, BlockPresentation, Shown, best_look, cut, pretty
+from mcphost.tui.results.links import links_in
+from mcphost.tui.results.picture_view import OFF, PictureView, why_not
+
+
+class BlockView(Vertical):
+    """One block in its frame. ``look`` is how its text is shown now."""
+
+    DEFAULT_CSS = """
+    BlockView {
+        height: auto; border: round $surface-lighten-2; padding: 0 1;
+        border-title-color: $text-muted; border-subtitle-color: $text-muted;
+        &.-current { border: round $primary; border-title-color: $text; }
+        & > .facts { width: 1fr; height: auto; }
+    }
+    """
+
+    def __init__(self, block: Block) -> None:
+        super().__init__()
+        self.block = block
+        self.look, self._value = best_look(block)
+        self._best = self.look
+        self._rest = ""
+        self._undrawn = ""
+        self._moves = False
+
+    def compose(self) -> ComposeResult:
+        """The text as it reads best, or the facts."""
+        yield from self._body()
+
+    def on_mount(self) -> None:
+        """Say what it is."""
+        self.show_current(False)
+        self._render_if_long()
+
+    def show_current(self, current: bool) -> None:
+        """Mark it as the one that keys act on, or not; not by colour alone."""
+        self.set_class(current, "-current")
+        look = f" · {self.look.value}" if self.look is not BlockPresentation.PLAIN else ""
+        look += " · beginning only" if self._rest else ""
+        self.border_title = Content(f"{'▸ ' if current else ''}{self.block.title or self.block.kind}{look}")
+        self.border_subtitle = Content(self._footnote()) if self._footnote() else None
+
+    def toggle(self) -> None:
+        """As it was sent, and back to how it reads best; Markdown where nothing better is known."""
+        other = BlockPresentation.MARKDOWN if self.block.data is None else BlockPresentation.HEX
+        best = other if self._best is BlockPresentation.PLAIN else self._best
+        self.look_as(best if self.look is BlockPresentation.PLAIN else BlockPresentation.PLAIN)
+
+    def look_as(self, look: BlockPresentation) -> None:
+        """Show the text in another way."""
+        if not _has_looks(self.block) or look is self.look:
+            return
+        self.look = look
+        self._replace(*self._body())
+        self._render_if_long()
+
+    def _body(self) -> Iterator[Widget]:
+        if self.look is BlockPresentation.HEX:
+            yield HexView(self.block.content()[0])
+            return
+        if self.block.text is None or self.block.kind == "facts":
+            yield from self._described()
+            return
+        if self.look is BlockPresentation.MARKDOWN and len(self.block.text) <= AT_ONCE:
+            lines = render_markdown(show(self.block.text, joiners=True))
+            if lines is not None:
+                yield MarkdownView(lines)
+                return
+            self.look = BlockPresentation.PLAIN
+        shown = self._shown(self.block.text)
+        self._rest = shown.rest
+        yield TextView(shown.lines, spans=json_spans if self.look is BlockPresentation.JSON else None, fit=True)
+
+    @property
+    def pixels(self) -> tuple[int, int] | None:
+        """The size of a picture that this terminal can show."""
+        if self._undrawn or self.block.pixels is None:
+            return None
+        return None if why_not(self.app) else self.block.pixels
+
+    def _described(self) -> Iterator[Widget]:
+        """What is no text: drawn if it can be, else what is known of it."""
+        block, pixels = self.block, self.pixels
+        if pixels is None or block.data is None:
+            problem = self._undrawn or (why_not(self.app) if block.pixels else "")
+            yield Static(_facts(block, f"Not drawn: {problem}" if problem else ""), classes="facts", markup=False)
+            return
+        if block.doubt:
+            yield Static(Content.assemble(("but  ", "dim"), block.doubt), classes="facts", markup=False)
+        yield PictureView(block.data, pixels)
+        yield Static("Pictures are not drawn now: i draws them.", classes="instead", markup=False)
+
+    def on_picture_view_ended(self, event: PictureView.Ended) -> None:
+        """A picture that cannot be drawn is described instead."""
+        event.stop()
+        self._undrawn = f"{event.problem}." if event.problem else ""
+        self._moves = event.drawing is not None and event.drawing.moves
+        if event.problem:
+            self._replace(*self._body())
+        self.show_current(self.has_class("-current"))
+        self.refresh_bindings()
+
+    def _render_if_long(self) -> None:
+        if self.look is BlockPresentation.CODE:
+            self.run_worker(self._colour_later(self.block.text or ""), exclusive=True)
+        elif self.look is BlockPresentation.MARKDOWN and len(self.block.text or "") > AT_ONCE:
+            self.run_worker(self._render_later(self.block.text or ""), exclusive=True)
+
+    async def _colour_later(self, text: str) -> None:
+        """Code without colours until its parts are found."""
+        language = language_of(self.block.mime_type, self.block.uri) or ""
+        code = await asyncio.to_thread(lambda: colour(show(text, joiners=True), language))
+        if code is not None and self.look is BlockPresentation.CODE and self.is_attached:
+            self._rest = ""
+            self._replace(CodeView(code))
+
+    async def _render_later(self, text: str) -> None:
+        """Markdown that takes time: until it is read, the text stands there as it was sent."""
+        lines = await asyncio.to_thread(lambda: render_markdown(show(text, joiners=True)))
+        if self.look is not BlockPresentation.MARKDOWN or not self.is_attached:
+            return
+        if lines is None:
+            self.look = BlockPresentation.PLAIN
+            self.show_current(self.has_class("-current"))
+        else:
+            self._rest = ""
+            self._replace(MarkdownView(lines))
+
+    def _replace(self, *widgets: Widget) -> None:
+        self.remove_children()
+        self.mount_all(widgets)
+        self.show_current(self.has_class("-current"))
+
+    def _shown(self, text: str) -> Shown:
+        return (
+            pretty(self._value) if self.look is BlockPresentation.JSON else cut(text, self.block.room, self.block.lines)
+        )
+
+    def _footnote(self) -> str:
+        if self.block.link is not None:
+            return "enter opens it"
+        if self._rest:
+            return f"… {self._rest} — w saves all"
+        if self.block.data is not None:
+            larger = ("the first of its frames · enter large · " if self._moves else "enter large · ") * bool(
+                self.pixels
+            )
+            return f"{larger}m its bytes" if self.look is BlockPresentation.PLAIN else "m what it is"
+        if self._best is BlockPresentation.PLAIN or self.block.kind == "arguments":
+            return ""
+        return "m as sent" if self.look is not BlockPresentation.PLAIN else f"as sent · m as {self._best.value}"
+
+
+class BlockList(VerticalScroll):
+    """Blocks below each other, and notices of ours between them. The arrows scroll, and go on to the next block."""
+
+    DEFAULT_CSS = """
+    BlockList { height: 1fr; scrollbar-size-vertical: 1; }
+    BlockList > Static { width: 1fr; height: auto; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "follow", "open link", id="block.follow", tooltip="Read the resource this link points to"),
+        Binding("enter", "enlarge", "large", id="block.enlarge", tooltip="Show the picture as large as there is room"),
+        Binding(
+            "o", "open", "open", id="block.open", tooltip="Open it with a program of the desktop, after a question"
+        ),
+        Binding(
+            "i",
+            "toggle_pictures",
+            "pictures",
+            id="block.pictures",
+            show=False,
+            tooltip="Draw pictures, or only name them",
+        ),
+        Binding("l", "links", "links", id="block.links", tooltip="Read one of the resources that this text links to"),
+        Binding("m", "toggle_look", "look", id="block.look", tooltip="The text as it was sent, or rendered"),
+    ]
+
+    class LinkFollowed(Message):
+        """The user wants the resource that a block points to; ``size`` in bytes, as far as its server said."""
+
+        def __init__(self, uri: str, size: int | None) -> None:
+            self.uri, self.size = uri, size
+            super().__init__()
+
+    class Enlarged(Message):
+        """The user wants to see a picture large."""
+
+        def __init__(self, block: Block) -> None:
+            self.block = block
+            super().__init__()
+
+    class OpenWanted(Message):
+        """The user wants to see or hear a block in a program of the desktop."""
+
+        def __init__(self, block: Block) -> None:
+            self.block = block
+            super().__init__()
+
+    def __init__(self, *widgets: Widget) -> None:
+        super().__init__(*widgets)
+        self._blocks = [widget for widget in widgets if isinstance(widget, BlockView)]
+        self._at = 0
+
+    @property
+    def current(self) -> BlockView | None:
+        """The block that keys act on."""
+        return self._blocks[self._at] if self._blocks else None
+
+    @property
+    def blocks(self) -> tuple[BlockView, ...]:
+        """All of them, in order."""
+        return tuple(self._blocks)
+
+    def on_mount(self) -> None:
+        """The first block is the current one, marked where there is a choice."""
+        self._mark()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Following needs a link, another look needs text, drawing a picture."""
+        block = self.current
+        match action:
+            case "follow":
+                return block is not None and block.block.link is not None
+            case "links":
+                return block is not None and bool(links_in(block.block.text or "", block.block.uri))
+            case "enlarge":
+                return block is not None and block.pixels is not None
+            case "toggle_pictures":
+                return any(each.pixels for each in self._blocks)
+            case "open":
+                return block is not None and bool(block.block.opens_as)
+            case "toggle_look":
+                return block is not None and _has_looks(block.block)
+        return True
+
+    def action_scroll_down(self) -> None:
+        """Scroll while the current block goes on below, then go to the next."""
+        block = self.current
+        if block is None or block.virtual_region.bottom > self.scroll_offset.y + self.size.height:
+            self.scroll_relative(y=1, animate=False)
+        else:
+            self._go_to(self._at + 1)
+
+    def action_scroll_up(self) -> None:
+        """Scroll while the current block goes on above, then go to the one before."""
+        block = self.current
+        if block is None or self._at == 0 or block.virtual_region.y < self.scroll_offset.y:
+            self.scroll_relative(y=-1, animate=False)
+        else:
+            self._go_to(self._at - 1)
+
+    def action_toggle_look(self) -> None:
+        """As sent, or rendered."""
+        if self.current is not None:
+            self.current.toggle()
+
+    def action_follow(self) -> None:
+        """Ask for the resource a link points to."""
+        if self.current is not None and self.current.block.link is not None:
+            self.post_message(self.LinkFollowed(self.current.block.link, self.current.block.link_size))
+
+    def action_links(self) -> None:
+        """Ask which link in the text to follow."""
+        from mcphost.tui.results.links import LinksScreen
+
+        if self.current is not None:
+            block = self.current.block
+            self.app.push_screen(LinksScreen(links_in(block.text or "", block.uri)), self._follow)
+
+    def _follow(self, uri: str | None) -> None:
+        if uri is not None:
+            self.post_message(self.LinkFollowed(uri, None))
+
+    def action_enlarge(self) -> None:
+        """Ask for the picture to be shown large."""
+        if self.current is not None:
+            self.post_message(self.Enlarged(self.current.block))
+
+    def action_open(self) -> None:
+        """Ask for the block to be opened."""
+        if self.current is not None:
+            self.post_message(self.OpenWanted(self.current.block))
+
+    def action_toggle_pictures(self) -> None:
+        """Draw pictures everywhere, or nowhere."""
+        self.app.toggle_class(OFF)
+
+    def _go_to(self, number: int) -> None:
+        if number < len(self._blocks):
+            self._at = number
+            self._mark()
+            self.scroll_to_widget(self._blocks[number], animate=False)
+            self.refresh_bindings()
+
+    def _mark(self) -> None:
+        for number, block in enumerate(self._blocks):
+            block.show_current(number == self._at and len(self._blocks) > 1)
+
+
+def _has_looks(block: Block) -> bool:
+    return block.text is not None or block.data is not None
+
+
+def _facts(block: Block, problem: str = "") -> Content:
+    doubts = (("but", block.doubt), ("", problem))
+    facts = (*((name, value) for name, value in doubts if value), *block.facts)
+    width = max((len(name) for name, _ in facts), default=0)
+    lines = (Content.assemble((name.ljust(width + 2 if width else 0), "dim"), value) for name, value in facts)
+    return Content("\n").join(list(lines))

@@ -1,0 +1,222 @@
+"""Why a call brought no result, in words: what happened, what the other side said of it, what to do next.
+
+Knows every error a call can end with. Refuses to let the server's words stand where ours do: they are quotes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from mcphost.errors import (
+    AuthorizationRequired,
+    ConnectionLost,
+    Declined,
+    HttpStatusError,
+    InvalidArguments,
+    InvalidResult,
+    McphostError,
+    MessageTooLarge,
+    PeerError,
+    RequestTimeout,
+    ResourceMissing,
+    ServerError,
+    ServerNotReady,
+    SessionExpired,
+    TaskStopped,
+    UnknownName,
+)
+from mcphost.host.failure_advice import advice_on
+from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.protocol.display import duration_text, show_line
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Words that are not ours; ``label`` says whose they are. As they came: whoever shows them makes them safe."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """``level`` is ``error``, ``warning`` or ``calm``; all words but the quotes are ours and safe."""
+
+    mark: str
+    headline: str
+    advice: str
+    level: str = "error"
+    quotes: tuple[Quote, ...] = ()
+
+
+def failure_of(call: ToolCall) -> Failure | None:
+    """What went wrong with a call; None while it runs and when it brought what was asked for."""
+    if call.state is CallState.FAILED:
+        return Failure(
+            "✖", "The tool reports that it failed", "Its own words follow. Change the arguments and run it again."
+        )
+    if call.state is CallState.CANCELLED:
+        return _cancelled(call)
+    return None if call.error is None else _explain(call.error, show_line(call.request.server, 40))
+
+
+def _explain(error: McphostError, server: str) -> Failure:
+    return next(explain(error, server) for kind, explain in _EXPLANATIONS if isinstance(error, kind))
+
+
+def _cancelled(call: ToolCall) -> Failure:
+    if call.sent_at is None:
+        return Failure("◌", "Cancelled before it was sent", "The server knows nothing of it.", "calm")
+    if call.request.task is not None and not call.stopping:
+        return Failure("◌", "No longer waited for", "The task goes on at its server: T lists it.", "calm")
+    after = duration_text(call.elapsed)
+    return Failure(
+        "◌",
+        f"Cancelled after {after}",
+        "The server was told, but may have done part of the work already.",
+        "calm",
+    )
+
+
+_DISAGREE: Final = "Server and mcphost disagree about the protocol: look at the traffic."
+_CODES: Final = {
+    -32700: ("parse error", _DISAGREE),
+    -32600: ("invalid request", _DISAGREE),
+    -32601: ("method not found", "The server does not know this request; it may offer no tools at all."),
+    -32602: ("invalid params", "The server takes no such tool or arguments: compare tab 4 with the tool's schema."),
+    -32603: ("internal error", "The server broke while it worked: its log may say why."),
+    -32002: ("resource not found", "What the arguments point to is not there: correct them and run it again."),
+    -32042: ("a page must be visited first", "The address of the page is in what the server said."),
+}
+"""What an `ErrorCode` means, and what to do; every other number is the server's own."""
+_OWN_CODE: Final = (
+    "server-defined error",
+    "The number is this server's own: what it said, its documentation and its log explain it.",
+)
+
+
+def code_label(code: int) -> str:
+    """What an error code is called."""
+    return _CODES.get(code, _OWN_CODE)[0]
+
+
+def _server_error(error: ServerError, server: str) -> Failure:
+    label, advice = _CODES.get(error.code, _OWN_CODE)
+    return Failure(
+        "✖",
+        f"Protocol error {error.code} · {label}",
+        f"There is no result. {advice}",
+        quotes=tuple(_error_quotes(error, server)),
+    )
+
+
+def _error_quotes(error: ServerError, server: str) -> Iterator[Quote]:
+    yield Quote(f"{server} says", error.message or "(nothing)")
+    if error.data is not None:
+        text = error.data if isinstance(error.data, str) else json.dumps(error.data, ensure_ascii=False)
+        yield Quote(f"data from {server}", text)
+
+
+def _timeout(error: RequestTimeout, server: str) -> Failure:
+    why = "in all, progress or not" if error.hard else "without an answer or a sign of progress"
+    setting = "tool_timeout_max_sec" if error.hard else "tool_timeout_sec"
+    return Failure(
+        "▲",
+        f"Timed out: {error.seconds:g} s {why}",
+        f"The server was told that nobody waits any more. Raise {setting} if the tool needs longer.",
+        "warning",
+    )
+
+
+def _declined(error: Declined, server: str) -> Failure:
+    rule = f" · {show_line(error.rule, 80)}" if error.rule else ""
+    if error.by == "user":
+        return Failure(
+            "◌", f"Not run: declined by you{rule}", "Nothing was sent. Run it again to be asked again.", "calm"
+        )
+    if error.by == "mcphost":
+        advice = "Nothing was sent. Look at it as it is now, and run it again."
+        return Failure("◌", "Not run: it is not what was allowed", advice, "warning", (Quote("why", str(error)),))
+    return Failure(
+        "◌",
+        f"Not run: declined by policy{rule}",
+        "Nothing was sent. Change the rule, in [policy] or at the tool's approval, if it should run.",
+        "warning",
+        (Quote("why", str(error)),),
+    )
+
+
+def _arguments(error: InvalidArguments, server: str) -> Failure:
+    lines = (f"{path or 'arguments'}: {problem}" for path, problem in error.problems)
+    many = len(error.problems)
+    return Failure(
+        "✖",
+        f"Not sent: the arguments do not fit the tool's schema · {many} problem{'' if many == 1 else 's'}",
+        "Correct them in the form and run it again.",
+        "warning",
+        (Quote("what does not fit", "\n".join(lines)),),
+    )
+
+
+def _lost(error: ConnectionLost, server: str) -> Failure:
+    code = "" if error.exit_code is None else f" · {_exit(error.exit_code)}"
+    quotes = [Quote("what happened", str(error))]
+    if error.stderr_tail:
+        quotes.append(Quote(f"the last of {server}'s stderr", "\n".join(error.stderr_tail)))
+    advice = "Whether the tool did its work is not known. Run it again once the server is ready."
+    return Failure("✖", f"Connection lost{code}", advice, quotes=tuple(quotes))
+
+
+def _exit(code: int) -> str:
+    return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _plain(headline: str, advice: str) -> Callable[[McphostError, str], Failure]:
+    def explain(error: McphostError, server: str) -> Failure:
+        return Failure("✖", headline, advice, quotes=(Quote("why", str(error)),))
+
+    return explain
+
+
+def _advised(error: McphostError, server: str) -> Failure:
+    """In the words that are the same everywhere."""
+    advice = advice_on(error, server)
+    assert advice is not None
+    mark, level = ("▲", "warning") if isinstance(error, AuthorizationRequired) else ("✖", "error")
+    return Failure(mark, advice.headline, advice.next_step, level, tuple(_said(error, server)))
+
+
+def _said(error: McphostError, server: str) -> Iterator[Quote]:
+    if isinstance(error, ResourceMissing):
+        yield Quote("which", error.uri)
+        yield from _error_quotes(error, server)
+    elif isinstance(error, AuthorizationRequired):
+        yield Quote(f"{server} asks for", error.www_authenticate or "(nothing)")
+    else:
+        yield Quote("why", str(error))
+
+
+_Kinds = type[McphostError] | tuple[type[McphostError], ...]
+_EXPLANATIONS: Final[tuple[tuple[_Kinds, Callable[..., Failure]], ...]] = (
+    ((ResourceMissing, TaskStopped, HttpStatusError, SessionExpired, AuthorizationRequired), _advised),
+    (ServerError, _server_error),
+    (RequestTimeout, _timeout),
+    (Declined, _declined),
+    (InvalidArguments, _arguments),
+    (ConnectionLost, _lost),
+    (MessageTooLarge, _plain("The answer is too large", "Ask for less, or raise this server's limit in [limits].")),
+    (InvalidResult, _plain("The answer has the wrong shape", "The server breaks the protocol: the traffic shows how.")),
+    (PeerError, _plain("The server broke the protocol", "The traffic shows what the server sent.")),
+    (
+        ServerNotReady,
+        _plain("Not sent: the server is not ready", "Start it, or see in the list of servers why it is not."),
+    ),
+    (
+        UnknownName,
+        _plain("Not sent: there is no such server or tool", "See the list of tools: the server may have changed it."),
+    ),
+    (McphostError, _plain("There is no result", "The server's log may say more.")),
+)

@@ -1,0 +1,95 @@
+"""Opens something a server sent with the desktop's own program: a private copy of it, of a kind that cannot run.
+
+Knows which kinds those are, what opens them here, and where the copy is kept and for how long. Refuses to believe a
+type alone: the first bytes decide, and what they do not name is not opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from mcphost.errors import NotDone
+from mcphost.host.desktop import find_opener, launch
+from mcphost.tui.results.media import Probe
+from mcphost.tui.results.saving import file_name, save
+
+KINDS: Final = frozenset(
+    (
+        *("image/png", "image/jpeg", "image/gif", "image/webp"),
+        *("audio/wav", "audio/mpeg", "audio/ogg", "audio/flac"),
+        "application/pdf",
+    )
+)
+"""What is opened when the first bytes say that it is this; plain text besides."""
+
+_SAID: Final = ("image/", "audio/", "application/pdf", "application/octet-stream")
+"""How the type that a server says must begin: who calls a picture a program is not humoured."""
+
+_PAGE: Final = re.compile(
+    r"<(?:!doctype|\?xml|html|head|title|meta|body|script|style|svg|iframe|h1|a\s)", re.IGNORECASE
+)
+_RUNS: Final = ("#!", "%!", "[Desktop Entry", "{\\rtf", "<")
+_LOOKED_AT: Final = 65_536
+"""Characters of a text in which a desktop may find that it is something else: a page, a script."""
+
+
+def opened_as(said: str, found: Probe | None, text: str | None = None) -> str:
+    """The MIME type that this is opened as, and "" where it is not: ``said`` by its server, ``found`` in its bytes."""
+    kind = said.partition(";")[0].strip().lower()
+    if text is not None:
+        return kind if kind == "text/plain" and not _more_than_text(text) else ""
+    return found.type if found is not None and found.type in KINDS and kind.startswith(_SAID) else ""
+
+
+def _more_than_text(text: str) -> bool:
+    start = text[:_LOOKED_AT].lstrip("\ufeff \t\r\n")
+    return start.startswith(_RUNS) or "\0" in start or _PAGE.search(start) is not None
+
+
+def opener(
+    environment: Mapping[str, str] = os.environ,
+    platform: str = sys.platform,
+    which: Callable[[str], str | None] = shutil.which,
+) -> str:
+    """The program that knows which program opens what. Raises NotDone where there is no screen for one, or none."""
+    try:
+        return find_opener(environment, platform, which)
+    except NotDone as problem:
+        raise NotDone(f"Not opened: {problem}. w saves it as a file.") from None
+
+
+class Desktop:
+    """Keeps the copies that were opened, in a folder for this user alone, until `close`."""
+
+    def __init__(self) -> None:
+        self._folder: TemporaryDirectory[str] | None = None
+
+    async def open(self, program: str, content: bytes, mime_type: str) -> None:
+        """Write a copy and have ``program`` open it. Raises NotDone with a sentence."""
+        await asyncio.to_thread(self._open, program, content, mime_type)
+
+    def close(self) -> None:
+        """Remove the copies."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _open(self, program: str, content: bytes, mime_type: str) -> None:
+        try:
+            if self._folder is None:
+                self._folder = TemporaryDirectory(prefix="mcphost-", ignore_cleanup_errors=True)
+            path = save(Path(self._folder.name), file_name("mcphost", "copy", datetime.now(), mime_type), content)
+            code = launch(program, str(path))
+        except OSError as error:
+            raise NotDone(f"Not opened: {program}: {error.strerror}. w saves it as a file.") from None
+        if code:
+            raise NotDone(f"Not opened: {program} ended with {code}, so no program may be set for {mime_type}.")

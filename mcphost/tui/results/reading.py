@@ -1,0 +1,259 @@
+"""What was read: a resource's contents or a prompt's messages, block by block, or why there are none.
+
+Knows how an answer is laid out. Refuses to act: what the user wants is posted to the parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from mcphost.errors import Declined, McphostError, ServerError
+from mcphost.host.failure_advice import advice_on
+from mcphost.protocol.display import duration_text, show_line, size_text
+from mcphost.protocol.models.tools import (
+    EmbeddedResource,
+    GetPromptResult,
+    PromptMessage,
+    ReadResourceResult,
+    ResourceContents,
+    UnreadableContent,
+)
+from mcphost.tui.kit.requests import CopyWanted, ResourceWanted, SaveWanted
+from mcphost.tui.kit.search import SearchArea
+from mcphost.tui.results.blocks import BlockList, BlockView
+from mcphost.tui.results.content import BLOCKS, Block, describe, quoted, weight, with_room
+from mcphost.tui.results.failure import code_label
+from mcphost.tui.results.saving import file_name
+from mcphost.tui.results.view import Notice
+
+CHARACTERS: Final = 2_000_000
+"""Of an answer that are shown; what is read is longer than what tools say."""
+LINES: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class PaneReading:
+    """Something asked of a server and what came of it; neither blocks nor error while it is under way."""
+
+    server: str
+    name: str
+    """The URI or the prompt, as it came."""
+    blocks: tuple[Block, ...] | None = None
+    error: McphostError | None = None
+    seconds: float = 0.0
+    size: int = 0
+    remark: str = ""
+    """Words of the server about the whole."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What was read."""
+        return self.server, self.name
+
+    def with_resource(self, result: ReadResourceResult, seconds: float) -> PaneReading:
+        """Reading it brought this."""
+        blocks = tuple(_contents(each, self.name, len(result.contents)) for each in result.contents)
+        return replace(self, blocks=blocks, error=None, seconds=seconds, size=weight([dict(result.raw)]))
+
+    def with_prompt(self, result: GetPromptResult, seconds: float) -> PaneReading:
+        """Getting it brought this."""
+        blocks = tuple(map(_message, result.messages))
+        size, remark = weight([dict(result.raw)]), result.description or ""
+        return replace(self, blocks=blocks, error=None, seconds=seconds, size=size, remark=remark)
+
+    def with_error(self, error: McphostError, seconds: float) -> PaneReading:
+        """It failed."""
+        return replace(self, error=error, seconds=seconds)
+
+
+class ReadingView(Vertical):
+    """Shows a `PaneReading`. ``word`` names what this is, ``hint`` is what stands here while there is none."""
+
+    HELP = (
+        "What the server answered. The arrows scroll and go from block to block, m shows a text as it was sent,\n"
+        "/ searches and n goes on, enter follows a link or shows a picture large, i draws pictures or names\n"
+        "them. y copies a block, w saves it, o opens it with a program of the desktop after a question."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "copy", "copy", id="reading.copy", tooltip="Copy the block"),
+        Binding("w", "save", "save", id="reading.save", tooltip="Save the block in a file"),
+    ]
+    DEFAULT_CSS = """
+    ReadingView {
+        border: round $surface-lighten-2; height: 1fr; border-title-color: $text-muted;
+        border-subtitle-color: $text-muted;
+        &:focus-within { border: round $accent; border-title-color: $text; }
+        & .empty { padding: 1 2; color: $text-muted; height: 1fr; }
+    }
+    """
+
+    def __init__(self, word: str, hint: str) -> None:
+        super().__init__()
+        self.reading: PaneReading | None = None
+        self.notes: tuple[str, ...] = ()
+        self._word, self._hint = word, hint
+        self._area = SearchArea()
+        self._body: Widget | None = None
+
+    def compose(self) -> ComposeResult:
+        """One body."""
+        yield self._area
+
+    def on_mount(self) -> None:
+        """Say what this is for."""
+        self._rebuild()
+
+    def show_reading(self, reading: PaneReading, *notes: str, offset: int = 0) -> None:
+        """Show this, from line ``offset``; ``notes`` are words of ours for the title.
+
+        Where it is shown already, what was scrolled to stays in view.
+        """
+        if self.reading is not None and self.reading.key == reading.key:
+            offset = self.offset_shown
+        self.reading, self.notes = reading, notes
+        if self.is_mounted:
+            self._rebuild(offset)
+
+    @property
+    def offset_shown(self) -> int:
+        """The first line in view."""
+        return self._body.scroll_offset.y if self._body is not None else 0
+
+    def show_notes(self, *notes: str) -> None:
+        """Change the words in the title."""
+        self.notes = notes
+        self._tell_title()
+
+    def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> ReadingView:
+        """Put the focus on what is shown."""
+        if self._body is not None:
+            self._body.focus(scroll_visible)
+        return self
+
+    @property
+    def current(self) -> Block | None:
+        """The block that keys act on."""
+        body = self._body
+        return body.current.block if isinstance(body, BlockList) and body.current else None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Copying and saving need a block."""
+        return self.current is not None if action in ("copy", "save") else True
+
+    def action_copy(self) -> None:
+        """Copy the current block."""
+        if self.current is not None:
+            self.post_message(CopyWanted(self.current.copied))
+
+    def action_save(self) -> None:
+        """Save the current block."""
+        if self.current is not None and self.reading is not None:
+            content, mime_type = self.current.content()
+            name = file_name(self.reading.server, self.reading.name[-40:], datetime.now(), mime_type)
+            self.post_message(SaveWanted(name, content))
+
+    def on_block_list_link_followed(self, event: BlockList.LinkFollowed) -> None:
+        """A link is to be read."""
+        event.stop()
+        if self.reading is not None:
+            self.post_message(ResourceWanted(self.reading.server, event.uri, event.size))
+
+    def on_resize(self) -> None:
+        """Names in the title get the room there is."""
+        self._tell_title()
+
+    def _rebuild(self, offset: int = 0) -> None:
+        before, body = self._body, self._made()
+        self._area.forget_search()
+        self._body = body
+        self._area.mount(body, before=self._area.bar)
+        self._tell_title()
+        if before is not None:
+            if before.has_focus:  # at once: a focus that looks for a place of its own may ask a server for suggestions
+                self.screen.set_focus(body)
+            before.remove()
+        if offset:
+            self.call_after_refresh(body.scroll_to, y=offset, animate=False)
+        self.refresh_bindings()
+
+    def _made(self) -> Widget:
+        if self.reading is None:
+            return Static(self._hint, classes="empty", markup=False)
+        return BlockList(*_widgets(self.reading))
+
+    def _tell_title(self) -> None:
+        reading = self.reading
+        if reading is None:
+            self.border_title = self._word
+            return
+        names, state = Content(f"{reading.server} › {show_line(reading.name, 300)}"), list(_state(reading))
+        room = self.size.width - 4 - len(" · ".join([self._word, "", *state]))
+        shown = names.truncate(max(12, room), ellipsis=True).plain
+        self.border_title = Content(" · ".join([self._word, shown, *state]))
+        self.border_subtitle = Content(" · ".join(self.notes)) if self.notes else None
+
+
+def _state(reading: PaneReading) -> Iterator[str]:
+    if reading.error is not None:
+        yield "◌ not read" if isinstance(reading.error, Declined) else "✖ failed"
+    elif reading.blocks is None:
+        yield "◐ reading"
+        return
+    yield duration_text(reading.seconds)
+    if reading.blocks is not None:
+        yield size_text(reading.size)
+
+
+def _widgets(reading: PaneReading) -> Iterator[Widget]:
+    if reading.error is not None:
+        yield from _failure(reading.error, reading.server)
+    elif reading.blocks is None:
+        yield Static(f"◐ asking {reading.server} …  esc goes back, and the answer is shown when it comes", markup=False)
+    if reading.remark:
+        yield BlockView(quoted(f"{reading.server} says", reading.remark))
+    blocks = reading.blocks or ()
+    yield from map(BlockView, with_room(blocks[:BLOCKS], CHARACTERS, LINES))
+    if len(blocks) > BLOCKS:
+        yield Static(f"… {len(blocks) - BLOCKS} more are not shown", markup=False)
+    if reading.blocks == ():
+        yield Static("The server answered, and there is nothing in it.", markup=False)
+
+
+def _failure(error: McphostError, server: str) -> Iterator[Widget]:
+    if isinstance(error, Declined):
+        yield Notice("◌", show_line(str(error), 500), "enter in the list asks again.", "calm")
+    elif (advice := advice_on(error, server)) is not None:
+        yield Notice("✖", advice.headline, advice.next_step, "error")
+        if not isinstance(error, ServerError):
+            yield BlockView(quoted("why", str(error)))
+    elif isinstance(error, ServerError):
+        label = f"The server refused: error {error.code} · {code_label(error.code)}"
+        yield Notice("✖", label, "Its own words follow.", "error")
+    else:
+        yield Notice("✖", show_line(str(error), 500), "f3 shows the logs.", "error")
+    if isinstance(error, ServerError):
+        yield BlockView(quoted(f"{server} says", error.message or "(nothing)"))
+
+
+def _contents(contents: ResourceContents | UnreadableContent, uri: str, count: int) -> Block:
+    if isinstance(contents, UnreadableContent):
+        return describe(contents)
+    block = describe(EmbeddedResource(type="resource", resource=contents))
+    own = [show_line(contents.uri, 80)] if count > 1 or contents.uri != uri else []
+    parts = [part for part in block.title.split(" · ")[2:] if part]
+    return replace(block, title=" · ".join([*own, *parts]))
+
+
+def _message(message: PromptMessage) -> Block:
+    block = describe(message.content)
+    return replace(block, title=f"{show_line(message.role, 20)} · {block.title}")

@@ -1,0 +1,625 @@
+"""One tool call on screen: how far it is, what it brought, why it brought nothing.
+
+Knows what a person wants to see of a `ToolCall`. Refuses to act: what the user wants is posted to the parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Any, ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.style import Style
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Static
+
+from mcphost.errors import InvalidArguments
+from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.host.tool_calls.validation import ValidationResult
+from mcphost.protocol.display import duration_text, show_line, size_text
+from mcphost.protocol.models.tools import Progress, Task
+from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, json_text
+from mcphost.tui.kit.marks import CALL_MARKS
+from mcphost.tui.kit.requests import CopyWanted, ResourceWanted, SaveWanted
+from mcphost.tui.kit.search import SearchArea
+from mcphost.tui.kit.text_view import TextView
+from mcphost.tui.results.blocks import BlockList, BlockView
+from mcphost.tui.results.content import BLOCKS, Block, describe, quoted, weight, with_room
+from mcphost.tui.results.failure import Failure, failure_of
+from mcphost.tui.results.saving import file_name
+from mcphost.tui.results.tables import TableView, as_table
+
+FIRST_LINES: Final = 500
+BAR: Final = 30
+"""Cells of a progress bar."""
+
+_PROBLEMS: Final = 5
+
+
+class Tab(Enum):
+    """The tabs of a result, in order; each is opened by its number."""
+
+    CONTENT = "Content"
+    STRUCTURED = "Structured"
+    RAW = "Raw"
+    CALL = "Call"
+
+    @property
+    def key(self) -> str:
+        """1 to 4, whichever of them there are."""
+        return str(list(Tab).index(self) + 1)
+
+    @property
+    def about(self) -> str:
+        """What it shows."""
+        return _ABOUT[self]
+
+
+_ABOUT: Final = {
+    Tab.CONTENT: "the content of the result",
+    Tab.STRUCTURED: "the structured content",
+    Tab.RAW: "the result object as it came",
+    Tab.CALL: "the call as it was sent",
+}
+
+
+class TabStrip(Static):
+    """The tabs on one line: their keys, names and which one is open."""
+
+    DEFAULT_CSS = """
+    TabStrip {
+        height: 1; padding: 0 1; color: $text-muted;
+        link-style: none; link-color: $text-muted; link-style-hover: bold; link-color-hover: $text;
+        link-background: $surface 0%; link-background-hover: $boost;
+    }
+    """
+
+    class Chosen(Message):
+        """A tab was clicked."""
+
+        def __init__(self, tab: Tab) -> None:
+            self.tab = tab
+            super().__init__()
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+
+    def show_tabs(self, tabs: Sequence[Tab], current: Tab, call: ToolCall | None) -> None:
+        """Show these tabs; none: nothing."""
+        self.display = bool(tabs)
+        self.update(Content("   ").join([_label(tab, tab is current, call) for tab in tabs]))
+
+    def action_choose(self, name: str) -> None:
+        """Open a tab by the mouse."""
+        self.post_message(self.Chosen(Tab[name]))
+
+
+def _label(tab: Tab, current: bool, call: ToolCall | None) -> Content:
+    words = f"{'▸' if current else ' '}{tab.key} {tab.value}{_extra(tab, call)}"
+    click = Style.from_meta({"@click": f"choose('{tab.name}')"})
+    return Content(words).stylize("bold $text" if current else "").stylize(click)
+
+
+def _extra(tab: Tab, call: ToolCall | None) -> str:
+    if call is None or call.outcome is None:
+        return ""
+    if tab is Tab.CONTENT:
+        return f" {len(call.outcome.content)}"
+    return " ▲" if tab is Tab.STRUCTURED and call.validity is not None and not call.validity.valid else ""
+
+
+class Notice(Static):
+    """Words of ours about a call: what happened and what to do next, apart from everything quoted."""
+
+    DEFAULT_CSS = """
+    BlockList > Notice, Notice {
+        width: 1fr; height: auto; padding: 0 1; margin: 0 0 0 0;
+        &.-error { border-left: outer $error; background: $error-muted; }
+        &.-warning { border-left: outer $warning; background: $warning-muted; }
+        &.-calm { border-left: outer $panel; }
+        &.-good { border-left: outer $success; }
+    }
+    """
+
+    def __init__(self, mark: str, headline: str, advice: str, level: str) -> None:
+        lines = [Content(f"{mark} {headline}").stylize("bold")]
+        if advice:
+            lines.append(Content(advice))
+        super().__init__(Content("\n").join(lines), classes=f"-{level}", markup=False)
+
+    @classmethod
+    def of_verdict(cls, verdict: ValidationResult) -> Notice:
+        """How the structured content stands to the output schema."""
+        if verdict.valid:
+            return cls("✔", "The structured content fits the output schema", "", "good")
+        if verdict.note is not None:
+            return cls("▲", show_line(verdict.note, 300), "", "warning")
+        lines = [f"{show_line(p.path, 80) or 'the whole'}: {show_line(p.message)}" for p in verdict.problems]
+        rest = len(lines) - _PROBLEMS
+        shown = [*lines[:_PROBLEMS], *([f"… {rest} more"] if rest > 0 else [])]
+        return cls("▲", "The structured content does not fit the output schema", "\n".join(shown), "warning")
+
+
+class Progressing(Static):
+    """How far a call is. Moves when something happened, never by itself."""
+
+    DEFAULT_CSS = """
+    Progressing { height: auto; padding: 0 1; }
+    """
+
+    def __init__(self, call: ToolCall, limit: float | None = None) -> None:
+        super().__init__("", markup=False)
+        self.call, self._limit = call, call.request.timeout or limit
+        self._moves = 0
+
+    def on_mount(self) -> None:
+        """Say where it stands."""
+        self.tell()
+
+    def tell(self, moved: bool = False) -> None:
+        """Draw it again; ``moved``: there was a sign of progress."""
+        self._moves += moved
+        self.update(Content("\n").join(list(self._lines())))
+
+    def _lines(self) -> Iterator[Content]:
+        call, progress = self.call, self.call.progress
+        if not call.state.ended:
+            yield Content(_waiting(call, self._limit)).stylize("bold")
+        if call.state not in (CallState.ASKING, CallState.SIGNING_IN):
+            yield progress_line(progress, self._moves)
+        said = progress.message if progress is not None and progress.message else call.task and call.task.status_message
+        if said:
+            yield Content.assemble((f"{show_line(call.request.server, 30)} says  ", "dim"), show_line(said))
+        if call.task is not None:
+            yield Content.assemble(("runs as task  ", "dim"), _task(call, call.task))
+            yield Content(_stay(call.task)).stylize("dim")
+        if call.state is CallState.SIGNING_IN:
+            yield Content("nothing was done yet · in the list of servers, S shows the sign-in").stylize("dim")
+        if not call.state.ended:
+            ends = "cancels" if call.request.task is None else "stops waiting; the task goes on"
+            yield Content(f"esc or x {ends}").stylize("dim")
+
+
+def _waiting(call: ToolCall, limit: float | None) -> str:
+    words = {
+        CallState.ASKING: "▲ waiting for your answer",
+        CallState.SIGNING_IN: "▲ waiting for a sign-in",
+        CallState.CANCELLING: "◐ cancelling",
+    }
+    bound = f" · limit {duration_text(limit)} without progress" if limit else ""
+    return f"{words.get(call.shown_state, '◐ running')} · {duration_text(call.elapsed)}{bound}"
+
+
+def _task(call: ToolCall, task: Task) -> str:
+    state = "taken up again in the next session" if call.interrupted else show_line(task.status, 20)
+    return f"{show_line(task.task_id, 48)} · {state}"
+
+
+def _stay(task: Task) -> str:
+    how_long = "as long as its server likes" if task.ttl is None else f"for {task.kept}"
+    return f"stays on the server {how_long} · T lists the tasks"
+
+
+def progress_line(progress: Progress | None, moves: int) -> Content:
+    """``━━━━────  40 %   4 of 10``; without a total a short piece that has moved ``moves`` times."""
+    fraction = None if progress is None else progress.fraction
+    if fraction is not None:
+        start, length = 0, round(fraction * BAR)
+    else:
+        start, length = moves % (BAR - 2), 3 if moves or progress else 0
+    bar = "─" * start + "━" * length + "─" * (BAR - start - length)
+    return Content.assemble((bar, "$accent"), _amount(progress, fraction))
+
+
+def _amount(progress: Progress | None, fraction: float | None) -> str:
+    if progress is None:
+        return "  no word of progress yet"
+    if fraction is None or progress.total is None:
+        return f"  {progress.progress:g} so far"
+    return f"  {fraction:.0%}   {progress.progress:g} of {progress.total:g}"
+
+
+class StructuredView(Vertical):
+    """Structured content: a table where it is one, else JSON, and how it stands to the output schema."""
+
+    DEFAULT_CSS = """
+    StructuredView { height: 1fr; }
+    StructuredView > .summary { height: 1; padding: 0 1; color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "m", "toggle_look", "table or JSON", id="structured.look", tooltip="A table, or the JSON it is made of"
+        ),
+    ]
+
+    def __init__(self, value: Any, verdict: ValidationResult | None) -> None:
+        super().__init__()
+        self._value, self._verdict, self._table = value, verdict, as_table(value)
+        self._as_table = self._table is not None
+
+    def compose(self) -> ComposeResult:
+        """The verdict, then the value."""
+        if self._verdict is not None:
+            yield Notice.of_verdict(self._verdict)
+        if self._table is not None:
+            yield Static(f"{self._table.summary} · m table or JSON", classes="summary", markup=False)
+            yield TableView(self._table)
+        yield from () if self._table is not None else (JsonView(self._value),)
+
+    def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> StructuredView:
+        """Put the focus on the value."""
+        for body in self.query("TableView, TextView"):
+            if body.display:
+                body.focus(scroll_visible)
+        return self
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a table has two looks."""
+        return action != "toggle_look" or self._table is not None
+
+    def action_toggle_look(self) -> None:
+        """A table, or JSON."""
+        focused = self.has_focus_within
+        self._as_table = not self._as_table
+        if not self.query(TextView):
+            self.mount(JsonView(self._value))
+        self.query_one(TextView).display = not self._as_table
+        self.query_one(TableView).display = self._as_table
+        if focused:
+            self.focus()
+
+    def show_json(self) -> None:
+        """Show what can be searched."""
+        if self._as_table:
+            self.action_toggle_look()
+
+
+class JsonView(TextView):
+    """A value as JSON that scrolls: the beginning at once, the rest as soon as it is written."""
+
+    DEFAULT_CSS = """
+    JsonView { height: 1fr; }
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        lines, self._more = json_lines(value, FIRST_LINES)
+        super().__init__(lines, spans=json_spans)
+
+    def on_mount(self) -> None:
+        """Get the rest."""
+        if self._more:
+            self.run_worker(self._write_rest())
+
+    async def _write_rest(self) -> None:
+        lines, more = await asyncio.to_thread(json_lines, self._value)
+        if self.is_attached:
+            self.load([*lines, f"⟨… more than {LINES:,} lines: w saves all⟩"] if more else lines, home=False)
+
+
+def call_blocks(call: ToolCall) -> Iterator[Block]:
+    """What was asked for and what was sent."""
+    yield Block("facts", "call", None, tuple(_call_facts(call)))
+    title = "arguments as sent" if call.sent_at is not None else "arguments, not sent"
+    yield _arguments(f"{title}{' · edited by you' if call.edited else ''}", call.arguments)
+    if call.edited:
+        yield _arguments("arguments as first asked for", call.request.arguments)
+
+
+def _arguments(title: str, arguments: Any) -> Block:
+    return Block("arguments", title, json_text(dict(arguments)), mime_type="application/json")
+
+
+def _call_facts(call: ToolCall) -> Iterator[tuple[str, str]]:
+    request = call.request
+    yield "server", show_line(request.server)
+    yield "tool", show_line(request.tool)
+    yield "asked by", show_line(request.origin)
+    yield "state", call.shown_state.value
+    if call.sent_at is None:
+        yield "sent", "no"
+        return
+    yield "sent", f"{duration_text(call.sent_at - call.asked_at)} after it was asked for"
+    yield "ran", duration_text(call.elapsed)
+    if call.task is not None:
+        yield "task", show_line(call.task.task_id)
+        yield "task state", show_line(call.task.words)
+        yield "task is kept", call.task.kept
+    if request.timeout:
+        yield "limit", f"{duration_text(request.timeout)} without progress"
+
+
+_EMPTY: Final = (
+    "Results appear here: what a tool answered, block by block, its structured content as a table, and the raw "
+    "JSON as it came.\n\nChoose a tool, fill its form and run it with ctrl+r."
+)
+_TITLE_CELLS: Final = 46
+"""What a title needs beside the two names."""
+
+
+class ResultView(Vertical):
+    """A call and its outcome, or what this pane is for while there is none."""
+
+    DEFAULT_CSS = """
+    ResultView {
+        border: round $surface-lighten-2; height: 1fr; border-title-color: $text-muted;
+        &:focus-within { border: round $accent; border-title-color: $text; }
+        & .empty { padding: 1 2; color: $text-muted; height: 1fr; }
+    }
+    """
+    HELP = (
+        "What a call brought. 1 to 4 or left and right change between its content, the structured content, the raw "
+        "JSON and the call itself. The arrows go from block to block, m shows a text as it was sent, z wraps long "
+        "lines or not, / searches and n goes on. y copies what is shown, w saves it, o opens it with a program of the "
+        "desktop after a question. enter shows a picture large, i draws pictures or only names them. While a call "
+        "runs, esc or x cancels it."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(tab.key, f"open_tab('{tab.name.lower()}')", tab.value, show=False, id=f"result.{tab.name.lower()}",
+                    tooltip=f"Show {tab.about}")
+            for tab in Tab
+        ),
+        Binding("left", "turn(-1)", "tab before", show=False, id="result.left", tooltip="Go one tab to the left"),
+        Binding("right", "turn(1)", "next tab", show=False, id="result.right", tooltip="Go one tab to the right"),
+        Binding("y", "copy", "copy", id="result.copy", tooltip="Copy the block or the tab that is shown"),
+        Binding("w", "save", "save", id="result.save", tooltip="Save the block or the tab in a file"),
+        Binding("escape,x", "cancel", "cancel call", id="result.cancel", tooltip="Cancel the call that runs"),
+    ]  # fmt: skip
+
+    class CancelWanted(Message):
+        """The user wants call ``number`` to stop."""
+
+        def __init__(self, number: int) -> None:
+            self.number = number
+            super().__init__()
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.call: ToolCall | None = None
+        self.tab = Tab.CONTENT
+        self._limit: float | None = None
+        self._shown_state: CallState | None = None
+        self._weight = 0
+        self._strip = TabStrip()
+        self._area = _ResultArea()
+        self._bodies: dict[Tab, Widget] = {}
+        self._clock: Timer | None = None
+        self._focus_due = False  # what had the focus was replaced, and Textual gave it to another widget meanwhile
+
+    def compose(self) -> ComposeResult:
+        """Tabs above, one body below."""
+        yield self._strip
+        yield self._area
+
+    def on_mount(self) -> None:
+        """Show what the pane is for."""
+        self._clock = self.set_interval(1.0, self._tell_progress, pause=True)
+        self._rebuild()
+
+    def show_call(self, call: ToolCall | None, *, limit: float | None = None) -> None:
+        """Show another call, or none. ``limit``: seconds it may go without progress, if known."""
+        self.call, self._limit, self.tab = call, limit, Tab.CONTENT
+        if self.is_mounted:
+            self._rebuild()
+
+    def refresh_call(self) -> None:
+        """The call changed: show its progress, or its end."""
+        if self.call is None or not self.is_mounted:
+            return
+        if self.call.state is not self._shown_state:
+            self._rebuild()
+        else:
+            self._tell_progress(moved=True)
+
+    def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> ResultView:
+        """Put the focus on what is shown."""
+        body = self._bodies.get(self.tab)
+        if body is not None:
+            body.focus(scroll_visible)
+        return self
+
+    @property
+    def tabs(self) -> tuple[Tab, ...]:
+        """Those there is something in."""
+        call = self.call
+        if call is None:
+            return ()
+        if call.outcome is None:
+            return (Tab.CONTENT, Tab.CALL)
+        return tuple(tab for tab in Tab if tab is not Tab.STRUCTURED or call.outcome.has_structured)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Cancelling needs a call that runs; the rest needs a call."""
+        if action == "cancel":
+            return self.call is not None and not self.call.state.ended
+        if action in ("copy", "save"):
+            return self._can_pick()
+        return self.call is not None if action in ("open_tab", "turn") else True
+
+    def action_open_tab(self, name: str) -> None:
+        """Show a tab, if there is something in it."""
+        if Tab[name.upper()] in self.tabs:
+            self._open(Tab[name.upper()])
+
+    def action_turn(self, step: int) -> None:
+        """Show the tab beside this one."""
+        tabs = self.tabs
+        self._open(tabs[(tabs.index(self.tab) + step) % len(tabs)])
+
+    def action_copy(self) -> None:
+        """Copy the current block, or the tab."""
+        picked = self._picked()
+        if picked is not None:
+            self.post_message(CopyWanted(picked.copied))
+
+    def action_save(self) -> None:
+        """Save the current block, or the tab."""
+        picked = self._picked()
+        if picked is not None and self.call is not None:
+            content, mime_type = picked.content()
+            request = self.call.request
+            name = file_name(request.server, request.tool, datetime.now(), mime_type)
+            self.post_message(SaveWanted(name, content))
+
+    def action_cancel(self) -> None:
+        """Stop the call."""
+        if self.call is not None:
+            self.post_message(self.CancelWanted(self.call.number))
+
+    def on_tab_strip_chosen(self, message: TabStrip.Chosen) -> None:
+        """A tab was clicked."""
+        message.stop()
+        self.action_open_tab(message.tab.name)
+
+    def on_block_list_link_followed(self, message: BlockList.LinkFollowed) -> None:
+        """A link of the result is to be read."""
+        message.stop()
+        if self.call is not None:
+            self.post_message(ResourceWanted(self.call.request.server, message.uri, message.size))
+
+    def on_resize(self) -> None:
+        """Names in the title get the room there is."""
+        self._tell_title()
+
+    # What is shown.
+
+    def _rebuild(self) -> None:
+        focused = self.has_focus_within or self._focus_due
+        self._shown_state = None if self.call is None else self.call.state
+        outcome = None if self.call is None else self.call.outcome
+        self._weight = 0 if outcome is None else weight([dict(outcome.raw)])
+        self._area.forget_search()
+        for body in self._bodies.values():
+            body.remove()
+        self._bodies.clear()
+        self._run_clock()
+        if self.tab not in self.tabs:
+            self.tab = Tab.CONTENT
+        self._open(self.tab, focused)
+
+    def _open(self, tab: Tab, focused: bool = False) -> None:
+        focused = focused or self.has_focus_within
+        self.tab = tab
+        if tab not in self._bodies:
+            self._bodies[tab] = self._body(tab)
+            self._area.mount(self._bodies[tab], before=self._area.bar)
+        for name, body in self._bodies.items():
+            body.display = name is tab
+        self._strip.show_tabs(self.tabs, tab, self.call)
+        self._tell_title()
+        self._tell_progress()
+        if focused:
+            self._focus_due = True
+            self.call_after_refresh(self._focus_again)  # what was just mounted has no children yet
+        self.refresh_bindings()
+
+    def _focus_again(self) -> None:
+        self.focus()
+        self.app.call_later(self._focus_came)  # behind the focus, which Textual sets later too
+
+    def _focus_came(self) -> None:
+        self._focus_due = False
+
+    def _body(self, tab: Tab) -> Widget:
+        call = self.call
+        if call is None:
+            return Static(_EMPTY, classes="empty", markup=False)
+        if call.outcome is not None and tab is Tab.STRUCTURED:
+            return StructuredView(call.outcome.structured, call.validity)
+        if call.outcome is not None and tab is Tab.RAW:
+            return JsonView(call.outcome.raw)
+        return BlockList(*(_content(call, self._limit) if tab is Tab.CONTENT else map(BlockView, call_blocks(call))))
+
+    def _can_pick(self) -> bool:
+        body = self._bodies.get(self.tab)
+        if isinstance(body, BlockList):
+            return body.current is not None
+        return self.call is not None and self.call.outcome is not None
+
+    def _picked(self) -> Block | None:
+        """What the copy and save keys act on."""
+        body = self._bodies.get(self.tab)
+        if isinstance(body, BlockList):
+            return None if body.current is None else body.current.block
+        call = self.call
+        if call is None or call.outcome is None:
+            return None
+        value = call.outcome.structured if self.tab is Tab.STRUCTURED else call.outcome.raw
+        return Block("json", self.tab.about, json_text(value), mime_type="application/json")
+
+    def _tell_title(self) -> None:
+        self.border_title = Content("Result" if self.call is None else _title(self.call, self.size.width, self._weight))
+
+    def _tell_progress(self, moved: bool = False) -> None:
+        for progressing in self._area.query(Progressing):
+            progressing.tell(moved)
+        if self.call is not None and not self.call.state.ended:
+            self._tell_title()
+
+    def _run_clock(self) -> None:
+        if self._clock is None:
+            return
+        if self.call is not None and not self.call.state.ended:
+            self._clock.resume()
+        else:
+            self._clock.pause()
+
+
+class _ResultArea(SearchArea):
+    """Before a search, a table is shown as JSON."""
+
+    def make_searchable(self) -> None:
+        for structured in self.query(StructuredView):
+            if structured.display:
+                structured.show_json()
+
+
+def _content(call: ToolCall, limit: float | None) -> Iterator[Widget]:
+    if not call.state.ended:
+        yield Progressing(call, limit)
+    failure = failure_of(call)
+    if failure is not None:
+        yield from _failure(failure, call)
+    if call.outcome is None:
+        return
+    if call.validity is not None and not call.validity.valid:
+        yield Notice.of_verdict(call.validity)
+    yield from map(BlockView, with_room(map(describe, call.outcome.content[:BLOCKS])))
+    yield from _after(call)
+
+
+def _failure(failure: Failure, call: ToolCall) -> Iterator[Widget]:
+    yield Notice(failure.mark, failure.headline, failure.advice, failure.level)
+    if call.progress is not None and call.outcome is None:
+        yield Progressing(call)
+    for quote in failure.quotes:
+        yield BlockView(quoted(quote.label, quote.text))
+
+
+def _after(call: ToolCall) -> Iterator[Widget]:
+    assert call.outcome is not None
+    count = len(call.outcome.content)
+    if count > BLOCKS:
+        yield Static(f"… {count - BLOCKS} more blocks: 3 shows all as JSON", markup=False)
+    if count == 0:
+        where = "its structured content is in tab 2" if call.outcome.has_structured else "the tool sent nothing back"
+        yield Static(f"No content: {where}.", markup=False)
+
+
+def _title(call: ToolCall, width: int, size: int) -> str:
+    names = Content(f"{call.request.server} › {show_line(call.request.tool, 80)}")
+    shown = names.truncate(max(12, width - _TITLE_CELLS), ellipsis=True).plain
+    word = "not sent" if isinstance(call.error, InvalidArguments) else call.shown_state.value
+    parts = ["Result", shown, f"{CALL_MARKS[call.shown_state][0]} {word}", duration_text(call.elapsed)]
+    if call.outcome is not None:
+        parts.append(size_text(size))
+    return " · ".join(parts)

@@ -1,0 +1,1 @@
+"""The dialog that chooses the roots a server may know."""

@@ -1,0 +1,54 @@
+"""What a server sees of the folders: by whose word, since when it knows, and what it is not told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.content import Content
+
+from mcphost.host.host import Host
+from mcphost.host.server_requests.roots import OfferedRoot, SentRoots
+from mcphost.protocol.display import age_text
+from mcphost.tui.kit.facts_table import Fact, fact
+from mcphost.tui.roots.tree import short
+
+SHOWN = 30
+"""Folders that are listed; more are counted."""
+
+
+def seen_facts(host: Host, server: str | None) -> Iterator[Fact]:
+    """What this server (None: every server) may know of now, and what it was told last."""
+    folders = host.roots(server)
+    who = "all see" if server is None else "sees now"
+    if not folders:
+        yield fact(who, "no folder")
+    for number, folder in enumerate(folders[:SHOWN]):
+        yield Fact("" if number else who, folder_words(folder, server))
+    if len(folders) > SHOWN:
+        yield fact("", f"and {len(folders) - SHOWN} more")
+    if server is not None:
+        yield fact("last asked", asked_words(host.told_roots(server), host.now()))
+
+
+def folder_words(folder: OfferedRoot, server: str | None) -> Content:
+    """A folder and why it is seen, or is not."""
+    mark = "✖" if folder.problem else "●"
+    for_all = ", all servers" if folder.server is None and server is not None else ""
+    parts: list[tuple[str, str]] = [
+        (f"{mark} ", "$text-error" if folder.problem else "$text-success"),
+        (short(folder.path), ""),
+        (f" ({folder.source.value}{for_all})", "$foreground-muted"),
+    ]
+    if folder.problem:
+        parts.append((f" not told: it {folder.problem}", "$text-error"))
+    elif folder.warning:
+        parts.append((f" ▲ {folder.warning}", "$text-warning"))
+    return Content.assemble(*parts)
+
+
+def asked_words(told: SentRoots | None, now: float) -> str:
+    """When it asked, and what it heard."""
+    if told is None:
+        return "never in this run"
+    count = len(told.roots)
+    return f"{age_text(now - told.at)}: told of {'no folder' if not count else f'{count} folder' + 's' * (count > 1)}"

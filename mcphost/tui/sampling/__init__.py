@@ -1,0 +1,1 @@
+"""The dialog for sampling requests."""

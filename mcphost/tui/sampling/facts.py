@@ -1,0 +1,254 @@
+"""What there is to know of a request for a model's answer: who wants it, which model, which limits, what it costs.
+
+Knows the host's handle, and says of each figure whether it is known, guessed or bounded. Refuses to decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+
+from mcphost.protocol.display import duration_text, show, show_line, show_name
+from mcphost.tui.consent.origin import QuestionOrigin
+from mcphost.tui.kit.facts_table import Fact, fact
+from mcphost.tui.kit.json_text import json_lines
+
+if TYPE_CHECKING:
+    from mcphost.host.models import AvailableModel
+    from mcphost.host.sampling.budgets import SamplingUsage
+    from mcphost.host.sampling.request import Sampling
+    from mcphost.protocol.models.sampling import ModelPreferences
+
+
+def spent_words(spent: SamplingUsage) -> str:
+    """What a server used in this run, and may."""
+    tokens = _of(f"{spent.tokens:,}", None if spent.most_tokens is None else f"{spent.most_tokens:,}")
+    told = [f"{spent.requests} request{'' if spent.requests == 1 else 's'}", f"{tokens} tokens"]
+    if spent.cost or spent.most_cost is not None:
+        told.append(f"{_of(money(spent.cost), None if spent.most_cost is None else money(spent.most_cost))} in money")
+    return ", ".join(told) + ("" if has_budget(spent) else "; no budget is set")
+
+
+def _of(used: str, most: str | None) -> str:
+    return used if most is None else f"{used} of {most}"
+
+
+def has_budget(spent: SamplingUsage) -> bool:
+    """Is there one that can be raised?"""
+    return spent.most_tokens is not None or spent.most_cost is not None
+
+
+def money(amount: float) -> str:
+    """A sum, in the currency of the configured prices."""
+    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.3g}"
+
+
+LISTED: Final = 12
+"""Tools, hints and the like that are named."""
+
+EXAMPLE: Final = (
+    '[models.claude]\nprovider = "anthropic"\nmodel = "claude-sonnet-4-5"\napi_key = "${ANTHROPIC_API_KEY}"'
+)
+"""What makes a model answer. A test reads it as configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the screen knows besides the handle."""
+
+    reason: QuestionOrigin
+    age: str
+    """Since when it waits."""
+    spent: SamplingUsage
+    config: Path | None
+    """The configuration file, where there is one."""
+    no_model: bool
+    """Is nobody configured who could answer?"""
+    seconds: float | None = None
+    """How long the last answer took, as far as that was seen."""
+
+
+def request_facts(sampling: Sampling, known: Known) -> Iterator[Fact]:
+    """What would be asked, before anybody is."""
+    yield from _model(sampling)
+    if known.no_model:
+        yield fact("", "m shows what to write into the configuration to have a model answer instead")
+    yield from _takes(sampling)
+    yield from _used(known.spent)
+    yield from _context(sampling)
+    yield from _tools(sampling)
+    yield from _limits(sampling)
+    if not sampling.model.by_hand:
+        yield fact("it is", f"{qualities(sampling.model)} · {price_words(sampling.model)}")
+    yield from _wishes(sampling)
+    yield fact("asked", " · ".join(filter(None, (known.reason.because, known.age))))
+    if known.reason.sent_to:
+        yield fact("goes to", f"{known.reason.server}  ({known.reason.sent_to})")
+    if sampling.rule:
+        yield fact("rule", show_line(sampling.rule, 120))
+    if known.no_model:
+        yield from setup_facts(known.config)
+
+
+def answer_facts(sampling: Sampling, known: Known) -> Iterator[Fact]:
+    """What came, and what it took."""
+    nothing = sampling.error is not None and not sampling.blocks
+    yield fact("model" if nothing else "answered by", answered_by(sampling))
+    if sampling.attempts:
+        yield fact("took", " · ".join(_took(sampling, known.seconds)))
+        yield fact("ended", _ended(sampling))
+    yield from _used(known.spent)
+    yield fact("asked", known.reason.because)
+    if known.reason.sent_to:
+        yield fact("goes to", f"{known.reason.server}  ({known.reason.sent_to})")
+    if sampling.edited:
+        yield fact("request", "changed by you before it was asked")
+
+
+def setup_facts(config: Path | None) -> Iterator[Fact]:
+    """How to have a model answer, where none is configured."""
+    where = "mcphost.toml" if config is None else show_line(str(config), 200)
+    yield Fact("", Content(""), wide=True)
+    yield fact(
+        "no model", f"is configured, so you write the answer: that works at once. To have one answer, add to {where}:"
+    )
+    yield Fact("", Content.styled(EXAMPLE, "$text-accent"), wide=True, mark="  ")
+    yield fact(
+        "", 'or provider = "ollama", or "openai" with base_url, for one on this machine; ctrl+l reads the file again'
+    )
+
+
+def answered_by(sampling: Sampling) -> str:
+    """Whom the server is told of."""
+    name = sampling.answered_by or sampling.model.name
+    by_hand = sampling.model.by_hand and not sampling.answered_by
+    return f"{show_line(name, 80)} (you)" if by_hand else show_line(name, 80)
+
+
+def model_words(model: AvailableModel) -> str:
+    """A model by both of its names."""
+    named = show_line(model.candidate.model, 80)
+    return show_line(model.entry, 60) + (f" · {named}" if named and named != model.entry else "")
+
+
+def qualities(model: AvailableModel) -> str:
+    """How it was described in the configuration."""
+    told = model.candidate
+    return f"cost {told.cost:g} · speed {told.speed:g} · intelligence {told.intelligence:g}"
+
+
+def price_words(model: AvailableModel) -> str:
+    """What a million tokens cost, in and out."""
+    if model.by_hand:
+        return "costs nothing"
+    return (
+        "price not known" if model.price is None else f"{model.price.input:g} in, {model.price.output:g} out a million"
+    )
+
+
+# The parts.
+
+
+def _model(sampling: Sampling) -> Iterator[Fact]:
+    yield fact("model", "you write the answer" if sampling.model.by_hand else model_words(sampling.model), "bold")
+    yield fact("because", show_line(sampling.reason, 300))
+    if sampling.problem:
+        yield fact("▲ but", show(sampling.problem, limit=300), "bold $text-error")
+
+
+def _takes(sampling: Sampling) -> Iterator[Fact]:
+    guess, by_hand = sampling.estimate, sampling.model.by_hand
+    media = f" and {guess.media} picture{'s' * (guess.media > 1)} or sounds, not counted" if guess.media else ""
+    cost = "cost not known" if guess.cost is None else f"at most {money(guess.cost)} by your prices"
+    tokens = f"about {guess.input_tokens:,} tokens{media}, and up to {guess.most_tokens:,} for the answer"
+    yield fact("takes", tokens if by_hand else f"{tokens}; {cost}")
+
+
+def _used(spent: SamplingUsage) -> Iterator[Fact]:
+    yield fact("used so far", f"{spent_words(spent)} (this run)")
+    if spent.paused:
+        yield fact("▲ paused", f"{show_line(spent.paused, 200)}: b raises it", "bold $text-warning")
+
+
+def _limits(sampling: Sampling) -> Iterator[Fact]:
+    request = sampling.request
+    wanted = sampling.asked.max_tokens
+    more = f" (the server wants {wanted:,})" if wanted != request.max_tokens else ""
+    yield fact("max tokens", f"{request.max_tokens:,}{more}")
+    yield fact("temperature", "the model's own" if request.temperature is None else f"{request.temperature:g}")
+    if request.stop:
+        yield fact("stops at", _quoted(request.stop))
+    if request.metadata:
+        yield fact("metadata", show_line(" ".join(json_lines(dict(request.metadata), LISTED)[0]), 300))
+
+
+def _tools(sampling: Sampling) -> Iterator[Fact]:
+    request = sampling.request
+    if not request.tools:
+        return
+    yield fact("tools", _listed([show_name(tool.name, 60) for tool in request.tools[:LISTED]], len(request.tools)))
+    meaning = {"auto": "may use them", "required": "must use one", "none": "must not use them"}
+    may = meaning.get(request.tool_choice.mode, "may use them")
+    yield fact("", f"the model {may}; {show_line(sampling.server, 40)} runs them")
+
+
+def _context(sampling: Sampling) -> Iterator[Fact]:
+    for number, note in enumerate(sampling.notes):
+        yield fact("" if number else "differs", show_line(note, 300), "$text-warning")
+    if sampling.context_added:
+        yield fact("context", "what this server said before stands in the system prompt; of other servers nothing")
+    elif sampling.context:
+        yield fact(
+            "context", f"c adds what this server said before, {len(sampling.context):,} characters; of others nothing"
+        )
+
+
+def _wishes(sampling: Sampling) -> Iterator[Fact]:
+    words = wishes(sampling.asked.preferences)
+    yield fact("it prefers", words or "no model over another")
+
+
+def wishes(told: ModelPreferences) -> str:
+    """Which model the server would like."""
+    weights = (("cheap", told.cost), ("fast", told.speed), ("clever", told.intelligence))
+    parts = [f"{word} {weight:g}" for word, weight in weights if weight is not None]
+    return " · ".join(([f"a model like {_quoted(told.hints)}"] if told.hints else []) + parts)
+
+
+def _took(sampling: Sampling, seconds: float | None) -> Iterator[str]:
+    usage, none = sampling.usage, "not told"
+    told = [none if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens)]
+    yield f"tokens {none}" if told == [none, none] else f"{told[0]} tokens in, {told[1]} out"
+    yield "cost not known" if sampling.cost is None else f"{money(sampling.cost)} by your prices"
+    if seconds is not None:
+        yield duration_text(seconds)
+    if sampling.attempts > 1:
+        yield f"asked {sampling.attempts} times"
+
+
+def _ended(sampling: Sampling) -> str:
+    if sampling.stopped:
+        return "stopped by you"
+    if sampling.error is not None:
+        return "it broke off" if sampling.blocks else "without an answer"
+    meaning = {
+        "endTurn": "by itself",
+        "maxTokens": "at the most tokens: it may be cut off",
+        "stopSequence": "at a text that stops it",
+        "contentFilter": "by a content filter: it may be cut off",
+        "toolUse": "it wants tools to be called",
+    }
+    return meaning.get(sampling.stop_reason or "", show_line(sampling.stop_reason or "not told", 60))
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return _listed([show_name(each, 40) for each in texts[:LISTED]], len(texts))
+
+
+def _listed(names: Sequence[str], count: int) -> str:
+    shown = ", ".join(names)
+    return shown if count <= len(names) else f"{shown} and {count - len(names)} more"

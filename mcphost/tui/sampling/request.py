@@ -1,0 +1,456 @@
+"""What is asked of a model and what it answers, in the same place: to be read, folded, and edited where it stands.
+
+Knows which of them is in view and what is edited. Refuses to change the request itself: it posts the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from mcphost.errors import McphostError
+from mcphost.host.sampling.request import Sampling, SamplingEdit
+from mcphost.protocol.display import show_line, size_text
+from mcphost.protocol.models.sampling import Block, text_block
+from mcphost.protocol.models.tools import TextContent
+from mcphost.tui.forms.text_boxes import JsonArea, SafeArea, conceal, escape, reveal
+from mcphost.tui.results.blocks import BlockList, BlockView
+from mcphost.tui.results.content import quoted, with_room
+from mcphost.tui.results.view import Notice
+from mcphost.tui.sampling.parts import (
+    EDITABLE,
+    Part,
+    PartDraft,
+    PartPage,
+    Place,
+    answer_parts,
+    block_at,
+    draft_of,
+    last_page,
+    parts,
+    places,
+    rewritten,
+    with_block,
+    without_block,
+)
+from mcphost.tui.sampling.steps import SamplingScreenState, SamplingStep, failure_of_model
+from mcphost.tui.sampling.stream import StreamView
+
+
+class PartView(BlockView):
+    """One block in its frame; ``part`` says where it is from."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part.shown)
+        self.part = part
+
+    @property
+    def cut(self) -> bool:
+        """Is only its beginning shown?"""
+        return bool(self._rest)
+
+    def _footnote(self) -> str:
+        if self._rest:
+            return f"… {self._rest} — f reads all"
+        return ""
+
+
+class PartList(BlockList, inherit_bindings=False):
+    """Parts, and notices of ours between them. Letters other than these are the screen's."""
+
+    HELP = "The arrows scroll, and go from block to block. a shows a text as it came, i draws pictures or names them."
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "scroll_up", "up", id="part.up", show=False, tooltip="Scroll, or to the block above"),
+        Binding("down,j", "scroll_down", "down", id="part.down", show=False, tooltip="Scroll, or to the block below"),
+        Binding("pageup", "page_up", "page up", id="part.page-up", show=False, tooltip="One page up"),
+        Binding("pagedown,space", "page_down", "page down", id="part.page-down", show=False, tooltip="One page down"),
+        Binding("home", "scroll_home", "start", id="part.home", show=False, tooltip="To the start"),
+        Binding("end", "scroll_end", "end", id="part.end", show=False, tooltip="To the end"),
+        Binding("a", "toggle_look", "as it came", id="part.look", tooltip="The text as it came, or rendered"),
+        Binding("i", "toggle_pictures", "pictures", id="part.pictures", tooltip="Draw pictures, or only name them"),
+        Binding("o", "open", "open", id="part.open", tooltip="Open it with a program of the desktop; asks first"),
+    ]
+
+    def __init__(
+        self, parts: Sequence[Part] = (), before: str = "", after: str = "", head: Sequence[Widget] = ()
+    ) -> None:
+        shown = with_room(part.shown for part in parts)
+        views = [PartView(Part(part.place, each)) for part, each in zip(parts, shown, strict=True)]
+        first = sum(part.place.message is None for part in parts)  # a system prompt stands before what is folded
+        super().__init__(*head, *views[:first], *_folds(before), *views[first:], *_folds(after))
+        self._blocks = list[BlockView](views)
+        self._below = False
+
+    class Moved(Message):
+        """There is more below now, or no more."""
+
+    @property
+    def below(self) -> bool:
+        """Is there more below what is in view?"""
+        return self.scroll_offset.y < self.max_scroll_y
+
+    def on_mount(self) -> None:
+        """Notice what comes into view."""
+        for name in ("scroll_y", "virtual_size"):
+            self.watch(self, name, self._notice, init=False)
+
+    def on_resize(self) -> None:
+        """More may be in view."""
+        self._notice()
+
+    def _notice(self) -> None:
+        if self.below is not self._below:
+            self._below = self.below
+            self.post_message(self.Moved())
+
+    @property
+    def place(self) -> Place | None:
+        """Where the current block is from."""
+        return self.current.part.place if isinstance(self.current, PartView) else None
+
+    @property
+    def cut(self) -> bool:
+        """Is only the beginning of one shown?"""
+        return any(view.cut for view in self.blocks if isinstance(view, PartView))
+
+    def go_to_place(self, place: Place | None) -> None:
+        """Make the block from there the current one, where there is one still."""
+        for number, view in enumerate(self.blocks):
+            if isinstance(view, PartView) and view.part.place == place:
+                self._go_to(number)
+                return
+
+    def action_page_down(self) -> None:
+        """One page down; the current block is one that is in view then."""
+        self._page(1)
+
+    def action_page_up(self) -> None:
+        """One page up."""
+        self._page(-1)
+
+    def _page(self, direction: int) -> None:
+        step = max(1, self.size.height - 1)
+        self.scroll_relative(y=direction * step, animate=False)
+        top = min(max(0, self.scroll_offset.y + direction * step), self.max_scroll_y)
+        for number, view in enumerate(self.blocks):
+            if view.virtual_region.bottom > top:
+                self._at = number
+                self._mark()
+                return
+
+
+def _folds(words: str) -> list[Static]:
+    return [Static(Content.styled(words, "$foreground-muted"), markup=False)] if words else []
+
+
+class PartEditor(Vertical):
+    """Empty until `edit`; `text` is what stands in it."""
+
+    DEFAULT_CSS = """
+    PartEditor {
+        height: 1fr;
+        & > TextArea, & > TextArea:focus { height: 1fr; border: round $accent; padding: 0 1; background: $surface; }
+        & > .problem { height: auto; max-height: 3; color: $text-error; padding: 0 1; display: none; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._area: SafeArea = SafeArea()
+        self._problem = Static(classes="problem", markup=False)
+        self._before = ""
+
+    def compose(self) -> ComposeResult:
+        """The box is made when something is edited."""
+        yield self._problem
+
+    async def edit(self, title: str, draft: PartDraft, hint: str = "") -> None:
+        """Begin with this; ``title`` and ``hint`` (for an empty box) are safe to show."""
+        self.say("")
+        await self.query(SafeArea).remove()
+        kind = JsonArea if draft.is_json else SafeArea
+        self._before = escape(draft.text) if draft.is_json else conceal(draft.text, lines=True)
+        self._area = kind(self._before, compact=False, highlight_cursor_line=False, placeholder=hint)
+        self._area.cursor_blink = False
+        self._area.border_title = Content(title)
+        await self.mount(self._area, before=self._problem)
+        self._area.move_cursor(self._area.document.end)
+        self._area.focus()
+
+    @property
+    def text(self) -> str:
+        """What stands there, with what was marked as it is."""
+        return self._area.text if isinstance(self._area, JsonArea) else reveal(self._area.text)
+
+    @property
+    def changed(self) -> bool:
+        """Is it another text than at the beginning?"""
+        return self._area.text != self._before
+
+    def say(self, problem: str) -> None:
+        """Why it will not do; nothing with ``""``."""
+        self._problem.update(Content(problem))
+        self._problem.display = bool(problem)
+
+
+NOT_EDITED = "A picture, a sound or what cannot be read is not edited here: x leaves it out."
+NOTHING_LEFT = "Something must be asked: this is all there is. d declines."
+
+
+@dataclass(frozen=True, slots=True)
+class _Edited:
+    """What is being edited: a block of the request or of the answer; None: an answer that is new."""
+
+    request: bool
+    place: Place | None
+    block: Block
+
+
+class SamplingBoard(Vertical):
+    """Shows ``sampling``; `blocks` is the answer as it would be sent."""
+
+    DEFAULT_CSS = """
+    SamplingBoard {
+        height: 1fr;
+        & > .prompt, & > .answer { height: 1fr; }
+        & > StreamView, & > PartEditor, & > .answer { display: none; }
+        &.-streaming > .prompt, &.-answer > .prompt { display: none; }
+        &.-streaming > StreamView, &.-answer > .answer { display: block; }
+        &.-editing > .prompt, &.-editing > .answer { display: none; }
+        &.-editing > PartEditor { display: block; }
+        &.-writing > .prompt { display: block; }
+        &.-writing > PartEditor { min-height: 6; }
+    }
+    """
+
+    @dataclass
+    class Changed(Message):
+        """Ask this instead."""
+
+        edit: SamplingEdit
+
+    class Rewritten(Message):
+        """The answer was changed, or one stopped editing."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        super().__init__()
+        self.sampling = sampling
+        self.blocks: tuple[Block, ...] = ()
+        self.stream, self.editor = StreamView(), PartEditor()
+        self._prompt, self._answer = Vertical(classes="prompt"), Vertical(classes="answer")
+        self._asked, self._answered = PartList(), PartList()
+        self._page = last_page(len(places(sampling)))
+        self._shown: object = None
+        self._edited: _Edited | None = None
+        self._on_request = True
+
+    def compose(self) -> ComposeResult:
+        """One above the other; which are in view is a matter of classes."""
+        yield self._prompt
+        yield self.stream
+        yield self._answer
+        yield self.editor
+
+    # What is in view.
+
+    @property
+    def editing(self) -> bool:
+        """Do letters belong to a box?"""
+        return self._edited is not None
+
+    @property
+    def on_request(self) -> bool:
+        """Is what is edited, or else in view, what is asked?"""
+        return self._edited.request if self._edited is not None else self._on_request
+
+    @property
+    def folded(self) -> bool:
+        """Is not all of the conversation in view?"""
+        return self._page.end - self._page.start < self._page.count
+
+    @property
+    def list(self) -> PartList:
+        """The blocks in view."""
+        return self._asked if self._on_request else self._answered
+
+    def look(self, standing: SamplingScreenState) -> None:
+        """Show what belongs to this, and go there."""
+        answer = standing.step is SamplingStep.REVIEWING and not standing.question
+        self.set_class(standing.step is SamplingStep.STREAMING and not standing.question, "-streaming")
+        self.set_class(answer, "-answer")
+        self.set_class(standing.editing, "-editing")
+        self.set_class(standing.writing, "-writing")
+        self._on_request = not answer
+        if not standing.editing:
+            (self.stream if self.has_class("-streaming") else self.list).focus()
+
+    async def show_request(self) -> None:
+        """What is asked, if that is another now."""
+        key = self.sampling.request, self._page
+        if self._shown == key:
+            return
+        if self._page.count != (count := len(places(self.sampling))):
+            self._page = last_page(count)
+        self._shown = self.sampling.request, self._page
+        at, page = self._asked.place, self._page
+        fresh = PartList(list(parts(self.sampling, page)), before=_earlier(page), after=_later(page))
+        await self._replace(self._prompt, fresh)
+        self._asked = fresh
+        fresh.go_to_place(at)
+
+    async def show_answer(self, error: McphostError | None) -> None:
+        """What was answered, and what went wrong with it."""
+        head: list[Widget] = []
+        if error is not None:
+            failure = failure_of_model(error)
+            head = [Notice(failure.mark, failure.headline, failure.advice, failure.level)]
+            head += [BlockView(quoted(quote.label, quote.text)) for quote in failure.quotes]
+        nothing = "" if self.blocks or error else "The answer is empty: e lets you write one."
+        at, fresh = self._answered.place, PartList(list(answer_parts(self.blocks)), before=nothing, head=head)
+        await self._replace(self._answer, fresh)
+        self._answered = fresh
+        fresh.go_to_place(at)
+
+    async def turn(self) -> None:
+        """The page of the conversation before this one."""
+        self._page = self._page.turned()
+        await self.show_request()
+        self._asked.focus()
+
+    async def _replace(self, parent: Vertical, fresh: PartList) -> None:
+        focused = parent.has_focus_within
+        await parent.remove_children()
+        await parent.mount(fresh)
+        if focused:
+            fresh.focus()
+
+    def read_in_full(self, server: str) -> None:
+        """The current block alone; ``server`` is safe to show."""
+        from mcphost.tui.kit.reader import ReaderScreen
+        from mcphost.tui.results.picture_screen import PictureScreen
+
+        view = self.list.current
+        if view is None or self.has_class("-streaming"):
+            return
+        if view.pixels is not None:
+            self.app.push_screen(PictureScreen(view.block))
+        elif view.block.text is not None:
+            self.app.push_screen(ReaderScreen(f"{server} › {view.block.title}", view.block.text))
+
+    # Edits.
+
+    async def edit(self) -> str:
+        """Edit the current block, or write an answer where there is none; why not, else."""
+        place = self.list.place
+        if place is None and self._on_request:
+            return NOT_EDITED
+        block = self._block(place) if place is not None else text_block("")
+        draft = draft_of(block)
+        if block is None or draft is None:
+            return NOT_EDITED
+        if len(draft.text) > EDITABLE:
+            return f"{size_text(len(draft.text))} are too long to be edited here: x leaves it out."
+        await self._begin(_Edited(self._on_request, place, block), draft, self._title(place))
+        return ""
+
+    async def write(self, typed: str | None = None) -> None:
+        """Write the answer, or go on with what there is of one; ``typed``: with this."""
+        at = next((at for at, block in enumerate(self.blocks) if isinstance(block, TextContent)), None)
+        block = text_block("") if at is None else self.blocks[at]
+        place = None if at is None else Place(0, at)
+        draft = (draft_of(block) if typed is None else PartDraft(typed)) or PartDraft("")
+        await self._begin(_Edited(False, place, block), draft, "Your answer", "What the model would say …")
+
+    def leave_out(self) -> str:
+        """Take the current block away; why not, else."""
+        place = self.list.place
+        if place is None:
+            return ""
+        if not self._on_request:
+            self._set_block(place, None)
+            return ""
+        edit = without_block(self.sampling, place)
+        if edit is None:
+            return NOTHING_LEFT
+        self.post_message(self.Changed(edit))
+        return ""
+
+    def take(self) -> None:
+        """Take over what was edited, or say why it will not do."""
+        edited = self._edited
+        if edited is None:
+            return
+        text = self.editor.text
+        try:
+            block = rewritten(edited.block, text)
+        except ValueError as problem:
+            self.editor.say(f"✖ {show_line(str(problem), 200)}")
+            return
+        empty = isinstance(block, TextContent) and not block.text
+        if edited.request and edited.place is not None:
+            edit = (
+                without_block(self.sampling, edited.place) if empty else with_block(self.sampling, edited.place, block)
+            )
+            if edit is None:
+                self.editor.say(NOTHING_LEFT)
+                return
+            self.leave_editor()
+            self.post_message(self.Changed(edit))
+        else:
+            self.leave_editor()
+            self._set_block(edited.place, None if empty else block)
+
+    def leave_editor(self) -> None:
+        """Leave all as it was."""
+        self._edited = None
+        self.post_message(self.Rewritten())
+
+    @property
+    def draft(self) -> str | None:
+        """What is being written and was not taken over yet: of an answer, for later."""
+        edited = self._edited
+        return (
+            self.editor.text
+            if edited is not None and not edited.request and isinstance(edited.block, TextContent)
+            else None
+        )
+
+    async def _begin(self, edited: _Edited, draft: PartDraft, title: str, hint: str = "") -> None:
+        self._edited = edited
+        self.add_class("-editing")
+        self.post_message(self.Rewritten())
+        await self.editor.edit(title, draft, hint)
+
+    def _set_block(self, place: Place | None, block: Block | None) -> None:
+        blocks, new = list(self.blocks), [] if block is None else [block]
+        start = len(blocks) if place is None else place.block
+        blocks[start : start + (place is not None)] = new
+        self.blocks = tuple(blocks)
+        self.post_message(self.Rewritten())
+
+    def _block(self, place: Place) -> Block | None:
+        return block_at(self.sampling, place) if self._on_request else self.blocks[place.block]
+
+    def _title(self, place: Place | None) -> str:
+        current = self.list.current
+        return "Your answer" if place is None or current is None else current.block.title
+
+
+def _earlier(page: PartPage) -> str:
+    if page.start:
+        return f"… {page.start} earlier blocks of the conversation: h shows them. All of them are sent to the model."
+    return ""
+
+
+def _later(page: PartPage) -> str:
+    return f"… {page.later} later ones: h goes on towards the first, then to the last." if page.later else ""

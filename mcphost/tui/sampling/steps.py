@@ -1,0 +1,282 @@
+"""What one is asked, or waits for, at each step of a request for a model's answer: in words, and by which keys.
+
+Knows steps and names of actions. Refuses to act.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Literal
+
+from textual.content import Content
+
+from mcphost.errors import (
+    ConfigError,
+    McphostError,
+    ModelAnswerCut,
+    ModelAnswerMalformed,
+    ModelKeyRefused,
+    ModelOverloaded,
+    ModelRefused,
+    ModelUnreachable,
+)
+from mcphost.host.sampling.request import Sampling, SamplingState
+from mcphost.protocol.display import show_line
+from mcphost.tui.results.failure import Failure, Quote
+
+Severity = Literal["information", "warning", "error"]
+
+
+class SamplingStep(Enum):
+    """What the screen is for, now."""
+
+    ASKING = "asking"
+    STREAMING = "streaming"
+    REVIEWING = "reviewing"
+    BETWEEN = "between"
+    """One has answered, and it goes on in a moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingScreenState:
+    """How the screen stands; the host's handle says the rest."""
+
+    step: SamplingStep
+    question: bool = False
+    """Is it the question that is looked at, where there is an answer?"""
+    sendable: bool = False
+    """Is there something to send?"""
+    editing: bool = False
+    writing: bool = False
+    """Is it one's own answer that is edited?"""
+    budget: bool = False
+    folded: bool = False
+    below: bool = False
+    """Is there more below what is in view?"""
+    cut: bool = False
+    """Is there a block of which only the beginning is shown?"""
+    context: bool = False
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What decides where one is on the screen."""
+        return self.step, self.question, self.editing, self.writing
+
+    @property
+    def on_request(self) -> bool:
+        """Do the keys act on what is asked, not on what was answered?"""
+        return self.step is SamplingStep.ASKING or (self.question and self.step is SamplingStep.REVIEWING)
+
+
+def step_of(sampling: Sampling, asked: bool) -> SamplingStep:
+    """The step; ``asked``: a question about it is open here."""
+    if sampling.state is SamplingState.STREAMING:
+        return SamplingStep.STREAMING
+    if not asked:
+        return SamplingStep.BETWEEN
+    return SamplingStep.ASKING if sampling.state is SamplingState.ASKING else SamplingStep.REVIEWING
+
+
+_ALWAYS: Final = frozenset(("back", "json", "full", "save"))
+_ASKED: Final = frozenset(("agree", "edit", "drop", "model", "decline", "decline_with", "mute", "park"))
+_IN: Final[Mapping[SamplingStep, frozenset[str]]] = {
+    SamplingStep.ASKING: _ASKED | {"limits", "context", "history", "budget"},
+    SamplingStep.STREAMING: frozenset(("drop", "decline", "decline_with", "mute", "question", "park")),
+    SamplingStep.REVIEWING: _ASKED | {"again", "question", "limits", "context", "history", "budget"},
+    SamplingStep.BETWEEN: frozenset(("park",)),
+}
+
+
+def acts(action: str, standing: SamplingScreenState) -> bool:
+    """Does this action of the screen do something now?"""
+    if standing.editing:
+        return action in ("take", "back")
+    if action == "take" or action not in _ALWAYS | _IN[standing.step]:
+        return False
+    if action in ("limits", "context", "history"):
+        wanted = {"context": standing.context, "history": standing.folded}.get(action, True)
+        return wanted and standing.on_request
+    if action == "agree":
+        return standing.step is SamplingStep.ASKING or (standing.sendable and not standing.question)
+    return action != "budget" or standing.budget
+
+
+def keys(sampling: Sampling, standing: SamplingScreenState) -> tuple[tuple[str, str], ...]:
+    """The keys that matter now, each with what it does."""
+    return tuple(_editing_keys(standing) if standing.editing else _keys(sampling, standing))
+
+
+def _editing_keys(standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
+    if standing.writing:
+        yield "ctrl+r", "done: see what would be sent"
+        yield "esc", "to the keys, it is kept"
+    else:
+        yield "ctrl+r", "take over"
+        yield "esc", "leave as it was"
+
+
+def _keys(sampling: Sampling, standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
+    if standing.below:
+        yield "space", "▼ more below"
+    if standing.cut:
+        yield "f", "read all"
+    if standing.step is SamplingStep.ASKING:
+        by_hand = sampling.model.by_hand
+        yield "enter", "write the answer" if by_hand else f"ask {show_line(sampling.model.entry, 24)}"
+    yield from _request_keys(standing) if standing.on_request else _answer_keys(sampling, standing)
+    yield "d", "refuse" if standing.step is not SamplingStep.ASKING else "decline"
+    if standing.step in (SamplingStep.ASKING, SamplingStep.REVIEWING):
+        yield "p", "later"
+        yield "v", "JSON"
+    else:
+        yield "esc", "leave, it goes on"
+    if standing.budget and standing.step is not SamplingStep.STREAMING:
+        yield "b", "budget"
+    yield "?", "all keys"
+
+
+def _request_keys(standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
+    yield "e", "edit"
+    yield "m", "model"
+    yield "l", "limits"
+    if standing.folded:
+        yield "h", "history"
+    if standing.context:
+        yield "c", "add context"
+    if standing.question:
+        yield "r", "ask again"
+        yield "t", "the answer"
+
+
+def _answer_keys(sampling: Sampling, standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
+    if standing.step is SamplingStep.STREAMING:
+        yield "x", "stop, keep what came"
+    if standing.step is SamplingStep.REVIEWING:
+        if standing.sendable and not standing.question:
+            yield "enter", "send it"
+        yield "e", "edit" if standing.sendable else "write it yourself"
+        if not sampling.model.by_hand:
+            yield "r", "ask again" if sampling.error is None else "try again"
+        yield "m", "other model"
+    yield "t", "the answer" if standing.question else "the question"
+
+
+def where(
+    sampling: Sampling, standing: SamplingScreenState, because: str, seconds: float | None, patience: float
+) -> Content:
+    """How it stands, in a line; ``because`` is safe to show.
+
+    ``seconds`` is how long the answer takes, ``patience`` how long it is until a busy model is asked again.
+    """
+    name = show_line(sampling.model.entry, 40)
+    if standing.step is SamplingStep.STREAMING:
+        return Content.styled(f"◐ {_streaming(sampling, name, seconds, patience)}", "$text-warning")
+    if standing.step is SamplingStep.BETWEEN:
+        return Content.styled("◐ one moment …", "$text-warning")
+    if standing.step is SamplingStep.ASKING:
+        words = (
+            "You are the model: will you write an answer?" if sampling.model.by_hand else f"May {name} be asked this?"
+        )
+        return Content.assemble(
+            ("? ", "bold $text-warning"), (words, "bold"), (f"  asked {because}", "$foreground-muted")
+        )
+    return Content.assemble(("? ", "bold $text-warning"), (_reviewing(sampling, standing, name), "bold"))
+
+
+def _streaming(sampling: Sampling, name: str, seconds: float | None, patience: float) -> str:
+    if sampling.waiting is not None:
+        busy = sampling.waiting
+        again = f"trying again in {patience:.0f} s, {busy.attempt} of {busy.most}"
+        return f"{name} is busy: {again} · {show_line(busy.reason, 120)}"
+    tokens, took = sampling.usage.output_tokens, "" if seconds is None else f" · {seconds:.0f} s"
+    if sampling.text:
+        count = f"{tokens:,} tokens" if tokens else f"about {len(sampling.text) // 4:,} tokens"
+        return f"{name} is answering · {count}{took}"
+    if sampling.thought:
+        return f"{name} is thinking · {len(sampling.thought):,} characters, which are not sent{took}"
+    return f"{name} was asked{took}"
+
+
+def _reviewing(sampling: Sampling, standing: SamplingScreenState, name: str) -> str:
+    if standing.writing:
+        return "You are the model: write the answer"
+    server = show_line(sampling.server, 40)
+    if not standing.sendable:
+        return f"Nothing to send to {server} yet" if sampling.error is None else f"{name} gave no answer"
+    if sampling.error is not None:
+        return f"{name} gave no whole answer: shall this be sent to {server}?"
+    return f"{'You stopped it: shall' if sampling.stopped else 'Shall'} this be sent to {server}?"
+
+
+_HEADLINES: Final[tuple[tuple[type[McphostError], str], ...]] = (
+    (ModelUnreachable, "The model could not be reached"),
+    (ModelKeyRefused, "The key of the model is missing, or was not accepted"),
+    (ModelOverloaded, "The model has no room now"),
+    (ModelAnswerCut, "The answer broke off"),
+    (ModelAnswerMalformed, "What came cannot be sent as an answer"),
+    (ModelRefused, "The model did not take the request"),
+    (ConfigError, "The entry of the model cannot be used"),
+)
+
+
+def failure_of_model(error: McphostError) -> Failure:
+    """What went wrong with a model, and what to do next."""
+    headline = next((words for kind, words in _HEADLINES if isinstance(error, kind)), "The model gave no answer")
+    again = "It would go the same way another time: correct it first." if error.lasting else "r tries again."
+    advice = f"{again} m asks another model, e lets you write the answer, d refuses. {_UNTOLD}"
+    return Failure("✖", headline, advice, quotes=(Quote("what happened", str(error)),))
+
+
+_UNTOLD: Final = "The server is not told of it."
+
+
+def ended_words(sampling: Sampling) -> tuple[str, Severity]:
+    """How it ended, for a note; and how grave that is."""
+    server = show_line(sampling.server, 60)
+    match sampling.state:
+        case SamplingState.SENT:
+            by = show_line(sampling.result.model if sampling.result else sampling.answered_by, 60)
+            return f"Sent to {server}, as an answer of {by}.", "information"
+        case SamplingState.WITHDRAWN:
+            return f"{server} took its request for a model's answer back: nothing was sent.", "warning"
+        case SamplingState.FAILED:
+            return f"{server} got no answer of a model: {show_line(str(sampling.error), 300)}", "error"
+    why = f" ({show_line(sampling.refusal, 200)})" if sampling.refusal else ""
+    return f"Refused: {server} was told that you say no{why}. Nothing else was sent.", "information"
+
+
+class SamplingClock:
+    """Looks at ``sampling`` whenever it went on; times in seconds."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        self._sampling = sampling
+        self._attempt = sampling.attempts
+        self._began: float | None = None
+        self._ended: float | None = None
+        self._waiting: object = None
+        self._waits_until = 0.0
+
+    def look(self) -> None:
+        """It may have gone on."""
+        now, sampling = time.monotonic(), self._sampling
+        if sampling.attempts != self._attempt:
+            streams = sampling.state is SamplingState.STREAMING
+            self._attempt, self._began, self._ended = sampling.attempts, now if streams else None, None
+        if sampling.state is not SamplingState.STREAMING and self._ended is None:
+            self._ended = now
+        if sampling.waiting is not self._waiting:
+            self._waiting = sampling.waiting
+            self._waits_until = now + (0.0 if sampling.waiting is None else sampling.waiting.seconds)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the last answer takes, or took."""
+        return None if self._began is None else (self._ended or time.monotonic()) - self._began
+
+    @property
+    def patience(self) -> float:
+        """Until a busy model is asked again."""
+        return max(0.0, self._waits_until - time.monotonic())

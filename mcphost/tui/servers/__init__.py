@@ -1,0 +1,1 @@
+"""The list of servers, a server's card, and reloading the configuration."""

@@ -1,0 +1,428 @@
+"""A server's card: what it is, what it says of itself, how it is doing, and its last words where it died."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.message import Message
+
+from mcphost.host.connections.connection import Connection, ServerState
+from mcphost.host.connections.keepalive import RoundTrip
+from mcphost.host.connections.process_usage import UsageReading
+from mcphost.host.consent.approvals import sent_to
+from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_policy
+from mcphost.host.host import Host
+from mcphost.host.server_requests.roots import OfferedRoot, SentRoots
+from mcphost.host.tool_calls.tasks import keeps_tasks
+from mcphost.protocol.display import age_text, duration_text, show, show_line, size_text
+from mcphost.protocol.models.tools import Implementation
+from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
+from mcphost.tui.kit.marks import SERVER_MARKS
+from mcphost.tui.kit.requests import BudgetWanted, FoldersWanted, MuteWanted, RestartWanted
+from mcphost.tui.roots.seen import asked_words, folder_words
+from mcphost.tui.sampling.facts import has_budget, spent_words
+from mcphost.tui.sign_in.account import NOBODY, Account, account_facts, key_of
+
+if TYPE_CHECKING:
+    from mcphost.host.sampling.budgets import SamplingUsage
+
+
+@dataclass(frozen=True, slots=True)
+class SeenUsage:
+    """There is a program to look at; ``reading`` is what was seen last, None before the first look."""
+
+    reading: UsageReading | None
+
+
+def usage_facts(seen: SeenUsage | None) -> Iterator[Fact]:
+    """Memory, processes and processor; nothing where there is no program of ours."""
+    if seen is None:
+        return
+    if seen.reading is None:
+        yield fact("takes", "nobody looked yet: u does")
+        return
+    reading = seen.reading
+    usage = reading.usage
+    several = f" in {usage.processes} processes" if usage.processes > 1 else ""
+    words = f"{size_text(usage.memory)} of memory{several} · {reading.share:.0%} of a processor"
+    yield fact("takes", words, "$text-warning" if reading.too_large or reading.busy else "")
+    if reading.busy:
+        yield fact("", "▲ it keeps a processor busy", "$text-warning")
+    if reading.too_large:
+        yield fact("", f"▲ {reading.too_large}", "$text-warning")
+
+
+SHOWN: Final = 6
+"""Folders that the card lists; the picker lists all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerQuestions:
+    """Where a server stands with its questions."""
+
+    muted: bool = False
+    waiting: int = 0
+    folders: tuple[OfferedRoot, ...] = ()
+    told: SentRoots | None = None
+    rule: SamplingPolicy | None = None
+    """What holds for its requests for a model's answer; None: it was not told that it may ask."""
+    spent: SamplingUsage | None = None
+
+
+QUIET: Final = ServerQuestions()
+
+
+def asks_of(host: Host, server: str) -> ServerQuestions:
+    """As the host knows it now."""
+    if server not in host.servers:
+        return ServerQuestions()
+    settings = host.config.servers.get(server)
+    rule = sampling_policy(host.config, server) if settings and settings.capabilities.sampling else None
+    waiting, spent = host.waiting_questions(server), host.spent(server)
+    return ServerQuestions(host.muted(server), waiting, host.roots(server), host.told_roots(server), rule, spent)
+
+
+def asks_facts(server: str, asks: ServerQuestions, now: float) -> Iterator[Fact]:
+    """What the card says of it."""
+    if asks.muted:
+        yield fact("asks", "all of it is declined until mcphost exits: M listens again", "bold $text-warning")
+    elif asks.waiting:
+        yield fact("asks", f"{asks.waiting} waiting for you: f2 lists them, M declines all until exit", "$text-warning")
+    else:
+        yield fact("asks", "nothing now: M declines whatever comes, until mcphost exits")
+    for number, folder in enumerate(asks.folders[:SHOWN]):
+        yield Fact("" if number else "sees folders", folder_words(folder, server))
+    if not asks.folders:
+        yield fact("sees folders", "none: f chooses some")
+    elif len(asks.folders) > SHOWN:
+        yield fact("", f"and {len(asks.folders) - SHOWN} more: f lists all")
+    yield fact("last asked", asked_words(asks.told, now))
+    yield from _models(asks)
+
+
+def _models(asks: ServerQuestions) -> Iterator[Fact]:
+    if asks.rule is None or asks.spent is None:
+        yield fact("models", "it may ask for none: its capabilities.sampling is off")
+        return
+    yield fact("models", f"{_VERDICTS[asks.rule.verdict, asks.rule.review]} · {show_line(asks.rule.rule, 80)}")
+    yield fact("used of them", f"{spent_words(asks.spent)} (this run)")
+    if asks.spent.paused:
+        yield fact("▲ paused", f"{show_line(asks.spent.paused, 120)}: b lets it go on", "bold $text-warning")
+
+
+_VERDICTS: Final[Mapping[tuple[PolicyVerdict, bool], str]] = {
+    (PolicyVerdict.ASK, True): "you are asked before one is, and before its answer is sent",
+    (PolicyVerdict.ASK, False): "you are asked before one is; its answer is sent at once",
+    (PolicyVerdict.ALLOW, True): "one is asked at once; you see its answer before it is sent",
+    (PolicyVerdict.ALLOW, False): "one is asked at once, and its answer sent: you see neither",
+    (PolicyVerdict.DENY, True): "none is asked",
+    (PolicyVerdict.DENY, False): "none is asked",
+}
+"""What becomes of a request for a model's answer."""
+
+
+EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
+
+LOOK_AGAIN: Final = 2.0
+"""Seconds in which a card that is drawn again does not look again at what the program takes."""
+
+HOW_TO_GO_ON = {
+    ServerState.FAILED: "press r to try again",
+    ServerState.STOPPED: "press r to connect",
+    ServerState.DISABLED: "set enabled = true in its entry, or press r to connect for now",
+}
+
+
+class ServerCard(VerticalScroll):
+    """Everything known about one server."""
+
+    HELP = (
+        "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed.\n"
+        "r restarts the server or retries now, P asks it for a sign of life, T lists its tasks, y copies the card.\n"
+        "S signs in to one at an address, or out of it; F forgets everything about a server: tokens, and what you\n"
+        "allowed of it. f chooses the folders it may know of; M declines everything it asks until mcphost exits, or\n"
+        "listens to it again. b raises the budget of what it may use of your language models. u looks anew at what\n"
+        "its program takes of this machine."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("P", "ping", "ping", id="card.ping", tooltip="Ask the server for a sign of life, and time it"),
+        Binding("r", "restart", "restart", id="card.restart", tooltip="Restart it, or retry now"),
+        Binding("T", "screen.tasks", "tasks", id="card.tasks", tooltip="The tasks it keeps: calls it answers later"),
+        Binding("S", "sign_in", "sign in", id="card.sign-in", tooltip="Sign in to this server, or see how it goes"),
+        Binding("S", "sign_out", "sign out", id="card.sign-out", tooltip="Forget its tokens; asks first"),
+        Binding("F", "forget", "forget", id="card.forget", tooltip="Forget everything about this server; asks first"),
+        Binding("f", "folders", "folders", id="card.folders", tooltip="Choose which folders it may know of"),
+        Binding(
+            "M", "mute", "mute", id="card.mute", tooltip="Decline all it asks until mcphost exits, or listen again"
+        ),
+        Binding(
+            "b", "budget", "budget", id="card.budget", tooltip="Let it use more of the language models; asks first"
+        ),
+        Binding("u", "usage", "look", id="card.usage", tooltip="Look what its program takes: memory and processor"),
+        Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
+    ]
+
+    DEFAULT_CSS = """
+    ServerCard { border: round $panel-lighten-2; padding: 0 1; &:focus { border: round $accent; } }
+    """
+
+    @dataclass
+    class PingWanted(Message):
+        """Ask this server for a sign of life."""
+
+        server: str
+
+    @dataclass
+    class UsageWanted(Message):
+        """Look what this server's program takes of the machine."""
+
+        server: str
+
+    @dataclass
+    class SignInWanted(Message):
+        """Sign in to this server, or show the sign-in that runs."""
+
+        server: str
+
+    @dataclass
+    class SignOutWanted(Message):
+        """Sign out of this server."""
+
+        server: str
+
+    @dataclass
+    class ForgetWanted(Message):
+        """Forget everything about this server."""
+
+        server: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._answering: str | None = None
+        self._shown: tuple[str, str] = ("", "")
+        self._muted = self._budget = False
+        self._program: str | None = None
+        self._looked = ("", 0.0)
+        self._facts = FactsTable([Fact("", Content(EMPTY), wide=True)])
+
+    def compose(self) -> ComposeResult:
+        """One list of facts."""
+        yield self._facts
+
+    def show_server(
+        self,
+        connection: Connection | None,
+        now: float,
+        dropped: int = 0,
+        account: Account = NOBODY,
+        asks: ServerQuestions = QUIET,
+        seen: SeenUsage | None = None,
+    ) -> None:
+        """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate.
+
+        ``seen`` is what its program was seen to take; None where there is none to look at.
+        """
+        self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
+        nothing = [Fact("", Content(EMPTY), wide=True)]
+        self._facts.show_facts(nothing if connection is None else card(connection, now, dropped, account, asks, seen))
+        self._program = connection.name if connection is not None and seen is not None else None
+        self._look_again()
+        self._muted = asks.muted
+        self._budget = asks.spent is not None and has_budget(asks.spent)
+        answering = connection.name if connection is not None and connection.ready else None
+        shown = ("", "") if connection is None else (connection.name, key_of(connection, account))
+        if (answering, shown) != (self._answering, self._shown):
+            self._answering, self._shown = answering, shown
+            if self.is_attached:  # while mcphost leaves, it may be taken down before its servers are
+                self.refresh_bindings()
+
+    @property
+    def text(self) -> str:
+        """The card without styles, its lines unbroken."""
+        return self._facts.text
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a server that is ready can be pinged, and only one at an address signed in to."""
+        if action in ("sign_in", "sign_out"):
+            return action == self._shown[1]
+        if action == "budget":
+            return self._budget
+        if action in ("restart", "forget", "folders", "mute"):
+            return bool(self._shown[0])
+        if action == "usage":
+            return self._program is not None
+        return self._answering is not None if action == "ping" else True
+
+    def on_show(self) -> None:
+        """It came into view: what the program takes may be another by now."""
+        self.action_usage()
+
+    def action_usage(self) -> None:
+        """See `UsageWanted`."""
+        if self._program is not None:
+            self._looked = (self._program, time.monotonic())
+            self.post_message(self.UsageWanted(self._program))
+
+    def _look_again(self) -> None:
+        """Look anew where this is in view, and drawn for a reason of its own: nothing here keeps time."""
+        of, at = self._looked
+        if (of != self._program or time.monotonic() - at > LOOK_AGAIN) and self.is_on_screen:
+            self.action_usage()
+
+    def action_ping(self) -> None:
+        """See `PingWanted`."""
+        if self._answering is not None:
+            self.post_message(self.PingWanted(self._answering))
+
+    def action_restart(self) -> None:
+        """See `RestartWanted`."""
+        self.post_message(RestartWanted(self._shown[0]))
+
+    def action_sign_in(self) -> None:
+        """See `SignInWanted`."""
+        self.post_message(self.SignInWanted(self._shown[0]))
+
+    def action_sign_out(self) -> None:
+        """See `SignOutWanted`."""
+        self.post_message(self.SignOutWanted(self._shown[0]))
+
+    def action_forget(self) -> None:
+        """See `ForgetWanted`."""
+        self.post_message(self.ForgetWanted(self._shown[0]))
+
+    def action_folders(self) -> None:
+        """See `FoldersWanted`."""
+        self.post_message(FoldersWanted(self._shown[0]))
+
+    def action_mute(self) -> None:
+        """See `MuteWanted`."""
+        self.post_message(MuteWanted(self._shown[0], not self._muted))
+
+    def action_budget(self) -> None:
+        """See `BudgetWanted`."""
+        self.post_message(BudgetWanted(self._shown[0]))
+
+    def action_copy(self) -> None:
+        """Put the card on the clipboard."""
+        self.app.copy_to_clipboard(self.text)
+        self.notify("The card is on the clipboard.")
+
+
+def card(
+    connection: Connection,
+    now: float,
+    dropped: int,
+    account: Account = NOBODY,
+    asks: ServerQuestions = QUIET,
+    seen: SeenUsage | None = None,
+) -> Iterator[Fact]:
+    """What the card says."""
+    yield from _state(connection, now)
+    yield from usage_facts(seen)
+    yield from account_facts(connection, account)
+    yield from _session(connection)
+    yield from _tools(connection)
+    yield from asks_facts(connection.name, asks, now)
+    yield from _irregularities(connection, dropped)
+    yield from _last_words(connection, now)
+    yield from _instructions(connection)
+
+
+def _state(connection: Connection, now: float) -> Iterator[Fact]:
+    mark, style = SERVER_MARKS[connection.state]
+    since = f" for {duration_text(now - connection.ready_at)}" if connection.ready and connection.ready_at else ""
+    yield fact("state", f"{mark} {connection.state.value}{since}", style)
+    if connection.reason:
+        yield fact("because", show(connection.reason, limit=2000), style)
+    if connection.advice and connection.state is not ServerState.NEEDS_SIGN_IN:
+        yield fact("what to do", connection.advice)
+    if connection.retry_at is not None:
+        yield fact("next try", f"in {max(0.0, connection.retry_at - now):.0f} s, or now with r")
+    elif connection.state in HOW_TO_GO_ON:
+        yield fact("go on", HOW_TO_GO_ON[connection.state])
+    yield fact("runs", show(sent_to(connection.config), limit=2000))
+    if connection.ready_at is not None and connection.started_at is not None:
+        yield fact("ready after", duration_text(connection.ready_at - connection.started_at))
+    if connection.ready and connection.pulse.last is not None:
+        yield fact("round trip", _round_trip(connection.pulse.last, connection.config.ping_interval_sec))
+    if connection.restarts:
+        yield fact("failures", str(connection.restarts))
+
+
+def _round_trip(last: RoundTrip, interval: float) -> str:
+    took = duration_text(last.seconds) if last.seconds >= 0.001 else "under 1 ms"
+    return f"{took} · {last.request} · {f'again every {duration_text(interval)}' if interval else 'P measures again'}"
+
+
+def _session(connection: Connection) -> Iterator[Fact]:
+    if connection.session is None:
+        return
+    server = connection.session.server
+    yield fact("calls itself", _identity(server.server_info))
+    yield fact("revision", connection.session.revision.version)
+    yield fact("capabilities", show(json.dumps(server.capabilities, ensure_ascii=False), limit=1500))
+    if connection.level is not None:
+        yield fact("log level", connection.level.wire)
+
+
+def _identity(info: Implementation) -> str:
+    title = f"{show_line(info.title, 80)} " if info.title and info.title != info.name else ""
+    site = f" {show_line(info.website_url, 120)}" if info.website_url else ""
+    about = f"\n{show_line(info.description, 300)}" if info.description else ""
+    return f"{title}{show_line(info.name, 80)} {show_line(info.version, 40)}{site}{about}".strip()
+
+
+def _tools(connection: Connection) -> Iterator[Fact]:
+    if connection.ready:
+        yield fact("tools", str(len(connection.tools)))
+    if keeps_tasks(connection):
+        yield fact("tasks", "calls may be answered later: T lists those")
+    if connection.notice:
+        yield fact("", show(connection.notice, limit=400), "$text-warning")
+    for refused in connection.rejected[:20]:
+        words = f"{show_line(refused.name, 60)}: {show_line(refused.reason, 200)}"
+        yield fact("left out", words, "$text-warning")
+    if len(connection.rejected) > 20:
+        yield fact("", f"and {len(connection.rejected) - 20} more: see the logs")
+
+
+def _irregularities(connection: Connection, dropped: int) -> Iterator[Fact]:
+    odd = connection.irregularities
+    if odd.stray:
+        text = f"{odd.stray} lines that are no messages; the first: {show_line(odd.first_stray, 120)}"
+        yield fact("stray stdout", text, "$text-warning")
+    if odd.malformed:
+        text = f"{odd.malformed} messages dropped; the last: {show_line(odd.last_malformed, 120)}"
+        yield fact("malformed", text, "$text-warning")
+    if dropped:
+        yield fact("log lines", f"{dropped} dropped: too many a second", "$text-warning")
+
+
+def _last_words(connection: Connection, now: float) -> Iterator[Fact]:
+    last = connection.last_failure if connection.ready else None
+    process = connection.process if last is None else last.process
+    if last is not None:
+        yield fact("last failure", f"{age_text(now - last.at)}: {show(last.reason, limit=2000)}")
+    if (connection.ready and last is None) or not (process.stderr_tail or process.exit_code is not None):
+        return
+    if process.exit_code is not None:
+        yield fact("exit code", str(process.exit_code))
+    tail = "\n".join(show_line(line, 400) for line in process.stderr_tail[-20:]) or "(nothing)"
+    yield Fact(f"{connection.name} last wrote on stderr:", Content(tail), wide=True, mark="▏ ")
+
+
+def _instructions(connection: Connection) -> Iterator[Fact]:
+    if connection.session is None or not connection.session.server.instructions:
+        return
+    words = show(connection.session.server.instructions, limit=20_000)
+    yield Fact("", Content(""), wide=True)
+    yield Fact(f"{connection.name} gives these instructions (its words, not ours):", Content(words), True, "▏ ")

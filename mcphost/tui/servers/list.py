@@ -1,0 +1,202 @@
+"""The servers: a list with their state, and the card of the chosen one.
+
+Shows what connections hold and posts what the user wants of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+
+from mcphost.host.connections.connection import Connection, ServerState
+from mcphost.host.tool_calls.tasks import keeps_tasks
+from mcphost.tui.kit.marks import SERVER_MARKS
+from mcphost.tui.kit.requests import RestartWanted
+from mcphost.tui.kit.rows import Cell, RowList, columns
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """A row: a server, or None for all of them together."""
+
+    connection: Connection | None
+    tools: int
+    seconds: float = 0.0
+    """Until the next try."""
+    signing_in: bool = False
+
+
+class ServersPane(Vertical):
+    """The list of servers."""
+
+    HELP = (
+        "Servers, as configured. ● ready  ◐ starting  ↻ trying again  ▲ needs sign-in  ✖ failed  ◌ off.\n"
+        "enter opens a server's card, space switches it on or off, r restarts it or retries now, S signs in to one\n"
+        "that needs it."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("S", "sign_in", "sign in", id="servers.sign-in", tooltip="Sign in to it, or see how that goes"),
+        Binding("space", "on_off", "on/off", id="servers.toggle", tooltip="Connect or disconnect this server"),
+        Binding("r", "restart", "restart", id="servers.restart", tooltip="Restart it, or retry now"),
+        Binding("v", "level", "log level", id="servers.level", tooltip="Which log messages it should send"),
+        Binding("T", "screen.tasks", "tasks", id="servers.tasks", tooltip="The tasks it keeps"),
+    ]
+
+    DEFAULT_CSS = """
+    ServersPane { border: round $panel-lighten-2; &:focus-within { border: round $accent; } }
+    """
+
+    @dataclass
+    class Highlighted(Message):
+        """The cursor is on this server; None: on all of them."""
+
+        server: str | None
+
+    @dataclass
+    class CardWanted(Message):
+        """Show this server's card."""
+
+        server: str | None
+
+    @dataclass
+    class ToggleWanted(Message):
+        """Switch this server on or off."""
+
+        server: str
+
+    @dataclass
+    class SignInWanted(Message):
+        """Sign in to this server, or show the sign-in that runs."""
+
+        server: str
+
+    @dataclass
+    class LevelWanted(Message):
+        """Choose the level of log messages this server sends."""
+
+        server: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = RowList[ServerRow](_row, empty="No servers configured.")
+
+    def compose(self) -> ComposeResult:
+        """One list."""
+        self.border_title = "Servers"
+        yield self.rows
+
+    def show_servers(self, servers: Sequence[Connection], now: float, signing_in: Collection[str] = ()) -> None:
+        """These are the servers; ``now`` is the host's monotonic clock, ``signing_in`` who of them is signed in to."""
+        rows = [ServerRow(None, sum(len(server.tools) for server in servers))]
+        for each in servers:
+            left = max(0.0, each.retry_at - now) if each.retry_at else 0.0
+            rows.append(ServerRow(each, len(each.tools), left, each.name in signing_in))
+        could = self.check_action("sign_in", ())
+        self.rows.set_items(rows, keep=_name)
+        if self.check_action("sign_in", ()) != could:
+            self.refresh_bindings()
+
+    @property
+    def chosen(self) -> str | None:
+        """The server under the cursor; None for all."""
+        row = self.rows.item
+        return _name(row) if row is not None else None
+
+    @property
+    def keeping_tasks(self) -> bool:
+        """Does any of them keep tasks?"""
+        return any(row.connection is not None and keeps_tasks(row.connection) for row in self.rows.items)
+
+    def choose(self, server: str) -> None:
+        """Put the cursor on this server."""
+        names = [_name(row) for row in self.rows.items]
+        if server in names:
+            self.rows.highlighted = names.index(server)
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted[ServerRow]) -> None:
+        event.stop()
+        if event.item is not None:
+            self.post_message(self.Highlighted(_name(event.item)))
+        self.refresh_bindings()
+
+    @on(RowList.Selected)
+    def _selected(self, event: RowList.Selected[ServerRow]) -> None:
+        event.stop()
+        self.post_message(self.CardWanted(_name(event.item)))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """One signs in where that is needed; elsewhere the key is another's."""
+        row = self.rows.item
+        return action != "sign_in" or (row is not None and _wants_sign_in(row))
+
+    def action_sign_in(self) -> None:
+        """See `SignInWanted`."""
+        if self.chosen is not None:
+            self.post_message(self.SignInWanted(self.chosen))
+
+    def action_on_off(self) -> None:
+        """See `ToggleWanted`."""
+        if self.chosen is not None:
+            self.post_message(self.ToggleWanted(self.chosen))
+
+    def action_restart(self) -> None:
+        """See `RestartWanted`."""
+        if self.chosen is not None:
+            self.post_message(RestartWanted(self.chosen))
+
+    def action_level(self) -> None:
+        """See `LevelWanted`."""
+        if self.chosen is not None:
+            self.post_message(self.LevelWanted(self.chosen))
+
+
+def _wants_sign_in(row: ServerRow) -> bool:
+    needs = row.connection is not None and row.connection.state is ServerState.NEEDS_SIGN_IN
+    return row.signing_in or needs
+
+
+def _name(row: ServerRow) -> str | None:
+    return row.connection.name if row.connection else None
+
+
+def _row(row: ServerRow, width: int) -> Content:
+    if row.connection is None:
+        count = str(row.tools)
+        total = Cell(count, "$foreground-muted", len(count), len(count), "right")
+        return columns(width, [Cell("∑", "$foreground-muted", 1, 1), Cell("all servers", "", 6), total])
+    mark, style = SERVER_MARKS[row.connection.state]
+    remark = _remark(row)
+    if row.signing_in or row.connection.state is ServerState.NEEDS_SIGN_IN:
+        remark = next(each for each in (_SIGNING_IN if row.signing_in else _NEEDED) if len(each) < width - 8)
+    last = Cell(remark, "$foreground-muted", len(remark), len(remark), "right")
+    return columns(width, [Cell(mark, style, 1, 1), Cell(row.connection.name, "", 6), last])
+
+
+_NEEDED, _SIGNING_IN = ("S sign in", "sign in", ""), ("signing in", "signing", "")
+"""What is said of a server, by the room there is."""
+
+
+def _remark(row: ServerRow) -> str:
+    assert row.connection is not None
+    words = {
+        ServerState.READY: str(row.tools),
+        ServerState.RECONNECTING: f"in {row.seconds:.0f} s",
+        ServerState.STARTING: "starting",
+        ServerState.DISABLED: "disabled",
+    }
+    return words.get(row.connection.state, row.connection.state.value)
+
+
+def has_countdown(servers: Sequence[Connection]) -> bool:
+    """Does any row show a time that runs?"""
+    return any(server.retry_at is not None for server in servers)

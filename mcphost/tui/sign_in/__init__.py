@@ -1,0 +1,1 @@
+"""The dialog for signing in to a server."""

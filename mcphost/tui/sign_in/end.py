@@ -1,0 +1,158 @@
+"""How a sign-in ended, and who is signed in: what there is now, what is missing, whose fault it is, what to do.
+
+Knows outcomes and their words. Refuses to know how a sign-in goes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from mcphost.errors import ConfigError, Declined, McphostError, SignInFailed
+from mcphost.host.sign_in.service import SignIn, SignInState
+from mcphost.protocol.display import duration_text, show, show_line
+from mcphost.protocol.host_names import host_in
+from mcphost.tui.kit.facts_table import Fact, fact
+from mcphost.tui.sign_in.steps import failing
+
+if TYPE_CHECKING:
+    from mcphost.auth.ports import RecordedExchange, SignInStatus
+
+MEMORY: Final = "in memory"
+"""How a place begins that does not outlast this run (`mcphost.auth.storage.tokens.TokenStore.place`)."""
+
+
+def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator[Fact]:
+    """What came of it."""
+    if sign_in.state is SignInState.DONE and sign_in.standing is not None:
+        yield fact("● signed in", f"to {show_line(sign_in.server, 60)}", "bold $text-success")
+        yield from standing_facts(sign_in.standing, now())
+    elif sign_in.state is SignInState.FAILED:
+        yield from _failed(sign_in)
+    elif sign_in.state is SignInState.DECLINED:
+        yield fact("◌ declined", _declined(sign_in.error))
+        yield fact("so", "nobody was registered, no page was opened, nothing was kept")
+    else:
+        yield fact("◌ cancelled", "nothing of it was kept")
+
+
+def standing_facts(standing: SignInStatus, now: float) -> Iterator[Fact]:
+    """Who is signed in, for what and how long. ``now``: since 1970."""
+    issuer, resource = host_in(standing.issuer), show(standing.resource, limit=500)
+    yield fact("by", f"{issuer.both}, for {resource}")
+    yield fact("granted", _listed(standing.scopes) or "the place that signs in names no scopes")
+    yield from _differences(standing)
+    yield fact("lasts", _lasting(standing, now), "$text-warning" if _over(standing, now) else "")
+    if standing.problem:
+        yield fact("▲ renewing", show(standing.problem, limit=600), "$text-warning")
+    yield _kept(standing)
+
+
+def _differences(standing: SignInStatus) -> Iterator[Fact]:
+    granted, wanted = set(standing.scopes), set(standing.asked)
+    if missing := [each for each in standing.asked if each not in granted]:
+        yield fact("not granted", f"{_listed(missing)}: asked for, and not given", "$text-warning")
+    if wanted and (more := [each for each in standing.scopes if each not in wanted]):
+        yield fact("more", f"{_listed(more)}: given, though not asked for", "$text-warning")
+
+
+def _listed(scopes: tuple[str, ...] | list[str]) -> str:
+    shown = "  ".join(show_line(each, 80) for each in scopes[:30])
+    return shown if len(scopes) <= 30 else f"{shown}  and {len(scopes) - 30} more"
+
+
+def _over(standing: SignInStatus, now: float) -> bool:
+    return standing.expires_at is not None and standing.expires_at <= now and not standing.renewable
+
+
+def _lasting(standing: SignInStatus, now: float) -> str:
+    after = "then renewed by itself" if standing.renewable else "then you sign in again"
+    if standing.expires_at is None:
+        return f"not said; {after.removeprefix('then ')} when it is over"
+    if standing.expires_at <= now:
+        return "over; renewed at the next request" if standing.renewable else "over: sign in again"
+    return f"{duration_text(standing.expires_at - now)}, {after}"
+
+
+def _kept(standing: SignInStatus) -> Fact:
+    place = show(standing.kept_in, limit=400)
+    if place.startswith(MEMORY):
+        return fact("▲ kept", f"only {place}", "$text-warning")
+    return fact("kept", place)
+
+
+def _declined(error: McphostError | None) -> str:
+    if isinstance(error, Declined) and error.by != "user":
+        return f"by {error.by}{f': {show_line(error.rule, 200)}' if error.rule else ''}"
+    return "by you"
+
+
+def _failed(sign_in: SignIn) -> Iterator[Fact]:
+    error = sign_in.error
+    yield fact("✖ failed", show(str(error or "nothing is known of why"), limit=1500), "bold $text-error")
+    number = failing(sign_in)
+    yield fact("where", f"step {number}: enter shows it" if number else _no_step(sign_in.reached))
+    blame, advice = _verdict(sign_in)
+    yield fact("whose fault", blame)
+    yield fact("do next", advice)
+    yield fact("so", "nothing of it was kept; r tries again")
+
+
+def _no_step(reached: SignInState) -> str:
+    if reached is SignInState.VISITING:
+        return "in the browser, or on the way back from it"
+    return f"while {reached.value}" if reached is not SignInState.AGREEING else "before anything was asked of you"
+
+
+def _verdict(sign_in: SignIn) -> tuple[str, str]:
+    """Whose fault it is, and what to do."""
+    error, number = sign_in.error, failing(sign_in)
+    if isinstance(error, ConfigError):
+        return "your configuration's", "Correct what it names, and save the file."
+    code = error.code if isinstance(error, SignInFailed) else ""
+    if code in _BY_CODE:
+        return _BY_CODE[code]
+    if sign_in.reached is SignInState.VISITING:
+        return (
+            "nobody's, or of the page in the browser",
+            "Try again, and stay on the page until it says that it is done.",
+        )
+    return _of_exchange(sign_in, sign_in.steps[number - 1]) if number else (_UNKNOWN, "Look at the steps.")
+
+
+def _of_exchange(sign_in: SignIn, exchange: RecordedExchange) -> tuple[str, str]:
+    host, plan = host_in(exchange.url), sign_in.plan
+    signs_in = plan is not None or _asks_issuer(exchange)
+    party = "the authorization server's" if signs_in else "the MCP server's"
+    whose = f"{party}, at {host.wire}"
+    if exchange.problem:
+        return f"nobody's, or of {host.wire}", "Check the network and the address, and try again."
+    status = exchange.status or 0
+    if status >= 500 or status == 429:
+        return whose, "It is in trouble: try again later."
+    if 200 <= status < 300:
+        return whose, "What it answered does not fit: the step shows it. Tell whoever runs it."
+    return whose, "It refused what was asked: the step shows why. Tell whoever runs it, or check [servers.…oauth]."
+
+
+def _asks_issuer(exchange: RecordedExchange) -> bool:
+    return "oauth-protected-resource" not in exchange.url
+
+
+_UNKNOWN: Final = "not clear from what is known"
+_CLIENT: Final = (
+    "your configuration's, or the registration's",
+    "Check client_id and client_secret of this server; what was registered may be gone there: sign out, try again.",
+)
+_BY_CODE: Final[Mapping[str, tuple[str, str]]] = {
+    "access_denied": ("yours, or of your account's rights", "Somebody said no on the page, or the account may not."),
+    "invalid_client": _CLIENT,
+    "unauthorized_client": _CLIENT,
+    "invalid_scope": ("of what was asked for", "Try again with fewer scopes, or set scopes for this server."),
+    "invalid_grant": ("nobody's: the code was used up or too old", "Try again."),
+    "temporarily_unavailable": ("the authorization server's", "It is in trouble: try again later."),
+    "server_error": ("the authorization server's", "It is in trouble: try again later, or tell whoever runs it."),
+    "refused": ("the authorization server's", "It registers nobody by itself: ask it for a client id."),
+}
+"""What OAuth's error codes mean to a person, RFC 6749 4.1.2.1 and 5.2; ``refused`` is the registration's."""

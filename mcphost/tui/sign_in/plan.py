@@ -1,0 +1,292 @@
+"""The question whether to sign in like this: all there is to know, the scopes to choose from, and the answers.
+
+Knows what must have been seen before a yes. Refuses to answer by itself: it posts what the user wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from mcphost.auth.ports import ClientOrigin, SignInConsent, SignInPlan
+from mcphost.protocol.display import show, show_line
+from mcphost.protocol.host_names import HostName, host_in, warnings_of
+from mcphost.tui.consent.answers import AnswerOption, AnswerOptions
+from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
+from mcphost.tui.kit.modal import ReadToEnd
+from mcphost.tui.kit.rows import Cell, RowList, columns
+
+LONG = 2000
+"""Characters of one address that are shown; longer ones are refused before they get here, or cut with a count."""
+
+
+def plan_facts(server: str, plan: SignInPlan) -> Iterator[Fact]:
+    """All a person should know before they agree; what warns comes first. ``server`` is its configured name."""
+    if plan.problem:
+        yield fact("asked again", show(plan.problem, limit=600), "$text-warning")
+    for warning in warnings(plan):
+        yield fact("▲ beware", show(warning, limit=600), "bold $text-warning")
+    yield Fact("server", Content.assemble((show_line(server, 60), "bold"), " · ", show(plan.url, limit=LONG)))
+    yield fact("token for", show(plan.resource, limit=LONG))
+    yield from _places(plan)
+    yield from _client(plan)
+    yield fact("comes back to", show(plan.redirect_uri, limit=300))
+
+
+def warnings(plan: SignInPlan) -> list[str]:
+    """What a careful person should know: of the flow, and of the letters of its hosts."""
+    return [*plan.warnings, *warnings_of(plan.urls)]
+
+
+def _places(plan: SignInPlan) -> Iterator[Fact]:
+    issuer = host_in(plan.issuer)
+    address = show(plan.issuer, limit=LONG)
+    before, found, after = address.partition(issuer.wire)
+    name = Content.assemble(before, (found, "bold"), after)
+    yield Fact("you sign in at", Content.assemble(name, _reading(issuer)))
+    registers = plan.registration_endpoint if plan.client is ClientOrigin.REGISTER else ""
+    others = (
+        ("its page is at", plan.authorization_endpoint),
+        ("token from", plan.token_endpoint),
+        ("registers at", registers),
+    )
+    for label, url in others:
+        host = host_in(url)
+        if url and host.wire != issuer.wire:
+            yield fact(label, f"{host.both}: another host", "$text-warning")
+
+
+def _reading(host: HostName) -> str:
+    return "" if host.wire == host.read else f"\nwhich reads {host.read}"
+
+
+def _client(plan: SignInPlan) -> Iterator[Fact]:
+    words = plan.client.value
+    if plan.client_id:
+        words = f"{show_line(plan.client_id, 200)}, {words}"
+    elif plan.client is ClientOrigin.ASKED:
+        words = "a client id, to be entered below: this place registers nobody by itself"
+    yield fact("mcphost is", words)
+
+
+def asked_for(plan: SignInPlan) -> str:
+    """A few words for a list: where, and how much."""
+    many = len(plan.scopes)
+    scopes = f", {many} scope{'' if many == 1 else 's'}" if many else ""
+    return f"sign in at {host_in(plan.issuer).wire}{scopes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A scope as it came; ``granted``: by an earlier sign-in."""
+
+    name: str
+    granted: bool
+    asked: bool = True
+
+
+class ScopeList(RowList[Scope]):
+    """Check boxes; ``chosen`` is what is left."""
+
+    HELP = "What will be asked for. space takes one away or puts it back; enter goes on to the answers."
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "ask_or_not", "ask for it or not", id="scopes.toggle", tooltip="Take it away, or put it back"),
+    ]
+
+    class Toggled(Message):
+        """What will be asked for changed."""
+
+    def __init__(self, scopes: Iterable[str], granted: Iterable[str], *, id: str | None = None) -> None:
+        super().__init__(_row, id=id)
+        held = set(granted)
+        self.set_items([Scope(each, each in held) for each in scopes], keep=lambda scope: scope.name)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """What will be asked for."""
+        return tuple(scope.name for scope in self.items if scope.asked)
+
+    def action_ask_or_not(self) -> None:
+        """Ask for the one under the cursor, or do not."""
+        at = self.highlighted
+        if at is None:
+            return
+        items = list(self.items)
+        items[at] = replace(items[at], asked=not items[at].asked)
+        self.set_items(items)
+        self.post_message(self.Toggled())
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on the box is the same."""
+        row = round(self.scroll_y) + event.y
+        if event.x < 6 and row < len(self.items):
+            self.highlighted = row
+            self.action_ask_or_not()
+
+
+def _row(scope: Scope, width: int) -> Content:
+    box = "[x]" if scope.asked else "[ ]"
+    remark = "granted before" if scope.granted else ""
+    style = "" if scope.asked else "$foreground-muted"
+    return columns(
+        width,
+        [
+            Cell(box, "bold", 3, 3),
+            Cell(show_line(scope.name, 200), style, 12),
+            Cell(remark, "$foreground-muted", 14, 14),
+        ],
+    )
+
+
+LEAST: Final = 3
+"""Rows of what is asked about that are on screen, however little room there is."""
+
+
+class AgreePanel(Vertical):
+    """Shows a plan. ``server`` is the configured name."""
+
+    DEFAULT_CSS = """
+    AgreePanel {
+        height: 1fr;
+        & > .note { height: auto; color: $foreground-muted; }
+        & > .hint { height: auto; color: $text-warning; }
+        & > ScopeList { height: auto; }
+        & > .field { height: 1; }
+        & > .field > Static { width: 15; color: $text-muted; }
+        & > .field > Input { width: 1fr; background: $panel; }
+    }
+    """
+
+    @dataclass
+    class Chosen(Message):
+        """The user chose this answer; it is the screen's action."""
+
+        action: str
+
+    def __init__(self, server: str, plan: SignInPlan) -> None:
+        super().__init__()
+        self.plan = plan
+        self.scopes = ScopeList(plan.scopes, plan.granted)
+        self.answers = AnswerOptions()
+        self._what = ReadToEnd(FactsTable(plan_facts(server, plan), labels=15))
+        self._what.styles.max_height = LEAST  # until it is known what fits: what is cut off was not seen
+        self._asked_for, self._hint = Static(classes="note", markup=False), Static(classes="hint", markup=False)
+        self._client_id = Input(
+            placeholder="as the authorization server gave it to you", compact=True, select_on_focus=False
+        )
+        self._secret = Input(placeholder="empty where there is none", password=True, compact=True)
+        self._missing = ""
+
+    def compose(self) -> ComposeResult:
+        """The plan, the scopes, the fields where they are needed, what is missing, the answers."""
+        yield self._what
+        yield self._asked_for
+        if self.plan.scopes:
+            yield self.scopes
+        if self.asks_for_client:
+            yield Horizontal(Static("client id", markup=False), self._client_id, classes="field")
+            yield Horizontal(Static("client secret", markup=False), self._secret, classes="field")
+        yield self._hint
+        yield self.answers
+
+    def on_mount(self) -> None:
+        """The cursor stands where no harm is done."""
+        careful = bool(warnings(self.plan)) or self.plan.obtained
+        self.answers.offer(_answers(self.plan), at="n" if careful else "y")
+        (self._client_id if self.asks_for_client else self.answers).focus()
+        self._count()
+        self.call_after_refresh(self._tell_hint)
+
+    def on_resize(self) -> None:
+        """Nothing that came from outside pushes the answers off the screen."""
+        fixed = 4 + 1 + 1 + 2 * self.asks_for_client  # answers, what is asked for, hint, fields
+        rows = min(len(self.plan.scopes), max(2, (self.size.height - fixed) // 3))
+        self.scopes.styles.height = rows
+        self._what.styles.max_height = max(LEAST, self.size.height - fixed - rows)
+
+    @property
+    def asks_for_client(self) -> bool:
+        """Must the user say who mcphost is there?"""
+        return self.plan.client is ClientOrigin.ASKED
+
+    def choice(self) -> SignInConsent | None:
+        """What is agreed to; None while something is missing, which is then said and shown."""
+        if not self._what.reached:
+            return None
+        name = self._client_id.value.strip()
+        if self.asks_for_client and not name:
+            self._tell_missing("a client id is needed")
+            self._client_id.focus()
+            return None
+        secret = self._secret.value
+        self._secret.value = ""
+        return SignInConsent(self.scopes.chosen, name, secret)
+
+    def page(self, direction: int) -> None:
+        """Scroll what is asked about by a page."""
+        self._what.page(direction)
+
+    @on(ScopeList.Toggled)
+    def _count(self) -> None:
+        self._asked_for.update(_asked_for(self.plan, len(self.scopes.chosen)))
+
+    @on(RowList.Selected)
+    def _selected(self, event: RowList.Selected[AnswerOption | Scope]) -> None:
+        event.stop()
+        if isinstance(event.item, AnswerOption):
+            self.post_message(self.Chosen(event.item.action))
+        else:
+            self.answers.focus()
+
+    @on(Input.Submitted)
+    def _on(self, event: Input.Submitted) -> None:
+        event.stop()
+        (self._secret if event.input is self._client_id else self.answers).focus()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._tell_missing("")
+
+    def _tell_missing(self, words: str) -> None:
+        self._missing = words
+        self._tell_hint()
+
+    @on(ReadToEnd.Reached)
+    def _tell_hint(self) -> None:
+        more = "" if self._what.reached else "▼ more above: space (in a field: page down) until its end, then y"
+        self._hint.update(more or (f"✖ {self._missing}" if self._missing else ""))
+        self._hint.display = bool(more or self._missing)
+
+
+def _answers(plan: SignInPlan) -> Iterator[AnswerOption]:
+    if plan.obtained:
+        yield AnswerOption("y", "keep this sign-in: it is the account that is meant", "agree")
+        yield AnswerOption("n", "do not sign in: the account before stays", "decline")
+        yield AnswerOption("p", "leave it in the inbox (f2)", "park")
+        return
+    where = show_line(host_in(plan.authorization_endpoint).wire, 80)
+    first = "register, then open" if plan.client is ClientOrigin.REGISTER else "open"
+    yield AnswerOption("y", f"sign in: {first} the browser at {where}", "agree")
+    yield AnswerOption("n", "do not sign in", "decline")
+    yield AnswerOption("p", "leave it in the inbox (f2)", "park")
+
+
+def _asked_for(plan: SignInPlan, chosen: int) -> str:
+    if plan.obtained:
+        return f"scopes         granted: {show_line(' '.join(plan.granted) or 'none', 200)}"
+    if not plan.scopes:
+        return f"scopes         none: named by {plan.scopes_from}"
+    if not chosen:
+        return "scopes (tab)   none asked for: the authorization server then decides by itself what you get"
+    return f"scopes (tab)   {chosen} of {len(plan.scopes)} asked for, named by {plan.scopes_from}"

@@ -1,0 +1,340 @@
+"""One attempt to sign in, from the first question to its end: what is asked of you, and every step beside or below it.
+
+Shows the handle of the host and posts what the user wants of it; it holds nothing that must not be seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Input, Static
+
+from mcphost.auth.ports import SignInPlan
+from mcphost.host.consent.questions import Answer, SignInQuestion
+from mcphost.host.sign_in.service import SignIn, SignInState
+from mcphost.protocol.display import show_line
+from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.kit.facts_table import FactsTable
+from mcphost.tui.kit.modal import QuestionDialog
+from mcphost.tui.kit.rows import RowList
+from mcphost.tui.kit.text_view import TextView
+from mcphost.tui.sign_in.end import end_facts
+from mcphost.tui.sign_in.plan import AgreePanel
+from mcphost.tui.sign_in.steps import (
+    SignInStep,
+    StepLadder,
+    acts_in,
+    keys_in,
+    mark_of,
+    step_lines,
+    step_spans,
+    step_text,
+)
+from mcphost.tui.sign_in.visit import VisitPanel, port_of, ssh_line
+
+WIDE: Final = 130
+"""Columns from which the steps stand beside what is asked, with what the chosen one holds."""
+
+
+class SignInScreen(QuestionDialog):
+    """Shows ``sign_in``; `refresh_sign_in` when it went on. ``waiting`` is its question, where that is known."""
+
+    HELP = (
+        "Signing in to a server. First you see who wants what and where, and agree or not: nothing was registered or\n"
+        "opened yet. Then a page opens in the browser; if that is on another machine, s copies the line to run there.\n"
+        "Every step is listed with what was sent and answered, secrets masked. esc leaves; the sign-in goes on."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "agree", "sign in", id="sign-in.agree", tooltip="Agree: then the browser opens"),
+        Binding("n", "decline", "do not", id="sign-in.decline", tooltip="Refuse: nothing is done"),
+        Binding("p", "park", "later", id="sign-in.park", tooltip="Leave it in the inbox"),
+        Binding("l", "steps", "steps", id="sign-in.steps", tooltip="The steps so far, or the question again"),
+        Binding("space,pagedown", "page(1)", "scroll", id="sign-in.down", show=False),
+        Binding("b,pageup", "page(-1)", "scroll back", id="sign-in.up", show=False),
+        Binding("c", "copy_link", "copy link", id="sign-in.copy", tooltip="Copy the address of the page"),
+        Binding("o", "open_again", "open again", id="sign-in.open", tooltip="Open the page in the browser once more"),
+        Binding("v", "paste", "paste", id="sign-in.paste", tooltip="Go where the address is pasted"),
+        Binding("q", "code", "QR code", id="sign-in.code", tooltip="Show the link as a QR code"),
+        Binding("s", "copy_ssh", "copy ssh line", id="sign-in.ssh", tooltip="Copy the line to run at the browser"),
+        Binding("x", "cancel", "cancel", id="sign-in.cancel", tooltip="Stop this sign-in; nothing of it is kept"),
+        Binding("r", "again", "try again", id="sign-in.again", tooltip="Begin another attempt"),
+        Binding("escape", "back", "back", id="sign-in.back", tooltip="Leave: what waits for the browser goes on"),
+    ]
+
+    DEFAULT_CSS = """
+    SignInScreen {
+        & > .dialog { max-width: 100%; height: 1fr; max-height: 100%; margin: 1 0 0 0; }
+        .where { height: auto; }
+        .both { height: 1fr; }
+        .asked { height: 1fr; }
+        .asked > VerticalScroll { height: auto; max-height: 1fr; }
+        .steps { height: 1fr; min-height: 3; border-top: solid $panel-lighten-2; }
+        .steps:focus-within { border-top: solid $accent; }
+        .steps TextView { display: none; border-top: solid $panel-lighten-2; height: 2fr; }
+        &.-nothing-asked .asked { display: none; }
+        &.-one-column .both { layout: vertical; }
+        &.-one-column .asked { height: auto; max-height: 75%; }
+        &.-one-column.-agreeing .asked { height: 1fr; max-height: 100%; }
+        &.-one-column.-agreeing .steps { display: none; }
+        &.-one-column.-agreeing.-show-steps .steps { display: block; }
+        &.-one-column.-agreeing.-show-steps .asked { display: none; }
+        &.-two-columns .asked { width: 11fr; padding-right: 1; }
+        &.-two-columns .steps { width: 10fr; height: 100%; border-top: none; border-left: solid $panel-lighten-2; }
+        &.-two-columns .steps TextView { display: block; }
+    }
+    """
+
+    class _About(Message):
+        def __init__(self, screen: SignInScreen) -> None:
+            super().__init__()
+            self.screen, self.sign_in = screen, screen.sign_in
+
+    class CancelWanted(_About):
+        """Stop it."""
+
+    class OpenWanted(_About):
+        """Open the page once more."""
+
+    class AgainWanted(_About):
+        """Begin another attempt, in place of this one."""
+
+    @dataclass
+    class Pasted(Message):
+        """The browser ended at this address. Holds a code: never to be shown."""
+
+        sign_in: SignIn
+        url: str
+
+    def __init__(self, sign_in: SignIn, waiting: OpenQuestion | None = None) -> None:
+        super().__init__(waiting)
+        self.sign_in = sign_in
+        self._entered: tuple[SignInState, SignInPlan | None] | None = None
+        self._where = Static(classes="where", markup=False)
+        self._asked, self._ladder, self._held = Vertical(classes="asked"), StepLadder(), TextView(spans=step_spans)
+        self._panel: AgreePanel | VisitPanel | None = None
+        self._timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """Where it stands; what is asked; the steps."""
+        with Vertical(classes="dialog") as frame:
+            frame.border_title = Content(f"Sign in to {show_line(self.sign_in.server, 60)}")
+            yield self._where
+            with Horizontal(classes="both"):
+                yield self._asked
+                with Vertical(classes="steps"):
+                    yield self._ladder
+                    yield self._held
+
+    async def on_mount(self) -> None:
+        """Show it as it is."""
+        self._arrange()
+        self._ladder.focus()
+        await self.refresh_sign_in()
+
+    def on_resize(self) -> None:
+        """What fits changed."""
+        self._arrange()
+
+    # What the host says.
+
+    def takes(self, waiting: OpenQuestion) -> bool:
+        """The question of this very attempt is asked here."""
+        question = waiting.question
+        if not isinstance(question, SignInQuestion) or question.sign_in != self.sign_in.number:
+            return False
+        self.waiting = waiting
+        self.call_later(self.refresh_sign_in)
+        return True
+
+    def withdrawn(self) -> None:
+        """The screen stays: it says what became of the attempt."""
+        self.waiting = None
+        self.call_later(self.refresh_sign_in)
+
+    async def refresh_sign_in(self) -> None:
+        """It went on: show how it stands."""
+        state = self.sign_in.state
+        self._ladder.show_steps(self.sign_in)
+        mark, style = mark_of(state)
+        self._where.update(Content.assemble((f"{mark} {state.value}", style), f" · {_why(self.sign_in)}"))
+        if self._entered != (state, self.sign_in.plan):
+            await self._enter(state)
+        self._tell_visit()
+
+    async def _enter(self, state: SignInState) -> None:
+        """Another thing is asked of the user, or nothing more."""
+        self._entered = (state, self.sign_in.plan)
+        self.start_guard()
+        typing = isinstance(self.focused, Input)
+        await self._asked.remove_children()
+        self._panel = self._made_panel(state)
+        self.set_class(state is SignInState.AGREEING, "-agreeing")
+        self.set_class(False, "-show-steps")
+        if self._panel is not None:
+            await self._asked.mount(self._panel)
+        elif state.ended:
+            await self._asked.mount(VerticalScroll(FactsTable(end_facts(self.sign_in)), can_focus=False))
+        if state is not SignInState.AGREEING or typing:
+            self._ladder.focus()
+        self._keep_time(state is SignInState.VISITING)
+        self.set_class(self._panel is None and not state.ended, "-nothing-asked")
+        self.query_one(".dialog").border_subtitle = keys_in(state)
+        self.refresh_bindings()
+
+    def _made_panel(self, state: SignInState) -> AgreePanel | VisitPanel | None:
+        if state is SignInState.AGREEING and self.sign_in.plan is not None:
+            return AgreePanel(self.sign_in.server, self.sign_in.plan)
+        return VisitPanel() if state is SignInState.VISITING else None
+
+    def _tell_visit(self) -> None:
+        link = self.sign_in.link
+        if isinstance(self._panel, VisitPanel) and link is not None:
+            left = self.sign_in.link_until - asyncio.get_running_loop().time()
+            self._panel.show_visit(self.sign_in, link, left)
+
+    def _keep_time(self, needed: bool) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_interval(1.0, self._tell_visit) if needed else None
+
+    def _arrange(self) -> None:
+        two = self.size.width >= WIDE
+        self.set_class(two, "-two-columns")
+        self.set_class(not two, "-one-column")
+
+    # What the user wants.
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Each state has its keys; a plan that is out of sight is not agreed to."""
+        if action in ("agree", "decline", "park") and self.waiting is None:
+            return False
+        if action == "agree" and self.has_class("-show-steps", "-one-column"):
+            return False
+        return acts_in(action, self.sign_in.state)
+
+    @on(AgreePanel.Chosen)
+    async def _chosen(self, event: AgreePanel.Chosen) -> None:
+        event.stop()
+        await self.run_action(event.action)
+
+    def action_agree(self) -> None:
+        """Agree, once everything could be read and nothing is missing."""
+        choice = self._panel.choice() if isinstance(self._panel, AgreePanel) else None
+        if choice is None:
+            self.app.bell()
+        else:
+            self.answer(Answer(allow=True, content=choice))
+
+    def action_decline(self) -> None:
+        """Refuse, and close."""
+        self.answer(Answer(allow=False))
+        self.dismiss(None)
+
+    def action_park(self) -> None:
+        """Close without an answer; the question stays in the inbox."""
+        self.answer(None)
+        self.dismiss(None)
+
+    def action_back(self) -> None:
+        """Out of a field; out of a question with a no; else out of the screen, and the sign-in goes on."""
+        if isinstance(self.focused, Input):
+            (self._panel.answers if isinstance(self._panel, AgreePanel) else self._ladder).focus()
+        elif self.has_class("-show-steps"):
+            self.action_steps()
+        elif self.waiting is not None:
+            self.action_decline()
+        else:
+            self.dismiss(None)
+
+    def action_steps(self) -> None:
+        """Show the steps in place of the question, or the question again."""
+        self.toggle_class("-show-steps")
+        agreeing = isinstance(self._panel, AgreePanel) and not self.has_class("-show-steps")
+        (self._panel.answers if agreeing and isinstance(self._panel, AgreePanel) else self._ladder).focus()
+        self.refresh_bindings()
+
+    def action_page(self, direction: int) -> None:
+        """Scroll what is asked about."""
+        if isinstance(self._panel, AgreePanel):
+            self._panel.page(direction)
+
+    def action_copy_link(self) -> None:
+        """Copy the address of the page."""
+        if self.sign_in.link is not None:
+            self.app.copy_to_clipboard(self.sign_in.link.url)
+            self.notify("The link is on the clipboard.")
+
+    def action_copy_ssh(self) -> None:
+        """Copy what to run where the browser is."""
+        link = self.sign_in.link
+        if link is not None and (port := port_of(link)) is not None:
+            self.app.copy_to_clipboard(ssh_line(port))
+            self.notify("Copied. YOUR-HOST is the name by which this machine is reached.")
+
+    def action_open_again(self) -> None:
+        """See `OpenWanted`."""
+        self.post_message(self.OpenWanted(self))
+
+    def action_paste(self) -> None:
+        """Go to the field."""
+        if isinstance(self._panel, VisitPanel):
+            self._panel.focus_address()
+
+    def action_code(self) -> None:
+        """Show the link as a QR code."""
+        from mcphost.tui.sign_in.visit import QrScreen
+
+        if self.sign_in.link is not None:
+            self.app.push_screen(QrScreen(self.sign_in.link.url))
+
+    def action_cancel(self) -> None:
+        """See `CancelWanted`."""
+        self.post_message(self.CancelWanted(self))
+
+    def action_again(self) -> None:
+        """See `AgainWanted`."""
+        self.post_message(self.AgainWanted(self))
+
+    def on_paste(self, event: events.Paste) -> None:
+        """What is pasted while the browser is waited for is meant for the field."""
+        if isinstance(self._panel, VisitPanel):
+            event.stop()
+            self._panel.take_paste(event.text)
+
+    @on(VisitPanel.Pasted)
+    def _pasted(self, event: VisitPanel.Pasted) -> None:
+        event.stop()
+        self._ladder.focus()
+        self.post_message(self.Pasted(self.sign_in, event.url))
+
+    @on(RowList.Highlighted)
+    def _step_chosen(self, event: RowList.Highlighted[SignInStep]) -> None:
+        if event.row_list is self._ladder:
+            event.stop()
+            self._held.load([] if event.item is None else step_lines(event.item))
+
+    @on(RowList.Selected)
+    def _step_opened(self, event: RowList.Selected[SignInStep]) -> None:
+        from mcphost.tui.kit.reader import ReaderScreen
+
+        if event.row_list is self._ladder and event.item.exchange is not None:
+            event.stop()
+            title = f"{self.sign_in.server} › step {event.item.number}: {show_line(event.item.title, 60)}"
+            self.app.push_screen(ReaderScreen(title, step_text(event.item), spans=step_spans))
+
+
+def _why(sign_in: SignIn) -> str:
+    """What began it."""
+    if not sign_in.why.www_authenticate and sign_in.why.status == 401:
+        return "wanted by you"
+    return f"after HTTP {sign_in.why.status}"

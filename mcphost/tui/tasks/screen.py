@@ -1,0 +1,226 @@
+"""The tasks that servers keep: calls they answer later, of this run and of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from mcphost.host.tool_calls.tasks import KeptTask
+from mcphost.protocol.display import age_text, duration_text, show, show_line
+from mcphost.tui.error_boundary import ErrorBoundary
+from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
+from mcphost.tui.kit.marks import TASK_MARKS
+from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.rows import Cell, RowList, columns
+
+
+def task_row(kept: KeptTask, width: int, now: datetime, *, mixed: bool) -> Content:
+    """One line; ``mixed``: the rows belong to several servers."""
+    task, (mark, style) = kept.task, _mark(kept)
+    cells = [Cell(mark, style, 1, 1), Cell(_state(kept), style, 9, 14)]
+    if mixed:
+        cells.append(Cell(kept.server, "$foreground-muted", 4, 12))
+    cells.append(Cell(show_line(kept.tool or "not known", 60), "bold" if kept.tool else "$foreground-muted", 9, 22))
+    cells.append(Cell(show_line(task.status_message or "", 160), "", 16))
+    if width >= 100:
+        cells.append(Cell(show_line(task.task_id, 60), "$foreground-muted", 12, 36))
+    updated = task.updated or task.created
+    age = "" if updated is None else age_text((now - updated).total_seconds())
+    return columns(width, [*cells, Cell(age, "$foreground-muted", 8, 11, "right")])
+
+
+def task_facts(kept: KeptTask, now: datetime) -> Iterator[Fact]:
+    """What there is to know of a task."""
+    task, (mark, style) = kept.task, _mark(kept)
+    yield fact("task", show(task.task_id, limit=600))
+    yield fact("state", f"{mark} {_state(kept)}", style)
+    if task.status_message:
+        yield fact("its server says", show(task.status_message, limit=1000))
+    yield fact("tool", _tool(kept))
+    yield fact("created", _when(task.created, task.created_at, now))
+    yield fact("last change", _when(task.updated, task.last_updated_at, now))
+    yield fact("is kept", _kept(kept, now))
+    if task.poll_interval is not None:
+        yield fact("look again", f"every {duration_text(task.poll_interval / 1000)}, as its server wants")
+
+
+def _mark(kept: KeptTask) -> tuple[str, str]:
+    return TASK_MARKS.get(kept.task.status, ("·", ""))
+
+
+def _state(kept: KeptTask) -> str:
+    return show_line(kept.task.status, 40).replace("_", " ")
+
+
+def _tool(kept: KeptTask) -> str:
+    if kept.call is None:
+        return "not known: it was not begun in this run"
+    return f"{show_line(kept.call.request.tool, 80)} · call {kept.call.number}, {kept.call.state.value}"
+
+
+def _when(moment: datetime | None, said: str | None, now: datetime) -> str:
+    if moment is None:
+        return show_line(said, 60) if said else "not told"
+    return f"{moment.astimezone():%-d %b %H:%M:%S} · {age_text((now - moment).total_seconds())}"
+
+
+def _kept(kept: KeptTask, now: datetime) -> str:
+    task = kept.task
+    if task.ttl is None or task.created is None:
+        return task.kept
+    left = task.ttl / 1000 - (now - task.created).total_seconds()
+    return f"{task.kept} after it was created · {f'{duration_text(left)} left' if left > 0 else 'over by now'}"
+
+
+LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
+ASKING = "◐ asking …"
+EMPTY = (
+    "No tasks.\nA server may answer a call later: the call is then a task, which is listed here while its server keeps "
+    "it.\nRun such a tool, and press r to look again."
+)
+
+
+class TasksScreen(ErrorBoundary, ModalScreen[None]):
+    """Shows what `show_tasks` is given of ``server`` (None: of all); what the user wants of it is posted to the app."""
+
+    HELP = (
+        "The tasks that servers keep, of this run and of others. enter shows what a task brought, or waits for it;\n"
+        "x cancels it, r looks again, y copies its id."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x,delete", "cancel", "cancel", id="tasks.cancel", tooltip="Tell the server to stop this task"),
+        Binding("r", "refresh", "look again", id="tasks.refresh", tooltip="List the tasks again"),
+        Binding("y", "copy", "copy id", id="tasks.copy", tooltip="Copy the task's id"),
+        Binding("escape,T", "back", "back", id="tasks.back", tooltip="Close"),
+        KEYS,
+    ]
+
+    DEFAULT_CSS = """
+    TasksScreen {
+        align: center middle;
+        background: $background 40%;
+        & > Vertical { width: 94%; max-width: 160; height: 88%; border: round $accent; background: $surface; }
+        #remarks { height: auto; max-height: 4; padding: 0 2; color: $text-warning; }
+        RowList { height: 1fr; min-height: 3; }
+        VerticalScroll {
+            height: auto; max-height: 55%; padding: 0 2; border-top: solid $panel-lighten-2;
+            &:focus { border-top: solid $accent; }
+        }
+    }
+    """
+
+    @dataclass
+    class ListWanted(Message):
+        """List the tasks again."""
+
+        screen: TasksScreen
+
+    @dataclass
+    class CancelWanted(Message):
+        """Stop this task."""
+
+        screen: TasksScreen
+        kept: KeptTask
+
+    @dataclass
+    class ResultWanted(Message):
+        """Show what this task brought."""
+
+        screen: TasksScreen
+        kept: KeptTask
+
+    def __init__(self, server: str | None) -> None:
+        super().__init__()
+        self.server = server
+        """Whose tasks; None: everybody's."""
+        self.rows = RowList[KeptTask](self._row, empty=ASKING)
+        self._facts, self._remarks = FactsTable(labels=16), Static("", id="remarks", markup=False)
+        self._now = datetime.now(UTC)
+        self._mixed = server is None
+
+    def compose(self) -> ComposeResult:
+        """What is odd, the list, and the one under the cursor."""
+        with Vertical() as frame:
+            frame.border_subtitle = "enter result · x cancel · r look again · y copy id · esc back"
+            yield self._remarks
+            yield self.rows
+            with VerticalScroll():
+                yield self._facts
+
+    def on_mount(self) -> None:
+        """Ask for them."""
+        self._tell_title("")
+        self._remarks.display = False
+        self.rows.focus()
+        self.action_refresh()
+
+    def show_tasks(self, kept: Sequence[KeptTask], remarks: Sequence[str]) -> None:
+        """These are kept now; ``remarks`` say what could not be had."""
+        self._now = datetime.now(UTC)
+        self.rows.empty = EMPTY
+        newest_first = sorted(kept, key=lambda each: each.task.created or LONG_AGO, reverse=True)
+        self.rows.set_items(newest_first, keep=lambda each: each.key)
+        self._remarks.update(Content("\n".join(show(each, limit=400) for each in remarks)))
+        self._remarks.display = bool(remarks)
+        self._tell_title(f" · {len(kept)} · at {datetime.now():%H:%M:%S}")
+        self._tell_facts()
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted[KeptTask]) -> None:
+        event.stop()
+        self._tell_facts()
+
+    @on(RowList.Selected)
+    def _selected(self, event: RowList.Selected[KeptTask]) -> None:
+        event.stop()
+        self.post_message(self.ResultWanted(self, event.item))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a task that goes on can be cancelled."""
+        item = self.rows.item
+        if action == "cancel":
+            return item is not None and not item.task.ended
+        return item is not None if action == "copy" else True
+
+    def action_refresh(self) -> None:
+        """See `ListWanted`."""
+        self.post_message(self.ListWanted(self))
+
+    def action_cancel(self) -> None:
+        """See `CancelWanted`."""
+        if self.rows.item is not None:
+            self.post_message(self.CancelWanted(self, self.rows.item))
+
+    def action_copy(self) -> None:
+        """Put the id, as it came, on the clipboard."""
+        if self.rows.item is not None:
+            self.app.copy_to_clipboard(self.rows.item.task.task_id)
+            self.notify("The task's id is on the clipboard.")
+
+    def action_back(self) -> None:
+        """Close."""
+        self.dismiss(None)
+
+    def _row(self, kept: KeptTask, width: int) -> Content:
+        return task_row(kept, width, self._now, mixed=self._mixed)
+
+    def _tell_title(self, more: str) -> None:
+        self.query_one(Vertical).border_title = Content(f"Tasks · {self.server or 'all servers'}{more}")
+
+    def _tell_facts(self) -> None:
+        item = self.rows.item
+        self._facts.show_facts(task_facts(item, self._now) if item is not None else ())
+        self.query_one(VerticalScroll).display = item is not None
+        self.refresh_bindings()

@@ -1,0 +1,207 @@
+"""Working with tools: the list, the chosen tool's form, and the result, side by side or one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.content import Content
+from textual.message import Message
+
+from mcphost.host.catalog import OfferedTool
+from mcphost.host.tool_calls.call import ToolCall
+from mcphost.protocol.models.tools import Tool
+from mcphost.tui.kit.ranking import SearchText
+from mcphost.tui.kit.rows import Cell, columns
+from mcphost.tui.offers.list import FilteredOffers
+
+if TYPE_CHECKING:
+    from mcphost.tui.forms import SchemaForm
+    from mcphost.tui.tools.workbench import Workbench
+
+
+class ToolList(FilteredOffers[OfferedTool]):
+    """The tools."""
+
+    TITLE = "Tools"
+    EMPTY = "No tools yet: no server is ready.\nThe list on the left says why; f3 shows the logs."
+    HELP = (
+        "The tools on offer. Type / and words to filter by name, title, server or description: the best match comes\n"
+        "first, and enter opens it. In the list, enter opens a tool's form (or runs it when it takes no arguments),\n"
+        "d shows its definition.\n"
+        "A tool that is refused is never run: its form says why."
+    )
+
+    def row(self, offered: OfferedTool, width: int) -> Content:
+        """Title, description, what it claims."""
+        tool = offered.tool
+        cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+        cells += self.title_cells(tool.label, tool.name, tool.description or "", width)
+        word, style = _claim(offered)
+        return columns(width, [*cells, Cell(word, style, 8, 8, "right")])
+
+    def defined(self, offered: OfferedTool) -> Tool:
+        """The tool."""
+        return offered.tool
+
+    def search_text(self, offered: OfferedTool) -> SearchText:
+        """All that is known of it."""
+        tool = offered.tool
+        return SearchText(tool.name, tool.label, offered.server, more=tool.description or "")
+
+
+def _claim(offered: OfferedTool) -> tuple[str, str]:
+    if offered.tool.refusal:
+        return "refused", "$text-error"
+    claims = offered.tool.claims
+    if "read-only" in claims:
+        return "reads", "$text-success"
+    return ("destroys", "$text-error") if "destructive" in claims else ("", "")
+
+
+Step = Literal["list", "form", "result"]
+
+
+class ToolsPane(Container):
+    """List, form and result. On a small screen one of them at a time: enter goes on, esc goes back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", id="tools.back", tooltip="From the result to the form to the list"),
+    ]
+
+    DEFAULT_CSS = """
+    ToolsPane {
+        layout: horizontal;
+        ToolList { width: 38%; height: 100%; }
+        Workbench { width: 1fr; height: 100%; }
+        ToolForm { height: 1fr; }
+        ResultView { height: 1fr; }
+        &.-form ToolForm { height: 3fr; }
+        &.-result ResultView { height: 3fr; }
+        &.-single ToolList { width: 100%; display: none; }
+        &.-single Workbench { width: 100%; }
+        &.-single ToolForm, &.-single ResultView { display: none; }
+        &.-single.-list ToolList { display: block; }
+        &.-single.-list Workbench { display: none; }
+        &.-single.-form ToolForm { display: block; }
+        &.-single.-result ResultView { display: block; }
+    }
+    """
+
+    @dataclass
+    class RunWanted(Message):
+        """Run this tool with these arguments."""
+
+        offered: OfferedTool
+        arguments: Mapping[str, Any]
+
+    def __init__(self, welcome: str = "", *, single: bool = False) -> None:
+        super().__init__(classes="-list -single" if single else "-list")
+        self.list = ToolList()
+        self._welcome = welcome
+        self._bench: Workbench | None = None
+        self._mounting = asyncio.Lock()
+        self._step: Step = "list"
+
+    def compose(self) -> ComposeResult:
+        """The list; the rest comes when it is asked for."""
+        yield self.list
+
+    @property
+    def step(self) -> Step:
+        """Which part has the user's attention."""
+        return self._step
+
+    @property
+    def shown_call(self) -> int | None:
+        """The call whose result is shown."""
+        call = self._bench.result.call if self._bench else None
+        return call.number if call else None
+
+    async def bench(self) -> Workbench:
+        """The form and the result, made on first use: importing and mounting them takes longer than all the rest."""
+        async with self._mounting:
+            if self._bench is None:
+                from mcphost.tui.tools.workbench import Workbench
+
+                bench = Workbench(self._welcome)
+                await self.mount(bench)
+                self._bench = bench
+        return self._bench
+
+    def set_single(self, single: bool) -> None:
+        """Show one part at a time, or all of them."""
+        self.set_class(single, "-single")
+
+    def show_tools(self, offered: Sequence[OfferedTool], server: str | None) -> None:
+        """These are the tools."""
+        self.list.show_offers(offered, server)
+
+    async def show_call(self, call: ToolCall) -> None:
+        """Show this call's progress and result, and go there."""
+        bench = await self.bench()
+        bench.show_call(call)
+        self._go("result")
+        bench.result.focus()
+
+    def refresh_call(self) -> None:
+        """The shown call changed."""
+        if self._bench is not None:
+            self._bench.result.refresh_call()
+
+    def focus_list(self) -> None:
+        """Go to the list of tools."""
+        self._go("list")
+        self.list.rows.focus()
+
+    async def open_tool(self, offered: OfferedTool, arguments: Mapping[str, Any] | None = None) -> None:
+        """Show a tool's form, as it was left, or with these arguments."""
+        bench = await self.bench()
+        await bench.load(offered, arguments)
+        self._go("form")
+        bench.form.focus_first()
+
+    @on(ToolList.Chosen)
+    async def _chosen(self, event: ToolList.Chosen) -> None:
+        event.stop()
+        offered = self.list.item
+        if offered is None:
+            return
+        if takes_nothing(offered):
+            await (await self.bench()).load(offered)
+            self.post_message(self.RunWanted(offered, {}))
+        else:
+            await self.open_tool(offered)
+
+    def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
+        """Run the tool with what the form holds."""
+        event.stop()
+        if self._bench is not None and self._bench.offered is not None:
+            self.post_message(self.RunWanted(self._bench.offered, event.arguments))
+
+    def action_back(self) -> None:
+        """One step back; the call goes on, and what was typed stays."""
+        bench = self._bench
+        if self._step == "result" and bench and bench.offered and not takes_nothing(bench.offered):
+            self._go("form")
+            bench.form.focus_first()
+        else:
+            self.focus_list()
+
+    def _go(self, step: Step) -> None:
+        if step != self._step:
+            self.remove_class(f"-{self._step}")
+            self._step = step
+            self.add_class(f"-{step}")
+
+
+def takes_nothing(offered: OfferedTool) -> bool:
+    """Is there nothing to fill in?"""
+    schema = offered.tool.input_schema
+    return not schema.get("properties") and set(schema) <= {"type", "properties", "$schema", "additionalProperties"}

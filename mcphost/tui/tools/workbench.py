@@ -1,0 +1,117 @@
+"""The chosen tool: what its server says of it, the form of its arguments, and the result of the last call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from mcphost.host.catalog import OfferedTool
+from mcphost.host.tool_calls.call import ToolCall
+from mcphost.protocol.display import hidden_count, show, show_line
+from mcphost.tui.consent.call_rows import claims_text
+from mcphost.tui.forms import FormState, SchemaForm
+from mcphost.tui.results.view import ResultView
+
+NO_TOOL = "Choose a tool and press enter: its description and its form appear here."
+KEPT_FORMS = 50
+"""Tools whose half-filled forms are kept."""
+
+
+class ToolForm(Vertical):
+    """What the server says of a tool, and the form of its arguments."""
+
+    HELP = "The chosen tool. tab and enter go from field to field, ctrl+r runs it, ctrl+j shows the raw JSON."
+
+    DEFAULT_CSS = """
+    ToolForm {
+        border: round $panel-lighten-2;
+        &:focus-within { border: round $accent; }
+        #about { height: auto; max-height: 45%; padding: 0 1; }
+        &.-none #about { max-height: 100%; }
+        SchemaForm { height: 1fr; }
+    }
+    """
+
+    def __init__(self, welcome: str = "") -> None:
+        super().__init__(classes="-none")
+        self._welcome = f"{NO_TOOL}\n\n{welcome}" if welcome else NO_TOOL
+        self._about = Static(self._welcome, markup=False)
+        self.form = SchemaForm(submit_label="run")
+        self.form.display = False
+
+    def compose(self) -> ComposeResult:
+        """What the server says, then the form."""
+        self.border_title = "Tool"
+        with VerticalScroll(id="about", can_focus=False):
+            yield self._about
+        yield self.form
+
+    def show_about(self, offered: OfferedTool) -> None:
+        """Describe this tool."""
+        self.border_title = Content(f"{offered.server} › {show_line(offered.tool.name, 60)}")
+        self._about.update(_about(offered))
+        self.remove_class("-none")
+        self.form.display = True
+
+
+class Workbench(Vertical):
+    """Form above, result below. Half-filled forms are kept for when one comes back."""
+
+    def __init__(self, welcome: str = "") -> None:
+        super().__init__()
+        self.offered: OfferedTool | None = None
+        self.tool = ToolForm(welcome)
+        self.result = ResultView()
+        self._forms: dict[tuple[str, str], FormState] = {}
+
+    def compose(self) -> ComposeResult:
+        """Both; the pane around decides what shows."""
+        yield self.tool
+        yield self.result
+
+    @property
+    def form(self) -> SchemaForm:
+        """The form of the chosen tool."""
+        return self.tool.form
+
+    async def load(self, offered: OfferedTool, arguments: Mapping[str, Any] | None = None) -> None:
+        """Show a tool, its form as it was left, or with these arguments."""
+        self._keep_form()
+        self.offered = offered
+        self.tool.show_about(offered)
+        await self.form.load(offered.tool.input_schema, arguments)
+        if arguments is None and offered.key in self._forms:
+            self.form.restore(self._forms[offered.key])
+
+    def show_call(self, call: ToolCall) -> None:
+        """Show this call's progress and result."""
+        self.result.show_call(call)
+
+    def _keep_form(self) -> None:
+        if self.offered is None:
+            return
+        self._forms.pop(self.offered.key, None)
+        self._forms[self.offered.key] = self.form.state()
+        while len(self._forms) > KEPT_FORMS:
+            del self._forms[next(iter(self._forms))]
+
+
+def _about(offered: OfferedTool) -> Content:
+    tool = offered.tool
+    lines = []
+    if tool.label != tool.name:
+        lines.append(Content.styled(show_line(tool.label, 120), "bold"))
+    lines.append(Content.assemble(("server says ", "$foreground-muted"), claims_text(tool)))
+    if tool.refusal:
+        lines.append(Content.styled(f"✖ refused, and never run: {tool.refusal}", "bold $text-error"))
+    hidden = hidden_count(f"{tool.name}{tool.description}")
+    if hidden:
+        lines.append(Content.styled(f"{hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error"))
+    if tool.description:
+        lines.append(Content.styled(show(tool.description, limit=8000), "$foreground-muted"))
+    return Content("\n").join(lines)

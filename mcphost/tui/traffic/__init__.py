@@ -1,0 +1,1 @@
+"""The messages on every connection."""

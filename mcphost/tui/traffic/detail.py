@@ -1,0 +1,158 @@
+"""One frame of the traffic in full: what is known of it, then its text, laid out or as it came."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+from typing import Final, NamedTuple
+
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Static
+from textual.worker import Worker
+
+from mcphost.host.traffic.book import TrafficBook
+from mcphost.host.traffic.frames import Frame, FrameKind
+from mcphost.protocol.display import duration_text, show, show_line, size_text
+from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, parse
+from mcphost.tui.kit.search import SearchArea
+from mcphost.tui.kit.text_view import Spans, TextView
+from mcphost.tui.traffic.list import clock, direction, failed, shown_id, title
+
+AT_ONCE: Final = 100_000
+"""Bytes that are laid out before the next picture; more is done beside it."""
+
+_HEADER: Final = re.compile(r"^[\w!#$%&'*+.^`|~-]+:")
+_EMPTY: Final = "Nothing chosen. Enter opens the frame under the cursor."
+
+
+class FrameLayout(NamedTuple):
+    """Text ready to be shown, and whether it is JSON."""
+
+    lines: list[str]
+    is_json: bool
+
+
+class FrameText(TextView):
+    """The text of a frame; JSON and HTTP headers are coloured."""
+
+    HELP = "The frame's text. v shows it as it came, / searches, n goes on, z wraps long lines or not, esc goes back."
+    is_json = False
+    is_head = False
+
+    def spans_of(self, number: int, text: str) -> Spans:
+        """Keys, strings and numbers, or a header's name."""
+        if self.is_json:
+            return json_spans(text)
+        name = _HEADER.match(text) if self.is_head and number else None
+        return ((0, name.end(), "key"),) if name else ()
+
+
+class TrafficDetail(SearchArea):
+    """Shows a frame and what it belongs to."""
+
+    DEFAULT_CSS = """
+    TrafficDetail {
+        border: round $surface-lighten-2; border-title-color: $text-muted;
+        &:focus-within { border: round $accent; border-title-color: $text; }
+        & > #frame-facts { height: auto; padding: 0 1; color: $text; }
+        & > FrameText { height: 1fr; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frame: Frame | None = None
+        self.raw = False
+        self._facts = Static(markup=False, id="frame-facts")
+        self.text = FrameText()
+
+    def compose(self) -> ComposeResult:
+        """What it is, what it says, and where a search is typed."""
+        self.border_title = "Frame"
+        yield self._facts
+        yield self.text
+        yield from super().compose()
+
+    def show_frame(self, book: TrafficBook, frame: Frame | None) -> None:
+        """Show this frame, from the top."""
+        self.frame = frame
+        self.show_facts(book)
+        self.forget_search()
+        if frame is None:
+            self._load(FrameLayout([_EMPTY], False))
+        elif len(frame.data) <= AT_ONCE:
+            self._load(lay_out(book, frame, self.raw))
+        else:
+            self._load(FrameLayout(["reading…"], False))
+            _: Worker[None] = self.run_worker(partial(self._read, book, frame), exclusive=True)
+
+    def show_facts(self, book: TrafficBook) -> None:
+        """Say again what may have changed: it was answered, or pinned."""
+        self._facts.update("" if self.frame is None else facts_of(book, self.frame))
+
+    async def _read(self, book: TrafficBook, frame: Frame) -> None:
+        laid = await asyncio.to_thread(lay_out, book, frame, self.raw)
+        if self.is_attached and self.frame is frame:
+            self._load(laid)
+
+    def _load(self, laid: FrameLayout) -> None:
+        self.text.is_json = laid.is_json
+        self.text.is_head = self.frame is not None and self.frame.kind is FrameKind.HTTP
+        self.text.load(laid.lines)
+
+
+def lay_out(book: TrafficBook, frame: Frame, raw: bool) -> FrameLayout:
+    """The frame's text without its secrets. May take long for a large one: then call it in a thread."""
+    text = book.raw(frame)
+    try:
+        lines, more = json_lines(parse("" if raw else text))
+    except ValueError:
+        return FrameLayout(show(text).split("\n"), False)
+    return FrameLayout([*lines, f"⟨… more than {LINES:,} lines: y copies all⟩"] if more else lines, True)
+
+
+def facts_of(book: TrafficBook, frame: Frame) -> Content:
+    """What is known of a frame, in three lines; the last one tells of its partner."""
+    mark = ("✖ " if failed(frame) else "", "bold $text-error")
+    lines = [
+        Content.assemble(mark, (f"{direction(frame)} · {frame.kind.value} · {title(book, frame)}", "bold")),
+        Content(" · ".join(word for word in _words(book, frame) if word)),
+        *_partner(book, frame),
+    ]
+    return Content("\n").join(lines)
+
+
+def _words(book: TrafficBook, frame: Frame) -> Iterator[str]:
+    yield show_line(frame.server, 40)
+    yield f"{_day(frame.time)}{clock(frame.time)}"
+    yield f"id {shown_id(book, frame)}" if frame.id is not None else ""
+    yield f"{frame.size:,} bytes"
+    yield f"only the first {size_text(len(frame.data))} kept" if frame.cut else ""
+    yield " ".join(frame.status)
+    yield "" if frame.latency is None else duration_text(max(0.0, frame.latency))
+    yield "" if frame.call is None else f"call {frame.call}"
+    yield f"connection {frame.connection}" if frame.connection > 1 else ""
+    yield "◆ pinned" if book.is_pinned(frame) else ""
+
+
+def _partner(book: TrafficBook, frame: Frame) -> Iterator[Content]:
+    if frame.partner is None:
+        return
+    partner = book.partner(frame)
+    words = "its partner is no longer kept" if partner is None else f"r goes to {_described(partner)}"
+    yield Content.styled(words, "$foreground-muted")
+
+
+def _described(frame: Frame) -> str:
+    return f"its {frame.kind.value}: {direction(frame)} at {clock(frame.time)}, {size_text(frame.size)}"
+
+
+def _day(moment: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(moment):%Y-%m-%d} "
+    except (ValueError, OverflowError, OSError):
+        return ""

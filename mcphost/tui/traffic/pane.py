@@ -1,0 +1,304 @@
+"""The traffic of all servers in one pane: every message both ways, stderr, stray lines and HTTP heads between them.
+
+Knows what can be done with a frame. Refuses to do it: sending again, pinning, copying, saving and going to a call are
+wishes that the parent fulfils.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.events import Resize
+from textual.message import Message
+
+from mcphost.host.traffic.book import TrafficBook
+from mcphost.host.traffic.frames import Frame, FrameKind
+from mcphost.tui.kit.requests import CopyWanted, SaveWanted
+from mcphost.tui.kit.rows import RowList
+from mcphost.tui.kit.timers import unskipped
+from mcphost.tui.traffic.detail import TrafficDetail
+from mcphost.tui.traffic.list import TrafficList, key
+
+BESIDE: Final = 110
+"""Cells from which list and frame stand side by side."""
+
+SOON: Final = 0.01
+"""Seconds until more of what passed unseen is paired."""
+
+
+class TrafficPane(Container):
+    """A live view of ``live``, or of a file; the app calls ``refresh_traffic`` when frames came."""
+
+    HELP = (
+        "The traffic: / filters it, S sorts it, enter shows a frame in full and esc goes back. r goes from a request\n"
+        "to its response, R sends a request again (a tool call is asked for as any other), P keeps a frame, C goes to\n"
+        "the call it belongs to. w exports what is shown to a file, o imports such a file: it is read, and esc goes\n"
+        "back to the live traffic."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("escape", "back", "back", "From the frame to the list, from a file to the live traffic"),
+        key("r", "partner", "partner", "From a request to its response, or back"),
+        key("v", "look", "raw", "As it came, or laid out"),
+        key("C", "call", "call", "Go to the call it belongs to"),
+        key("P", "pin", "pin", "Keep this frame whatever comes, or no longer"),
+        key("R", "resend", "send again", "Send this request again"),
+        key("y", "copy", "copy", "Copy this frame"),
+        key("w", "save", "export", "Export the frames shown to a file (JSONL)"),
+        key("o", "open", "import", "Import a file of exported traffic, only to be read"),
+        key("C", "say_no_call", "no call", "", show=False, system=True),
+        key("R", "say_not_sent", "not to be sent", "", show=False, system=True),
+    ]
+    DEFAULT_CSS = """
+    TrafficPane {
+        layout: horizontal; height: 1fr;
+        & TrafficDetail { display: none; }
+        &.-frame TrafficList { display: none; }
+        &.-frame TrafficDetail { display: block; }
+        &.-beside TrafficList { display: block; width: 3fr; }
+        &.-beside TrafficDetail { display: block; width: 2fr; }
+    }
+    """
+
+    @dataclass
+    class CallWanted(Message):
+        """Go to the call of this number."""
+
+        number: int
+
+    @dataclass
+    class ResendWanted(Message):
+        """Send this request again."""
+
+        frame: Frame
+
+    @dataclass
+    class PinWanted(Message):
+        """Pin this frame of the pane's book, or no longer."""
+
+        pane: TrafficPane
+        frame: Frame
+
+    def __init__(self, live: TrafficBook) -> None:
+        super().__init__()
+        self._live = live
+        self.frame: Frame | None = None
+        """The frame that has the user's attention."""
+        self._visible, self._works = False, tuple[bool | None, ...]()
+        self.list, self.detail = TrafficList(live), TrafficDetail()
+        self.rows = self.list.rows
+
+    def compose(self) -> ComposeResult:
+        """The frames, and one of them in full."""
+        yield self.list
+        yield self.detail
+
+    @property
+    def book(self) -> TrafficBook:
+        """What is looked at: the live traffic, or a file."""
+        return self.list.feed.book
+
+    @property
+    def opened(self) -> bool:
+        """Does one frame have the whole room?"""
+        return self.has_class("-frame") and not self.has_class("-beside")
+
+    def on_resize(self, event: Resize) -> None:
+        """Side by side, or one after the other."""
+        self.set_class(event.size.width >= BESIDE, "-beside")
+        self._show_frame()
+
+    def on_show(self) -> None:
+        """Take in what passed while nobody looked."""
+        self._visible = True
+        self.refresh_traffic()
+
+    def on_hide(self) -> None:
+        """What passes from now on waits in the book."""
+        self._visible = False
+
+    def refresh_traffic(self) -> None:
+        """Show what came since the last time; nothing while the pane is not seen."""
+        if not self._visible:
+            return
+        if not self.list.refresh_traffic():
+            unskipped(self.set_timer(SOON, self.refresh_traffic))
+        if self.frame is None and self.rows.item is not None:
+            self._attend(self.rows.item)  # rows that are just made cannot tell yet
+        self._show_facts()
+        self._say_keys()
+
+    def focus_rows(self) -> None:
+        """Put the keyboard focus on the frames, or the one that is open."""
+        (self.detail.text if self.opened else self.rows).focus()
+
+    def show_call(self, number: int) -> None:
+        """Show the frames of one call only."""
+        self._close_frame()
+        if self.list.file:
+            self.list.show_book(self._live)
+        self.list.show_filtered(f"call:{number}")
+
+    def frame_changed(self) -> None:
+        """The parent did something to the frame in view."""
+        self._show_facts()
+        self.rows.refresh()
+
+    # The frame that has the user's attention.
+
+    def _attend(self, frame: Frame | None) -> None:
+        self.frame = frame
+        self._show_frame()
+        self._say_keys()
+
+    def _show_frame(self) -> None:
+        if self.opened or self.has_class("-beside"):
+            self.detail.show_frame(self.book, self.frame)
+
+    def _show_facts(self) -> None:
+        if self.frame is not None and (self.opened or self.has_class("-beside")):
+            self.detail.show_facts(self.book)
+
+    def _close_frame(self) -> None:
+        if self.has_class("-frame"):
+            self.remove_class("-frame")
+            self.rows.focus()
+
+    def on_traffic_list_highlighted(self, event: TrafficList.Highlighted) -> None:
+        """The cursor is on another frame."""
+        self._attend(event.frame)
+
+    def on_traffic_list_followed(self) -> None:
+        """While frames come, the key line is left alone."""
+        self._say_keys()
+
+    def on_row_list_selected(self, event: RowList.Selected[Frame]) -> None:
+        """Show the whole frame, and go there."""
+        event.stop()
+        self.rows.following = False
+        self._open(event.item)
+
+    def _open(self, frame: Frame) -> None:
+        self.add_class("-frame")
+        self._attend(frame)
+        self.detail.text.focus()
+
+    def _say_keys(self) -> None:
+        """Let the key line show which keys work; not for every new frame, as it is costly."""
+        works = tuple(self.check_action(action, ()) for action in ("back", "partner", "look", "call", "resend"))
+        if works != self._works and not self.rows.following:
+            self._works = works
+            self.refresh_bindings()
+
+    def action_partner(self) -> None:
+        """Go to the response of a request, or to the request."""
+        partner = self.book.partner(self.frame) if self.frame is not None else None
+        if partner is None:
+            self.notify("Its partner is no longer kept.", severity="warning")
+            return
+        self.rows.following = False
+        place = self.list.feed.place_of(partner)
+        if place is not None:
+            self.rows.highlighted = place
+            self._attend(partner)
+        else:
+            self._open(partner)  # the filter hides it, and stays as it is
+
+    def action_look(self) -> None:
+        """As it came, or laid out."""
+        self.detail.raw = not self.detail.raw
+        self._show_frame()
+
+    def action_back(self) -> None:
+        """From the frame to the list, from a file to the live traffic."""
+        if self.opened or self.detail.has_focus_within:
+            self._close_frame()
+            self.rows.focus()
+        else:
+            self._show_book(self._live)
+            self.rows.following = self.rows.tails
+
+    # What can be done.
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A key works where it has something to work on; a file knows no calls of this run, and no server."""
+        frame, live = self.frame, not self.list.file
+        match action:
+            case "back":
+                return not live or self.opened or self.detail.has_focus_within
+            case "look":
+                return self.opened or self.has_class("-beside")
+            case "partner":
+                return frame is not None and frame.partner is not None
+            case "call":
+                return live and frame is not None and frame.call is not None
+            case "resend":
+                return live and frame is not None and frame.sent and frame.kind is FrameKind.REQUEST
+            case "say_no_call" | "say_not_sent":  # else the key would go on to the screen, and somewhere else
+                return frame is not None
+            case "pin" | "copy" | "save":
+                return frame is not None
+        return True
+
+    def _show_book(self, book: TrafficBook, file: str = "") -> None:
+        self._close_frame()
+        self.list.show_book(book, file)
+        self.refresh_traffic()
+
+    def action_open(self) -> None:
+        """Ask for a file, and show what is in it."""
+        from mcphost.tui.traffic.open import OpenTrafficScreen
+
+        def opened(found: tuple[str, TrafficBook] | None) -> None:
+            if found is not None:
+                self._show_book(found[1], found[0])
+
+        self.app.push_screen(OpenTrafficScreen(Path.cwd()), opened)
+
+    def action_call(self) -> None:
+        """See `CallWanted`."""
+        if self.frame is not None and self.frame.call is not None:
+            self.post_message(self.CallWanted(self.frame.call))
+
+    def action_resend(self) -> None:
+        """See `ResendWanted`."""
+        if self.frame is not None:
+            self.post_message(self.ResendWanted(self.frame))
+
+    def action_say_no_call(self) -> None:
+        """The key of a call, where there is none."""
+        self.notify("A file knows no calls of this run." if self.list.file else "This frame belongs to no call.")
+
+    def action_say_not_sent(self) -> None:
+        """The key that sends again, where nothing can be."""
+        self.notify(
+            "What is in a file is not sent again."
+            if self.list.file
+            else "Only a request of ours is sent again; r goes from a response to it."
+        )
+
+    def action_pin(self) -> None:
+        """See `PinWanted`."""
+        if self.frame is not None:
+            self.post_message(self.PinWanted(self, self.frame))
+
+    def action_copy(self) -> None:
+        """Copy the frame, laid out or as it came, whichever is shown."""
+        if self.frame is not None:
+            self.post_message(CopyWanted((self.book.raw if self.detail.raw else self.book.pretty)(self.frame)))
+
+    def action_save(self) -> None:
+        """Save what is shown."""
+        self.run_worker(self._export(list(self.rows.items)), group="export", exclusive=True)
+
+    async def _export(self, frames: list[Frame]) -> None:
+        """Secrets are taken out of thousands of frames: that is felt, so a thread does it."""
+        content = await asyncio.to_thread(self.book.export, frames)
+        name = f"mcphost-traffic-{datetime.now():%Y%m%d-%H%M%S}.jsonl"
+        self.post_message(SaveWanted(name, content))

@@ -1,7 +1,0 @@
-"""A form made from a JSON Schema: one row a field, raw JSON one key away, and nothing typed ever lost."""
-
-from __future__ import annotations
-
-from mcphost.tui.widgets.schema_form.form import FormState, SchemaForm
-
-__all__ = ["FormState", "SchemaForm"]

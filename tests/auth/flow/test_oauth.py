@@ -1,0 +1,479 @@
+"""The sign-in flow, step by step: what it asks, of whom, in which order, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcphost.auth.flow.callback import s256
+from mcphost.auth.flow.oauth import refresh
+from mcphost.auth.flow.steps import HttpAnswer, Unreachable
+from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent
+from mcphost.auth.storage.credentials import ClientRegistration, Credentials
+from mcphost.errors import SignInFailed
+from tests.auth.flow.flows import ISSUER, NOW, SERVER, TOKEN, World, document, issuer_document, resource_document
+
+PRM = "https://mcp.example.com/.well-known/oauth-protected-resource"
+ASM = f"{ISSUER}/.well-known/oauth-authorization-server"
+
+
+@pytest.mark.requirement(
+    "AUTH-02", "AUTH-05", "AUTH-08", "AUTH-11", "AUTH-12", "AUTH-21", "AUTH-30", "AUTH-47", "AUTH-50"
+)
+def test_a_server_of_2025_11_25_is_signed_in_to() -> None:
+    world = World.usual()
+    grant = world.sign_in()
+    assert world.urls() == [f"{PRM}/v1/mcp", ASM, f"{ISSUER}/register", f"{ISSUER}/token"]
+    [registered], [visit], [exchanged] = world.bodies("/register"), world.visits, world.bodies("/token")
+    assert registered["application_type"] == "native"
+    assert registered["grant_types"] == ["authorization_code", "refresh_token"]
+    assert registered["redirect_uris"] == [visit["redirect_uri"]] == [exchanged["redirect_uri"]]
+    assert "scope" not in registered
+    assert visit["code_challenge"] == s256(exchanged["code_verifier"])
+    assert visit["code_challenge_method"] == "S256"
+    assert visit["resource"] == exchanged["resource"] == SERVER
+    assert (grant.access_token, grant.refresh_token, grant.expires_at) == ("token-1", "refresh-1", NOW + 3600)
+
+
+@pytest.mark.requirement("AUTH-11")
+def test_each_attempt_has_a_verifier_and_a_state_of_its_own() -> None:
+    world = World.usual()
+    world.sign_in()
+    world.sign_in()
+    assert len({visit["state"] for visit in world.visits}) == 2
+    assert len({body["code_verifier"] for body in world.bodies("/token")}) == 2
+
+
+@pytest.mark.requirement("AUTH-26")
+def test_without_a_place_in_the_challenge_the_path_is_tried_and_then_the_root() -> None:
+    world = World.usual()
+    world.places[PRM] = world.places.pop(f"{PRM}/v1/mcp")
+    world.sign_in()
+    assert world.urls()[:2] == [f"{PRM}/v1/mcp", PRM]
+
+
+@pytest.mark.requirement("AUTH-01")
+def test_the_place_that_the_challenge_names_is_the_only_one_asked() -> None:
+    world = World.usual()
+    world.places["https://mcp.example.com/meta"] = world.places.pop(f"{PRM}/v1/mcp")
+    world.sign_in(challenge='Basic realm="x, y", bearer error="e", resource_metadata="https://mcp.example.com/meta"')
+    assert world.urls()[:2] == ["https://mcp.example.com/meta", ASM]
+
+
+@pytest.mark.requirement("AUTH-27", "AUTH-28")
+@pytest.mark.parametrize(
+    ("issuer", "places"),
+    [
+        (ISSUER, ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"]),
+        (
+            f"{ISSUER}/t",
+            [
+                "/.well-known/oauth-authorization-server/t",
+                "/.well-known/openid-configuration/t",
+                "/t/.well-known/openid-configuration",
+            ],
+        ),
+    ],
+)
+def test_an_issuers_metadata_is_sought_in_the_specifications_order(issuer: str, places: list[str]) -> None:
+    world = World.usual()
+    world.places[f"{PRM}/v1/mcp"] = resource_document(authorization_servers=[issuer])
+    del world.places[ASM]
+    world.places[ISSUER + places[-1]] = issuer_document(issuer, registration_endpoint=f"{ISSUER}/register")
+    world.places[f"{issuer}/token"] = TOKEN
+    world.sign_in()
+    assert world.urls()[1 : 1 + len(places)] == [ISSUER + place for place in places]
+
+
+@pytest.mark.requirement("AUTH-04")
+def test_a_second_authorization_server_is_used_where_the_first_is_down() -> None:
+    world = World.usual()
+    world.places[f"{PRM}/v1/mcp"] = resource_document(authorization_servers=["https://down.example.com", ISSUER])
+    world.places["https://down.example.com/.well-known/oauth-authorization-server"] = Unreachable("refused")
+    assert world.sign_in().issuer == ISSUER
+
+
+@pytest.mark.requirement("AUTH-12", "AUTH-24")
+def test_a_renewal_asks_the_same_authorization_server_for_the_same_resource() -> None:
+    world = World.usual()
+    grant = world.sign_in()
+    renewed = world.work(refresh(grant, OAuthSettings(), lambda: NOW))
+    exchanged, renewal = world.bodies("/token")
+    assert renewal == {
+        "grant_type": "refresh_token",
+        "refresh_token": "refresh-1",
+        "resource": SERVER,
+        "client_id": exchanged["client_id"],
+    }
+    assert (renewed.resource, renewed.issuer, renewed.client) == (SERVER, ISSUER, grant.client)
+
+
+OTHER = "https://other.example.com"
+
+
+@pytest.mark.requirement("AUTH-04", "AUTH-46")
+@pytest.mark.parametrize(
+    ("named", "pinned", "used"),
+    [
+        ([OTHER, ISSUER], ISSUER, ISSUER),
+        ([ISSUER, OTHER], "", ISSUER),
+        ([ISSUER], OTHER, None),
+        ([ISSUER], f"{ISSUER}/", None),
+        ([], OTHER, None),
+        ([], "https://mcp.example.com", "https://mcp.example.com"),
+    ],
+)
+def test_the_issuer_that_the_configuration_names_is_the_only_one_that_is_asked(
+    named: list[str], pinned: str, used: str | None
+) -> None:
+    """O16. Without any the person is told of the others; a server of 2025-03-26 is its own issuer."""
+    world = World.usual()
+    world.places |= {
+        f"{OTHER}/.well-known/oauth-authorization-server": issuer_document(OTHER),
+        "https://mcp.example.com/register": lambda fetch: document({"client_id": "c"}, 201),
+        "https://mcp.example.com/token": TOKEN,
+        f"{PRM}/v1/mcp": resource_document(authorization_servers=named) if named else HttpAnswer(404, {}, b""),
+    }
+    if used is None:
+        with pytest.raises(
+            SignInFailed, match=rf"allows '{pinned}' alone, and the server names https://.*oauth\.issuer"
+        ):
+            world.sign_in(settings=OAuthSettings(issuer=pinned))
+        assert not [url for url in world.urls() if not url.startswith(PRM)]
+        return
+    assert world.sign_in(settings=OAuthSettings(issuer=pinned)).issuer == used
+    assert not [url for url in world.urls() if OTHER in url]
+    told = [text for text in world.plans[0].warnings if "other authorization servers" in text]
+    assert bool(told) is (len(named) > 1 and not pinned)
+
+
+@pytest.mark.requirement("AUTH-06")
+def test_no_default_places_are_assumed_once_the_server_named_an_issuer() -> None:
+    world = World.usual()
+    del world.places[ASM]
+    with pytest.raises(SignInFailed, match="publishes no metadata"):
+        world.sign_in()
+    assert not world.visits
+
+
+@pytest.mark.requirement("AUTH25-02", "AUTH25-03", "AUTH25-05", "AUTH25-06", "AUTH-07")
+def test_an_old_server_is_its_own_issuer() -> None:
+    base = "https://mcp.example.com"
+    world = World({
+        f"{base}/.well-known/oauth-authorization-server":
+            issuer_document(base, authorization_endpoint=f"{base}/o/auth"),
+        f"{base}/register": lambda fetch: document({"client_id": "c"}, 201),
+        f"{base}/token": TOKEN,
+    })  # fmt: skip
+    world.sign_in()
+    assert f"{base}/.well-known/oauth-authorization-server" in world.urls()
+    assert world.endpoints == [f"{base}/o/auth"]
+    assert all(fetch.headers.get("MCP-Protocol-Version") for fetch in world.asked if fetch.kind == "metadata")
+
+
+@pytest.mark.requirement("AUTH25-04", "AUTH-07")
+def test_an_old_server_that_announces_nothing_has_the_default_places() -> None:
+    base = "https://mcp.example.com"
+    world = World({f"{base}/register": lambda fetch: document({"client_id": "c"}), f"{base}/token": TOKEN})
+    world.sign_in()
+    assert world.endpoints == [f"{base}/authorize"]
+    assert "announces no sign-in" in world.plans[0].warnings[0]
+
+
+@pytest.mark.requirement("AUTH-29", "AUTH-07")
+@pytest.mark.parametrize("methods", [None, [], ["plain"]])
+def test_an_issuer_that_does_not_announce_s256_is_refused_unless_the_user_overrides_it(methods: Any) -> None:
+    """O12."""
+    world = World.usual()
+    world.places[ASM] = issuer_document(code_challenge_methods_supported=methods)
+    with pytest.raises(SignInFailed, match="PKCE"):
+        world.sign_in()
+    assert not world.plans
+    world.sign_in(settings=OAuthSettings(without_pkce_metadata=True))
+    assert any("PKCE" in warning for warning in world.plans[0].warnings)
+    assert world.visits[0]["code_challenge_method"] == "S256"
+
+
+@pytest.mark.requirement("AUTH-31", "AUTH-32", "AUTH-51")
+@pytest.mark.parametrize(
+    ("challenge", "listed", "offline", "sent"),
+    [
+        ('Bearer scope="a unlisted"', ["b"], False, "a unlisted"),
+        ("Bearer", ["b", "c"], False, "b c"),
+        ("Bearer", None, True, None),
+        ("Bearer", ["b"], True, "b offline_access"),
+    ],
+)
+def test_scopes_come_from_the_challenge_else_the_resource_else_nobody(
+    challenge: str, listed: list[str] | None, offline: bool, sent: str | None
+) -> None:
+    world = World.usual()
+    world.places[f"{PRM}/v1/mcp"] = resource_document(**({} if listed is None else {"scopes_supported": listed}))
+    world.places[ASM] = issuer_document(scopes_supported=["offline_access"] if offline else ["openid"])
+    world.sign_in(challenge=challenge)
+    assert world.visits[0].get("scope") == sent
+
+
+def test_a_scope_the_person_took_away_is_not_asked_for_and_none_can_be_added() -> None:
+    world = World.usual(choose=lambda plan: SignInConsent(("a", "admin")))
+    world.sign_in(challenge='Bearer scope="a b"')
+    assert world.visits[0]["scope"] == "a"
+
+
+@pytest.mark.requirement("AUTH-37", "AUTH-39")
+def test_more_is_asked_for_besides_what_one_had() -> None:
+    world = World.usual()
+    first = world.sign_in(challenge='Bearer scope="read"')
+    world.sign_in(
+        challenge='Bearer error="insufficient_scope", scope="write"',
+        status=403,
+        known=Credentials().with_grant(first),
+    )
+    assert world.visits[1]["scope"] == "read write"
+    assert len(world.bodies("/register")) == 1
+    assert world.plans[1].granted == ("read",)
+
+
+@pytest.mark.requirement("AUTH-09", "AUTH-33", "AUTH-35", "AUTH-36", "AUTH-10")
+def test_the_client_is_configured_else_a_document_else_registered_else_asked_for() -> None:
+    url = "https://me.example.com/client.json"
+    full = OAuthSettings(client_id="mine", client_metadata_url=url)
+
+    def origin(settings: OAuthSettings, **more: Any) -> tuple[ClientOrigin, str]:
+        world = World.usual(choose=lambda plan: SignInConsent(plan.scopes, client_id="typed"))
+        world.places[ASM] = issuer_document(client_id_metadata_document_supported=True, **more)
+        world.sign_in(settings=settings)
+        return world.plans[-1].client, world.visits[-1]["client_id"]
+
+    assert origin(full) == (ClientOrigin.CONFIGURED, "mine")
+    assert origin(OAuthSettings(client_metadata_url=url)) == (ClientOrigin.DOCUMENT, url)
+    assert origin(OAuthSettings()) == (ClientOrigin.REGISTER, "client-1")
+    assert origin(OAuthSettings(), registration_endpoint=None) == (ClientOrigin.ASKED, "typed")
+
+
+@pytest.mark.requirement("AUTH-48")
+def test_a_refused_registration_tells_why_and_asks_for_a_client_id() -> None:
+    world = World.usual(choose=lambda plan: SignInConsent(plan.scopes, client_id="typed"))
+    world.places[f"{ISSUER}/register"] = document(
+        {"error": "invalid_redirect_uri", "error_description": "no http"}, 400
+    )
+    world.sign_in()
+    assert [plan.client for plan in world.plans] == [ClientOrigin.REGISTER, ClientOrigin.ASKED]
+    assert "invalid_redirect_uri" in world.plans[1].problem
+    assert "no http" in world.plans[1].problem
+    assert world.visits[0]["client_id"] == "typed"
+
+
+def test_a_known_client_is_used_again_at_the_port_it_was_registered_with_or_registered_anew() -> None:
+    world = World.usual()
+    known = Credentials().with_grant(world.sign_in())
+    world.sign_in(known=known)
+    assert world.plans[1].client is ClientOrigin.KNOWN
+    assert len(world.bodies("/register")) == 1
+    world.port = 50_000  # the old one is taken
+    world.sign_in(known=known)
+    assert world.plans[2].client is ClientOrigin.REGISTER
+    assert world.bodies("/register")[1]["redirect_uris"][0].startswith("http://127.0.0.1:50000/")
+
+
+BASIC: tuple[str, dict[str, str]] = ("Basic aWQlM0ExOnMlMkJlY3JldA==", {})
+
+
+@pytest.mark.requirement("AUTH-52")
+@pytest.mark.parametrize(
+    ("offered", "settings", "seen"),
+    [
+        (["none"], OAuthSettings(client_id="id:1"), ("", {"client_id": "id:1"})),
+        (["client_secret_basic"], OAuthSettings(client_id="id:1", client_secret="s+ecret"), BASIC),
+        (None, OAuthSettings(client_id="id:1", client_secret="s+ecret"), BASIC),
+        (
+            ["client_secret_post"],
+            OAuthSettings(client_id="i", client_secret="s"),
+            ("", {"client_id": "i", "client_secret": "s"}),
+        ),
+    ],
+)  # fmt: skip
+def test_a_client_proves_itself_as_the_issuer_takes_it(
+    offered: list[str] | None, settings: OAuthSettings, seen: tuple[str, dict[str, str]]
+) -> None:
+    world = World.usual()
+    world.places[ASM] = issuer_document(token_endpoint_auth_methods_supported=offered)
+    world.sign_in(settings=settings)
+    request = world.asked[-1]
+    proof = {name: value for name, value in (request.body or {}).items() if name.startswith("client_")}
+    assert (request.headers.get("Authorization", ""), proof) == seen
+
+
+@pytest.mark.requirement("AUTH-40", "AUTH-41", "AUTH-42")
+@pytest.mark.parametrize(
+    ("sends", "iss", "taken"),
+    [
+        (True, ISSUER, True),
+        (False, ISSUER, True),
+        (False, None, True),
+        (True, None, False),
+        (True, f"{ISSUER}/", False),
+        (False, "https://evil.example.com", False),
+        (False, ISSUER.upper(), False),
+        (True, (ISSUER, ISSUER), False),
+    ],
+)
+def test_the_issuer_in_the_answer_is_compared_as_it_stands(sends: bool, iss: Any, taken: bool) -> None:
+    """O10."""
+
+    def back(sent: dict[str, str]) -> dict[str, Any]:
+        return {"code": "c", "state": sent["state"], **({} if iss is None else {"iss": iss})}
+
+    world = World.usual(redirect=back)
+    world.places[ASM] = issuer_document(authorization_response_iss_parameter_supported=sends)
+    if taken:
+        assert world.sign_in().access_token == "token-1"
+    else:
+        with pytest.raises(SignInFailed):
+            world.sign_in()
+        assert not world.bodies("/token")
+
+
+@pytest.mark.requirement("AUTH-43")
+def test_an_error_from_another_issuer_is_not_told() -> None:
+    """O10."""
+    lie = {"error": "pay", "error_description": "call 0900", "iss": "https://evil.example.com"}
+    world = World.usual(redirect=lambda sent: {**lie, "state": sent["state"]})
+    with pytest.raises(SignInFailed) as told:
+        world.sign_in()
+    assert "pay" not in str(told.value)
+    assert "0900" not in str(told.value)
+
+
+def test_an_error_of_the_issuer_is_told_without_what_could_move_the_screen() -> None:
+    """O10."""
+    words = "no\x1b[2Jway " + "x" * 400
+    world = World.usual(redirect=lambda sent: {"error": "x", "error_description": words, "state": sent["state"]})
+    with pytest.raises(SignInFailed) as told:
+        world.sign_in()
+    assert "\x1b" not in str(told.value)
+    assert len(str(told.value)) < 350
+
+
+@pytest.mark.requirement("AUTH-21")
+@pytest.mark.parametrize("state", [None, "", "wrong", ("twice", "twice")])
+def test_an_answer_without_our_state_is_worth_nothing(state: Any) -> None:
+    world = World.usual(redirect=lambda sent: {"code": "c", **({} if state is None else {"state": state})})
+    with pytest.raises(SignInFailed, match="another sign-in"):
+        world.sign_in()
+    assert not world.bodies("/token")
+
+
+@pytest.mark.requirement("AUTH-44")
+@pytest.mark.parametrize("named", [f"{ISSUER}/", ISSUER.upper(), "https://other.example.com", None, 7])
+def test_metadata_of_another_issuer_is_not_used(named: Any) -> None:
+    """O08."""
+    world = World.usual()
+    world.places[ASM] = issuer_document() | {"issuer": named}
+    with pytest.raises(SignInFailed, match=r"is of .*and 'https://as\.example\.com' was asked"):
+        world.sign_in()
+
+
+@pytest.mark.requirement("AUTH-03")
+@pytest.mark.parametrize(
+    "resource",
+    ["https://evil.example.com/mcp", "https://mcp.example.com:444/v1/mcp", "https://mcp.example.com/v1/mc", None],
+)
+def test_metadata_about_another_resource_stops_the_sign_in(resource: Any) -> None:
+    """O13."""
+    world = World.usual()
+    world.places[f"{PRM}/v1/mcp"] = resource_document(resource=resource)
+    with pytest.raises(SignInFailed, match="the server's mistake"):
+        world.sign_in()
+
+
+@pytest.mark.requirement("AUTH-13", "AUTH-14")
+@pytest.mark.parametrize(
+    ("url", "resource"),
+    [
+        ("HTTPS://MCP.Example.com/", "https://mcp.example.com"),
+        ("https://mcp.example.com/a#part", "https://mcp.example.com/a"),
+        ("https://mcp.example.com:443/a/?x=1", "https://mcp.example.com/a/?x=1"),
+    ],
+)
+def test_without_metadata_the_resource_is_the_servers_canonical_url(url: str, resource: str) -> None:
+    base = "https://mcp.example.com"
+    world = World({f"{base}/register": lambda fetch: document({"client_id": "c"}), f"{base}/token": TOKEN})
+    world.sign_in(url)
+    assert world.visits[0]["resource"] == world.bodies("/token")[0]["resource"] == resource
+
+
+@pytest.mark.requirement("AUTH-45", "AUTH-46")
+def test_what_one_issuer_gave_is_not_shown_to_another() -> None:
+    """O16."""
+    world = World.usual()
+    known = Credentials().with_grant(world.sign_in())
+    other = "https://other.example.com"
+    world.places |= {
+        f"{PRM}/v1/mcp": resource_document(authorization_servers=[other]),
+        f"{other}/.well-known/oauth-authorization-server": issuer_document(other),
+        f"{other}/register": lambda fetch: document({"client_id": "client-2"}),
+        f"{other}/token": TOKEN,
+    }
+    world.sign_in(known=known)
+    assert world.visits[-1]["client_id"] == "client-2"
+    warning = "this is another authorization server than last time, which was as.example.com"
+    assert warning in world.plans[-1].warnings
+    world.sign_in(known=known.without_grant(known.grants[0]))  # it was over by then, as it mostly is
+    assert warning in world.plans[-1].warnings
+    mine = known.grants[0].model_copy(update={"client": ClientRegistration(client_id="mine")})
+    with pytest.raises(SignInFailed, match="belongs to"):
+        world.sign_in(known=Credentials(grants=(mine,)), settings=OAuthSettings(client_id="mine"))
+
+
+def test_a_stranger_among_the_endpoints_is_named_before_anything_is_sent_there() -> None:
+    """O09."""
+    world = World.usual()
+    world.places[ASM] = issuer_document(token_endpoint="https://evil.example.com/token")
+    world.places["https://evil.example.com/token"] = TOKEN
+    world.sign_in()
+    assert any("evil.example.com" in warning for warning in world.plans[0].warnings)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (document({"error": "invalid_grant", "error_description": "code-1 is used"}, 400), r"invalid_grant\): … used"),
+        (document({"error": "slow_down"}), "slow_down"),
+        (document(TOKEN | {"token_type": "mac"}), "of type mac"),
+        (document(TOKEN | {"access_token": "a\r\nX: y"}), "no header may carry"),
+        (document(TOKEN | {"access_token": "x" * 20_000}), "no header may carry"),
+        (document([]), "no JSON object"),
+        (HttpAnswer(200, {}, b"<html>"), "no JSON"),
+        (HttpAnswer(302, {"location": "https://evil"}, b""), "no answer"),
+        (HttpAnswer(503, {}, b""), "try again later"),
+        (Unreachable("no whole answer within 30 s"), "30 s"),
+    ],
+)
+def test_a_token_answer_that_is_none_is_told_and_nothing_is_kept(answer: Any, words: str) -> None:
+    """O14."""
+    world = World.usual(redirect=lambda sent: {"code": "code-1 is", "state": sent["state"]})
+    world.places[f"{ISSUER}/token"] = answer
+    with pytest.raises(SignInFailed, match=words) as told:
+        world.sign_in()
+    assert "code_verifier" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "expires"),
+    [("soon", None), (-1, NOW), (1e308, NOW + 86_400), ("60", NOW + 60), (True, None), (None, None), ([1], None)],
+)
+def test_a_lifetime_is_believed_within_reason(given: Any, expires: float | None) -> None:
+    """O14."""
+    world = World.usual()
+    world.places[f"{ISSUER}/token"] = TOKEN | {"expires_in": given}
+    assert world.sign_in().expires_at == expires
+
+
+def test_a_scope_that_shrank_is_what_was_granted() -> None:
+    """O15."""
+    world = World.usual()
+    world.places[f"{ISSUER}/token"] = TOKEN | {"scope": "a", "token_type": "bEaReR"}
+    grant = world.sign_in(challenge='Bearer scope="a b"')
+    assert (grant.asked, grant.scopes) == (("a", "b"), ("a",))

@@ -1,0 +1,189 @@
+"""What comes of a registration or a token answer that is not as it should be, and what of it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey, OctKey, RSAKey
+
+from mcphost.auth import masking
+from mcphost.auth.flow.oauth import refresh
+from mcphost.auth.flow.registration import hosted_document
+from mcphost.auth.flow.steps import HttpAnswer, HttpExchange
+from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent
+from mcphost.auth.storage.credentials import Credentials
+from mcphost.errors import SignInFailed
+from tests.auth.flow.flows import ISSUER, NOW, SERVER, TOKEN, World, document, issuer_document
+
+
+@pytest.mark.requirement("AUTH25-10", "AUTH-20")
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ({"redirect_uris": ["https://evil.example.com/"]}, "another redirect address"),
+        ({"redirect_uris": "http://127.0.0.1"}, "another redirect address"),
+        ({"redirect_uris": []}, "another redirect address"),
+        ({"client_id": "a\r\nX: y"}, "cannot be used"),
+        ({"client_id": "\u202e"}, "cannot be used"),
+        ({"client_id": ""}, "cannot be used"),
+        ({"client_id": None}, "cannot be used"),
+        ({"client_id": {"a": 1}}, "cannot be used"),
+        ({"client_id": "x" * 5000}, "cannot be used"),
+        ({"client_secret": "a\nb"}, "cannot be used"),
+        ({"client_secret": 7}, "cannot be used"),
+        ({"token_endpoint_auth_method": "private_key_jwt"}, r"cannot give \(private_key_jwt\)"),
+        ({"token_endpoint_auth_method": "\x1b[2J"}, r"cannot give \(␛"),
+        ({"token_endpoint_auth_method": "client_secret_basic"}, "cannot give"),
+    ],
+)
+def test_a_registration_that_is_not_what_was_asked_for_is_not_used(answer: dict[str, Any], says: str) -> None:
+    """O16."""
+    world = World.usual()
+    world.places[f"{ISSUER}/register"] = lambda fetch: document({"client_id": "c", **(fetch.body or {}), **answer}, 201)
+    with pytest.raises(SignInFailed, match=says):
+        world.sign_in()
+    assert not world.visits
+
+
+@pytest.mark.requirement("AUTH-34", "AUTH-50")
+def test_the_document_that_describes_this_client_repeats_its_address_and_where_it_comes_back_to() -> None:
+    made = hosted_document("https://me.example.com/c.json", "http://127.0.0.1:8765/callback")
+    assert made["client_id"] == "https://me.example.com/c.json"
+    assert made["redirect_uris"] == ["http://127.0.0.1:8765/callback"]
+    assert (made["client_name"], made["token_endpoint_auth_method"]) == ("mcphost", "none")
+    assert "refresh_token" in made["grant_types"]
+
+
+def test_another_port_in_the_configuration_makes_a_new_registration() -> None:
+    world = World.usual()
+    known = Credentials().with_grant(world.sign_in())
+    world.sign_in(known=known, settings=OAuthSettings(redirect_port=8765))
+    assert world.plans[1].client is ClientOrigin.REGISTER
+    assert world.plans[1].redirect_uri.startswith("http://127.0.0.1:8765/")
+
+
+# Tokens.
+
+
+def test_scopes_that_no_scope_may_be_are_dropped_wherever_they_come_from() -> None:
+    """O14, O15."""
+    world = World.usual(choose=lambda plan: SignInConsent((*plan.scopes, "admin")))
+    world.places[f"{ISSUER}/token"] = TOKEN | {"scope": 'a \ud800 b"c \x1b[2J d\\e ' + " ".join(map(str, range(200)))}
+    grant = world.sign_in(challenge='Bearer scope="good \u202ebad"')
+    assert world.visits[0]["scope"] == "good"
+    assert grant.scopes[:2] == ("a", "0")
+    assert len(grant.scopes) == 100
+    grant.model_dump_json()
+
+
+def test_an_endless_403_only_ever_asks_for_what_was_asked_before_and_what_is_new() -> None:
+    """O15, AUTH-39: nothing is forgotten, and nothing asked for twice."""
+    world, known = World.usual(), Credentials()
+    for number in range(4):
+        known = known.with_grant(
+            world.sign_in(
+                challenge=f'Bearer error="insufficient_scope", scope="s{number} s{number}"', status=403, known=known
+            )
+        )
+    assert [visit["scope"] for visit in world.visits] == ["s0", "s0 s1", "s0 s1 s2", "s0 s1 s2 s3"]
+    assert world.plans[-1].granted == ("s0", "s1", "s2")
+
+
+@pytest.mark.parametrize("kind", ["EC", "RSA"])
+@pytest.mark.requirement("AUTH-52")
+def test_a_program_proves_itself_by_its_key_to_one_issuer_for_two_minutes(kind: str) -> None:
+    key: Any = ECKey.generate_key("P-384") if kind == "EC" else RSAKey.generate_key(2048)
+    pem = key.as_pem(private=True).decode()
+    settings = OAuthSettings(client_id="machine", private_key=pem, grant="client_credentials")
+    world = World.usual()
+    world.places[f"{ISSUER}/.well-known/oauth-authorization-server"] = issuer_document(
+        token_endpoint_auth_methods_supported=["private_key_jwt"]
+    )
+    grant = world.sign_in(settings=settings)
+    world.sign_in(settings=settings)
+    forms = world.bodies("/token")
+    assert forms[0]["grant_type"] == "client_credentials"
+    assert forms[0]["resource"] == SERVER
+    assert forms[0]["client_assertion_type"].endswith(":jwt-bearer")
+    tokens = [jwt.decode(form["client_assertion"], key, algorithms=["ES384", "RS256"]) for form in forms]
+    claims = dict(tokens[0].claims)
+    assert tokens[0].header["alg"] == {"EC": "ES384", "RSA": "RS256"}[kind]
+    assert claims.pop("jti") != tokens[1].claims["jti"]
+    times = {"iat": int(NOW), "exp": int(NOW) + 120}
+    assert claims == {"iss": "machine", "sub": "machine", "aud": ISSUER, **times}
+    assert pem.splitlines()[1] not in (repr(settings) + grant.model_dump_json())
+
+
+KEYS: dict[str, Callable[[], str]] = {
+    "words": lambda: "some-words",
+    "half a PEM": lambda: "-----BEGIN PRIVATE KEY-----",
+    "a secret": lambda: str(OctKey.generate_key(256).as_dict()["k"]),
+    "a curve that is not used": lambda: ECKey.generate_key("secp256k1").as_pem(private=True).decode(),
+}
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+def test_a_key_that_cannot_be_used_is_said_so_without_showing_it(key: Callable[[], str]) -> None:
+    made = key()
+    settings = OAuthSettings(client_id="machine", private_key=made, grant="client_credentials")
+    with pytest.raises(SignInFailed, match="no PEM of an EC or RSA key") as told:
+        World.usual().sign_in(settings=settings)
+    assert made not in str(told.value)
+
+
+def test_a_program_without_an_id_is_told_what_it_needs() -> None:
+    with pytest.raises(SignInFailed, match=r"needs oauth\.client_id"):
+        World.usual().sign_in(settings=OAuthSettings(client_secret="s", grant="client_credentials"))
+
+
+def test_the_configured_secret_is_the_one_that_is_sent_also_after_it_was_changed() -> None:
+    world = World.usual()
+    old, new = (OAuthSettings(client_id="mine", client_secret=secret) for secret in ("old-secret", "new-secret"))
+    grant = world.sign_in(settings=old)
+    assert "old-secret" not in grant.model_dump_json()
+    world.places[f"{ISSUER}/token"] = TOKEN
+    world.work(refresh(grant, new, lambda: NOW))
+    assert world.asked[-1].headers["Authorization"] != world.asked[-2].headers["Authorization"]
+
+
+# What is shown.
+
+SENT = HttpExchange(
+    "t", f"{ISSUER}/token", "token", {"Authorization": "Basic abc"}, {"code": "canary-code", "x": "y z"}
+)
+
+
+@pytest.mark.requirement("SEC-09")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"access_token": "canary-token", "note": "canary-token again", "list": [{"refresh_token": "canary-refresh"}]},
+        {"Access_Token": "canary-token", "a": {"ID_TOKEN": {"deep": "canary-token"}}},
+        {"error": "x", "error_description": "the code canary-code was used"},
+        {"access_token": 'canary"quoted', "echo": 'canary"quoted'},
+        {"registration_access_token": ["canary-token"]},
+    ],
+)
+def test_a_step_shows_everything_but_what_is_secret_wherever_it_turns_up(answer: Any) -> None:
+    """C10."""
+    got = HttpAnswer(
+        200, {"set-cookie": "canary-cookie", "x-echo": "canary-code", "x-other": "seen"}, document(answer).content
+    )
+    shown = f"{masking.request_headers(SENT)} {masking.request_body(SENT)} {masking.response_headers(SENT, got)}"
+    shown += masking.response_body(SENT, got)
+    assert "canary" not in shown
+    assert "x=y z" in shown
+    assert "seen" in shown
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"access_token=canary", b"{", b"[" * 100_000, b'{"a":' * 400 + b"1" + b"}" * 400],
+    ids=["a form", "half an object", "too deep", "deep"],
+)
+def test_what_cannot_be_read_is_not_shown_where_it_could_be_a_token(content: bytes) -> None:
+    """C10, C11."""
+    assert "canary" not in masking.response_body(SENT, HttpAnswer(200, {}, content))

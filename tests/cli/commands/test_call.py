@@ -1,0 +1,104 @@
+"""From `key=value` to what a schema wants."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import pytest
+
+from mcphost.cli.commands.call import read_given, typed
+from mcphost.errors import InvalidArguments
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "$defs": {"count": {"type": "integer"}},
+    "properties": {
+        "text": {"type": "string"},
+        "count": {"$ref": "#/$defs/count"},
+        "ratio": {"type": "number"},
+        "flag": {"type": "boolean"},
+        "maybe": {"type": ["integer", "null"]},
+        "level": {"enum": ["low", "high"]},
+        "size": {"enum": [1, 2]},
+        "names": {"type": "array", "items": {"type": "string"}},
+        "place": {"type": "object", "properties": {"x": {"type": "number"}}},
+        "any": {},
+        "odd": True,
+    },
+    "oneOf": [{"required": ["text"]}, {"properties": {"new": {"type": "string"}}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("pair", "value"),
+    [
+        ("text=5", "5"),
+        ("text=", ""),
+        ('text="quoted"', '"quoted"'),
+        ("text=a=b:=c", "a=b:=c"),
+        ("count=5", 5),
+        ("ratio=.5", 0.5),
+        ("flag=yes", True),
+        ("maybe=null", None),
+        ("level=high", "high"),
+        ("size=2", 2),
+        ("names=a", ["a"]),
+        ('names=["a","b"]', ["a", "b"]),
+        ('place={"x": 1}', {"x": 1}),
+        ("any=[1]", [1]),
+        ("odd=text", "text"),
+        ("unknown=5", "5"),
+        ("unknown:=5", 5),
+        ("a:b=c", "c"),
+        ("text:=null", None),
+    ],
+)
+def test_a_text_becomes_what_its_property_wants(pair: str, value: object) -> None:
+    (found,) = typed(read_given([pair], None), SCHEMA).values()
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        (["count=five"], "count: must be a whole number; count:=JSON takes any value"),
+        (["count=x", "flag=maybe"], "flag: must be true or false"),
+        (["count="], "count: has no value"),
+        (["level=middle"], "level: must be"),
+        (["any={"], "any: is not JSON"),
+        (["=x"], "neither key=value"),
+        ([":=x"], "neither key=value"),
+        (["a:=NaN"], "is not JSON"),
+        (["a:=" + "[" * 100_000], "is nested too deeply"),
+    ],
+)
+def test_what_does_not_fit_is_said_by_name(pairs: list[str], words: str) -> None:
+    with pytest.raises(InvalidArguments) as raised:
+        typed(read_given(pairs, None), SCHEMA)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("schema", [{}, {"properties": []}, {"properties": {"a": {"$ref": "#/nowhere"}}}])
+def test_a_senseless_schema_leaves_texts_as_they_are(schema: dict[str, Any]) -> None:
+    assert typed(read_given(["a=1"], '{"b": 2}'), schema) == {"a": "1", "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("piped", "found"),
+    [
+        (b'{"text": "n\xc3\xa4h", "count": 1}\n', {"text": "n\u00e4h", "count": 2}),
+        (b"", "is not JSON"),
+        (b"[]", "is not a JSON object"),
+        (b'"\xff"', "stdin cannot be read"),
+    ],
+)
+def test_all_arguments_may_come_through_stdin(monkeypatch: pytest.MonkeyPatch, piped: bytes, found: Any) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped)))
+    if isinstance(found, str):
+        with pytest.raises(InvalidArguments, match=found):
+            read_given([], "-")
+    else:
+        assert typed(read_given(["count=2"], "-"), SCHEMA) == found

@@ -1,0 +1,254 @@
+"""Signing in and out from the command line: a guarded server, a browser on the desktop, and a keychain."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from keyring.errors import PasswordDeleteError
+
+from mcphost.auth.ports import ClientOrigin, SignInPlan, SignInStatus
+from mcphost.cli.commands.login import _link_lines, _plan_lines, standing_words
+from tests.auth.people import Echo, Guarded, Web
+from tests.cli.conftest import Mcphost, echo
+from tests.executables import write_executable
+from tests.terminal import mcphost as terminal
+
+
+class Ring:
+    """A keychain of the system, as the keyring library gives it."""
+
+    name = "ring"
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, name: str) -> str | None:
+        return self.items.get((service, name))
+
+    def set_password(self, service: str, name: str, secret: str) -> None:
+        self.items[service, name] = secret
+
+    def delete_password(self, service: str, name: str) -> None:
+        if self.items.pop((service, name), None) is None:
+            raise PasswordDeleteError
+
+
+@pytest.fixture
+def ring(monkeypatch: pytest.MonkeyPatch) -> Ring:
+    """The keychain of this test."""
+    made = Ring()
+    monkeypatch.delenv("MCPHOST_KEYCHAIN")
+    monkeypatch.setattr("mcphost.auth.storage.keychain.best_backend", lambda: made)
+    return made
+
+
+@pytest.fixture
+def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A desktop whose browser goes to the page, agrees and comes back; where it writes down what it was given."""
+    folder, seen = tmp_path / "bin", tmp_path / "browser.txt"
+    folder.mkdir()
+    program = (
+        f"import sys, urllib.request\nopen({str(seen)!r}, 'w').write('\\n'.join(sys.argv[1:]))\n"
+        "urllib.request.build_opener(urllib.request.ProxyHandler({})).open(sys.argv[1], timeout=5).read()\n"
+    )
+    write_executable(folder / "xdg-open", [sys.executable, "-c", program])
+    monkeypatch.setenv("DISPLAY", ":99")
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return seen
+
+
+@contextmanager
+def guarded(**more: Any) -> Iterator[tuple[Guarded, Web]]:
+    """A guarded server, configured as `web`."""
+    guard = Guarded(inner=Echo(stateless=True), **more)
+    with Web(guard) as web:
+        Path("config.toml").write_text(f'[servers.web]\nurl = "{web.url}"\n[policy]\ndefault = "allow"\n')
+        os.environ["MCPHOST_CONFIG"] = str(Path("config.toml").absolute())
+        try:
+            yield guard, web
+        finally:
+            del os.environ["MCPHOST_CONFIG"]
+
+
+@pytest.mark.requirement("AUTH-15", "AUTH25-09")
+def test_signing_in_lasts_beyond_the_run_and_ends_by_signing_out(mcphost: Mcphost, ring: Ring, browser: Path) -> None:
+    with guarded(more={"metadata": {"scopes_supported": ["x"]}}) as (guard, web):
+        refused = mcphost("call", "web", "echo", "text=x")
+        assert refused.code == 3
+        assert "Sign in with: mcphost login web" in refused.err
+        waiting = mcphost("check", "web", "--json")
+        assert (waiting.code, json.loads(waiting.out)["state"]) == (3, "needs sign-in")
+
+        done = mcphost("login", "web", "--yes", "-v")
+        assert done.code == 0, done.err
+        assert done.out.startswith(f"web: signed in at 127.0.0.1:{web.port}")
+        assert "in the keychain (ring)" in done.out
+        for words in ("  token for ", "  comes back to http://127.0.0.1:", "step 1: ", "HTTP 200 in", "/authorize?"):
+            assert words in done.err
+        assert browser.read_text() in done.err
+        (item,) = ring.items
+        assert item == ("mcphost-oauth", "web")
+
+        assert mcphost("call", "web", "echo", "text=x").out == "x\n"
+        checked = mcphost("check", "web")
+        assert f"signed in at 127.0.0.1:{web.port}" in checked.out
+        sign_in = json.loads(mcphost("check", "web", "--json").out)["signIn"]
+        assert (sign_in["signedIn"], sign_in["keptIn"], sign_in["renewable"]) == (True, "in the keychain (ring)", True)
+        told = done.out + done.err + checked.out + json.dumps(sign_in)
+        assert not [secret for secret in {*guard.valid, *guard.current} if secret in told]
+
+        left = mcphost("logout", "web")
+        assert (left.code, left.out.startswith("web: signed out")) == (0, True)
+        assert (ring.items, guard.valid) == ({}, set())
+        assert mcphost("check", "web").code == 3
+
+
+def test_a_server_that_only_the_command_line_names_has_its_tokens_under_its_address(
+    mcphost: Mcphost, ring: Ring, browser: Path
+) -> None:
+    with guarded() as (_, web):
+        assert f"Sign in with: mcphost login {web.url}" in mcphost("check", web.url).err + mcphost("check", web.url).out
+        assert json.loads(mcphost("login", web.url, "--yes", "--json").out)["signedIn"] is True
+        assert list(ring.items) == [("mcphost-oauth", web.url)]
+        assert mcphost("call", web.url, "echo", "text=y", "--yes").out == "y\n"
+        assert mcphost("call", "web", "echo", "text=y", "--yes").code == 3  # which is another entry
+
+
+def test_scopes_are_asked_for_besides_those_there_are(mcphost: Mcphost, ring: Ring, browser: Path) -> None:
+    with guarded() as (_, web):
+        assert mcphost("login", "web", "--yes", "--scope", "a:${x}").code == 0
+        more = mcphost("login", "web", "--yes", "--scope", "b")
+        assert "asks for      a:${x} b, named by your configuration" in more.err
+        asked = [visit.path for visit in web.visits if visit.path.startswith("/authorize")]
+        assert [path.partition("scope=")[2].partition("&")[0] for path in asked] == [
+            "a%3A%24%7Bx%7D",
+            "a%3A%24%7Bx%7D+b",
+        ]
+        assert mcphost("login", "web", "--yes", "--scope", 'a"b').code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "config", "code", "said"),
+    [
+        (("login", "web"), "", 4, "there is no terminal to ask on; add --yes"),
+        (("login", "nobody"), "", 2, "no server is called"),
+        (("login", echo()), "", 2, "is a program"),
+        (("logout", "web"), "oauth.enabled = false", 2, "oauth.enabled is false"),
+        (("login", "web"), 'http_headers.Authorization = "x"', 2, "an Authorization header of its own"),
+        (("logout", "web"), "", 0, "nobody was signed in"),
+    ],
+)
+def test_what_cannot_be_says_why(mcphost: Mcphost, words: tuple[str, ...], config: str, code: int, said: str) -> None:
+    with guarded():
+        file = Path("config.toml")
+        file.write_text(file.read_text().replace("[policy]", f"{config}\n[policy]"))
+        done = mcphost(*words)
+    assert (done.code, said in done.out + done.err) == (code, True), done.err
+
+
+def test_without_a_keychain_the_command_says_that_tokens_end_with_it(mcphost: Mcphost, browser: Path) -> None:
+    with guarded():
+        done = mcphost("login", "web", "--yes")
+    assert (done.code, "tokens in memory until mcphost ends" in done.out) == (0, True)
+
+
+@pytest.mark.slow
+def test_at_a_terminal_the_plan_is_agreed_to_and_the_address_pasted() -> None:
+    """By hand, over ssh: the browser is elsewhere, so the address that it ends at is pasted: longer than any line that
+    a terminal takes, and not shown, since it holds the code."""
+    with (
+        guarded() as (_, web),
+        terminal("login", "web", columns=400, rows=60, env={"SSH_TTY": "/dev/pts/7", "MCPHOST_KEYCHAIN": "off"}) as tty,
+    ):
+        tty.wait_for("Sign in to web like this? [y/N]")
+        tty.press("y", "enter")
+        text = tty.wait_for("and paste it.", "  ssh -L ")
+        (link,) = [line for line in text.splitlines() if line.startswith(f"http://127.0.0.1:{web.port}/authorize?")]
+        tty.press("enter")  # an impatient one
+        tty.press("http://127.0.0.1:1/else?code=x", "enter")
+        tty.wait_for("that is not the address")
+        location = httpx.get(link, trust_env=False).headers["location"]
+        (code,) = parse_qs(urlsplit(location).query)["code"]
+        tty.press("not the one", "ctrl+u", f"{location}&state_of_mind={'x' * 9_000}é\x7f\x7f", "enter")
+        tty.wait_for("web: signed in at")
+        assert tty.wait_exit() == 0
+        assert code.encode() not in tty.raw
+        assert b"code=" not in tty.raw
+
+
+def test_a_browser_that_comes_back_with_another_state_or_none_is_told_at_once() -> None:
+    command = ("login", "web", "--yes", "--no-browser")
+    with guarded() as (_, web), terminal(*command, columns=400, rows=60, env={"MCPHOST_KEYCHAIN": "off"}) as tty:
+        text = tty.wait_for("It is waited for")
+        (link,) = [line for line in text.splitlines() if line.startswith(f"http://127.0.0.1:{web.port}/authorize?")]
+        location = httpx.URL(httpx.get(link, trust_env=False).headers["location"])
+        for _ in range(3):
+            assert httpx.get(location.copy_set_param("state", "other"), trust_env=False).status_code == 400
+            assert httpx.get(location.copy_remove_param("state"), trust_env=False).status_code == 400
+        screen = tty.wait_for(
+            "mcphost: a browser came back from another sign-in (its state is not ours) and was turned away",
+            "mcphost: a browser came back without the state of this sign-in and was turned away",
+        )
+        assert screen.count("was turned away") == 2
+        assert httpx.get(location, trust_env=False).status_code == 200
+        tty.wait_for("web: signed in at")
+        assert tty.wait_exit() == 0
+
+
+def test_a_plan_begins_each_address_with_the_host_that_is_looked_up() -> None:
+    fake, real = "https://\u0430pple.com", "https://xn--pple-43d.com"
+    plan = SignInPlan(
+        *("web", f"{fake}/mcp", f"{fake}/mcp", fake, f"{fake}/authorize", f"{fake}/token", f"{fake}/register"),
+        scopes=(),
+        scopes_from="nobody",
+        granted=(),
+        client=ClientOrigin.REGISTER,
+        client_id="",
+        redirect_uri="http://127.0.0.1:9/callback",
+    )
+    lines = list(_plan_lines("web", plan))
+    for number, path in enumerate(("/mcp", "/mcp", None, "/authorize", "/token", "/register")):
+        told = "xn--pple-43d.com (" if path is None else f"{real}{path}  ("
+        assert f"{told}reads \u0430pple.com)" in lines[number]
+    assert sum("mixes Cyrillic and Latin letters" in line for line in lines) == 1
+    assert "signed in at xn--pple-43d.com (reads" in standing_words(SignInStatus(True, fake))
+
+
+def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None:
+    done = mcphost("config", "client-metadata", "https://example.com/mcphost.json", "--port", "4711")
+    document = json.loads(done.out)
+    assert document["client_id"] == "https://example.com/mcphost.json"
+    assert document["redirect_uris"] == ["http://127.0.0.1:4711/callback"]
+    assert "oauth.client_metadata_url" in done.err
+    assert mcphost("config", "client-metadata").code == 2
+    assert mcphost("config", "client-metadata", "http://example.com/x").code == 2
+
+
+def test_foreign_text_in_a_plan_and_a_link_is_made_safe() -> None:
+    """T01: what an authorization server named reaches the terminal as marks."""
+    evil = "\x1b[2J\u202eevil"
+    plan = SignInPlan(
+        *("web", "https://h/mcp", evil, "https://as.example", evil, evil, evil),
+        scopes=(evil,),
+        scopes_from="nobody",
+        granted=(evil,),
+        client=ClientOrigin.REGISTER,
+        client_id=evil,
+        redirect_uri="http://127.0.0.1:9/callback",
+        warnings=("careful",),
+    )
+    shown = "\n".join([*_plan_lines("web", plan), *_link_lines(evil, "http://127.0.0.1:9/c", 300, {})])
+    shown += standing_words(SignInStatus(True, "https://as.example", scopes=(evil,), asked=("a", evil), kept_in=evil))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "WARNING       careful" in shown
+    assert "(without a, which was asked for)" in shown

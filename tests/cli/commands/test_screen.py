@@ -1,0 +1,58 @@
+"""What the command line does to the screen it opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from textual.theme import BUILTIN_THEMES
+
+from mcphost.config.models import Theme
+from tests.cli.conftest import entry
+from tests.terminal import mcphost
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("mouse", [True, False])
+def test_the_mouse_is_left_to_the_terminal_where_the_user_says_so(tmp_path: Path, mouse: bool) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(f"{entry('echo')}[ui]\nmouse = {str(mouse).lower()}\n")
+    with mcphost("--config", str(config)) as terminal:
+        terminal.wait_for("Says back")
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+    assert (b"\x1b[?1000h" in terminal.raw) is mouse
+
+
+def test_the_demo_takes_the_look_of_the_screen_from_the_file_that_is_named(tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(f"{entry('echo')}[ui]\nmouse = false\n")
+    with mcphost("--config", str(config), "demo") as terminal:
+        terminal.wait_for("Ships in sight")
+        assert "No configuration found" not in terminal.text
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+    assert b"\x1b[?1000h" not in terminal.raw
+
+
+def test_without_a_configuration_the_screen_says_so_and_where_servers_go() -> None:
+    with mcphost() as terminal:
+        terminal.wait_for("No configuration found", "This is the built-in demo", "config.toml")
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+
+
+def test_a_configuration_without_servers_says_how_to_add_one(tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text("[ui]\nmouse = false\n")
+    with mcphost("--config", str(config)) as terminal:
+        terminal.wait_for("No servers are configured.", "[servers.git]")
+        assert "list on the left" not in terminal.text
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+
+
+def test_every_theme_that_the_configuration_takes_is_one_that_the_screen_has() -> None:
+    assert set(get_args(Theme)) == set(BUILTIN_THEMES)

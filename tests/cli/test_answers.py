@@ -1,0 +1,213 @@
+"""What servers ask, answered without a screen: by flags, by a file, by a person at a terminal, or by nobody."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import ECHO, Mcphost
+from tests.terminal import Terminal
+
+pytestmark = pytest.mark.slow
+ASKS = f"stdio:{shlex.join([sys.executable, '-S', '-E', str(ECHO.with_name('asks.py'))])}"
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "default": "Ada"}, "age": {"type": "integer", "minimum": 0}},
+}
+ELICIT = "elicitation/create"
+FORM: dict[str, Any] = {
+    "method": ELICIT,
+    "params": {"message": "Who are you?", "requestedSchema": SCHEMA},
+}
+PAGE: dict[str, Any] = {
+    "method": ELICIT,
+    "params": {"mode": "url", "message": "Look", "url": "https://example.com/x", "elicitationId": "e"},
+}
+DOUBTFUL = {"method": ELICIT, "params": {**PAGE["params"], "url": "https://xn--pple-43d.com/"}}
+SECRET_SCHEMA = {"type": "object", "properties": {"api_key": {"type": "string"}}}
+SECRET = {"method": ELICIT, "params": {"message": "Your key?", "requestedSchema": SECRET_SCHEMA}}
+ROOTS = {"method": "roots/list"}
+DECLINED, CANCELLED = {"action": "decline"}, {"action": "cancel"}
+
+
+def accepted(**content: Any) -> dict[str, Any]:
+    return {"action": "accept", "content": content}
+
+
+def words(*requests: dict[str, Any], tool: str = "ask") -> list[str]:
+    return ["call", ASKS, tool, "--yes", f"requests:={json.dumps(requests)}"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "got", "said"),
+    [
+        ([], [DECLINED, DECLINED, {"roots": []}], "--accept form:stdio or --answers FILE would allow it"),
+        (["--accept", "form"], [accepted(name="Ada"), DECLINED, {"roots": []}], "--accept url:stdio"),
+        (["--accept", "form:stdio", "--decline", "form"], [DECLINED, DECLINED, {"roots": []}], "roots:stdio"),
+        (["--accept", "url", "--accept", "form:other"], [DECLINED, {"action": "accept"}, {"roots": []}], "/x"),
+    ],
+)
+def test_a_flag_answers_and_without_one_a_no_says_which_it_takes(
+    mcphost: Mcphost, flags: list[str], got: list[Any], said: str
+) -> None:
+    told = mcphost(*words(FORM, PAGE, ROOTS), *flags)
+    assert [reply["result"] for reply in json.loads(told.out)] == got
+    assert said in told.err
+    assert told.code == 0
+
+
+@pytest.mark.parametrize("flags", [["--root", "../a b"], ["--accept", "roots"]])
+def test_folders_are_shared_by_flags(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str]
+) -> None:
+    (tmp_path / "a b").mkdir()
+    monkeypatch.chdir(tmp_path / "a b")
+    (reply,) = json.loads(mcphost(*words(ROOTS), *flags).out)
+    assert [root["uri"] for root in reply["result"]["roots"]] == [(tmp_path / "a b").as_uri()]
+
+
+FILES: list[tuple[str, str]] = [
+    (
+        "answers.toml",
+        """
+        [[answer]]
+        kind = "form"
+        server = "std*"
+        tool = "ask"
+        content = {name = "Bob", age = 7}
+        [[answer]]
+        kind = "url"
+        action = "cancel"
+        [[answer]]
+        kind = "roots"
+        paths = ["here"]
+        """,
+    ),
+    (
+        "answers.json",
+        json.dumps(
+            [
+                {"kind": "form", "content": {"name": "Bob", "age": 7}},
+                {"kind": "url", "action": "cancel"},
+                {"kind": "roots", "paths": ["here"]},
+            ]
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), FILES)
+def test_a_file_answers_each_kind(mcphost: Mcphost, tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "here").mkdir()
+    told = mcphost(*words(FORM, PAGE, ROOTS), "--answers", name)
+    form, page, roots = [reply["result"] for reply in json.loads(told.out)]
+    assert (form, page) == (accepted(name="Bob", age=7), CANCELLED)
+    assert [root["uri"] for root in roots["roots"]] == [(tmp_path / "here").as_uri()]
+
+
+def test_what_a_file_says_is_sent_only_where_it_fits(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"kind": "form", "content": {"age": -1}}]')
+    told = mcphost(*words(FORM), "--answers", "a.json")
+    assert json.loads(told.out) == [{"result": CANCELLED}]
+    assert "what answer 1 of a.json says does not fit (age:" in told.err
+
+
+@pytest.mark.requirement("ELIC-24")
+def test_a_call_that_wants_a_page_visited_is_sent_again_though_nobody_says_that_it_was(mcphost: Mcphost) -> None:
+    data = json.dumps({"elicitations": [PAGE["params"]]})
+    wish = ["call", ASKS, "demand", "--yes", "--timeout", "0.3", f"data:={data}"]
+    told = mcphost(*wish, "--accept", "url")
+    assert told.out == '"visited"\n'
+    assert "https://example.com/x" in told.err
+    assert "visit first" in mcphost(*wish).err
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "cannot be read"),
+        ("x = [", "neither JSON nor TOML"),
+        ("x = 1", 'no list called "answer"'),
+        ("[1]", "answer 1 of a is no table"),
+        ('[{"kind": "x"}]', "kind must be one of form, url, roots, sampling"),
+        ('[{"action": "maybe"}]', "action must be one of"),
+        ('[{"server": 3}]', "server must be text"),
+        ('[{"contents": {}}]', "'contents' is none of"),
+        ('[{"content": []}]', "content must be a table"),
+        ('[{"paths": "x"}]', "paths must be a list"),
+        ('[{"remember": 1}]', "remember must be"),
+    ],
+)
+def test_a_mistake_in_the_file_is_said_before_anything_is_done(
+    mcphost: Mcphost, tmp_path: Path, content: str | None, reason: str
+) -> None:
+    if content is not None:
+        (tmp_path / "a").write_text(content)
+    told = mcphost(*words(FORM), "--answers", "a")
+    assert (told.code, told.out) == (2, "")
+    assert reason in told.err
+
+
+@pytest.mark.parametrize("flag", ["--accept", "--decline"])
+@pytest.mark.parametrize("word", ["", "forms", "form:"])
+def test_a_flag_that_makes_no_sense_is_a_mistake(mcphost: Mcphost, flag: str, word: str) -> None:
+    told = mcphost(*words(FORM), flag, word)
+    assert (told.code, "KIND" in told.err) == (2, True)
+    assert mcphost(*words(FORM), "--root", "nowhere").code == 2
+
+
+Typed = list[tuple[str, str]]
+
+
+@pytest.mark.requirement("ELIC-02", "ELIC-03", "ELIC-08", "ELIC-17", "ELIC-19", "ELIC-20", "ROOT-09")
+@pytest.mark.parametrize(
+    ("request_", "typed", "seen", "result"),
+    [
+        (FORM, [('"name" [Ada]', "Bob"), ('"age":', "-1"), ("at least 0", "7"), ("Send this?", "y")],
+         ["this server asks, not mcphost", "Who are you?", "It gets (2)", '"age": 7'], accepted(name="Bob", age=7)),
+        (FORM, [('"name" [Ada]', ""), ('"age":', ""), ("Send this?", "y")], [], accepted(name="Ada")),
+        (FORM, [('"name" [Ada]', "!no")], ["!no declines"], DECLINED),
+        (FORM, [('"name" [Ada]', "x"), ('"age":', "!later")], [], CANCELLED),
+        (FORM, [('"name" [Ada]', ""), ('"age":', ""), ("Send this?", "")], [], CANCELLED),
+        (SECRET, [('"api_key":', "hunter2"), ("Send this?", "n")], ["looks like a secret"], CANCELLED),
+        (PAGE, [("Open it?", "y")], ["https://example.com/x", "host        example.com", "no browser was opened"],
+         {"action": "accept"}),
+        (DOUBTFUL, [("Open it?", "n")], ["xn--pple-43d.com", "аpple.com", "another script"], DECLINED),
+        (ROOTS, [("? [y/N]", "n")], ["which folders it may know of"], {"roots": []}),
+    ],
+)  # fmt: skip
+def test_a_person_at_a_terminal_is_asked(
+    request_: dict[str, Any], typed: Typed, seen: list[str], result: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "project").mkdir()
+    command = [sys.executable, "-m", "mcphost", *words(request_)]
+    with Terminal(command, columns=100, rows=40, cwd=tmp_path / "project") as terminal:
+        for wanted, keys in typed:
+            terminal.wait_for(wanted)
+            terminal.press(*keys, "enter")
+        terminal.wait_exit()
+        text = terminal.text
+    assert all(word in text for word in seen), text
+    begins = text.index("[\n") if "[\n" in text else text.index("[{")
+    assert json.loads(text[begins:].strip()) == [{"result": result}]
+
+
+@pytest.mark.requirement("ELIC-23", "ELIC-24")
+def test_a_call_that_wants_a_page_visited_goes_on_when_the_person_says_so() -> None:
+    data = {"elicitations": [PAGE["params"]]}
+    command = [sys.executable, "-m", "mcphost", "call", ASKS, "demand", "--yes", f"data:={json.dumps(data)}"]
+    with Terminal(command, columns=100, rows=40) as terminal:
+        text = terminal.wait_for("Open it?")
+        assert re.search(r"can be answered until \d\d:\d\d:\d\d", text)
+        terminal.press("y", "enter")
+        terminal.wait_for("Press Enter once you are done there, until ")
+        terminal.press("enter")
+        assert terminal.wait_exit() == 0
+        assert '"visited"' in terminal.text

@@ -1,0 +1,123 @@
+"""Streams, columns and blocks of a result."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from mcphost.cli.commands.call import result_text
+from mcphost.cli.output import StatusLine, answer, foreign, json_text, remark, table
+from mcphost.protocol.models.tools import CallToolResult
+
+NASTY = "a\x1b[2J\u202eb\x7f\x9b"
+
+
+@pytest.fixture
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "20")
+
+
+def test_columns_align_also_under_wide_and_combining_characters() -> None:
+    lines = table([("NAME", "X"), ("日本", "1"), ("e\u0301", "2"), ("abc", "3")]).splitlines()
+    assert lines == ["NAME  X", "日本  1", "e\u0301     2", "abc   3"]
+
+
+@pytest.mark.usefixtures("on_a_terminal")
+def test_a_table_is_no_wider_than_its_terminal() -> None:
+    assert table([("NAME", "TEXT"), ("日本", "word " * 9)]) == "NAME  TEXT\n日本  word word wo…\n"
+
+
+def test_cells_of_a_table_are_always_safe_to_show() -> None:
+    """T01, T08: a table is for people, wherever it goes."""
+    assert table([(NASTY, "x\ny")]) == "a␛[2J⟨U+202E⟩b␡⟨U+009B⟩  x⏎y\n"
+
+
+def test_foreign_text_goes_as_it_came_into_a_pipe() -> None:
+    assert foreign(NASTY) == NASTY
+    assert json.loads(json_text(NASTY)) == NASTY
+    assert json_text({"a": "ä"}) == '{"a": "ä"}\n'
+    assert json_text("\ud800") == '"\\ud800"\n'
+
+
+@pytest.mark.usefixtures("on_a_terminal")
+def test_foreign_text_is_marked_on_a_terminal_and_json_stays_json() -> None:
+    """T01."""
+    assert foreign(NASTY) == "a␛[2J⟨U+202E⟩b␡⟨U+009B⟩"
+    text = json_text([NASTY, "ä"])
+    assert text.isascii()
+    assert text.isprintable() or "\x1b" not in text
+    assert json.loads(text) == [NASTY, "ä"]
+    assert json_text(["ä"]) == '[\n  "ä"\n]\n'
+
+
+def test_a_remark_is_one_safe_line(capsys: pytest.CaptureFixture[str]) -> None:
+    remark(f"two\nlines {NASTY}")
+    assert capsys.readouterr().err == "mcphost: two⏎lines a␛[2J⟨U+202E⟩b␡⟨U+009B⟩\n"
+
+
+def test_a_status_line_leaves_room_for_what_else_is_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Progress of a call while its server asks something must not write over the question."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("mcphost.cli.output.STATUS_PAUSE", 0)
+    status = StatusLine()
+    status.show("half")
+    remark("by the way")
+    with StatusLine.held():
+        status.show("more")
+    status.show("done")
+    status.clear()
+    assert capsys.readouterr().err == "\rhalf\x1b[K\r\x1b[Kmcphost: by the way\n\rdone\x1b[K\r\x1b[K"
+
+
+@pytest.mark.parametrize("width", [80, 40, 20])
+def test_on_a_terminal_the_widest_columns_of_a_table_are_cut_and_no_line_wraps(
+    monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = [
+        ("SERVER", "TOOL", "TITLE", "TEXT"),
+        ("demo", "a_tool", "日本" * 30, "d" * 300),
+        ("demo", "x", "y", "short"),
+    ]
+    lines = table(rows).splitlines()
+    cells = [sum(1 + (letter in "日本") for letter in line) for line in lines]
+    assert max(cells) < width
+    assert lines[1].split()[:2] == (["demo", "a_tool"] if width > 20 else ["demo", "a_t…"])
+    assert lines[1].count("…") >= 2
+    assert "short" in lines[2] or width == 20
+
+
+def test_what_no_encoding_can_hold_is_written_all_the_same(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    answer("a\ud800b\n")
+    assert capsysbinary.readouterr().out == b"a?b\n"
+
+
+PNG = "iVBORw0KGgo="
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b\n"}]}, "a\nb\n"),
+        ({"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]}, "[image image/png 8 B]\n"),
+        ({"content": [{"type": "audio", "data": "", "mimeType": "x\x1b"}]}, "[audio x␛ 0 B]\n"),
+        ({"content": [{"type": "resource", "resource": {"uri": "f:///a", "text": "four"}}]}, "[resource f:///a 4 B]\n"),
+        (
+            {"content": [{"type": "resource_link", "uri": "f:///a", "name": "A", "mimeType": "text/x"}]},
+            "[resource link f:///a text/x A]\n",
+        ),
+        ({"content": [{"type": "hologram"}]}, "[hologram: a type of content that mcphost does not know]\n"),
+        ({"content": [], "structuredContent": {"a": 1}}, '{"a": 1}\n'),
+        ({"content": [{"type": "text", "text": "said"}], "structuredContent": {"a": 1}}, "said\n"),
+        ({"content": []}, ""),
+    ],
+)
+def test_blocks_are_their_text_or_their_name(result: dict[str, Any], text: str) -> None:
+    assert result_text(CallToolResult.read(result)) == text

@@ -1,0 +1,362 @@
+"""Resources, prompts, completion and tasks through a host, over a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from mcphost.config import Config
+from mcphost.errors import (
+    Declined,
+    InvalidArguments,
+    ResourceMissing,
+    ServerNotReady,
+    SessionExpired,
+    UnknownName,
+)
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.connections import offers
+from mcphost.host.connections.subscriptions import SubscriptionState
+from mcphost.host.events import PromptsChanged, ResourcesChanged, ToolsChanged
+from mcphost.host.resources import completion as completing
+from mcphost.host.tool_calls.call import CallState
+from mcphost.protocol.models.tools import Completion, PromptRef, ResourceContents, TemplateRef
+from mcphost.protocol.wire.jsonrpc import Request, Response
+from mcphost.transports.base import Transport, TransportLimits
+from mcphost.transports.stdio.transport import Command, StdioTransport
+from tests.conftest import Until
+from tests.host.conftest import HostOf, RecordingHost, echo, script, settings
+
+ALLOW = {"default": "allow"}
+README, ODD = "memo:///readme.md", "Foo+BAR://x/%7e%2F/ü ?a=b"
+
+
+def serve(*args: object, **entry: Any) -> dict[str, Any]:
+    return script("offers.py", *args, **entry)
+
+
+def asked(record: Path, method: str) -> list[dict[str, Any]]:
+    """The params of each request of this method that the server received."""
+    frames = [json.loads(line) for line in record.read_text().splitlines() if line[0] == "{"]
+    return [frame.get("params") for frame in frames if frame.get("method") == method]
+
+
+async def listed(running: RecordingHost, server: str = "a") -> None:
+    for kind in CatalogKind:
+        await running.current(server, kind)
+
+
+# What all servers offer.
+
+
+@pytest.mark.requirement("RES-01", "PROMPT-01", "PAGE-01", "RES-07", "HOST-02")
+@pytest.mark.parametrize("page", [0, 1, 2])
+async def test_everything_a_server_offers_is_in_the_catalog_under_its_name(host: HostOf, page: int) -> None:
+    async with host(a=serve("--page", page), b=serve("--no-tools"), c=echo()) as running:
+        await running.ready()
+        for server in "abc":
+            await listed(running, server)
+        catalog, uris = running.catalog, [README, "memo:///pixel.png", "memo:///folder", ODD]
+        assert [offered.key for offered in catalog.resources()] == [(name, uri) for name in "ab" for uri in uris]
+        assert [offered.template.name for offered in catalog.templates("a")] == ["note", "search"]
+        assert [offered.key for offered in catalog.prompts()] == [(n, p) for n in "ab" for p in ("review", "hello")]
+        assert catalog.prompt("a", "review").label == "Review code"
+        assert (catalog.resource("a", ODD), catalog.resource("c", ODD)) == (catalog.resources("a")[3].resource, None)
+        with pytest.raises(UnknownName, match="a has no prompt 'x'; it has: review, hello"):
+            catalog.prompt("a", "x")
+        ours = running.server("a").offers
+        assert [(each.name, each.reason) for each in ours.resources.rejected] == [
+            (README, "the server lists this URI twice; the first is used")
+        ]
+        assert [each.name for each in ours.templates.rejected] == ["memo:///{"]
+        assert "the URI template has a brace without its counterpart" in ours.templates.rejected[0].reason
+        assert {type(event) for event in running.events} >= {ToolsChanged, ResourcesChanged, PromptsChanged}
+
+
+@pytest.mark.requirement("CAP-02", "PROMPT-01")
+async def test_only_what_is_offered_is_listed(host: HostOf, tmp_path: Path) -> None:
+    async with host(a=echo("--record", tmp_path / "wire")) as running:
+        await running.ready()
+        await listed(running)
+        assert (running.catalog.resources(), running.catalog.prompts()) == ((), ())
+        await running.relist("a", CatalogKind.PROMPTS)
+        assert "does not offer prompts" in str(running.server("a").offers.prompts.notice)
+    assert not [method for method in ("resources/list", "prompts/list") if asked(tmp_path / "wire", method)]
+
+
+async def test_a_server_without_templates_has_none_and_is_not_blamed(host: HostOf) -> None:
+    async with host(a=serve("--without", "resources/templates/list", "--without", "prompts/list")) as running:
+        await running.ready()
+        await listed(running)
+        ours = running.server("a").offers
+        assert (ours.templates.items, ours.templates.notice) == ([], None)
+        assert "listing the prompts failed" in str(ours.prompts.notice)
+        assert len(running.catalog.resources("a")) == 4
+
+
+@pytest.mark.requirement("TOOLS-18")
+async def test_a_burst_of_changes_is_one_listing_of_each_kind_that_changed(
+    host: HostOf, until: Until, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said five times at once of resources (and so of templates) and of prompts; the tools are left alone."""
+    monkeypatch.setattr(offers, "RELIST_PAUSE", 0.01)
+    monkeypatch.setattr(offers, "RELIST_DELAY", 0.3)  # a busy machine may take its time over ten lines
+    methods = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
+    async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
+        await running.ready()
+        await listed(running)
+        assert [len(asked(tmp_path / "wire", method)) for method in methods] == [1, 1, 1, 1]
+        await running.run("a", "announce", {"times": 5})
+        await until(lambda: len(asked(tmp_path / "wire", "resources/templates/list")) == 2)
+        await until(lambda: len(running.catalog.prompts()) == 3 and len(running.catalog.resources()) == 5)
+        await running.run("a", "announce", {"times": 5})
+        await until(lambda: len(running.catalog.prompts()) == 4 and len(running.catalog.resources()) == 6)
+        await until(lambda: len(asked(tmp_path / "wire", "resources/templates/list")) == 3)
+    assert [len(asked(tmp_path / "wire", method)) for method in methods] == [1, 3, 3, 3]
+
+
+@pytest.mark.requirement("CAP-07")
+async def test_a_changed_list_is_listed_again_but_not_for_each_word_of_it(
+    host: HostOf, until: Until, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offers, "RELIST_PAUSE", 0.2)
+    async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
+        await running.ready()
+        await listed(running)
+        for _ in range(10):
+            await running.run("a", "announce")
+        await until(lambda: len(running.catalog.prompts()) == 12 and len(running.catalog.resources()) == 14)
+        assert running.catalog.prompts()[-1].prompt.name == "new-14"
+    assert len(asked(tmp_path / "wire", "prompts/list")) <= 4
+
+
+async def test_a_server_that_goes_takes_its_offers_along_and_brings_them_again(host: HostOf, until: Until) -> None:
+    async with host(a=serve()) as running:
+        await running.ready()
+        await listed(running)
+        running.server("a").stop()
+        await until(lambda: not running.catalog.resources() and not running.catalog.prompts())
+        with pytest.raises(ServerNotReady):
+            await running.current("a", CatalogKind.PROMPTS)
+        running.server("a").start()
+        await until(lambda: len(running.catalog.prompts()) == 2 and len(running.catalog.templates()) == 2)
+        assert len(running.catalog.resources()) == 4
+
+
+# Reading and getting.
+
+
+@pytest.mark.requirement("RES-02", "RES-03", "RES-10", "RES-11", "RES-15")
+async def test_a_resource_is_read_as_it_is_called_and_written_down(host: HostOf, tmp_path: Path) -> None:
+    audit, wires = tmp_path / "audit", {name: tmp_path / name for name in "ab"}
+    servers = {name: serve("--record", wire, start="lazy") for name, wire in wires.items()}
+    async with host(**servers, fittings={"audit_path": audit}) as running:
+        (text,) = (await running.read_resource("a", ODD)).contents
+        (blob,) = (await running.read_resource("a", "memo:///pixel.png", origin="gpt")).contents
+        assert isinstance(text, ResourceContents)
+        assert isinstance(blob, ResourceContents)
+        assert (text.text, blob.content()[:4]) == ("odd", b"\x89PNG")
+        with pytest.raises(ResourceMissing, match="resource not found: memo:///gone"):
+            await running.read_resource("a", "memo:///gone")
+        with pytest.raises(UnknownName):
+            await running.read_resource("x", ODD)
+        assert running.approver.questions == []
+    assert [params["uri"] for params in asked(wires["a"], "resources/read")] == [
+        ODD, "memo:///pixel.png", "memo:///gone",
+    ]  # fmt: skip
+    assert not wires["b"].exists()
+    records = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(r["uri"], r.get("asked_by"), r.get("outcome")) for r in records] == [
+        (ODD, "you", None),
+        (ODD, None, "done"),
+        ("memo:///pixel.png", "gpt", None),
+        ("memo:///pixel.png", None, "done"),
+        ("memo:///gone", "you", None),
+        ("memo:///gone", None, records[-1]["outcome"]),
+    ]
+    assert records[-1]["outcome"].startswith("error: resource not found")
+
+
+async def test_where_a_record_is_required_nothing_is_read_without_one(host: HostOf, tmp_path: Path) -> None:
+    async with host(a=serve("--record", tmp_path / "wire"), policy={"audit": "required"}) as running:
+        with pytest.raises(Declined, match="no audit log is kept"):
+            await running.read_resource("a", ODD)
+    assert asked(tmp_path / "wire", "resources/read") == []
+
+
+@pytest.mark.requirement("PROMPT-02", "PROMPT-03", "PROMPT-04", "PROMPT-05")
+async def test_a_prompt_is_got_once_its_required_arguments_are_there(host: HostOf, tmp_path: Path) -> None:
+    async with host(a=serve("--record", tmp_path / "wire")) as running:
+        with pytest.raises(InvalidArguments, match="language: is required"):
+            await running.get_prompt("a", "review", {"framework": "flask"})
+        with pytest.raises(UnknownName, match="it has: review, hello"):
+            await running.get_prompt("a", "nothing", {})
+        result = await running.get_prompt("a", "review", {"language": 5})
+        assert [message.role for message in result.messages] == ["user", "assistant"]
+        assert result.raw["messages"][0]["content"]["text"] == "review [('language', '5')]"
+    assert asked(tmp_path / "wire", "prompts/get") == [{"name": "review", "arguments": {"language": "5"}}]
+
+
+class Forgetful(StdioTransport):
+    """Its server forgets the session once, at each method of ``forgets``."""
+
+    forgets: ClassVar[set[str]] = set()
+
+    async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
+        if request.method in self.forgets:
+            self.forgets.remove(request.method)
+            raise SessionExpired("the server no longer knows this session")
+        return await super().request(request, headers)
+
+
+@pytest.mark.requirement("HTTP-11")
+async def test_a_read_is_repeated_in_a_new_session_and_a_call_is_not(tmp_path: Path, until: Until) -> None:
+    async def open_transport(config: Config, name: str) -> Transport:
+        server = config.servers[name]
+        return Forgetful(Command(server.command or "", server.args), TransportLimits(exit_grace=0.1), os.environ)
+
+    config = settings(policy=ALLOW, a=serve("--record", tmp_path / "wire"))
+    async with RecordingHost(config, open_transport=open_transport) as running:
+        await running.ready()
+        watch = await running.subscribe("a", README)
+        Forgetful.forgets = {"resources/read", "prompts/get"}
+        assert (await running.read_resource("a", ODD)).contents
+        assert (await running.get_prompt("a", "hello", {})).messages
+        Forgetful.forgets = {"tools/call"}
+        call = await running.run("a", "maybe")
+        assert isinstance(call.error, SessionExpired)
+        await until(lambda: running.server("a").ready and watch.state is SubscriptionState.WATCHING)
+    assert len(asked(tmp_path / "wire", "initialize")) == 4
+    assert len(asked(tmp_path / "wire", "resources/subscribe")) >= 2
+    assert asked(tmp_path / "wire", "tools/call") == []
+
+
+# Completion.
+
+
+@pytest.mark.requirement("COMP-01", "COMP-03", "COMP-05", "COMP-08")
+async def test_the_same_question_is_asked_once(host: HostOf, tmp_path: Path) -> None:
+    async with host(a=serve("--record", tmp_path / "wire"), b=echo()) as running:
+        await running.ready()
+        for _ in range(3):
+            known = await running.complete("a", PromptRef("review"), "framework", "fl", {"language": "python"})
+            assert known == Completion(("flask",), 1)
+        assert (await running.complete("a", PromptRef("review"), "framework", "fl")).values == ()
+        assert (await running.complete("a", TemplateRef("memo:///{folder}/{name}"), "folder", "r")).values == ("rust",)
+        assert (running.completes("a"), running.completes("b"), running.completes("x")) == (True, False, False)
+        assert await running.suggest("b", PromptRef("review"), "framework", "") == Completion()
+    questions = asked(tmp_path / "wire", "completion/complete")
+    assert [each.get("context") for each in questions] == [{"arguments": {"language": "python"}}, None, None]
+
+
+@pytest.mark.requirement("COMP-04", "COMP-07", "COMP-08", "PROMPT-09")
+async def test_typing_fast_asks_once_and_only_the_last_text_gets_suggestions(host: HostOf, tmp_path: Path) -> None:
+    async with host(a=serve("--record", tmp_path / "wire")) as running:
+        await running.ready()
+        typed = [running.suggest("a", PromptRef("review"), "language", "rust"[:end]) for end in range(5)]
+        other = running.suggest("a", PromptRef("review"), "framework", "")
+        *superseded, last, beside = await asyncio.gather(*typed, other)
+        assert superseded == [None] * 4
+        assert (last, beside) == (Completion(("rust",), 1), Completion((), 0))
+    values = [params["argument"]["value"] for params in asked(tmp_path / "wire", "completion/complete")]
+    assert sorted(values) == ["", "rust"]
+
+
+async def test_an_answer_on_its_way_is_dropped_when_somebody_types_on(
+    host: HostOf, until: Until, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(completing, "DEBOUNCE", 0.0)
+    async with host(
+        a=serve("--record", tmp_path / "wire", "--without", "completion/complete", "--unknown", "silent")
+    ) as running:
+        await running.ready()
+        first = asyncio.create_task(running.suggest("a", PromptRef("review"), "language", "p"))
+        await until(lambda: asked(tmp_path / "wire", "completion/complete"))
+        second = asyncio.create_task(running.suggest("a", PromptRef("review"), "language", "py"))
+        assert await first is None
+        second.cancel()
+        await asyncio.wait([second])
+        await until(lambda: len(asked(tmp_path / "wire", "notifications/cancelled")) >= 1)
+
+
+# Tasks.
+
+
+@pytest.mark.requirement("TASK-02", "TASK-06", "TASK-09")
+async def test_a_tool_that_must_run_as_a_task_is_one_call_like_any_other(host: HostOf, tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    async with host(a=serve(), policy=ALLOW, fittings={"audit_path": audit}) as running:
+        await running.ready()
+        call = await running.run("a", "research", {"polls": 3})
+        assert (call.state, call.doing) == (CallState.DONE, "done")
+        assert call.task is not None
+        assert (call.task.status, call.task.task_id) == ("completed", "task-1")
+        assert call.progress is not None
+        assert call.progress.progress == 0
+        assert call.outcome is not None
+        assert call.outcome.raw["content"][0]["text"] == "found"
+        tasks = await running.list_tasks("a")
+        assert [(task.task_id, task.ended) for task in tasks.items] == [("task-1", True)]
+    records = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [record["status"] for record in records if record["event"] == "task"] == ["working", "completed"]
+
+
+@pytest.mark.requirement("TASK-01", "TASK-02", "TASK-08")
+@pytest.mark.parametrize(
+    ("options", "tool", "as_task", "is_task"),
+    [
+        ((), "maybe", False, False),
+        ((), "maybe", True, True),
+        ((), "echo", True, False),
+        ((), "research", False, True),
+        (("--no-tasks",), "maybe", True, False),
+        (("--no-tasks",), "research", True, False),
+        (("--protocol", "2025-06-18"), "maybe", True, False),
+    ],
+)
+async def test_a_tool_that_may_run_as_a_task_does_so_where_that_is_wanted(
+    host: HostOf, tmp_path: Path, options: tuple[str, ...], tool: str, as_task: bool, is_task: bool
+) -> None:
+    async with host(a=serve("--record", tmp_path / "wire", *options), policy=ALLOW) as running:
+        await running.ready()
+        call = await running.run("a", tool, {"text": "x"} if tool == "echo" else {}, as_task=as_task)
+        refused = tool == "research" and not is_task  # by the server: we did not offer what it needs
+        assert call.state is (CallState.ERROR if refused else CallState.DONE)
+        assert (call.task is not None) is is_task
+    (sent,) = asked(tmp_path / "wire", "tools/call")
+    assert ("task" in sent) is is_task
+    assert "tasks" not in asked(tmp_path / "wire", "initialize")[0]["capabilities"]
+
+
+@pytest.mark.requirement("CANC-09", "TASK-09")
+async def test_a_cancelled_call_cancels_its_task_and_another_task_is_cancelled_by_its_id(
+    host: HostOf, until: Until, tmp_path: Path
+) -> None:
+    audit = tmp_path / "audit"
+    served = serve("--record", tmp_path / "wire")
+    async with host(a=served, policy=ALLOW, fittings={"audit_path": audit}) as running:
+        await running.ready()
+        call = running.call_tool("a", "research", {"polls": 1, "interval": 60_000})
+        await until(lambda: call.task)
+        assert call.doing == "running as a task, working: 1 to go"
+        call.cancel()
+        await running.end_of(call)
+        assert call.state is CallState.CANCELLED
+        await until(lambda: asked(tmp_path / "wire", "tasks/cancel"))
+        await running.cancel_task("a", "task-1")
+        stopped = await running.run("a", "research", {"polls": 1, "status": "cancelled"})
+        assert stopped.state is CallState.ERROR
+        assert "the server cancelled the task: 0 to go" in str(stopped.error)
+    assert asked(tmp_path / "wire", "tasks/cancel") == [{"taskId": "task-1"}] * 2
+    assert asked(tmp_path / "wire", "notifications/cancelled") == []
+    records = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(each["task"], each["status"]) for each in records if each["event"] == "task"] == [
+        ("task-1", "working"), ("task-1", "cancel"), ("task-1", "cancel"), ("task-2", "working"),
+        ("task-2", "cancelled"),
+    ]  # fmt: skip

@@ -1,0 +1,96 @@
+"""What programs take is read when somebody looks, and warned of once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from mcphost.config import Config, parse
+from mcphost.host.connections import process_usage as gauges
+from mcphost.host.connections.connection import Connection
+from mcphost.host.connections.process_usage import ProcessUsage
+from mcphost.transports.base import ProcessReport, ProcessUsageReport
+
+CONFIG = parse('[servers.a]\ncommand = "x"\nlimits = { process_bytes = 50_000_000 }').config
+
+
+@dataclass
+class Server:
+    """As much of a connection as is looked at."""
+
+    name: str = "a"
+    ready: bool = True
+    process: ProcessReport = field(default_factory=lambda: ProcessReport(pid=7))
+
+
+@dataclass
+class Machine:
+    """A clock, and what each look finds: memory in bytes, seconds of a processor since the look before."""
+
+    looks: Sequence[tuple[int, float] | None]
+    time: float = 100.0
+    cpu: float = 5.0
+    pids: list[int] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
+
+    def measure(self, pid: int) -> ProcessUsageReport | None:
+        self.pids.append(pid)
+        look = self.looks[len(self.pids) - 1]
+        self.time += 1.0
+        if look is None:
+            return None
+        self.cpu += look[1]
+        return ProcessUsageReport(2, look[0], self.cpu)
+
+    def gauges(self, config: Config = CONFIG) -> ProcessUsage:
+        return ProcessUsage(self.measure, lambda: config, self.warn, lambda: self.time)
+
+    def warn(self, server: str, text: str) -> None:
+        self.warned.append(f"{server}: {text}")
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gauges, "APART", 0.0)
+
+
+def connection(**more: Any) -> Connection:
+    return cast(Connection, Server(**more))
+
+
+async def test_the_share_of_a_processor_is_that_since_the_look_before() -> None:
+    """S10: the first look is two; a child that ended takes its time along, and that is no negative share."""
+    machine = Machine([(1, 0.0), (1, 0.5), (1, 2.0), (1, -3.0)])
+    gauge, server = machine.gauges(), connection()
+    assert gauge.of(server) is None
+    readings = [await gauge.read(server) for _ in range(3)]
+    assert [reading and (reading.share, reading.busy) for reading in readings] == [
+        (0.5, False),
+        (2.0, True),
+        (0.0, False),
+    ]
+    assert gauge.of(server) == readings[-1]
+    assert gauge.of(connection(process=ProcessReport(pid=8))) is None  # it was started anew
+
+
+async def test_a_program_over_its_limit_is_warned_of_once_each_time_it_was_started() -> None:
+    """S10."""
+    machine = Machine([(49_000_000, 0.0)] * 2 + [(51_000_000, 0.0)] * 4)
+    gauge, server = machine.gauges(), connection()
+    found = [await gauge.read(server) for _ in range(3)]
+    assert [bool(reading and reading.too_large) for reading in found] == [False, True, True]
+    assert machine.warned == ["a: its program takes 51 MB of memory, more than 50 MB ([limits] process_bytes)"]
+    await gauge.read(connection(process=ProcessReport(pid=8)))
+    assert len(machine.warned) == 2
+    assert machine.pids == [7, 7, 7, 7, 8, 8]
+
+
+@pytest.mark.parametrize("more", [{"ready": False}, {"process": ProcessReport()}, {}])
+async def test_where_there_is_no_program_there_is_nothing_to_see(more: dict[str, Any]) -> None:
+    machine = Machine([(1, 0.0), None])
+    assert await machine.gauges().read(connection(**more)) is None
+    assert len(machine.pids) == (0 if more else 2)
+    assert await ProcessUsage(None, lambda: CONFIG, lambda *_: None).read(connection()) is None

@@ -1,0 +1,497 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcphost.errors import ConfigError, Declined, ServerNotReady
+from mcphost.host.consent.approvals import ApprovalStatus, Lifetime, from_toml
+from mcphost.host.consent.broker import Proposal
+from mcphost.host.consent.policy import PolicyVerdict
+from mcphost.host.consent.questions import Answer, DeclineAll, ToolCallQuestion
+from mcphost.host.events import GrantsChanged
+from mcphost.host.tool_calls.call import CallState
+from tests.conftest import Until
+from tests.host.conftest import NO, YES, FileStore, HostOf, RecordingHost, echo, hostile, settings
+from tests.host.tool_calls.test_service import wire
+
+ALWAYS = Answer(allow=True, lifetime=Lifetime.ALWAYS)
+SESSION = Answer(allow=True, lifetime=Lifetime.SESSION)
+SAY = {"text": "x"}
+
+
+class Waiting:
+    """A step of the script that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.withdrawn = False
+
+    async def __call__(self, question: ToolCallQuestion) -> Answer:
+        self.asked.set()
+        try:
+            return await self.answer
+        except asyncio.CancelledError:
+            self.withdrawn = True
+            raise
+
+
+def sent(record: Path) -> int:
+    return record.read_text().count('"tools/call"') if record.exists() else 0
+
+
+@pytest.mark.requirement("TOOLS-11", "TOOLS-14", "TOOLS-29", "SEC-02", "HOST-06")
+async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(host: HostOf, tmp_path: Path) -> None:
+    """P01, P06: description, schema, arguments, command, configured name; and a no means that nothing is sent."""
+    server = echo("--record", tmp_path / "wire", "--name", "mcphost")
+    async with host(files=server, answers=(NO,)) as running:
+        call = await running.run("files", "echo", SAY, origin="model x")
+    (question,) = running.approver.questions
+    assert (question.server, question.origin, question.arguments) == ("files", "model x", SAY)
+    assert question.tool.description == "Says back the text it was given."
+    assert shlex.split(question.sent_to)[-4:] == ["--record", str(tmp_path / "wire"), "--name", "mcphost"]
+    assert (question.rule, question.standing.kind, question.note) == (
+        "policy.default = 'ask'",
+        ApprovalStatus.NEW,
+        None,
+    )
+    assert call.state is CallState.DECLINED
+    assert str(call.error) == "echo was declined by you: not today"
+    assert isinstance(call.error, Declined)
+    assert call.error.by == "user"
+    assert sent(tmp_path / "wire") == 0
+
+
+@pytest.mark.requirement("SEC-01", "TOOLS-29")
+@pytest.mark.parametrize("by", ["--yes", "--allow"])
+async def test_what_a_flag_allowed_was_seen_by_nobody(host: HostOf, tmp_path: Path, by: str) -> None:
+    """P03, P10: who is asked later is told that the tool is new, and a change of it is none to somebody who saw it."""
+    store, flag = FileStore(tmp_path), Answer(allow=True, by=by, reason=by)
+    async with host(a=echo(), answers=(flag, flag), fittings={"store": store}) as running:
+        for _ in range(2):
+            await running.run("a", "echo", SAY)
+        assert [question.standing.kind for question in running.approver.questions] == [ApprovalStatus.NEW] * 2
+        assert not any(isinstance(event, GrantsChanged) for event in running.events)
+    assert from_toml(store.read("approvals")) == []
+    async with host(a=echo(), answers=(NO,), fittings={"store": store}) as later:
+        await later.run("a", "echo", SAY)
+        assert later.approver.questions[0].standing.kind is ApprovalStatus.NEW
+
+
+@pytest.mark.parametrize(("answer", "questions"), [(YES, 2), (SESSION, 1), (ALWAYS, 1)])
+@pytest.mark.requirement("SEC-01", "TOOLS-29")
+async def test_a_yes_holds_as_long_as_it_was_given_for_and_can_be_taken_back(
+    host: HostOf, answer: Answer, questions: int
+) -> None:
+    async with host(a=echo(), b=echo(), answers=(answer,)) as running:
+        for _ in range(2):
+            await running.run("a", "echo", SAY)
+        assert len(running.approver.questions) == questions
+        assert [grant.tool for grant in running.consent.approvals.grants()] == ["echo"] * (2 - questions)
+        running.consent.revoke("a", "echo")
+        await running.run("a", "echo", SAY)
+        await running.run("b", "echo", SAY)
+    assert [q.server for q in running.approver.questions[questions:]] == ["a", "b"]
+    assert GrantsChanged() in running.events
+
+
+def made_older(folder: Path, age: timedelta) -> None:
+    """Have everything that was allowed there allowed so long ago."""
+    (path,) = folder.rglob("approvals.toml")
+    ago = datetime.now(UTC) - age
+    path.write_text(re.sub(r"(?m)^since = .*$", f"since = {ago.isoformat()}", path.read_text()))
+
+
+@pytest.mark.parametrize(("days", "asked"), [(90, 1), (0, 0), (200, 0)])
+async def test_what_was_allowed_for_good_is_asked_about_again_after_its_days(
+    host: HostOf, tmp_path: Path, days: int, asked: int
+) -> None:
+    """P10"""
+    store = FileStore(tmp_path)
+    async with host(a=echo(), answers=(ALWAYS,), fittings={"store": store}) as running:
+        await running.run("a", "echo", SAY)
+    made_older(tmp_path, timedelta(days=100))
+    async with host(a=echo(), policy={"remember_days": days}, fittings={"store": store}) as running:
+        await running.run("a", "echo", SAY)
+        assert len(running.approver.questions) == asked
+        assert len(running.consent.grants()) == 1 - asked
+
+
+@pytest.mark.parametrize("kind", ["description", "title", "schema", "annotations", "output", "meta"])
+@pytest.mark.requirement("TOOLS-18", "TOOLS-30")
+async def test_a_tool_that_changed_is_asked_about_again_with_what_changed(
+    host: HostOf, until: Until, kind: str
+) -> None:
+    """P03: announced, after the first call."""
+    async with host(a=hostile("definition-changes", "--kind", kind), answers=(ALWAYS, YES, NO)) as running:
+        await running.run("a", "act")
+        await running.run("a", "report")  # by its answer the announcement has come too
+        call = await running.run("a", "act")
+    question = running.approver.questions[2]
+    assert question.standing.kind is ApprovalStatus.CHANGED
+    assert question.standing.differences
+    assert question.careful
+    assert call.state is CallState.DECLINED
+
+
+async def test_a_silent_change_is_found_at_the_next_listing_and_in_the_next_run(host: HostOf, tmp_path: Path) -> None:
+    """P03: without list_changed, and compared with what an earlier run saw."""
+    store = FileStore(tmp_path)
+    entry = hostile("silent-change")
+    async with host(a=entry, answers=(ALWAYS, NO), fittings={"store": store}) as running:
+        await running.run("a", "act")
+        await running.server("a").relist()
+        assert (await running.run("a", "act")).state is CallState.DECLINED
+    async with host(a=entry, fittings={"store": store}) as running:
+        await running.run("a", "act")
+        assert running.approver.questions == []  # it is again what was allowed
+
+
+@pytest.mark.parametrize(("seconds", "listed", "state"), [(0, 2, CallState.DECLINED), (3600, 1, CallState.DONE)])
+@pytest.mark.requirement("TOOLS-30")
+async def test_a_silent_change_is_found_before_a_call_that_was_allowed_by_a_list_that_is_too_old(
+    host: HostOf, tmp_path: Path, seconds: int, listed: int, state: CallState
+) -> None:
+    entry = hostile("silent-change", "--record", tmp_path / "wire")
+    async with host(a=entry, answers=(ALWAYS, NO), policy={"relist_sec": seconds}) as running:
+        await running.run("a", "act")
+        assert len(wire(tmp_path / "wire", "tools/list")) == 1  # a person was asked: nothing was remembered
+        call = await running.run("a", "act")
+        assert call.state is state
+        assert len(wire(tmp_path / "wire", "tools/list")) == listed
+    assert [question.standing.kind for question in running.approver.questions][1:] == [ApprovalStatus.CHANGED] * (
+        listed - 1
+    )
+
+
+async def test_what_runs_by_a_rule_of_the_configuration_is_not_held_up_by_another_listing(
+    host: HostOf, tmp_path: Path
+) -> None:
+    entry = echo("--record", tmp_path / "wire")
+    async with host(a=entry, policy={"relist_sec": 0, "allow": ["a:*"]}) as running:
+        for _ in range(2):
+            assert (await running.run("a", "echo", SAY)).state is CallState.DONE
+    assert len(wire(tmp_path / "wire", "tools/list")) == 1
+
+
+async def change_tool(running: RecordingHost) -> None:
+    tool = running.catalog.tool("a", "echo")
+    running.catalog.keep("a", [tool.model_copy(update={"description": "Now it also deletes."})])
+
+
+async def drop_tool(running: RecordingHost) -> None:
+    running.catalog.keep("a", [])
+
+
+async def other_command(running: RecordingHost) -> None:
+    await running.apply(settings(a=echo("--name", "other")))  # the old one is still there
+
+
+async def remove_server(running: RecordingHost) -> None:
+    await running.apply(settings(b=echo()))
+
+
+async def stop_server(running: RecordingHost) -> None:
+    running.server("a").stop()
+    await running.server("a").settled()
+
+
+async def restart_server(running: RecordingHost) -> None:
+    running.server("a").restart()
+    await running.ready()
+
+
+async def crash(running: RecordingHost) -> None:
+    await running.run("a", "exit", {"code": 3})
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "state", "words"),
+    [
+        (change_tool, CallState.DECLINED, "the tool's definition changed in the meantime; nothing was sent"),
+        (other_command, CallState.DECLINED, "the server's command or address changed in the meantime"),
+        (drop_tool, CallState.ERROR, "a has no tool 'echo'"),
+    ],
+)
+async def test_what_runs_is_what_was_shown(
+    host: HostOf,
+    tmp_path: Path,
+    meanwhile: Callable[[RecordingHost], Awaitable[None]],
+    state: CallState,
+    words: str,
+) -> None:
+    """P04: whatever changes between the question and the sending; sent at most once."""
+    waiting = Waiting()
+    async with host(a=echo("--record", tmp_path / "wire"), answers=(waiting,)) as running:
+        call = running.call_tool("a", "echo", SAY)
+        await waiting.asked.wait()
+        await meanwhile(running)
+        waiting.answer.set_result(YES)
+        await running.end_of(call)
+    assert call.state is state
+    assert words in str(call.error)
+    assert sent(tmp_path / "wire") == 0
+
+
+@pytest.mark.parametrize("leave", [remove_server, stop_server, restart_server, crash])
+async def test_a_question_is_withdrawn_when_its_server_goes(
+    host: HostOf, tmp_path: Path, leave: Callable[[RecordingHost], Awaitable[None]]
+) -> None:
+    """P04: whoever is asked, on a screen or not; another server's question stays."""
+    waiting, other = Waiting(), Waiting()
+    async with host(
+        a=echo("--record", tmp_path / "wire"), b=echo(), policy={"allow": ["a:exit"]}, answers=(waiting, other)
+    ) as running:
+        call = running.call_tool("a", "echo", SAY)
+        await waiting.asked.wait()
+        beside = running.call_tool("b", "echo", SAY)
+        await other.asked.wait()
+        await leave(running)
+        await running.end_of(call)
+        assert not other.withdrawn
+        other.answer.set_result(YES)
+        await running.end_of(beside)
+    assert waiting.withdrawn
+    assert (call.state, type(call.error), call.allowed) == (CallState.ERROR, ServerNotReady, False)
+    assert str(call.error) == "a went away while the question about echo was open; nothing was sent"
+    assert beside.state is CallState.DONE
+    assert '"text":"x"' not in (tmp_path / "wire").read_text()
+
+
+async def test_a_change_announced_while_somebody_is_asked_stops_the_call(host: HostOf) -> None:
+    """P04: the list is read again before the call is sent, not at its leisure."""
+    waiting = Waiting()
+    async with host(a=hostile("definition-changes"), answers=(waiting,)) as running:
+        call = running.call_tool("a", "act", {})
+        await waiting.asked.wait()
+        await running.run("a", "act")
+        await running.run("a", "report")  # by its answer the announcement has come too
+        waiting.answer.set_result(YES)
+        await running.end_of(call)
+        report = await running.run("a", "report")
+    assert call.state is CallState.DECLINED
+    assert report.outcome is not None
+    assert report.outcome.structured["seen"]["tools/call"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "state", "sent_arguments"),
+    [({"text": "edited"}, CallState.DONE, {"text": "edited"}), ({"text": 7}, CallState.ERROR, None)],
+)
+async def test_edited_arguments_are_checked_and_sent_instead(
+    host: HostOf, arguments: Mapping[str, Any], state: CallState, sent_arguments: Any
+) -> None:
+    async with host(a=echo(), answers=(Answer(allow=True, arguments=arguments),)) as running:
+        call = await running.run("a", "echo", SAY)
+    assert call.state is state
+    assert call.edited is (sent_arguments is not None)
+    assert (call.arguments if call.edited else None) == sent_arguments
+
+
+@pytest.mark.requirement("CANC-07")
+async def test_cancelling_withdraws_the_question(host: HostOf) -> None:
+    waiting = Waiting()
+    async with host(a=echo(), answers=(waiting,)) as running:
+        call = running.call_tool("a", "echo", SAY)
+        await waiting.asked.wait()
+        call.cancel()
+        await running.end_of(call)
+    assert waiting.withdrawn
+    assert call.state is CallState.CANCELLED
+    assert call.sent_at is None
+
+
+async def test_leaving_withdraws_every_question(host: HostOf) -> None:
+    steps = [Waiting(), Waiting()]
+    async with host(a=echo(), answers=tuple(steps)) as running:
+        calls = [running.call_tool("a", "echo", SAY) for _ in steps]
+        for step in steps:
+            await step.asked.wait()
+    assert all(step.withdrawn for step in steps)
+    assert {call.state for call in calls} == {CallState.CANCELLED}
+
+
+@pytest.mark.parametrize(
+    ("policy", "entry", "state"),
+    [
+        ({"deny": ["a:echo"]}, {}, CallState.DECLINED),
+        ({"allow": ["a:e*"]}, {}, CallState.DONE),
+        ({}, {"tools": {"echo": {"approval": "deny"}}}, CallState.DECLINED),
+    ],
+)
+@pytest.mark.requirement("HOST-04")
+async def test_policy_decides_without_a_question(
+    host: HostOf, policy: dict[str, Any], entry: dict[str, Any], state: CallState
+) -> None:
+    async with host(a=echo(**entry), policy=policy) as running:
+        call = await running.run("a", "echo", SAY)
+    assert call.state is state
+    assert running.approver.questions == []
+    assert running.consent.approvals.grants() == []
+    if isinstance(call.error, Declined):
+        assert call.error.by == "policy"
+        assert "deny" in call.error.rule
+
+
+@pytest.mark.parametrize(("trusted", "questions"), [(False, 2), (True, 1)])
+@pytest.mark.requirement("TOOLS-19")
+async def test_what_a_tool_claims_spares_a_question_only_where_it_is_trusted_and_unchanged(
+    host: HostOf, trusted: bool, questions: int
+) -> None:
+    """P03, P07: a tool that changed after a yes is asked about, though its server is trusted."""
+    async with host(a=echo(trust_hints=trusted), answers=(ALWAYS, NO)) as running:
+        await running.ready()
+        tool = running.catalog.tool("a", "echo")
+        await running.run("a", "echo", SAY)
+        claims = type(tool).read({**tool.definition(), "annotations": {"readOnlyHint": True}})
+        running.catalog.keep("a", [claims])
+        assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
+        running.consent.revoke("a", "echo")
+        await running.run("a", "echo", SAY)
+    assert len(running.approver.questions) == 1 + questions
+
+
+async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_what_would_help(host: HostOf) -> None:
+    answer = await DeclineAll("pass --yes").ask(None)  # type: ignore[arg-type]
+    assert answer == Answer(allow=False, reason="pass --yes", by="policy")
+
+
+async def test_approvals_are_kept_between_runs_and_bound_to_the_command(host: HostOf, tmp_path: Path) -> None:
+    """P10: the same name with another command is asked about, and the difference is the command."""
+    store = FileStore(tmp_path)
+    for entry, questions in ((echo(), 1), (echo(), 0), (echo("--name", "x"), 1)):
+        async with host(a=entry, answers=(ALWAYS,), fittings={"store": store}) as running:
+            await running.run("a", "echo", SAY)
+        assert len(running.approver.questions) == questions
+    assert [change.field for change in running.approver.questions[0].standing.differences] == ["command"]
+    assert (tmp_path / "approvals.toml").stat().st_mode & 0o077 == 0
+
+
+RULE = Answer(allow=True, lifetime=Lifetime.ALWAYS, when={"text": "^x"})
+
+
+@pytest.mark.requirement("SEC-01", "HOST-04")
+async def test_a_rule_made_when_asked_lets_by_what_it_fits_in_later_runs_too_and_is_written_down(
+    host: HostOf, tmp_path: Path
+) -> None:
+    """P10: other arguments, another server and a changed tool are asked about as ever."""
+    parts = {"store": FileStore(tmp_path), "audit_path": tmp_path / "audit.jsonl"}
+    async with host(a=echo(), answers=(RULE, NO), fittings=parts) as running:
+        for text in ("x", "x and more", "not x"):
+            await running.run("a", "echo", {"text": text})
+        assert len(running.approver.questions) == 2
+    async with host(a=echo(), b=echo(), answers=(NO, NO, NO), fittings=parts) as running:
+        assert (await running.run("a", "echo", SAY)).state is CallState.DONE
+        assert (await running.run("b", "echo", SAY)).state is CallState.DECLINED
+        past = await running.consent.past(running.approver.questions[0], running.calls.values())
+        assert past.calls == ()  # of b; what stands in the log is a's
+        await change_tool(running)
+        assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
+        past = await running.consent.past(running.approver.questions[1], running.calls.values())
+        assert [(each.arguments["text"], each.declined) for each in past.calls] == [
+            ("x", False), ("not x", True), ("x and more", False), ("x", False),
+        ]  # fmt: skip
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    made, by_rule, asked = [line for line in lines if line["event"] == "decision"][:3]
+    assert (made["by"], made["when"], made["lifetime"]) == ("user", {"text": "^x"}, "always")
+    assert by_rule["by"] == "policy"
+    assert by_rule["rule"].startswith("allowed by you where text matches '^x', always, on ")
+    assert (asked["rule"], asked["allowed"]) == ("policy.default = 'ask'", False)
+
+
+@pytest.mark.parametrize(("outside", "verdict"), [("", PolicyVerdict.ALLOW), ("a web page", PolicyVerdict.ASK)])
+async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
+    host: HostOf, outside: str, verdict: PolicyVerdict
+) -> None:
+    """P10"""
+    async with host(a=echo(), answers=(RULE, NO)) as running:
+        await running.run("a", "echo", SAY)
+        (asked,) = running.approver.questions
+        assert running.consent.foresee("a", asked.sent_to, asked.tool, SAY, outside=outside) is verdict
+        assert running.consent.foresee("a", asked.sent_to, asked.tool, {"text": "y"}) is PolicyVerdict.ASK
+        if outside:
+            with pytest.raises(Declined):
+                await running.consent.settle(Proposal(7, "a", asked.tool, SAY, "m", asked.sent_to, outside=outside))
+            assert "has read a web page, so that it is asked again; allowed by you where text matches '^x'" in (
+                running.approver.questions[1].rule
+            )
+
+
+@pytest.mark.parametrize("pattern", ["(", "", "(?=x)", "x" * 3000])
+async def test_a_pattern_that_cannot_be_kept_allows_this_call_and_no_other(host: HostOf, pattern: str) -> None:
+    """P10: a rule is never widened to what could be kept of it."""
+    bad = Answer(allow=True, lifetime=Lifetime.ALWAYS, when={"text": pattern})
+    async with host(a=echo(), answers=(bad, NO)) as running:
+        assert (await running.run("a", "echo", SAY)).state is CallState.DONE
+        assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
+        assert running.consent.approvals.grants() == []
+    assert running.alarms[0].startswith("this call of echo runs, but no rule was made of it: the pattern for text ")
+
+
+async def test_what_cannot_be_saved_is_an_alarm_and_nothing_worse(host: HostOf, tmp_path: Path, until: Until) -> None:
+    class Full(FileStore):
+        def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+            raise ConfigError("disk full") if not self.alarms else RuntimeError("secret")
+
+    store = Full(tmp_path)
+    async with host(a=echo(), answers=(ALWAYS, SESSION), fittings={"store": store}) as running:
+        await running.run("a", "echo", SAY)
+        await until(lambda: running.alarms)
+        store.alarms.append("next time another error")
+        running.consent.revoke("a", "echo")
+        assert (await running.run("a", "echo", SAY)).state is CallState.DONE
+    assert running.alarms[0] == "what you allowed could not be saved: disk full"
+    assert "secret" not in " ".join(running.alarms)
+
+
+async def test_what_nothing_changed_in_is_not_written(host: HostOf, tmp_path: Path) -> None:
+    for times in (1, 2):
+        async with host(a=echo(), answers=(NO,) * times, fittings={"store": FileStore(tmp_path)}) as running:
+            await running.run("a", "echo", SAY)
+        assert not (tmp_path / "approvals.toml").exists()
+
+
+async def test_a_rule_of_the_user_stands_but_a_tool_that_changed_under_it_is_told_of(
+    host: HostOf, tmp_path: Path
+) -> None:
+    """P03: a rule is bound to names, so a change since the tool last ran cannot stop it; it is an alarm, once."""
+    entry, store = hostile("silent-change", "--kind", "annotations"), FileStore(tmp_path)
+    for alarms in (1, 2):  # the next run begins with what it was at first
+        async with host(a=entry, policy={"allow": ["a:*"]}, fittings={"store": store}) as running:
+            for _ in range(2):
+                await running.run("a", "act")
+                await running.server("a").relist()
+        assert len(running.alarms) == alarms
+        assert running.alarms[0].startswith("a:act is not what it was when it ran before (annotations.")
+        assert running.alarms[0].endswith("it runs by policy.allow has 'a:*'")
+        assert running.approver.questions == []
+    async with host(a=echo(), policy={"allow": ["a:*"]}, fittings={"store": store}) as running:
+        await running.run("a", "echo", SAY)
+    async with host(a=echo("--name", "x"), policy={"allow": ["a:*"]}, fittings={"store": store}) as running:
+        await running.run("a", "echo", SAY)
+    assert running.alarms == []  # the user's own doing
+
+
+async def test_two_hosts_at_once_lose_nothing_of_what_either_was_told(host: HostOf, tmp_path: Path) -> None:
+    """C07: what one allows does not undo what the other allowed or revoked meanwhile."""
+    store, always = FileStore(tmp_path), (ALWAYS, ALWAYS)
+    async with host(a=echo(), answers=always, fittings={"store": store}) as first:
+        await first.run("a", "echo", SAY)
+        await first.run("a", "sleep", {"seconds": 0})
+    async with (
+        host(a=echo(), answers=always, fittings={"store": store}) as first,
+        host(a=echo(), answers=always, fittings={"store": store}) as second,
+    ):
+        first.consent.revoke("a", "echo")
+        await second.run("a", "fail")
+        await first.run("a", "add", {"a": 1, "b": 2})
+    kept = from_toml(store.read("approvals"))
+    assert sorted(each.tool for each in kept) == ["add", "fail", "sleep"]

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcphost.host.consent.policy import PolicyVerdict, decide
+from tests.host.conftest import echo, settings
+
+ALLOW, ASK, DENY = PolicyVerdict
+OWN = {"tools": {"t": {"approval": "allow"}}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "entry", "known", "verdict", "rule"),
+    [
+        ({}, {}, {}, ASK, "policy.default = 'ask'"),
+        ({"default": "allow"}, {}, {}, ALLOW, "policy.default = 'allow'"),
+        ({"default": "deny"}, {}, {}, DENY, "policy.default = 'deny'"),
+        ({"allow": ["s:*"]}, {}, {}, ALLOW, "policy.allow has 's:*'"),
+        ({"allow": ["s:*"], "ask": ["*:t"]}, {}, {}, ASK, "policy.ask has '*:t'"),
+        ({"allow": ["S:t"]}, {}, {}, ASK, "policy.default = 'ask'"),
+        ({"ask": ["s:t"]}, OWN, {}, ALLOW, "servers.s.tools.t.approval = 'allow'"),
+        ({"deny": ["s:t"]}, OWN, {"remembered": "always"}, DENY, "policy.deny has 's:t'"),
+        ({"allow": ["s:t"]}, {"tools": {"t": {"approval": "deny"}}}, {}, DENY, "servers.s.tools.t.approval = 'deny'"),
+        ({"default": "deny"}, {}, {"remembered": "always"}, ALLOW, "always"),
+        ({"ask": ["s:t"]}, {}, {"remembered": "always"}, ASK, "policy.ask has 's:t'"),
+        ({}, {}, {"claims_read_only": True}, ASK, "policy.default = 'ask'"),
+        ({}, {"trust_hints": True}, {}, ASK, "policy.default = 'ask'"),
+        ({}, {"trust_hints": True}, {"claims_read_only": True}, ALLOW, "trust_hints"),
+        ({"ask": ["s:*"]}, {"trust_hints": True}, {"claims_read_only": True}, ASK, "policy.ask"),
+    ],
+)
+@pytest.mark.requirement("TOOLS-19", "HOST-04")
+def test_the_strongest_rule_decides_and_is_named(
+    policy: dict[str, Any], entry: dict[str, Any], known: dict[str, Any], verdict: PolicyVerdict, rule: str
+) -> None:
+    """P07: what a server claims of itself counts only where the user said that it does."""
+    config = settings(policy=policy, s=echo(**entry))
+    decision = decide(config, "s", "t", **{"remembered": None, "claims_read_only": False, **known})
+    assert decision.verdict is verdict
+    assert rule in decision.rule
+
+
+def test_a_server_nobody_configured_falls_under_the_default() -> None:
+    assert decide(settings(), "gone", "t", remembered=None, claims_read_only=True).verdict is ASK
+
+
+SELECT = {"tools": {"t": {"allow_when": {"sql": "^SELECT "}, "approval": "ask"}}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "arguments", "verdict"),
+    [
+        (SELECT, {"sql": "SELECT 1", "more": 1}, ALLOW),
+        (SELECT, {"sql": "DROP; SELECT 1"}, ASK),
+        (SELECT, {"sql": "x\nSELECT 1"}, ASK),
+        (SELECT, {"sql": ["SELECT 1"]}, ASK),
+        (SELECT, {}, ASK),
+        (SELECT, {"sql": "SELECT " + "x" * 10_000_000}, ASK),  # too long to be tried here
+        ({"tools": {"t": {"allow_when": {"sql": "(a+)+$"}}}}, {"sql": "a" * 50_000 + "!"}, ASK),
+        ({"tools": {"t": {"allow_when": {"a": "x", "b": "y"}}}}, {"a": "x"}, ASK),
+        ({"tools": {"t": {"allow_when": {"sql": "^SELECT "}, "approval": "deny"}}}, {"sql": "SELECT 1"}, DENY),
+    ],
+)
+def test_a_call_may_run_by_what_its_arguments_are(
+    entry: dict[str, Any], arguments: dict[str, Any], verdict: PolicyVerdict
+) -> None:
+    """P10"""
+    config = settings(s=echo(**entry))
+    decision = decide(config, "s", "t", remembered=None, claims_read_only=False, arguments=arguments)
+    assert decision.verdict is verdict
+    assert (verdict is ALLOW) == ("allow_when: sql matches '^SELECT '" in decision.rule)

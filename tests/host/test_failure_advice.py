@@ -1,0 +1,59 @@
+"""What is said of errors beyond their own sentence, for every front."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcphost.errors import (
+    AuthorizationRequired,
+    ConnectionLost,
+    HttpStatusError,
+    McphostError,
+    ResourceMissing,
+    ServerError,
+    SessionExpired,
+    TaskStopped,
+)
+from mcphost.host.failure_advice import advice_on, next_step
+
+GONE = ResourceMissing("x:/canary", ServerError(-32002, "canary", {"canary": 1}))
+
+ADVICE: list[tuple[McphostError, str, str]] = [
+    (GONE, "has no such resource", "the list of resources says what there is"),
+    (TaskStopped("canary", "canary"), "stopped the task", "part of the work may be done. Its log may say why"),
+    (SessionExpired("canary"), "no longer knows this session", "mcphost opens a new session by itself"),
+    (AuthorizationRequired("canary"), "wants a sign-in", "into [servers.web]: bearer_token_env_var or http_headers"),
+    (
+        AuthorizationRequired("canary", status=403),
+        "more than this sign-in allows",
+        "The token in [servers.web] must be",
+    ),
+    (HttpStatusError(200, "canary", "canary"), "HTTP 200 came", "Something answers at this address"),
+    (HttpStatusError(302), "HTTP 302 came", "put the address that is meant into [servers.web]"),
+    (HttpStatusError(400, reason="canary"), "HTTP 400 came", "what it says may tell why"),
+    (HttpStatusError(403), "HTTP 403 came", "check the token and the headers in [servers.web]"),
+    *((HttpStatusError(each), f"HTTP {each} came", "check url and transport in [servers.web]") for each in (404, 405)),
+    (HttpStatusError(413), "HTTP 413 came", "send less"),
+    (HttpStatusError(418), "HTTP 418 came", "the traffic shows the request"),
+    (HttpStatusError(429), "HTTP 429 came", "wait a little"),
+    (HttpStatusError(503), "HTTP 503 came", "is in trouble"),
+    (HttpStatusError(999), "HTTP 999 came", "is in trouble"),
+]
+
+
+@pytest.mark.parametrize(("error", "headline", "step"), ADVICE, ids=lambda value: str(value)[:30])
+def test_each_says_what_happened_and_what_to_do_in_no_words_but_ours(
+    error: McphostError, headline: str, step: str
+) -> None:
+    advice = advice_on(error, "web")
+    assert advice is not None
+    assert headline in advice.headline
+    assert step in advice.next_step
+    assert advice.next_step == next_step(error, "web")
+    assert advice.next_step.endswith(".")
+    assert not {"canary", "{}"} & {*advice.headline.split(), *advice.next_step.split()}
+
+
+def test_what_says_it_all_by_itself_gets_nothing_added() -> None:
+    for error in (ConnectionLost("gone"), ServerError(-32602, "no")):
+        assert (advice_on(error, "web"), next_step(error, "web")) == (None, "")

@@ -1,0 +1,131 @@
+"""Every message of a session in which everything is done once, as the servers read it, held against the protocol.
+
+The judge of shapes is the official SDK, which has a table of methods for each revision; it leaves tasks out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.types.methods import validate_client_notification, validate_client_request
+
+from mcphost.host.tool_calls.call import CallState
+from mcphost.protocol.eras.revisions import LEGACY, V2025_06_18, V2025_11_25, Revision
+from mcphost.protocol.models.tools import LogLevel, PromptRef
+from tests.conftest import Until
+from tests.host.conftest import HostOf, RecordingHost, hostile
+from tests.host.connections.test_offers import README, listed, serve
+
+Frame = dict[str, Any]
+
+PREFIX = r"(?P<prefix>[a-zA-Z]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*/)?"
+META_KEY = re.compile(PREFIX + r"([a-zA-Z0-9]([\w.-]*[a-zA-Z0-9])?)?")
+OURS = {"progressToken", "io.modelcontextprotocol/related-task"}
+"""The keys of `_meta` that the protocol itself defines; any other would be of our own making."""
+
+
+async def do_everything(running: RecordingHost, revision: Revision, until: Until) -> None:
+    await running.ready()
+    await listed(running)
+    await running.run("a", "echo", {"text": "x"})
+    await running.run("a", "sleep", {"seconds": 30}, timeout=0.05)
+    cancelled = running.call_tool("a", "sleep", {"seconds": 30})
+    await until(lambda: cancelled.state is CallState.RUNNING)
+    cancelled.cancel()
+    await running.end_of(cancelled)
+    assert (await running.run("a", "maybe", as_task=True)).state is CallState.DONE
+    if revision is V2025_11_25:
+        await running.run("a", "research", {"polls": 1})
+        await running.list_tasks("a")
+        await running.cancel_task("a", "task-1")
+    await running.subscribe("a", README)
+    await running.unsubscribe("a", README)
+    await running.read_resource("a", README)
+    await running.get_prompt("a", "review", {"language": "python"})
+    await running.complete("a", PromptRef("review"), "framework", "f", {"language": "python"})
+    await running.server("a").set_level(LogLevel.ERROR)
+    await running.server("a").client.ping()
+    await running.run("b", "act")
+    report = await running.run("b", "report")
+    assert report.outcome is not None
+    assert len(report.outcome.structured["replies"]) > 10
+
+
+def meta_keys(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value.get("_meta", {})
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from meta_keys(inner)
+
+
+def check_request(frame: Frame, version: str) -> None:
+    assert type(frame["id"]) in (int, str)
+    assert frame.keys() <= {"jsonrpc", "id", "method", "params"}
+    if frame["method"].startswith("tasks/"):
+        assert version == V2025_11_25.version
+        assert frame.get("params") is None or isinstance(frame["params"].get("taskId", ""), str)
+    else:
+        validate_client_request(frame["method"], version, frame.get("params"))
+
+
+def check_reply(frame: Frame) -> None:
+    assert frame.keys() in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
+    assert isinstance(frame.get("result", {}), dict)
+    if "error" in frame:
+        assert (type(frame["error"]["code"]), type(frame["error"]["message"])) == (int, str)
+
+
+def check(frame: Frame, version: str) -> None:
+    assert frame["jsonrpc"] == "2.0"
+    assert "params" not in frame or isinstance(frame["params"], dict)
+    if "method" not in frame:
+        check_reply(frame)
+    elif "id" in frame:
+        check_request(frame, version)
+    else:
+        validate_client_notification(frame["method"], version, frame.get("params"))
+    for key in meta_keys(frame):
+        assert META_KEY.fullmatch(key), key
+        assert key in OURS
+
+
+@pytest.mark.requirement("MSG-01", "MSG-02", "MSG-03", "MSG-05", "MSG-08", "MSG-09", "MSG-11", "BATCH-02", "BATCH-03")
+@pytest.mark.requirement("META-02", "META-03", "META-04", "LIFE-01", "LIFE-02", "LIFE-05", "LIFE-08", "LIFE-12")
+@pytest.mark.requirement("LIFE-13", "LIFE-22", "CAP-01", "PROG-01", "PROG-02", "PROG-07", "ERR-07", "TRANS-STDIO-03")
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.version)
+async def test_every_message_of_a_session_is_one_of_its_revision(
+    host: HostOf, tmp_path: Path, until: Until, revision: Revision
+) -> None:
+    def options(name: str) -> tuple[object, ...]:
+        return ("--protocol", revision.version, "--record", tmp_path / name)
+
+    servers = {"a": serve("--page", 2, *options("a")), "b": hostile("server-requests", *options("b"))}
+    async with host(**servers, policy={"default": "allow"}) as running:
+        await do_everything(running, revision, until)
+    for name in servers:
+        lines = (tmp_path / name).read_bytes().removesuffix(b"EOF\n").splitlines()
+        frames: list[Frame] = [json.loads(line) for line in lines]
+        for frame in frames:
+            check(frame, revision.version)
+        opening, opened, *rest = (frame.get("method") for frame in frames)
+        assert (opening, opened) == ("initialize", "notifications/initialized")
+        assert not {opening, opened, "notifications/progress"} & set(rest)
+        assert frames[0]["params"] == {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "mcphost", "title": "mcphost", "version": "0.0-test"},
+        }
+        requests = [frame for frame in frames if "method" in frame and "id" in frame]
+        assert len({frame["id"] for frame in requests}) == len(requests)
+        params = [frame.get("params", {}) for frame in requests]
+        assert any("task" in each for each in params) == (name == "a" and revision is V2025_11_25)
+        contexts = [frame for frame in requests if "context" in frame.get("params", {})]
+        assert bool(contexts) == (name == "a" and revision in (V2025_06_18, V2025_11_25))
+        tokens = [each["_meta"]["progressToken"] for each in params if "_meta" in each]
+        assert len(set(tokens)) == len(tokens) > 0
+        assert {type(token) for token in tokens} <= {int, str}

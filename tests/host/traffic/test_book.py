@@ -1,0 +1,533 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcphost.config import Config, Values
+from mcphost.errors import ConfigError, Declined, NotDone, ServerError
+from mcphost.host.events import TrafficAdded
+from mcphost.host.tool_calls.call import ToolCall
+from mcphost.host.traffic import book as traffic_book
+from mcphost.host.traffic import file as traffic_file
+from mcphost.host.traffic import frames
+from mcphost.host.traffic import frames as pairing
+from mcphost.host.traffic.book import ServerTap, TrafficBook, TrafficBudget, read_traffic
+from mcphost.host.traffic.frames import Frame, FrameKind, read_facts
+from mcphost.host.traffic.resending import ResentRequest, request_in
+from mcphost.transports.base import Transport, TransportLimits
+from mcphost.transports.stdio.transport import Command, StdioTransport
+from tests.conftest import Until
+from tests.host.conftest import NO, HostOf, RecordingHost, echo, hostile
+
+CANARY = "canary-0123456789"
+SECRETS = Values({})
+SECRETS.remember(CANARY)
+SECRETS.remember('cañary"67890')
+
+
+def encoded(**message: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def request(number: int | str, method: str = "tools/call", **params: Any) -> bytes:
+    return encoded(id=number, method=method, params=params)
+
+
+def answer(number: int | str, **result: Any) -> bytes:
+    return encoded(id=number, result=result)
+
+
+class Book(TrafficBook):
+    """A book with a clock to turn, a count of its nudges and a tap for the server `a`."""
+
+    def __init__(self, **more: Any) -> None:
+        self.now, self.nudges = 100.0, 0
+        super().__init__(
+            SECRETS.mask, self.count_nudge, clock=lambda: 1e9 + self.now, monotonic=lambda: self.now, **more
+        )
+        self.a = self.tap("a")
+
+    def count_nudge(self) -> None:
+        self.nudges += 1
+
+    @property
+    def texts(self) -> list[str]:
+        return [frame.raw() for frame in self.since(0)]
+
+    @property
+    def last(self) -> Frame:
+        return self.since(0)[-1]
+
+
+@pytest.fixture
+def book() -> Book:
+    return Book()
+
+
+# What a frame is
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "method", "number", "status"),
+    [
+        (request(1, "ping"), FrameKind.REQUEST, "ping", 1, ("waiting",)),
+        (answer("x"), FrameKind.RESPONSE, "", "x", ("ok",)),
+        (answer(1, isError=True), FrameKind.RESPONSE, "", 1, ("failed",)),
+        (encoded(id=1, error={"code": -32601, "message": "no"}), FrameKind.ERROR, "", 1, ("error", "-32601")),
+        (encoded(method="notifications/initialized"), FrameKind.NOTIFICATION, "notifications/initialized", None, ()),
+        (b"[" + request(1) + b"," + answer(2) + b"]", FrameKind.BATCH, "", None, ()),
+        (b"[" + answer(2) + b"]", FrameKind.BATCH, "", None, ()),
+        (b"[]", FrameKind.MALFORMED, "", None, ("error",)),
+        (b'{"jsonrpc":"2.0","id":7,"result":5}', FrameKind.MALFORMED, "", 7, ("error",)),
+        (b'{"jsonrpc":"2.0","id":7,"result":{}', FrameKind.STRAY, "", 7, ("error",)),
+        (b"Listening on stdio", FrameKind.STRAY, "", None, ("error",)),
+        (b"\xff\xfe", FrameKind.STRAY, "", None, ("error",)),
+        (b"[" * 100_000, FrameKind.MALFORMED, "", None, ("error",)),
+    ],
+)
+def test_a_frame_says_what_it_is(
+    book: Book, data: bytes, kind: FrameKind, method: str, number: int | str | None, status: tuple[str, ...]
+) -> None:
+    book.a.received(data)
+    frame = book.last
+    assert (frame.kind, frame.method, frame.id, frame.status) == (kind, method, number, status)
+    assert (frame.direction, frame.size, frame.server) == ("in", len(data), "a")
+
+
+def test_what_stands_between_messages_keeps_its_place_and_its_kind(book: Book) -> None:
+    book.a.noted("http", "POST https://h/mcp\nA: b")
+    book.a.sent(request(1))
+    book.a.noted("http", "HTTP 404 Not Found")
+    book.a.noted("stderr", "Traceback")
+    told = [(frame.kind.value, frame.direction, frame.status) for frame in book.since(0)]
+    assert told == [
+        ("http", "out", ()),
+        ("request", "out", ("waiting",)),
+        ("http", "in", ("404",)),
+        ("stderr", "in", ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"), [(b'{"a":1,', FrameKind.MALFORMED), (b" [", FrameKind.BATCH), (b"text", FrameKind.STRAY)]
+)
+def test_a_large_text_that_begins_as_no_message_does_is_not_read_whole(start: bytes, kind: FrameKind) -> None:
+    began = time.thread_time()
+    assert read_facts(start + b",".join(b'"%x":0' % n for n in range(1_500_000)) + b"}", whole=True).kind is kind
+    assert time.thread_time() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    ("large", "small"),
+    [
+        (answer(5, text="x" * 5000), answer(5)),
+        (b'{"result":{"a":"' + b"x" * 5000 + b'"},"jsonrpc":"2.0","id":"k"}', answer("k")),
+        (answer(5, text="x" * 5000, isError=True), answer(5, isError=True)),
+        (request(5, "resources/read", uri="x" * 5000), request(5, "resources/read")),
+        (encoded(method="notifications/message", params={"data": "x" * 5000}), encoded(method="notifications/message")),
+    ],
+)
+def test_a_large_message_is_known_by_its_ends(monkeypatch: pytest.MonkeyPatch, large: bytes, small: bytes) -> None:
+    monkeypatch.setattr(frames, "GLIMPSE", 1000)
+    assert read_facts(large, whole=True) == read_facts(small, whole=True)
+
+
+# What belongs together
+
+
+def test_an_answer_is_paired_with_its_request_in_both_directions(book: Book) -> None:
+    for asks, answers in ((book.a.sent, book.a.received), (book.a.received, book.a.sent)):
+        asks(request(7, "roots/list"))
+        book.now += 0.25
+        answers(answer(7))
+    first, second, third, fourth = book.since(0)
+    assert [frame.partner for frame in (first, second, third, fourth)] == [2, 1, 4, 3]
+    assert [frame.latency for frame in (first, second, third, fourth)] == [0.25] * 4
+    assert [second.method, fourth.method] == ["roots/list"] * 2
+    assert first.status == ("answered",)
+    assert book.partner(first) is second
+    assert book.partner(fourth) is third
+
+
+def test_ids_are_paired_within_their_connection_type_and_direction_alone(book: Book) -> None:
+    book.a.sent(request(1))
+    book.tap("a").received(answer(1))
+    book.tap("b").received(answer(1))
+    book.a.received(answer("1"))
+    book.a.sent(answer(1))
+    assert [frame.partner for frame in book.since(0)] == [None] * 5
+    book.a.received(answer(1))
+    book.a.received(answer(1))  # the second time it answers nothing, but says what it repeats
+    assert [frame.partner for frame in book.since(0)] == [6, None, None, None, None, 1, 1]
+
+
+def test_progress_cancel_and_batches_find_the_request_they_are_about(book: Book) -> None:
+    traffic_book.current_call.set(12)
+    book.a.sent(request(1))
+    traffic_book.current_call.set(None)
+    book.a.received(encoded(method="notifications/progress", params={"progressToken": 1, "progress": 1}))
+    book.a.sent(encoded(method="notifications/cancelled", params={"requestId": 1}))
+    book.a.received(b"[" + encoded(method="notifications/message") + b"," + answer(1) + b"]")
+    book.a.received(encoded(method="notifications/progress", params={"progressToken": [1]}))
+    book.a.sent(request(2))
+    assert [frame.call for frame in book.since(0)] == [12, 12, 12, 12, None, None]
+    assert [frame.partner for frame in book.since(0)] == [4, 1, 1, 1, None, None]
+    assert [frame.number for frame in book.since(0) if frame.call == 12] == [1, 2, 3, 4]
+
+
+def test_what_passed_unseen_is_paired_a_little_at_a_time(book: Book) -> None:
+    quiet = book.tap("quiet")
+    quiet.sent(request(1))
+    for number in range(traffic_book.WINDOW):
+        book.a.sent(request(number))
+        book.a.received(answer(number))
+    quiet.received(answer(1))
+    assert not book.pair(0.0)
+    while not book.pair(0.0):
+        pass
+    frames = book.since(0)
+    assert (frames[0].partner, frames[-1].partner) == (len(frames), 1)
+    assert all(frame.partner for frame in frames)
+
+
+def test_pairing_remembers_a_bounded_number_of_requests(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairing, "REMEMBERED", 3)
+    for number in range(5):
+        book.a.sent(request(number))
+    for number in range(5):
+        book.a.received(answer(number))
+    assert [frame.partner for frame in book.since(5)] == [None, None, 3, 4, 5]
+
+
+# How much is kept
+
+
+@pytest.mark.requirement("SEC-07")
+def test_each_server_keeps_its_share_and_a_flood_costs_the_neighbour_nothing(book: Book) -> None:
+    book.set_budget("flood", TrafficBudget(frames=10, bytes=1000))
+    quiet, flood = book.tap("quiet"), book.tap("flood")
+    quiet.received(b"x")
+    for number in range(100):
+        flood.received(b"%d" % number)
+    assert book.texts == ["x", *map(str, range(90, 100))]
+    assert (book.evicted("flood"), book.evicted("quiet")) == (90, 0)
+    for _ in range(100):
+        flood.received(b"y" * 200)
+    assert len(book.texts) == 1 + 5
+    assert [frame.number for frame in book.since(199)] == [200, 201]
+
+
+def test_of_all_servers_the_one_with_most_makes_room() -> None:
+    book = Book(total=TrafficBudget(frames=6, bytes=100))
+    one, other = book.tap("one"), book.tap("other")
+    for tap in (one, other, other, other, other, other, other):
+        tap.received(b"x")
+    assert [frame.server for frame in book.since(0)] == ["one", *["other"] * 5]
+    one.received(b"x" * 90)
+    other.received(b"x" * 20)
+    assert [frame.size for frame in book.since(0)][-1] == 20
+    assert sum(frame.size for frame in book.since(0)) <= 100
+
+
+@pytest.mark.requirement("SEC-07")
+def test_a_frame_over_a_quarter_of_the_share_keeps_its_start_and_what_it_is(book: Book) -> None:
+    book.set_budget("a", TrafficBudget(bytes=400_000))
+    book.a.sent(request(1, "tools/call"))
+    book.a.received(answer(1, text="x" * 1_000_000))
+    frame = book.last
+    assert (frame.cut, len(frame.data), frame.size > 1_000_000) == (True, traffic_book.START, True)
+    assert (frame.kind, frame.partner, frame.method) == (FrameKind.RESPONSE, 1, "tools/call")
+    assert book.raw(frame).endswith(f"… {frame.size - traffic_book.START} bytes more")
+    book.a.sent(request(2, "tools/call", text="x" * 1_000_000))
+    with pytest.raises(NotDone, match="too large"):
+        request_in(book.last)
+
+
+def test_pinned_frames_outlive_all_others_and_are_bounded_too(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    book.set_budget("a", TrafficBudget(frames=3))
+    book.a.sent(request(1))
+    book.a.received(answer(1))
+    pinned, after = book.since(0)
+    book.pin(pinned)
+    book.pin(pinned)
+    for _ in range(5):
+        book.a.received(b"x")
+    assert [frame.number for frame in book.since(0)] == [1, 5, 6, 7]
+    assert book.is_pinned(pinned)
+    assert book.frame(1) is pinned
+    assert book.partner(pinned) is book.frame(2) is None
+    book.pin(after)  # it is gone, and stays so
+    monkeypatch.setattr(traffic_book, "PINS", 1)
+    with pytest.raises(NotDone, match="unpin"):
+        book.pin(book.last)
+    book.clear()
+    assert book.since(0) == [pinned]
+    book.unpin(pinned)
+    book.unpin(pinned)
+    assert book.since(0) == [pinned]
+    book.clear()
+    assert book.since(0) == []
+
+
+def test_a_nudge_comes_once_until_somebody_looks(book: Book) -> None:
+    for _ in range(3):
+        book.a.received(b"x")
+    assert book.nudges == 1
+    assert len(book.since(0)) == 3
+    assert book.since(3) == []
+    book.a.received(b"x")
+    assert book.nudges == 2
+
+
+# Secrets, files
+
+
+@pytest.mark.requirement("SEC-09", "LOG-04")
+@pytest.mark.parametrize(
+    "data",
+    [
+        request(1, token=CANARY),
+        request(1, text=f"say {CANARY} twice {CANARY}"),
+        b'{"jsonrpc":"2.0","method":"x","params":{"a":"\\u0063anary-01\\u00323456789 \\n"}}',
+        json.dumps({"a": 'cañary"67890'}).encode(),
+        encoded(method="x", params={"a": 'cañary"67890'}),
+        b"Authorization: Bearer canary.unknown-1",
+        encoded(method="x", params={"h": "Bearer canary.unknown-1"}),
+        encoded(method="x", params={"access_token": "canary.unknown-1", "u": "https://h/?code=canary.unknown-1"}),
+        encoded(method="x", params={"json": '{"refresh_token": "canary.unknown-1"}'}),
+        b"GET /messages?session_id=canary.unknown-1",
+        b"Mcp-Session-Id: canary.unknown-1",
+        b"HTTP/1.1 200 OK\r\nmcp-session-id:canary.unknown-1\r\n\r\n",
+        b"> POST /mcp\n> x\nMCP-Session-Id: canary unknown",
+        b"Proxy-Authorization: canary.unknown-1",
+        b"authorization: canary",
+        b"Set-Cookie: a=canary.unknown-1; Path=/\nCookie: a=canary",
+        encoded(method="x", params={"text": "Mcp-Session-Id: canary.unknown-1\nnext"}),
+        encoded(method="x", params={"headers": {"Mcp-Session-Id": "canary.unknown-1"}}),
+    ],
+)
+def test_no_view_and_no_export_holds_a_secret(book: Book, data: bytes) -> None:
+    """C10"""
+    book.a.received(data)
+    frame = book.last
+    for text in (book.raw(frame), book.pretty(frame), book.export([frame]).decode()):
+        assert "•••" in text or "\\u2022" in text
+        assert "canary" not in text
+        assert "67890" not in text
+    assert json.loads(book.export([frame]))["size"] == len(data)
+    assert frame.data == data
+
+
+def test_pretty_is_json_over_lines_and_anything_else_as_it_came(book: Book) -> None:
+    book.a.received(answer(1, text="é"))
+    assert book.pretty(book.last).split("\n")[3:5] == ['  "result": {', '    "text": "é"']
+    book.a.received(b"[" * 100_000)
+    assert book.pretty(book.last) == "[" * 100_000
+
+
+def some_traffic(book: Book) -> None:
+    traffic_book.current_call.set(3)
+    book.a.sent(request(1, "tools/call", name="x\u2028\n"))
+    traffic_book.current_call.set(None)
+    book.now += 0.5
+    book.a.received(answer(1))
+    book.tap("b").received(b"\xff stray")
+    book.a.noted("http", "HTTP 404 Not Found")
+
+
+def test_an_export_reads_back_as_the_same_traffic(book: Book, tmp_path: Path) -> None:
+    some_traffic(book)
+    path = tmp_path / "traffic.jsonl"
+    path.write_bytes(book.export(book.since(0)))
+    fields = json.loads(path.read_bytes().split(b"\n")[1])
+    assert fields["latency"] == 0.5
+    assert {name: fields[name] for name in ("direction", "kind", "method", "id", "status", "call")} == {
+        "direction": "in", "kind": "response", "method": "tools/call", "id": 1, "status": "ok", "call": 3,
+    }  # fmt: skip
+    again = read_traffic(path)
+    assert again.read_only
+    assert [describe(frame) for frame in again.since(0)] == [describe(frame) for frame in book.since(0)]
+
+
+def describe(frame: Frame) -> tuple[object, ...]:
+    latency = None if frame.latency is None else round(frame.latency, 3)
+    return (frame.kind, frame.server, frame.direction, round(frame.time, 3), latency, frame.partner, frame.raw(),
+            frame.method, frame.call, frame.note)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x", "[]", "{}", "[" * 100_000,
+        '{"time":"2026-01-01","server":"a","direction":"up","text":"","size":0}',
+        '{"time":"soon","server":"a","direction":"in","text":"","size":0}',
+        '{"time":"2026-01-01","server":1,"direction":"in","text":"","size":0}',
+        '{"time":"2026-01-01","server":"a","direction":"in","text":"","size":0,"note":"mine"}',
+        '{"time":"2026-01-01","server":"a","direction":"in","text":"","size":"big","cut":true}',
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_export_is_refused_by_its_line(tmp_path: Path, line: str) -> None:
+    good = '{"time":"2026-01-01","server":"a","direction":"in","text":"x","size":1}'
+    path = tmp_path / "bad.jsonl"
+    path.write_text(f"{good}\n\n{line}\n")
+    with pytest.raises(NotDone, match=r"bad.jsonl, line 3: "):
+        read_traffic(path)
+    with pytest.raises(ConfigError, match="regular"):
+        read_traffic(tmp_path)
+
+
+# In a host
+
+
+def tapped(book: TrafficBook) -> Callable[[Config, str], Any]:
+    async def open_transport(config: Config, name: str) -> Transport:
+        server = config.servers[name]
+        assert server.command is not None
+        command = Command(server.command, server.args, server.env)
+        return StdioTransport(command, TransportLimits(exit_grace=0.15), os.environ, tap=book.tap(name))
+
+    return open_transport
+
+
+@pytest.fixture
+def watched(host: HostOf) -> Callable[..., RecordingHost]:
+    """A host whose servers are tapped."""
+
+    def build(*, fittings: dict[str, Any] | None = None, **more: Any) -> RecordingHost:
+        book = TrafficBook(SECRETS.mask)
+        given = {"open_transport": tapped(book), "traffic": book, "mask": SECRETS.mask, **(fittings or {})}
+        return host(fittings=given, **more)
+
+    return build
+
+
+async def test_a_call_is_found_with_all_its_frames(watched: HostOf) -> None:
+    async with watched(a=echo()) as running:
+        await running.ready()
+        for _ in range(2):
+            call = await running.run("a", "echo", {"text": "hello"})
+        frames = [frame for frame in running.traffic.since(0) if frame.call == call.number]
+        assert [(frame.direction, frame.method) for frame in frames] == [("out", "tools/call"), ("in", "tools/call")]
+        assert frames[0].latency == frames[1].latency
+        assert 0 < (frames[0].latency or 0) <= call.elapsed
+        methods = [frame.method for frame in running.traffic.since(0) if frame.sent]
+        assert methods[:3] == ["initialize", "notifications/initialized", "tools/list"]
+        assert running.events.count(TrafficAdded()) == 1  # nobody had looked
+        await running.run("a", "echo", {"text": "hello"})
+        assert running.events.count(TrafficAdded()) == 2
+
+
+async def test_a_request_is_sent_again_and_a_tool_call_is_asked_for_again(watched: HostOf) -> None:
+    async with watched(a=echo()) as running:
+        await running.ready()
+        await running.run("a", "echo", {"text": "again"})
+        by_method = {frame.method: frame for frame in running.traffic.since(0) if frame.sent}
+        again = running.resend(by_method["tools/list"])
+        assert isinstance(again, ResentRequest)
+        assert "tools" in await again.result()
+        assert running.approver.questions[1:] == []
+        running.approver.script.append(NO)
+        refused = running.resend(by_method["tools/call"])
+        assert isinstance(refused, ToolCall)
+        with pytest.raises(Declined):
+            await refused.result()
+        allowed = running.resend(by_method["tools/call"])
+        await allowed.result()
+        assert [question.arguments for question in running.approver.questions] == [{"text": "again"}] * 3
+        assert running.traffic.since(0)[-1].call == 3
+        for frame in (by_method["initialize"], by_method["notifications/initialized"], running.traffic.since(0)[-1]):
+            with pytest.raises(NotDone, match="sent"):
+                running.resend(frame)
+
+
+async def test_a_request_that_fails_again_says_so_and_harms_nobody(watched: HostOf, book: Book) -> None:
+    async with watched(a=echo()) as running:
+        await running.ready()
+        book.a.sent(request(1, "no/such", text="x", _meta={"progressToken": 1, "mine": 2}))
+        book.a.sent(request(1, "no/such", text="•••"))
+        unknown, masked = book.since(0)
+        assert request_in(unknown).params == {"text": "x", "_meta": {"mine": 2}}
+        with pytest.raises(ServerError):
+            await running.resend(unknown).result()
+        with pytest.raises(NotDone, match="secret"):
+            running.resend(masked)
+        assert running.servers["a"].ready
+
+
+@pytest.mark.requirement("SEC-09", "LOG-04")
+async def test_the_file_of_a_run_holds_every_frame_privately_and_no_secret(watched: HostOf, tmp_path: Path) -> None:
+    """C10"""
+    path = tmp_path / "state" / "traffic.jsonl"
+    async with watched(a=echo(), fittings={"traffic_path": path}) as running:
+        await running.ready()
+        await running.run("a", "echo", {"text": CANARY})
+        frames = running.traffic.since(0)
+        assert any(CANARY.encode() in frame.data for frame in frames)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert CANARY not in path.read_text()
+    again = read_traffic(path).since(0)
+    assert [frame.method for frame in again] == [frame.method for frame in frames]
+    latencies = [json.loads(line).get("latency") for line in path.read_bytes().splitlines()]
+    assert latencies == [
+        None if frame.sent else frame.latency and pytest.approx(frame.latency, abs=1e-5) for frame in frames
+    ]
+
+
+@pytest.mark.parametrize("planted", ["link", "folder"])
+async def test_what_was_planted_under_the_name_of_the_file_is_not_touched(
+    watched: HostOf, tmp_path: Path, planted: str, until: Until
+) -> None:
+    path, target = tmp_path / "traffic.jsonl", tmp_path / "target"
+    target.write_text("mine")
+    path.symlink_to(target) if planted == "link" else path.mkdir()
+    async with watched(a=echo(), fittings={"traffic_path": path}) as running:
+        await running.ready()
+        await until(lambda: bool(running.alarms))
+        (alarm,) = running.alarms
+        assert alarm.startswith(f"the traffic is no longer written to {path}: ")
+        await running.run("a", "echo", {"text": "goes on"})
+    assert target.read_text() == "mine"
+
+
+async def test_a_large_file_makes_way_and_a_slow_disk_costs_frames_not_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: Until
+) -> None:
+    path, book = tmp_path / "traffic.jsonl", Book()
+    monkeypatch.setattr(traffic_file, "ROTATE", 500)
+    monkeypatch.setattr(traffic_file, "BACKLOG", 50)
+    alarms: list[str] = []
+    file = traffic_file.TrafficFile(path, SECRETS.mask, alarms.append)
+    file.open(book)
+    for _ in range(20):
+        book.a.received(b"x" * 20)
+    await until(lambda: path.with_name("traffic.jsonl.1").exists() or path.exists())
+    await until(lambda: file._written >= 60)
+    book.a.received(b"last")
+    await file.aclose()
+    parts = [each for each in (path.with_name("traffic.jsonl.1"), path) if each.exists()]
+    lines = [json.loads(line) for part in parts for line in part.read_bytes().splitlines()]
+    left_out = [line["text"] for line in lines if "left out" in line["text"]]
+    assert left_out
+    assert sum(int(text.split()[3]) for text in left_out) + len(lines) - len(left_out) == 21
+    assert not alarms
+
+
+@pytest.mark.requirement("SEC-07")
+async def test_a_flooding_server_leaves_bounded_traffic(watched: HostOf, until: Until) -> None:
+    async with watched(a=hostile("garbage-first", limits={"traffic_frames": 5})) as running:
+        await until(lambda: running.traffic.evicted("a") > 0)
+        assert len(running.traffic.since(0)) <= 5
+
+
+def test_a_tap_is_what_transports_expect() -> None:
+    from mcphost.transports.tap import Tap
+
+    tap: Tap = ServerTap(Book(), Book()._share("a"))
+    assert tap

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcphost.protocol.eras.revisions import (
+    ASKS_FOR,
+    LEGACY,
+    NEEDED_CAPABILITY,
+    NEWEST_LEGACY,
+    V2024_11_05,
+    V2025_03_26,
+    Era,
+    Revision,
+    find_revision,
+    missing_capability,
+)
+
+
+@pytest.mark.requirement("LIFE-03", "LIFE-04", "BATCH-04")
+def test_the_handshake_revisions_are_these_four_and_one_of_them_has_batches() -> None:
+    versions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+    assert [revision.version for revision in LEGACY] == versions
+    assert {revision.era for revision in LEGACY} == {Era.LEGACY}
+    assert [revision for revision in LEGACY if revision.batches] == [V2025_03_26]
+    assert NEWEST_LEGACY.version == "2025-11-25"
+    assert [find_revision(version) for version in versions] == list(LEGACY)
+
+
+@pytest.mark.requirement("LIFE-28")
+@pytest.mark.parametrize(
+    "version", ["2025-06-18 ", "v2", "", "2025-06-19", "2024-10-07", None, 20251125, ["2025-11-25"]]
+)
+def test_a_version_that_is_only_like_one_is_unknown(version: object) -> None:
+    assert find_revision(version) is None
+
+
+@pytest.mark.requirement("CAP-02", "CAP-03", "CAP-04", "CAP-05")
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.version)
+@pytest.mark.parametrize(
+    ("method", "capabilities", "missing"),
+    [
+        ("ping", {}, None),
+        ("tools/list", {}, "tools"),
+        ("tools/list", {"tools": {}}, None),
+        ("tools/call", {"tools": None}, "tools"),
+        ("tools/call", {"tools": True}, "tools"),
+        ("logging/setLevel", {"tools": {}}, "logging"),
+        ("resources/templates/list", {"resources": {}}, None),
+        ("resources/subscribe", {"resources": {}}, "resources.subscribe"),
+        ("resources/subscribe", {"resources": {"subscribe": False}}, "resources.subscribe"),
+        ("resources/subscribe", {"resources": {"subscribe": "yes"}}, "resources.subscribe"),
+        ("resources/subscribe", {"resources": {"subscribe": True}}, None),
+        ("prompts/get", {"resources": {}}, "prompts"),
+        ("zzz/unknown", {}, None),
+    ],
+)
+def test_a_method_needs_the_capability_that_was_declared(
+    method: str, capabilities: dict[str, Any], missing: str | None, revision: Revision
+) -> None:
+    assert missing_capability(method, capabilities, revision) == missing
+
+
+def test_completion_needs_no_word_where_the_revision_has_none() -> None:
+    assert missing_capability("completion/complete", {}, V2024_11_05) is None
+    assert missing_capability("completion/complete", {}, V2025_03_26) == "completions"
+    assert missing_capability("completion/complete", {"completions": {}}, V2025_03_26) is None
+
+
+def test_no_method_goes_both_ways() -> None:
+    assert not ASKS_FOR.keys() & NEEDED_CAPABILITY.keys()

@@ -1,0 +1,139 @@
+"""Tools that a model wants to use, as its answer comes: begun, complete, odd, too many, forbidden."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mcphost.protocol.models.sampling import SamplingMessage, ToolUse
+from mcphost.providers.base import AnswerFinished, ToolUseBegun, ToolUseReady, gather
+from mcphost.providers.tool_calls import MOST_ARGUMENTS, MOST_USES
+from tests.providers.endpoints import (
+    ASKED,
+    FORBIDDEN,
+    USES,
+    VENDORS,
+    chunk,
+    each_vendor,
+    gathered,
+    line,
+    meeting,
+    read,
+    streams,
+)
+
+
+@pytest.mark.requirement("SAMP-16")
+@each_vendor
+async def test_tool_uses_are_begun_and_then_complete(vendor: str) -> None:
+    async with meeting(vendor, streams(*VENDORS[vendor].stream(USES))) as met:
+        events = await met.ask()
+        whole = await gather(met.provider, ASKED)
+    assert [each for each in events if isinstance(each, ToolUseBegun | ToolUseReady)] == [
+        ToolUseBegun("u1", "add", True),
+        *([] if vendor == "openai" else [ToolUseReady("u1", "add", {"a": 2, "b": 3}, True)]),
+        ToolUseBegun("u2", "files.read/all", True),
+        *([ToolUseReady("u1", "add", {"a": 2, "b": 3}, True)] if vendor == "openai" else []),
+        ToolUseReady("u2", "files.read/all", {}, True),
+    ]
+    told = whole.result.as_object()
+    assert [block["type"] for block in told["content"]] == ["text", "tool_use", "tool_use"]
+    assert (told["stopReason"], whole.flawed) == ("toolUse", ())
+
+
+ODD_USES: list[tuple[tuple[str, ...], dict[str, Any], bool, str]] = [
+    (("add", '{"a": 1'), {}, True, "not valid JSON"),
+    (("add", "{'a': 1}"), {}, True, "not valid JSON"),
+    (("add", '{"a": NaN}'), {}, True, "not valid JSON"),
+    (("add", "[" * 100_000), {}, True, "not valid JSON"),
+    (("add", "[1]"), {}, True, "not a JSON object"),
+    (("add", '"x"'), {}, True, "not a JSON object"),
+    (("add", '{"a": "', "x" * MOST_ARGUMENTS, '"}'), {}, True, "larger than 1.0 MB"),
+    (("Add", "{}"), {}, False, "no tool of exactly this name"),
+    (("add\u200b", "{}"), {}, False, "no tool of exactly this name"),
+    (("other__add", '{"a": 1}'), {"a": 1}, False, "no tool of exactly this name"),
+    (("", "{}"), {}, False, "no tool of exactly this name"),
+    (("add", ""), {}, True, ""),
+    (("add", '{"a": 1, "extra": 2}'), {"a": 1, "extra": 2}, True, ""),
+]
+
+
+@each_vendor
+@pytest.mark.parametrize(("use", "arguments", "offered", "problem"), ODD_USES)
+def test_a_tool_use_that_is_not_right_is_told_and_not_repaired(
+    vendor: str, use: tuple[str, ...], arguments: dict[str, Any], offered: bool, problem: str
+) -> None:
+    """M02: the wire's part; whether the arguments fit the schema is for the chat to say."""
+    events = read(vendor, *VENDORS[vendor].stream((("use", "u1", *use), ("stop", "tools"))))
+    (ready,) = (each for each in events if isinstance(each, ToolUseReady))
+    assert (ready.name, ready.input, ready.offered) == (use[0], arguments, offered)
+    assert problem in ready.problem
+    assert bool(problem) == bool(ready.problem)
+    assert "".join(use[1:])[:100] in ready.raw or not problem or not offered
+    assert bool(gathered(events).gathered.flawed) == bool(problem)
+
+
+@each_vendor
+def test_more_tool_uses_than_anybody_wants_are_flawed(vendor: str) -> None:
+    """M03"""
+    uses = [("use", f"u{number}", "add", "{}") for number in range(MOST_USES + 5)]
+    flawed = gathered(read(vendor, *VENDORS[vendor].stream((*uses, ("stop", "tools"))))).gathered.flawed
+    assert [use.id for use in flawed] == [f"u{MOST_USES + extra}" for extra in range(5)]
+
+
+@pytest.mark.requirement("SAMP-18")
+@each_vendor
+def test_a_use_of_tools_that_were_forbidden_is_flawed(vendor: str) -> None:
+    stream = VENDORS[vendor].stream((("use", "u1", "add", "{}"), ("stop", "tools")))
+    (ready,) = (each for each in read(vendor, *stream, request=FORBIDDEN) if isinstance(each, ToolUseReady))
+    assert (ready.offered, bool(ready.problem)) == (False, True)
+
+
+def calls(*each: Any) -> dict[str, Any]:
+    return chunk(tool_calls=list(each))
+
+
+FUNCTION = {"name": "add", "arguments": '{"a":1}'}
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        ([calls({"id": "a", "function": FUNCTION}, {"id": "b", "function": FUNCTION})], ["a", "b"]),
+        ([calls({"index": 0, "id": "a", "function": FUNCTION}), calls({"index": 0, "id": "b", "function": FUNCTION})],
+         ["a", "b"]),
+        ([calls({"id": "a", "function": {"name": "add", "arguments": {"a": 1}}})], ["a"]),
+        ([calls({"function": FUNCTION}), calls({"index": 1, "function": FUNCTION})], ["call_1", "call_2"]),
+        ([calls({"index": 0, "id": "a", "function": {"name": "add", "arguments": ""}}),
+          calls({"index": 0, "id": "a", "function": {"arguments": '{"a"'}}),
+          calls({"index": 0, "id": "", "function": {"arguments": ":1}"}})], ["a"]),
+        ([{"choices": [{"message": {"tool_calls": [{"id": "a", "function": FUNCTION}]}, "finish_reason": "stop"}]}],
+         ["a"]),
+    ],
+)  # fmt: skip
+def test_the_ways_in_which_compatible_servers_tell_tool_calls(documents: list[Any], expected: list[str]) -> None:
+    told = [json.dumps(document).encode() for document in [*documents, {"choices": [{"finish_reason": "stop"}]}]]
+    events = read("openai", *(b"data: " + each + b"\n\n" for each in told))
+    uses = [each for each in events if isinstance(each, ToolUseReady)]
+    assert [(use.id, use.input, use.problem) for use in uses] == [(each, {"a": 1}, "") for each in expected]
+    assert events[-1] == AnswerFinished("toolUse", "asked-for")
+
+
+def test_tool_uses_without_ids_get_some_that_the_conversation_does_not_have() -> None:
+    past = SamplingMessage.said("assistant", *(ToolUse.of(name, "add", {}) for name in ("call_2", "call_4")))
+    request = replace(ASKED, messages=(*ASKED.messages, past))
+    call = {"function": {"name": "add", "arguments": {"a": 1}}}
+    told = [line({"message": {"tool_calls": [call, call]}}), line({"message": {"tool_calls": [call]}, "done": True})]
+    uses = [each for each in read("ollama", *told, request=request) if isinstance(each, ToolUseReady)]
+    assert [(use.id, use.input, use.problem) for use in uses] == [
+        (name, {"a": 1}, "") for name in ("call_3", "call_5", "call_6")
+    ]
+    assert uses == [each for each in read("ollama", *told, request=request) if isinstance(each, ToolUseReady)]
+
+
+def test_a_use_without_problem_is_a_block_of_the_protocol() -> None:
+    block = ToolUse.of("u", "add", {"a": 1})
+    assert block.definition() == {"type": "tool_use", "id": "u", "name": "add", "input": {"a": 1}}

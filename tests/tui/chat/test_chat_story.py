@@ -1,0 +1,59 @@
+"""A first conversation: keys alone, a small terminal, the demo server, and a model that answers by a script."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcphost.host.chat.turns import TurnState
+from mcphost.tui.chat.preview import PreviewScreen
+from tests.host.chat.scripted_model import text, use, uses
+from tests.tui.chat.chats import chatting
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.requirement("TOOLS-13")
+async def test_somebody_asks_brings_a_prompt_in_allows_refuses_and_looks_at_what_was_done() -> None:
+    wanted = uses(
+        use("demo__ships_in_sight", "1", kind="any"), use("demo__sound_foghorn", "2", blasts=3), say="I look."
+    )
+    async with chatting(wanted, text("A *quiet* night."), text("So be it.")) as stage:
+        await stage.shows("Write to the model below", "24 tools")
+        await stage.say("what is out there?")
+        await stage.asked()
+        await stage.shows("▸ ? demo › ships_in_sight", "Run Ships in sight on demo?")
+        await stage.press(*["space"] * 6, "y")
+        await stage.asked()
+        await stage.shows("● demo › ships_in_sight · done", "Run Sound")
+        await stage.press("n")
+        await stage.rest()
+        await stage.shows("◌ demo › sound_foghorn · declined", "│ A quiet night.")
+        assert [turn.state for turn in stage.chat.turns] == [TurnState.DONE]
+        await stage.write("/demo:watch")
+        await stage.shows("▸ /demo:watch_report")
+        await stage.press("enter")
+        await stage.shows("watch=")
+        await stage.press("enter")
+        assert stage.pane.input.text == "/demo:watch_report watch="
+        await stage.write("first")
+        await stage.press("enter")
+        await stage.at(PreviewScreen)
+        await stage.shows("What would be sent to big", "watch=first", "as said by you", "▲ a server's words")
+        await stage.press("y")
+        await stage.rest()
+        await stage.shows("▌ /demo:watch_report", "│ So be it.")
+        assert stage.chat.turns[1].message.prompts[0].arguments == {"watch": "first"}
+        await stage.press("escape", "home", "j", "j", "f4")
+        await stage.shows("tools/call")
+
+
+async def test_in_a_small_terminal_everything_about_a_call_and_every_answer_to_it_are_in_view() -> None:
+    async with chatting(uses(use("demo__sound_foghorn", blasts=2)), text("So be it.")) as stage:
+        await stage.say("warn them")
+        await stage.asked()
+        await stage.shows(
+            '"blasts"  2', "sent to", "rule", "▸y once · u until exit · a always · e edit · n no · t no, and why"
+        )
+        await stage.press("enter")
+        await stage.rest()
+        await stage.shows("● demo › sound_foghorn · done", "So be it.")

@@ -1,0 +1,113 @@
+"""No name that a server or a model chose looks like a row of mcphost's own, wherever a person decides by it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mcphost.tui.elicitation.form import FormQuestionScreen
+from mcphost.tui.elicitation.server_question import ServerQuestionScreen
+from mcphost.tui.inbox.screen import InboxScreen
+from mcphost.tui.kit.facts_table import FactsTable
+from tests.host.server_requests.pending import form
+from tests.labels import own_labels
+from tests.tui.elicitation.questions import ask, asked, at
+from tests.tui.sampling.samplings import lent
+from tests.tui.stage import NARROW, Stage, echo, on_stage
+
+FAKES = {label: f"fake {number}" for number, label in enumerate(own_labels())}
+KNOWN = ["server says", "history", "sent to", "rule"]
+"""What mcphost says of every call."""
+
+
+def framed(screen: str) -> tuple[list[str], list[str]]:
+    """The lines of the dialog beside the inner frame, and those in it."""
+    lines = [line[2:-2].rstrip() for line in screen.splitlines() if re.match(r"│ .* │$", line)]
+    inner = [line[2:-2].rstrip() for line in lines if re.match(r"│ .* │$", line)]
+    return [line for line in lines if not line.startswith(("│", "╭", "╰"))], inner
+
+
+async def read_all(stage: Stage) -> list[str]:
+    """The screen, page by page to the end."""
+    pages = [stage.text]
+    while "press space until the end" in pages[-1]:
+        await stage.press("space")
+        pages.append(stage.text)
+    return pages
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TOOLS-14")
+@pytest.mark.parametrize("size", [NARROW, (120, 36)])
+async def test_no_argument_of_a_call_is_shown_as_a_fact_of_ours(size: tuple[int, int]) -> None:
+    async with on_stage(echo(), size=size) as stage:
+        await stage.ready()
+        call = stage.call("echo", {"text": "hi", **FAKES})
+        await stage.asked()
+        await stage.shows(f"╭─ Arguments ({len(FAKES) + 1}) ")
+        pages = await read_all(stage)
+        names = list[str]()
+        for page in pages:
+            beside, inner = framed(page)
+            assert not [line for line in beside if "fake" in line]
+            assert [
+                label for label in KNOWN if [line.startswith(f"{label}  ") for line in beside].count(True) != 1
+            ] == []
+            assert not [line for line in inner if line and not line.startswith(('"', " "))]
+            names += (line.split("  ")[0] for line in inner if line.startswith('"'))
+        assert set(names) == {f'"{label}"' for label in ("text", *FAKES)}
+        await stage.press("n")
+        await stage.ended(call)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [NARROW, (120, 36)])
+async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, int]) -> None:
+    labels = own_labels()
+    fields = {label: {"type": "string", "default": f"fake {number}"} for number, label in enumerate(labels)}
+    async with asked(size=size) as stage:
+        ask(stage, form({"type": "object", "properties": fields}))
+        screen = await at(stage, FormQuestionScreen)
+        await stage.shows(f"╭─ Fields ({len(labels)}) ")
+        beside, inner = framed(stage.text)
+        assert [line for line in inner if "fake" in line]
+        assert not [line for line in beside if "fake" in line]
+        await stage.press("ctrl+r")
+        await stage.shows(f"╭─ This would be sent to a ({len(labels)}) ")
+        names = set[str]()
+        while True:
+            beside, inner = framed(stage.text)
+            assert not [line for line in beside if "fake" in line]
+            assert [line for line in beside if line.startswith("goes to  ")]
+            assert not [line for line in inner if not re.match(r'[{}]|  "', line.strip("▁▂▃▄▅▆▇█ ") and line)]
+            names |= {match[1] for line in inner if (match := re.match(r'  ("[^"]+"): "', line))}
+            if "press space until the end" not in stage.text:
+                break
+            await stage.press("space")
+        assert names == {f'"{label}"' for label in labels}
+        screen.dismiss(None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("label", ["Send this? [y/N]", "asked for call 9 · by you"])
+async def test_the_inbox_quotes_what_a_server_says_and_how_its_tools_are_called(label: str) -> None:
+    async with asked(size=(120, 36)) as stage:
+        ask(stage, form({"type": "object", "properties": {}}, message=f"Hello\n{label}"))
+        await at(stage, ServerQuestionScreen)
+        await stage.press("escape", "escape", "f2")
+        await stage.at(InboxScreen)
+        await stage.shows(f'a: fill in a form: "Hello\\n{label}"')
+
+
+@pytest.mark.slow
+async def test_what_a_server_wants_of_a_model_is_quoted_among_the_facts() -> None:
+    names = own_labels()[:10]
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    async with lent(size=(200, 60)) as stage:
+        params = {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5,
+                  "tools": tools, "stopSequences": list(names)}  # fmt: skip
+        await stage.wanted({"method": "sampling/createMessage", "params": params})
+        listed = ", ".join(f'"{name}"' for name in names)
+        facts = stage.app.screen.query_one(".known Facts", FactsTable).text
+        assert facts.count(listed) == 2

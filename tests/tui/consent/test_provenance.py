@@ -1,0 +1,116 @@
+"""The dialog before a model's call shows which words the model took from elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+from textual.content import Content
+from textual.widgets import Static
+
+from mcphost.host.consent.provenance import Provenance, UntrustedSpan
+from mcphost.tui.consent.call_rows import SHOWN_CHARACTERS, argument_rows
+from mcphost.tui.consent.tool_call import EditArgumentsScreen
+from mcphost.tui.kit.reader import ReaderScreen
+from tests.host.chat.scripted_model import given, says, text, use, uses
+from tests.host.conftest import echo
+from tests.tui.chat.chats import chatting
+
+TREE = "the treasure under the old oak tree"
+NOTES = given({"name": "read", "answer": says(f"Today I hid {TREE} behind the mill.")})
+SERVERS = {"notes": NOTES, "mail": echo()}
+
+
+def shown(value: object, *marks: UntrustedSpan, note: str = "") -> list[Content]:
+    """The values of the rows of one argument, `x`."""
+    rows = argument_rows({"x": value}, Provenance(marks, note))
+    found = [static.content for row in rows for static in row._pending_children if isinstance(static, Static)]
+    return [each for each in found[1::2] if isinstance(each, Content)]
+
+
+def underlined(content: Content) -> list[str]:
+    return [content.plain[span.start : span.end] for span in content.spans if span.style == "underline"]
+
+
+def at(value: str, words: str, source: str = "notes", *path: str | int) -> UntrustedSpan:
+    start = value.index(words)
+    return UntrustedSpan(("x", *path), start, start + len(words), words, source)
+
+
+ESCAPES = f"\x1b[2J\u202e\r\nls{' ' * 5000}\n{TREE} [/b]"
+ODD = "the\u200b treasure\x1b[8m under the [b]old oak[/b] tree"
+PLACES = [
+    ("plain", f"so: {TREE}!", TREE, [TREE]),
+    ("after what grows and what is counted", ESCAPES, TREE, [TREE]),
+    ("what grows itself", f"a {ODD} b", ODD, ["the⟨U+200B⟩ treasure␛[8m under the [b]old oak[/b] tree"]),
+    ("the first and the last", ODD, ODD, ["the⟨U+200B⟩ treasure␛[8m under the [b]old oak[/b] tree"]),
+]
+
+
+@pytest.mark.parametrize(("value", "words", "expected"), [case[1:] for case in PLACES], ids=[c[0] for c in PLACES])
+def test_what_is_marked_is_what_was_borrowed_wherever_marks_of_ours_move_it(
+    value: str, words: str, expected: list[str]
+) -> None:
+    """M04, T01, T09, T10"""
+    (content,) = shown(value, at(value, words))
+    (bare,) = shown(value)
+    assert underlined(content) == expected
+    assert f"▲ from notes: {len(words)} characters" in content.plain
+    assert content.plain.replace(f"▲ from notes: {len(words)} characters\n", "").replace(
+        f"\n▲ from notes: {len(words)} characters", ""
+    ) == bare.plain  # fmt: skip
+
+
+def test_marks_that_overlap_or_stand_deep_inside_or_in_a_name_are_shown_once() -> None:
+    """M04"""
+    text = f"{TREE} behind the mill and more"
+    (content,) = shown(text, at(text, TREE), at(text, "old oak tree behind the mill", "mail"))
+    assert "".join(underlined(content)) == f"{TREE} behind the mill"
+    assert "▲ from notes: 35 characters\n▲ from mail: 28 characters" in content.plain
+    deep = f'say "{TREE}"\n'
+    (content,) = shown({"a": [deep, 1]}, at(deep, f'"{TREE}"', "notes", "a", 0))
+    assert underlined(content) == [f'\\"{TREE}\\"']
+    (content,) = shown("value", UntrustedSpan(("x",), 0, 1, "x", "notes", is_name=True))
+    assert (underlined(content), "▲ from notes: 1 characters, in its name" in content.plain) == ([], True)
+
+
+def test_what_is_too_long_to_show_is_cut_as_before_and_still_said() -> None:
+    """M04, P08"""
+    value = "la " * SHOWN_CHARACTERS + TREE
+    (content,) = shown(value, at(value, TREE))
+    (bare,) = shown(value)
+    assert content.plain.split("\n")[0] == bare.plain.split("\n")[0]
+    assert (underlined(content), "▲ from notes: 35 characters" in content.plain) == ([], True)
+    early = TREE + "la " * SHOWN_CHARACTERS
+    (content,) = shown(early, at(early, TREE))
+    (bare,) = shown(early)
+    assert (underlined(content), content.plain.split("\n")[0]) == ([TREE], bare.plain.split("\n")[0])
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TOOLS-14")
+async def test_the_dialog_names_the_server_that_the_words_are_from_and_an_edit_is_told_of() -> None:
+    """M04"""
+    script = uses(use("notes__read")), uses(use("mail__echo", text=f"Psst: {TREE}")), text("done")
+    async with chatting(*script, servers=SERVERS, size=(100, 40)) as stage:
+        await stage.say("do it")
+        await stage.asked()
+        assert "▲ from" not in stage.text
+        await stage.press("y")
+        await stage.shows("▲ from notes: 35 characters")
+        dialog = await stage.asked()
+        values = [each.content for each in dialog.query(".value").results(Static)]
+        assert [TREE] in [underlined(each) for each in values if isinstance(each, Content)]
+        await stage.press("v")
+        await stage.at(ReaderScreen)
+        assert "▲ from" not in stage.text
+        await stage.press("escape")
+        await stage.asked()
+        await stage.press("e")
+        await stage.at(EditArgumentsScreen)
+        await stage.press("end", "s", "ctrl+r")
+        await stage.shows("edited by you", "▲ from notes: 35 characters", "they were not compared again")
+        await stage.press("e")
+        await stage.at(EditArgumentsScreen)
+        await stage.press("end", *["backspace"] * 9, "ctrl+r")
+        await stage.until(lambda _: "▲ from" not in stage.text and "not compared again" in stage.flat)
+        await stage.press("n")
+        await stage.rest()

@@ -1,0 +1,426 @@
+"""The dialog before a tool call: what stands in it, which keys answer it, and when it goes by itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from textual.events import Key, Paste
+
+from mcphost.config import ServerConfig
+from mcphost.host.tool_calls.call import CallState
+from mcphost.tui.consent.tool_call import EditArgumentsScreen, ToolCallScreen
+from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.kit.rows import RowList
+from tests.conftest import SERVERS
+from tests.transports.http.http_connection import Echo, Web
+from tests.tui.stage import NARROW, WIDE, calls_in, echo, hostile, on_stage, servers
+
+pytestmark = pytest.mark.slow
+HI = {"text": "hi"}
+
+
+def highlighted(dialog: ToolCallScreen) -> str:
+    return str(dialog.query_one(RowList).item.key)  # type: ignore[union-attr]
+
+
+async def test_keys_typed_before_the_dialog_could_be_read_do_nothing() -> None:
+    """P09"""
+    async with on_stage(echo(), guard=60.0) as stage:
+        await stage.ready()
+        call = stage.call("echo", HI)
+        await stage.asked()
+        stage.app.post_message(Paste("y\n"))
+        await stage.press("y", "u", "a", "n", "p", "escape", "enter")
+        assert isinstance(stage.app.screen, ToolCallScreen)
+        assert call.state is CallState.ASKING
+        stage.app.guard_seconds = 0.0
+        stage.app.post_message(Paste("y\n"))
+        await stage.pilot.pause()
+        assert call.state is CallState.ASKING
+        await stage.press("y")
+        assert (await stage.ended(call)).state is CallState.DONE
+
+
+@pytest.mark.requirement("TOOLS-11")
+@pytest.mark.parametrize("letter", ["y", "u", "a", "enter"])
+async def test_a_dialog_ignores_keys_for_a_quarter_of_a_second_after_it_was_drawn(letter: str) -> None:
+    """P09: by the guard that users have; a letter begins its time anew."""
+    async with on_stage(echo(), guard=None) as stage:
+        await stage.ready()
+        call = stage.call("echo", HI)
+        dialog = await stage.asked()
+        drawn = Key("n", "n").time - dialog.shown_for()
+
+        async def typed(seconds: float) -> None:
+            key = Key(letter, letter if len(letter) == 1 else None)
+            key.time = drawn + seconds
+            stage.app.post_message(key)
+            await stage.pilot.pause()
+            await stage.until(lambda app: not app.keys.busy)
+
+        for moment in (0.0, 0.1, 0.25):
+            await typed(moment)
+            assert (call.state, stage.app.screen) == (CallState.ASKING, dialog)
+        await typed(5.0)
+        assert (await stage.ended(call)).state is CallState.DONE
+
+
+@pytest.mark.requirement("TOOLS-19", "TOOLS-30")
+@pytest.mark.parametrize(
+    ("claims", "changed", "easy"),
+    [
+        ({}, False, "y"),
+        ({"readOnlyHint": True}, False, "y"),
+        ({"readOnlyHint": False, "destructiveHint": False}, False, "y"),
+        ({"destructiveHint": True}, False, "n"),
+        ({"readOnlyHint": True}, True, "n"),
+        ({"destructiveHint": True}, True, "n"),
+    ],
+)
+async def test_the_easy_answer_is_no_to_what_claims_to_destroy_and_to_what_changed(
+    claims: dict[str, bool], changed: bool, easy: str
+) -> None:
+    """P09: from the moment the dialog is drawn, without a key; enter gives it."""
+    server = Echo(tools=[{"name": "echo", "inputSchema": {"type": "object"}, "annotations": claims}])
+    with Web(server) as web:
+        async with on_stage(servers(a=ServerConfig(url=web.url))) as stage:
+            await stage.ready()
+            if changed:
+                first = stage.call("echo", HI)
+                await stage.asked()
+                await stage.press("u")
+                await stage.ended(first)
+                server.tools[0] = {**server.tools[0], "description": "And more."}
+                await stage.host.server("a").relist()
+            call = stage.call("echo", HI)
+            assert highlighted(await stage.asked()) == easy
+            await stage.press("enter")
+            assert (await stage.ended(call)).state is (CallState.DECLINED if easy == "n" else CallState.DONE)
+
+
+ANSWERS = [
+    ("y", CallState.DONE, [], 1),
+    ("enter", CallState.DONE, [], 1),
+    ("u", CallState.DONE, ["session"], 1),
+    ("a", CallState.DONE, ["always"], 1),
+    ("n", CallState.DECLINED, [], 0),
+]
+
+
+@pytest.mark.requirement("TOOLS-11", "TOOLS-29", "HOST-04", "SEC-01")
+async def test_a_key_answers_and_the_server_sees_only_what_was_allowed(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(echo("--record", record)) as stage:
+        await stage.ready()
+        for number, (key, state, grants, sent) in enumerate(ANSWERS):
+            arguments = {"text": f"hi {number}"}
+            call = stage.call("echo", arguments)
+            await stage.asked()
+            assert arguments not in [params["arguments"] for params in calls_in(record)]
+            await stage.press(key)
+            assert (await stage.ended(call)).state is state, key
+            await stage.gone()
+            assert [grant.lifetime.value for grant in stage.host.consent.approvals.grants()] == grants
+            assert [params["arguments"] for params in calls_in(record)].count(arguments) == sent
+            stage.host.consent.revoke("echo", "echo")
+
+
+async def test_leaving_a_question_neither_answers_it_nor_quits(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(echo("--record", record)) as stage:
+        await stage.ready()
+        for number, key in enumerate(("escape", "p"), 1):
+            call = stage.call("echo", HI)
+            await stage.asked()
+            await stage.press(key)
+            await stage.gone()
+            assert stage.app.is_running
+            assert call.state is CallState.ASKING
+            await stage.shows(f"{number} waiting for you")
+        assert not calls_in(record)
+
+
+async def test_refusing_is_the_easy_answer_to_what_claims_to_destroy_and_always_is_not_offered() -> None:
+    """P10"""
+    async with on_stage() as stage:
+        await stage.ready()
+        call = stage.call("tear_out_pages")
+        dialog = await stage.asked()
+        assert highlighted(dialog) == "n"
+        assert "destructive" in stage.text
+        assert "not offered" in stage.text
+        await stage.press("a")
+        assert call.state is CallState.ASKING
+        await stage.press("enter")
+        assert (await stage.ended(call)).state is CallState.DECLINED
+
+
+@pytest.mark.requirement("TOOLS-19")
+async def test_a_claim_is_named_as_one_and_no_claim_is_no_promise() -> None:
+    """P07"""
+    async with on_stage() as stage:
+        await stage.ready()
+        for tool, words in (("ships_in_sight", "read-only"), ("feed_gulls", "nothing (so it may write, delete")):
+            call = stage.call(tool, {})
+            await stage.asked()
+            await stage.shows(words)
+            await stage.press("n")
+            await stage.ended(call)
+
+
+@pytest.mark.requirement("TOOLS-30")
+async def test_a_changed_definition_is_asked_about_again_with_its_difference() -> None:
+    """P03"""
+    async with on_stage() as stage:
+        await stage.ready()
+        flash = {"message": "ahoy", "times": 1}
+        call = stage.call("flash_lamp", flash)
+        await stage.asked()
+        await stage.press("u")
+        assert (await stage.ended(call)).state is CallState.DONE
+        again = stage.call("flash_lamp", flash)
+        assert (await stage.ended(again)).state is CallState.DONE
+        fit = stage.call("fit_lens", {"lens": "fourth-order"})
+        await stage.asked()
+        await stage.press("y")
+        await stage.ended(fit)
+        await stage.until(lambda app: "fourth" in (app.host.catalog.tool("demo", "flash_lamp").description or ""))
+        call = stage.call("flash_lamp", flash)
+        dialog = await stage.asked()
+        assert highlighted(dialog) == "n"
+        assert "CHANGED since you allowed it" in stage.text
+        for line in ("description", "- Flashes", "The fourth-order lens is in.", "times.maximum", "- 3", "+ 6"):
+            assert line in stage.flat
+        await stage.press("n")
+        await stage.ended(call)
+
+
+LONG = "\n".join(f"line {number}" for number in range(30)) + "\nrm -rf /"
+
+
+@pytest.mark.requirement("TOOLS-14")
+async def test_long_arguments_must_have_been_seen_to_the_end_and_the_answers_stay_on_screen() -> None:
+    """P08, T12"""
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        call = stage.call("echo", {"text": LONG})
+        await stage.asked()
+        await stage.shows("more below", "do not run it", "leave it in the inbox")
+        assert "rm -rf" not in stage.text
+        await stage.press("y", "u", "a")
+        assert call.state is CallState.ASKING
+        await stage.press(*["space"] * 12)
+        await stage.until(lambda _: "more below" not in stage.text)
+        assert "rm -rf /" in stage.text
+        await stage.press("y")
+        assert (await stage.ended(call)).state is CallState.DONE
+
+
+async def test_what_a_long_path_pushes_out_of_a_small_terminal_must_have_been_seen_too(tmp_path: Path) -> None:
+    words = "a folder with spaces, Ünïcode and a name "
+    long = tmp_path / (words * 4).strip() / (words * 2).strip()
+    long.parent.mkdir()
+    long.symlink_to(SERVERS)
+    entry = ServerConfig(command=sys.executable, args=("-S", "-E", str(long / "echo.py"), "--name", "other"))
+    async with on_stage(servers(echo=entry), size=NARROW) as stage:
+        await stage.ready()
+        call = stage.call("echo", {"text": "hi"})
+        await stage.asked()
+        await stage.shows('"text"  hi', "more below: press space until the end", "leave it in the inbox")
+        await stage.press("y")
+        assert call.state is CallState.ASKING
+        await stage.press("space", "space", "space")
+        await stage.shows(f"'{long}/echo.py' --name other")
+        await stage.press("y")
+        assert (await stage.ended(call)).state is CallState.DONE
+
+
+async def test_an_argument_too_long_for_the_dialog_is_read_to_its_end_elsewhere() -> None:
+    """P08"""
+    async with on_stage(echo(), size=WIDE) as stage:
+        await stage.ready()
+        call = stage.call("echo", {"text": "word " * 4200 + "the end"})
+        await stage.asked()
+        await stage.press(*["space"] * 8)
+        await stage.shows("too long to show here")
+        await stage.press("y")
+        assert call.state is CallState.ASKING
+        await stage.press("v")
+        await stage.at(ReaderScreen)
+        await stage.press("escape")
+        await stage.shows("too long to show here")
+        await stage.press("v")
+        await stage.at(ReaderScreen)
+        await stage.press("end")
+        await stage.shows("the end")
+        await stage.press("escape")
+        await stage.asked()
+        await stage.press("y")
+        assert (await stage.ended(call)).state is CallState.DONE
+
+
+PADDED = [
+    ("ls" + " " * 5000 + "rm", "ls ␣×5000 rm"),
+    ("ls" + "\n" * 60 + "rm", "ls ⏎×60 rm"),
+    ("ls" + " \n" * 60 + "rm", "⏎×60 rm"),
+    ("ls" + "\t" * 50 + "rm", "ls →×50 rm"),
+    ("a\u200bb\U000e0041", "a⟨U+200B⟩b⟨U+E0041⟩ (2 invisible characters)"),
+    ("a\u202eb", "a⟨U+202E⟩b"),
+    ("a\x1b[2Jb", "a␛[2Jb"),
+    ("[DELETES ALL FILES] [/b]", "[DELETES ALL FILES] [/b]"),
+]
+
+
+@pytest.mark.requirement("TOOLS-14", "SEC-08")
+async def test_what_hides_in_arguments_is_visible_and_counted() -> None:
+    """P08, T08, T09, T10"""
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        for text, words in PADDED:
+            call = stage.call("echo", {"text": text})
+            await stage.asked()
+            assert words in stage.flat, text
+            await stage.press("n")
+            await stage.ended(call)
+
+
+async def test_edited_arguments_are_marked_and_are_what_is_sent(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(echo("--record", record)) as stage:
+        await stage.ready()
+        call = stage.call("echo", HI)
+        await stage.asked()
+        await stage.press("e")
+        await stage.at(EditArgumentsScreen)
+        await stage.write(" you")
+        await stage.press("escape")
+        await stage.asked()
+        assert "edited by you" not in stage.text
+        await stage.press("e")
+        await stage.at(EditArgumentsScreen)
+        await stage.press("end")
+        await stage.write(" there")
+        await stage.press("ctrl+r")
+        await stage.asked()
+        await stage.shows("edited by you", "hi there")
+        await stage.press("y")
+        await stage.ended(call)
+        assert call.edited
+        assert calls_in(record)[0]["arguments"] == {"text": "hi there"}
+
+
+async def test_arguments_edited_into_long_ones_are_read_again() -> None:
+    """P08"""
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        call = stage.call("echo", HI)
+        dialog = await stage.asked()
+        await dialog._take_arguments({"text": LONG})
+        await stage.shows("more below")
+        await stage.press("y")
+        assert call.state is CallState.ASKING
+        await stage.press("n")
+        await stage.ended(call)
+
+
+async def test_the_definition_is_one_key_away_and_esc_comes_back() -> None:
+    """P01"""
+    async with on_stage() as stage:
+        await stage.ready()
+        call = stage.call("flash_lamp", {"message": "x", "times": 1})
+        await stage.asked()
+        await stage.press("d")
+        await stage.at(ReaderScreen)
+        await stage.shows('"inputSchema"', '"maxLength": 80')
+        await stage.press("escape")
+        await stage.asked()
+        await stage.press("n")
+        assert (await stage.ended(call)).state is CallState.DECLINED
+
+
+async def test_the_dialog_goes_when_its_call_is_cancelled() -> None:
+    async with on_stage(echo()) as stage:
+        await stage.ready()
+        for above in (None, "d", "e", "v", "w", "question_mark"):
+            call = stage.call("echo", HI)
+            await stage.asked()
+            if above:
+                await stage.press(above)
+                await stage.until(lambda app: len(app.screen_stack) == 3)
+            call.cancel()
+            await stage.gone()
+            await stage.shows("was withdrawn")
+            stage.app.clear_notifications()
+            assert call.state is CallState.CANCELLED
+
+
+async def test_the_dialog_goes_when_its_server_dies() -> None:
+    async with on_stage(hostile("crash-on-call", "--kind", "exit")) as stage:
+        await stage.ready()
+        crash, call = stage.call("act"), stage.call("act")
+        await stage.asked()
+        await stage.press("y")
+        await stage.ended(crash)
+        await stage.ended(call)
+        await stage.gone()
+        assert call.state.ended
+        assert call.sent_at is None
+
+
+async def test_several_questions_are_asked_one_after_the_other() -> None:
+    """P09"""
+    async with on_stage(echo()) as stage:
+        await stage.ready()
+        calls = [stage.call("echo", {"text": f"number {n}"}) for n in range(3)]
+        for n, call in enumerate(calls):
+            await stage.asked()
+            await stage.shows(f"number {n}")
+            if n < 2:
+                assert f"{2 - n} waiting for you" in stage.top
+            await stage.press("y")
+            await stage.ended(call)
+        await stage.gone()
+
+
+async def test_a_question_waits_until_what_one_reads_is_closed() -> None:
+    async with on_stage(echo()) as stage:
+        await stage.ready()
+        for screen in ("question_mark", "f2", "g", "d", "ctrl+p"):
+            await stage.press(screen)
+            await stage.until(lambda app: len(app.screen_stack) == 2)
+            call = stage.call("echo", HI)
+            await stage.until(lambda app: app.approver.open)
+            assert not isinstance(stage.app.screen, ToolCallScreen)
+            await stage.press("escape")
+            await stage.asked()
+            await stage.press("n")
+            await stage.ended(call)
+
+
+async def test_quitting_with_open_questions_sends_nothing(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(echo("--record", record)) as stage:
+        await stage.ready()
+        calls = [stage.call("echo", HI) for _ in range(3)]
+        await stage.asked()
+        await stage.press("ctrl+q")
+        assert not stage.app.is_running
+    assert all(call.state is CallState.CANCELLED for call in calls)
+    assert not calls_in(record)
+    assert record.read_text().splitlines()[-1] == "EOF"
+
+
+@pytest.mark.requirement("PING-01")
+async def test_a_ping_is_answered_behind_the_dialog() -> None:
+    server = Echo()
+    with Web(server) as web:
+        async with on_stage(servers(web=ServerConfig(url=web.url))) as stage:
+            await stage.ready()
+            call = stage.call("echo", HI)
+            await stage.asked()
+            server.lines[0].events({"jsonrpc": "2.0", "id": "there?", "method": "ping"})
+            answer = {"jsonrpc": "2.0", "id": "there?", "result": {}}
+            await stage.until(lambda _: answer in [visit.message for visit in web.seen("POST")])
+            assert call.state is CallState.ASKING

@@ -1,0 +1,314 @@
+"""A form that a server asks to fill in: what is shown, what each key sends, and what is never sent."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from textual.events import Key
+from textual.message import Message
+
+from mcphost.host.tool_calls.call import CallState
+from mcphost.tui.elicitation.form import FormQuestionScreen
+from mcphost.tui.elicitation.server_question import ServerQuestionScreen
+from mcphost.tui.forms import SchemaForm
+from mcphost.tui.inbox.screen import InboxScreen
+from mcphost.tui.kit.modal import AskScreen
+from mcphost.tui.kit.reader import ReaderScreen
+from tests.host.server_requests.pending import form
+from tests.tui.elicitation.questions import ask, asked, at, got
+from tests.tui.stage import NARROW, WIDE, Stage
+
+pytestmark = pytest.mark.slow
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+EVERY = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Your name", "minLength": 2},
+        "mail": {"type": "string", "format": "email", "default": "a@b.example"},
+        "site": {"type": "string", "format": "uri", "default": "https://b.example"},
+        "day": {"type": "string", "format": "date", "default": "2026-11-20"},
+        "at": {"type": "string", "format": "date-time", "default": "2026-11-20T10:00:00Z"},
+        "age": {"type": "integer", "minimum": 18, "maximum": 99, "default": 36},
+        "part": {"type": "number", "default": 0.5},
+        "news": {"type": "boolean", "default": False},
+        "size": {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"], "default": "l"},
+        "lens": {"type": "string", "oneOf": [{"const": "a", "title": "First order"}], "default": "a"},
+        "days": {"type": "array", "items": {"enum": ["mon", "tue"]}, "minItems": 1, "default": ["tue"]},
+        "pets": {"type": "array", "items": {"anyOf": [{"const": "c", "title": "Cat"}]}, "default": ["c"]},
+    },
+    "required": ["name"],
+}
+DEFAULTS = {
+    "mail": "a@b.example", "site": "https://b.example", "day": "2026-11-20", "at": "2026-11-20T10:00:00Z",
+    "age": 36, "part": 0.5, "news": False, "size": "l", "lens": "a", "days": ["tue"], "pets": ["c"],
+}  # fmt: skip
+
+
+def told(stage: Stage) -> list[str]:
+    """The notes there were."""
+    return ["", *(note.message for note in stage.app._notifications)]
+
+
+ANSWERS: list[tuple[list[str], Any]] = [
+    (["A", "d", "a", "ctrl+r", "y"], {"action": "accept", "content": {"name": "Ada"}}),
+    (["A", "d", "a", "enter", "enter"], {"action": "accept", "content": {"name": "Ada"}}),
+    (["A", "escape", "s", "y"], {"action": "accept", "content": {"name": "A"}}),
+    (["A", "ctrl+r", "e", "B", "ctrl+r", "y"], {"action": "accept", "content": {"name": "AB"}}),
+    (["n", "x", "escape", "n"], {"action": "decline"}),
+    (["escape", "x"], {"action": "cancel"}),
+    (["A", "ctrl+r", "n"], {"action": "decline"}),
+    (["A", "ctrl+r", "x"], {"action": "cancel"}),
+]
+
+
+@pytest.mark.requirement("ELIC-02", "ELIC-03", "ELIC-04")
+async def test_each_key_answers_as_it_says_and_letters_answer_nothing_while_one_types() -> None:
+    async with asked(size=NARROW) as stage:
+        for keys, answer in ANSWERS:
+            call = ask(stage, form(NAME))
+            await at(stage, FormQuestionScreen)
+            await stage.shows(
+                "a asks you to fill in a form", "asked by the server a, not by mcphost", "call ", "asks.py"
+            )
+            for key in keys:
+                await stage.press(key)
+                await stage.pilot.pause()
+                if key in ("ctrl+r", "s", "enter") and "-review" not in stage.app.screen.classes:
+                    await stage.until(lambda app: "-review" in app.screen.classes or len(app.screen_stack) == 1)
+            assert await got(stage, call) == answer, keys
+
+
+@pytest.mark.requirement("ELIC-05", "ELIC-14", "ELIC-15")
+async def test_every_kind_of_field_is_shown_with_its_default_and_sent_as_what_it_is() -> None:
+    async with asked(size=WIDE) as stage:
+        call = ask(stage, form(EVERY))
+        await at(stage, FormQuestionScreen)
+        await stage.shows("Your name *", "an email address", "whole number, 18 to 99", "Large", "First order", "Cat")
+        await stage.write("Ada")
+        await stage.press("ctrl+r")
+        await stage.shows("This would be sent to a", '"name": "Ada"', '"age": 36', '"pets": [')
+        await stage.press("y")
+        assert await got(stage, call) == {"action": "accept", "content": {"name": "Ada", **DEFAULTS}}
+
+
+@pytest.mark.requirement("ELIC-06")
+async def test_what_does_not_fit_is_said_at_its_field_and_not_sent() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"mail": {"type": "string", "format": "email"}, "age": {"type": "integer", "maximum": 9}},
+        "required": ["mail"],
+    }
+    async with asked(size=NARROW) as stage:
+        call = ask(stage, form(schema))
+        await at(stage, FormQuestionScreen)
+        await stage.write("nobody")
+        await stage.press("enter", "1", "0", "ctrl+r")
+        await stage.shows("▲", "fields are wrong")
+        assert call.state is CallState.RUNNING
+        await stage.press("escape", "n")
+        assert await got(stage, call) == {"action": "decline"}
+
+
+async def test_what_was_typed_is_there_again_when_a_question_is_opened_anew() -> None:
+    async with asked(size=NARROW) as stage:
+        call = ask(stage, form(NAME))
+        await at(stage, FormQuestionScreen)
+        await stage.write("Ada")
+        await stage.press("escape", "escape")
+        await stage.gone()
+        await stage.shows("1 waiting for you · f2")
+        await stage.press("f2")
+        await stage.at(InboxScreen)
+        await stage.shows("Who are you?", f"asked for call {call.number} · ask · ")
+        await stage.press("enter")
+        dialog = await at(stage, FormQuestionScreen)
+        assert dialog.query_one(SchemaForm).values() == {"name": "Ada"}
+        await stage.press("escape", "p")
+        await stage.gone()
+        assert call.state is CallState.RUNNING
+        call.cancel()
+        await stage.until(lambda app: not app.approver.open)
+
+
+@pytest.mark.requirement("ELIC-08")
+async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
+    """F05"""
+    schema = {"type": "object", "properties": {"api_key": {"type": "string"}}, "required": ["api_key"]}
+    async with asked(size=NARROW) as stage:
+        call = ask(stage, form(schema))
+        await at(stage, FormQuestionScreen)
+        await stage.shows('"api_key" looks like a secret: no server may ask for one in a form')
+        await stage.write("hush")
+        await stage.press("ctrl+r")
+        await stage.shows('"api_key": "••••', "v shows what is hidden", "▸ e   back to the form")
+        assert "hush" not in stage.text
+        await stage.press("v")
+        await stage.shows('"api_key": "hush"')
+        await stage.press("y")
+        await stage.at(AskScreen)
+        await stage.shows("Send what looks like a secret?", "cannot be taken back")
+        await stage.press("n")
+        await at(stage, FormQuestionScreen)
+        assert call.state is CallState.RUNNING
+        await stage.press("y")
+        await stage.at(AskScreen)
+        await stage.press("y")
+        assert await got(stage, call) == {"action": "accept", "content": {"api_key": "hush"}}
+
+
+HOSTILE = "\x1b[2J[bold]x[/] \u202e click https://evil.example now " + "word " * 1980
+
+
+@pytest.mark.requirement("ELIC-20")
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_a_long_hostile_message_hides_neither_the_form_nor_the_answers_and_is_no_link(
+    size: tuple[int, int],
+) -> None:
+    """T01, T08"""
+    async with asked(size=size) as stage:
+        call = ask(stage, form(NAME, HOSTILE))
+        await at(stage, FormQuestionScreen)
+        await stage.shows(
+            "␛[2J[bold]x[/] ⟨U+202E⟩",
+            "name *",
+            "ctrl+r review",
+            "decline",
+            "cancel",
+            "mute" if size == NARROW else "M ",
+        )
+        strips = stage.app.screen._compositor.render_strips()
+        linked = [part.text for strip in strips for part in strip if part.style and part.style.link]
+        assert linked == []
+        await stage.press("escape", "m")
+        await stage.at(ReaderScreen)
+        await stage.press("end")
+        await stage.shows("word")
+        await stage.press("escape")
+        await at(stage, FormQuestionScreen)
+        await stage.press("n")
+        await stage.ended(call)
+
+
+async def test_a_review_longer_than_the_screen_is_read_to_its_end_before_it_is_sent() -> None:
+    """P08"""
+    fields = {f"field_{number}": {"type": "string", "default": "x"} for number in range(40)}
+    async with asked(size=NARROW) as stage:
+        call = ask(stage, form({"type": "object", "properties": fields}))
+        await at(stage, FormQuestionScreen)
+        await stage.press("ctrl+r")
+        await stage.shows("more below: press space until the end, then it can be sent")
+        await stage.press("y")
+        assert call.state is CallState.RUNNING
+        await stage.press(*["space"] * 6)
+        await stage.until(lambda _: "more below" not in stage.text)
+        await stage.press("y")
+        assert len((await got(stage, call))["content"]) == 40
+
+
+async def test_a_hundred_thousand_choices_do_not_freeze_the_screen() -> None:
+    from mcphost.host.consent.questions import FormQuestion
+
+    schema = {"type": "object", "properties": {"one": {"type": "string", "enum": [f"v{n}" for n in range(100_000)]}}}
+    async with asked(size=NARROW) as stage:
+        task = stage.app.run_worker(stage.app.approver.ask(FormQuestion("a", "", schema)))
+        start = time.monotonic()
+        await at(stage, FormQuestionScreen)
+        await stage.press("space")
+        await stage.write("v99999")
+        await stage.press("enter")
+        assert time.monotonic() - start < 15
+        await stage.press("escape", "s")
+        await stage.shows('"one": "v99999"', seconds=15)
+        await stage.press("y")
+        assert (await task.wait()).content == {"one": "v99999"}
+
+
+async def test_a_question_that_was_taken_back_closes_its_dialog_with_a_note() -> None:
+    async with asked("a") as stage:
+        for end in ("taken back", "call cancelled", "connection lost"):
+            call = ask(stage, form(NAME))
+            await at(stage, FormQuestionScreen)
+            if end == "taken back":
+                stage.call("take_back")
+            elif end == "call cancelled":
+                call.cancel()
+            else:
+                stage.host.server("a").stop()
+            await stage.gone()
+            await stage.until(lambda app: "was withdrawn: nothing of the form was sent" in told(stage)[-1])
+            assert not stage.app.approver.open
+
+
+@pytest.mark.requirement("ELIC-07")
+async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_the_same() -> None:
+    """P09"""
+    async with asked("a", "b", size=WIDE) as stage:
+        first = ask(stage, form(NAME), form(NAME), server="a")
+        await at(stage, FormQuestionScreen)
+        other = ask(stage, form(NAME), server="b")
+        await stage.until(lambda app: len(app.approver.open) == 3)
+        await stage.press("escape", "M")
+        assert await got(stage, first) == [{"action": "decline"}] * 2
+        await at(stage, FormQuestionScreen)
+        await stage.shows("b asks you to fill in a form")
+        await stage.press("escape", "p")
+        assert await got(stage, ask(stage, form(NAME), server="a")) == {"action": "decline"}
+        await stage.press("f2")
+        await stage.shows("all it asks is declined until mcphost exits")
+        await stage.press("end", "M")
+        await stage.until(lambda app: not app.host.muted("a"))
+        await stage.press("escape")
+        again = ask(stage, form(NAME), server="a")
+        await at(stage, FormQuestionScreen)
+        await stage.press("escape", "x")
+        assert await got(stage, again) == {"action": "cancel"}
+        await stage.press("s", "down", "enter", "M")
+        await stage.shows("all of it is declined until mcphost exits")
+        await stage.press("M")
+        await stage.shows("nothing now: M declines whatever comes")
+        assert other.state is CallState.RUNNING
+
+
+async def test_what_a_server_asks_waits_while_one_types_and_comes_by_itself_then() -> None:
+    async with asked(size=WIDE) as stage:
+        stage.app.questions.idle_seconds = 30.0
+        await stage.press("t", "slash")
+        call = ask(stage, form(NAME))
+        stage.app.questions.typed()
+        await stage.shows("1 waiting for you · f2  a: fill in a form")
+        await stage.pilot.pause(0.1)
+        assert len(stage.app.screen_stack) == 1
+        stage.app.questions.idle_seconds = 0.0
+        stage.app.questions.ask_next()
+        await at(stage, ServerQuestionScreen)
+        await stage.press("escape", "n")
+        await stage.ended(call)
+
+
+async def test_what_is_asked_for_a_call_one_began_by_the_last_key_comes_at_once() -> None:
+    async with asked() as stage:
+        stage.app.questions.idle_seconds = 60.0
+        await stage.press("t", "slash")
+        call = ask(stage, form(NAME))
+        await at(stage, ServerQuestionScreen)
+        await stage.press("escape", "n")
+        await stage.ended(call)
+
+
+async def test_a_word_that_was_begun_elsewhere_is_dropped_whole() -> None:
+    async with asked(guard=0.2) as stage:
+        call = ask(stage, form(NAME))
+        dialog = await at(stage, FormQuestionScreen)
+        drawn = Message().time - dialog.shown_for()
+        for after, name, letter in ((0.1, "z", "z"), (0.25, "z", "z"), (0.4, "z", "z"), (0.55, "space", " ")):
+            key = Key(name, letter)
+            key.time = drawn + after
+            stage.app.post_message(key)
+        await stage.until(lambda _: dialog.shown_for() < Message().time - drawn - 0.35)
+        await stage.until(lambda _: dialog.shown_for() > 0.2)
+        await stage.press("o")
+        assert dialog.query_one(SchemaForm).values() == {"name": "o"}
+        await stage.press("escape", "n")
+        await stage.ended(call)

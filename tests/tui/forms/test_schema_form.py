@@ -1,0 +1,441 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.app import App, ComposeResult
+from textual.geometry import Size
+from textual.message import Message
+from textual.pilot import Pilot
+from textual.widget import Widget
+from textual.widgets import Static
+
+from mcphost.protocol.forms.form import read_form
+from mcphost.tui.forms import SchemaForm
+from mcphost.tui.forms.field_row import FieldRow
+from mcphost.tui.forms.pickers import OneOf
+from mcphost.tui.forms.raw_json import RawArea
+from mcphost.tui.forms.text_boxes import LineBox, LinesBox, conceal, dump, nudge, reveal
+from mcphost.tui.kit.key_bar import KeyLine
+
+STRING, INTEGER, BOOLEAN = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+COLOURS = {"enum": ["r", "g", "b"], "enumNames": ["Red", "Green", "Blue"]}
+
+
+class FormApp(App[None]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.submitted: list[dict[str, Any]] = []
+        self.valid: list[bool] = []
+
+    def compose(self) -> ComposeResult:
+        yield SchemaForm()
+
+    @property
+    def form(self) -> SchemaForm:
+        return self.query_one(SchemaForm)
+
+    def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
+        self.submitted.append(event.arguments)
+
+    def on_schema_form_changed(self, event: SchemaForm.Changed) -> None:
+        self.valid.append(event.valid)
+
+    def screen_text(self) -> str:
+        lines = self.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in line) for line in lines)
+
+
+def schema(*required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*required]}
+
+
+@asynccontextmanager
+async def shown(
+    of: Any, arguments: Any = None, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[FormApp, Pilot[None]]]:
+    app = FormApp()
+    async with app.run_test(size=size) as pilot:
+        await begin(app, of, arguments)
+        await pilot.pause()
+        yield app, pilot
+
+
+async def begin(app: FormApp, of: Any, arguments: Any = None) -> None:
+    await app.form.load(of, arguments)
+    app.form.focus_first()
+
+
+VALUES: list[tuple[Any, str | list[str], Any]] = [
+    (STRING, "a b", "a b"),
+    (STRING, '""', ""),
+    ({**STRING, "maxLength": 900}, ["a", "enter", "b"], "a\nb"),
+    (INTEGER, ["4", "up", "up", "down"], 5),
+    ({**INTEGER, "minimum": 3, "maximum": 4}, ["up", "up", "up"], 4),
+    ({"type": "number"}, ["1", ".", "5", "up"], 2.5),
+    (BOOLEAN, ["space"], True),
+    (BOOLEAN, ["space", "space"], False),
+    (BOOLEAN, ["n"], False),
+    ({**BOOLEAN, "default": True}, ["space"], False),
+    (COLOURS, ["right", "right"], "g"),
+    (COLOURS, ["left"], "b"),
+    (COLOURS, ["g", "r", "enter"], "g"),
+    (COLOURS, ["enter", "down", "space"], "g"),
+    ({"type": "array", "items": COLOURS}, ["space", "down", "down", "space"], ["r", "b"]),
+    ({"type": "array", "items": COLOURS}, ["b", "l", "space", "backspace", "space"], []),
+    ({"type": "array", "items": INTEGER}, ["1", "enter", "2"], [1, 2]),
+    ({}, "[1,2]", [1, 2]),
+    ({"type": ["integer", "null"]}, "null", None),
+    (schema(inner=STRING), "x", {"inner": "x"}),
+]
+
+LEFT_OUT: list[tuple[Any, list[str]]] = [
+    (STRING, []),
+    (STRING, ["a", "backspace"]),
+    (INTEGER, []),
+    (BOOLEAN, ["space", "backspace"]),
+    (BOOLEAN, ["space", "space", "space"]),
+    (COLOURS, ["right", "delete"]),
+    (COLOURS, ["enter", "down", "down", "escape"]),
+    ({"type": "array", "items": STRING}, []),
+    ({}, []),
+]
+
+
+@pytest.mark.requirement("TOOLS-03")
+async def test_keys_in_a_field_make_its_value() -> None:
+    async with shown(schema()) as (app, pilot):
+        for part, keys, value in VALUES:
+            await begin(app, schema("it", it=part))
+            await pilot.press(*keys)
+            assert (part, keys, app.form.values()) == (part, keys, {"it": value})
+        await pilot.press("ctrl+r")
+        assert app.submitted == [{"it": value}]
+
+
+async def test_an_optional_field_with_nothing_in_it_is_not_sent() -> None:
+    async with shown(schema()) as (app, pilot):
+        for part, keys in LEFT_OUT:
+            await begin(app, schema(it=part))
+            await pilot.press(*keys)
+            assert (part, keys, app.form.values()) == (part, keys, {})
+
+
+async def test_defaults_stand_in_a_new_form_and_arguments_are_kept_as_they_were() -> None:
+    wanted = schema(a={**STRING, "default": "x"}, b={**COLOURS, "default": "g"}, c=INTEGER)
+    async with shown(wanted) as (app, _):
+        assert app.form.values() == {"a": "x", "b": "g"}
+        await app.form.load(wanted, {"c": 3, "unknown": [1]})
+        assert app.form.values() == {"c": 3, "unknown": [1]}
+
+
+async def test_an_error_appears_under_a_field_once_it_was_touched() -> None:
+    async with shown(schema("name", "n", name=STRING, n=INTEGER)) as (app, pilot):
+        assert "▲" not in app.screen_text()
+        await pilot.press("tab", "x")
+        await pilot.pause()
+        assert "▲ must be a whole number" in app.screen_text()
+        assert "is required" not in app.screen_text()
+        assert app.valid == [False]
+
+
+async def test_a_submit_with_errors_goes_to_the_first_of_them_and_says_how_many() -> None:
+    async with shown(schema("b", "c", a=STRING, b=STRING, c=COLOURS)) as (app, pilot):
+        await pilot.press("ctrl+r")
+        await pilot.pause()
+        assert app.submitted == []
+        assert "▲ 2 fields are wrong" in app.screen_text()
+        assert focused_name(app) == "b"
+        await pilot.press("x")
+        await pilot.pause()
+        assert "▲ 1 field is wrong" in app.screen_text()
+
+
+def focused_name(app: FormApp) -> str:
+    row = next(row for row in app.query(FieldRow) if row.box is app.focused)
+    return ".".join(row.field.path)
+
+
+async def test_enter_goes_on_and_submits_on_the_last_field() -> None:
+    async with shown(schema(a=STRING, c=COLOURS, g=schema(b=BOOLEAN), z=INTEGER)) as (app, pilot):
+        visited = []
+        for keys in (["enter"], ["enter", "enter"], ["enter"]):
+            visited.append(focused_name(app))
+            await pilot.press(*keys)
+        assert [*visited, focused_name(app)] == ["a", "c", "g.b", "z"]
+        await pilot.press("1", "enter")
+        assert app.submitted == [{"z": 1}]
+
+
+async def test_up_and_down_move_between_fields_unless_the_field_needs_them() -> None:
+    several = {"type": "array", "items": COLOURS}
+    async with shown(schema(a=STRING, content=STRING, s=several, t=BOOLEAN)) as (app, pilot):
+        visited = []
+        for _ in range(6):
+            await pilot.press("down")
+            visited.append(focused_name(app))
+        assert visited == ["content", "s", "s", "s", "t", "t"]
+        await pilot.press("up", "up", "up", "up", "up")
+        assert focused_name(app) == "a"
+
+
+async def test_raw_json_holds_what_is_typed_and_comes_back_to_the_fields() -> None:
+    async with shown(schema("n", n=INTEGER, s=STRING), {"s": "x", "other": 1}) as (app, pilot):
+        await pilot.press("7", "a", "ctrl+j")
+        area = app.query_one(RawArea)
+        assert app.focused is area
+        assert json.loads(area.text) == {"n": "7a", "s": "x", "other": 1}
+        await pilot.pause()
+        assert "n must be a whole number" in app.screen_text()
+        area.text = '{"s": "y", "n": 8, "more": [true]}'
+        await pilot.press("f7")
+        assert app.form.values() == {"s": "y", "n": 8, "more": [True]}
+        assert focused_name(app) == "n"
+
+
+async def test_json_that_is_none_is_kept_and_says_where_it_is_wrong() -> None:
+    async with shown(schema(s=STRING)) as (app, pilot):
+        await pilot.press("x", "ctrl+j")
+        app.query_one(RawArea).text = '{"s": 1,\n"s"}'
+        await pilot.press("ctrl+j", "ctrl+r")
+        await pilot.pause()
+        assert app.query_one(RawArea).text == '{"s": 1,\n"s"}'
+        assert "line 2, column 4" in app.screen_text()
+        assert (app.form.values(), app.submitted, app.focused) == (None, [], app.query_one(RawArea))
+
+
+async def test_unfinished_text_survives_raw_json_that_was_not_changed_there() -> None:
+    async with shown(schema(j={}, n=INTEGER)) as (app, pilot):
+        await pilot.press(*"{[", "tab", "1", "e", "ctrl+j")
+        area = app.query_one(RawArea)
+        area.text = dump({**json.loads(area.text), "k": 1})
+        await pilot.press("ctrl+j")
+        assert [row.entry for row in app.query(FieldRow)] == ["{[", "1e"]
+
+
+async def test_a_schema_that_makes_no_form_opens_as_json_with_the_reason() -> None:
+    async with shown(schema()) as (app, pilot):
+        hopeless: list[Any] = [{"oneOf": [schema(a=STRING), schema(b=STRING)]}, [], {"$ref": "#/none"}]
+        for of in hopeless:
+            await begin(app, of, {"a": 1})
+            await pilot.press("ctrl+j", "ctrl+r")
+            assert app.form.raw_shown
+            assert "As JSON, since" in app.screen_text()
+            assert app.submitted.pop() == {"a": 1}
+
+
+async def test_what_was_typed_for_a_tool_is_there_when_one_comes_back() -> None:
+    first, second = schema(a=STRING, n=INTEGER, c=COLOURS), schema(a=STRING)
+    async with shown(first) as (app, pilot):
+        await pilot.press("x", "tab", "1", "z", "tab", "right", "ctrl+j")
+        app.query_one(RawArea).text = "{ unfinished"
+        state = app.form.state()
+        await app.form.load(second)
+        assert (app.form.values(), app.form.raw_shown) == ({}, False)
+        await app.form.load(first)
+        app.form.restore(state)
+        assert app.form.raw_shown
+        assert app.query_one(RawArea).text == "{ unfinished"
+        assert [row.entry for row in app.query(FieldRow)] == ["x", "1z", "r"]
+
+
+async def test_the_form_asked_for_last_is_the_one_that_stays() -> None:
+    async with shown(schema(a=STRING)) as (app, _):
+        loads = [app.run_worker(app.form.load(schema(**{name: STRING}))) for name in "bcd"]
+        for load in loads:
+            await load.wait()
+        assert [row.field.name for row in app.query(FieldRow)] == ["d"]
+
+
+async def test_problems_from_outside_mark_their_fields_until_these_are_edited() -> None:
+    parts = schema(**{"items": {"type": "array", "items": STRING}, "odd name": STRING, "g": schema(x=STRING)})
+    async with shown(parts) as (app, pilot):
+        problems = [
+            ("items[2].name", "is bad"),
+            ('["odd name"]', "is odd"),
+            (["g", "x"], "is worse"),
+            ("", "is all wrong"),
+        ]
+        app.form.set_errors(problems)
+        await pilot.pause()
+        assert [row.problem for row in app.query(FieldRow)] == ["is bad", "is odd", "is worse"]
+        assert "is all wrong" in app.screen_text()
+        await pilot.press("x")
+        await pilot.pause()
+        assert [row.problem for row in app.query(FieldRow)] == ["", "is odd", "is worse"]
+
+
+async def test_a_tool_without_arguments_is_run_by_enter() -> None:
+    async with shown({"type": "object"}) as (app, pilot):
+        await pilot.press("enter")
+        assert app.submitted == [{}]
+
+
+async def test_what_looks_secret_is_hidden_until_asked_for() -> None:
+    async with shown(schema(api_key=STRING)) as (app, pilot):
+        await pilot.press("s", "3", "x")
+        assert "looks secret" in app.screen_text()
+        assert "s3x" not in app.screen_text()
+        await pilot.press("ctrl+t")
+        assert "s3x" in app.screen_text()
+
+
+async def test_text_from_outside_is_marked_and_never_markup_and_is_sent_as_it_was() -> None:
+    """T01"""
+    evil = "\x1b]0;x\x07\u202e[red]"
+    parts = schema(
+        **{evil: {**STRING, "description": evil, "default": evil}},
+        c={"enum": [evil], "default": evil, "title": evil},
+        content={**STRING, "default": evil + "\n2"},
+        j={"default": [evil]},
+    )
+    async with shown(parts) as (app, pilot):
+        for key in ("tab", "ctrl+j"):
+            text = app.screen_text()
+            assert "[red]" in text
+            assert not {"\x1b", "\x07", "\u202e"} & set(text)
+            await pilot.press(key)
+            await pilot.pause()
+        await pilot.press("ctrl+r")
+        assert app.submitted == [{evil: evil, "c": evil, "content": evil + "\n2", "j": [evil]}]
+
+
+async def test_a_paste_of_several_lines_into_one_line_loses_none() -> None:
+    from textual.events import Paste
+
+    async with shown(schema(a=STRING, n=INTEGER)) as (app, pilot):
+        await pilot.press("x")
+        app.query_one("#fields LineBox").post_message(Paste("1\r\n2\u202e"))
+        await pilot.pause()
+        await pilot.pause()
+        assert app.form.values() == {"a": "x1\n2\u202e"}
+        assert isinstance(app.focused, LinesBox)
+
+
+@given(st.text(st.characters(codec=None) | st.sampled_from("⟨U+0⟩\u202e\u0301")), st.booleans())
+def test_concealed_text_is_safe_and_reveals_exactly_what_it_was(text: str, lines: bool) -> None:
+    told = conceal(text, lines=lines)
+    assert reveal(told) == text
+    assert not set(told) & set("\x1b\u202e\x7f\r" + ("" if lines else "\n\t"))
+    assert json.loads(dump([text])) == [text]
+
+
+@pytest.mark.parametrize(
+    ("rules", "text", "step", "told"),
+    [
+        ({}, "", 1, "0"),
+        ({}, "9" * 30, 1, "1" + "0" * 30),
+        ({}, "x", 1, None),
+        ({"minimum": 5}, "", 1, "5"),
+        ({"maximum": 5}, "500", 1, "5"),
+        ({"maximum": 5}, "5", 1, None),
+        ({"exclusiveMaximum": 5}, "4", 1, None),
+        ({"multipleOf": 5}, "5", -1, "0"),
+        ({"multipleOf": 0}, "5", 1, "6"),
+        ({"minimum": float("inf")}, "1", 1, "2"),
+    ],
+)
+def test_a_number_is_nudged_within_its_range(rules: Any, text: str, step: int, told: str | None) -> None:
+    field = read_form(schema(n={**INTEGER, **rules})).fields[0]
+    assert nudge(field, text, step) == told
+
+
+@pytest.mark.parametrize("size", [(24, 20), (55, 24), (80, 24), (200, 60)])
+async def test_the_focused_field_is_on_screen_at_any_size(size: tuple[int, int]) -> None:
+    parts = {f"field_{n}": {**STRING, "description": "What it is for. " * 20} for n in range(60)}
+    async with shown(schema(**parts), size=size) as (app, pilot):
+        app.form.set_errors([("field_40", "is wrong")])
+        list(app.query(FieldRow))[39].box.focus()
+        await pilot.press("enter")
+        wanted = ("▸ field_40", "▲ is wrong", "ctrl+r run")
+        async with asyncio.timeout(20):  # scrolling there takes a few layouts
+            while not all(words in app.screen_text() for words in wanted):
+                await pilot.pause(0.02)
+
+
+@pytest.mark.slow
+async def test_two_hundred_fields_and_ten_thousand_choices_can_be_filled_in() -> None:
+    values = [f"value {n}" for n in range(10_000)]
+    parts: dict[str, Any] = {"big": {"enum": values}} | {f"f{n}": STRING for n in range(199)}
+    async with shown(schema(**parts)) as (app, pilot):
+        await pilot.press("9", "9", "9", "9")
+        picker = app.query_one(OneOf)
+        assert picker.count() == "1 of 10,001"
+        await pilot.press("enter", "x")
+        assert app.form.values() == {"big": "value 9999", "f0": "x"}
+
+
+async def test_a_box_with_nothing_to_say_beside_it_has_the_whole_row() -> None:
+    words = {"enum": ["an answer of a good many words, and then some", "b"]}
+    async with shown(schema(name={"type": "string", "minLength": 1, "maxLength": 60}, why=words), {"why": "b"}) as (
+        app,
+        pilot,
+    ):
+        await pilot.press("tab", "left")
+        assert "an answer of a good many words, and then some ▸  2 choices" in app.screen_text()
+
+
+async def test_the_key_line_can_be_clicked() -> None:
+    async with shown(schema(a=STRING)) as (app, pilot):
+        line = app.query_one("FormKeys", Static)
+        await pilot.click(line, offset=(line.size.width - 3, 0))
+        assert app.form.raw_shown
+
+
+def test_every_key_is_explained() -> None:
+    from mcphost.tui.forms.pickers import Picker
+
+    bindings = [key for widget in (SchemaForm, LineBox, Picker) for key in widget.BINDINGS]
+    assert all(getattr(key, "tooltip", "") and getattr(key, "id", "") for key in bindings)
+    assert issubclass(SchemaForm.Submitted, Message)
+
+
+async def test_another_schema_does_not_keep_what_was_said_of_the_one_before() -> None:
+    async with shown(schema("n", n=INTEGER)) as (app, pilot):
+        await pilot.press("ctrl+r")
+        assert "1 field is wrong" in app.screen_text()
+        await begin(app, schema(s=STRING))
+        await pilot.pause()
+        assert "wrong" not in app.screen_text()
+
+
+async def test_the_key_line_names_the_key_to_raw_json_as_the_form_does_and_says_where_it_leads() -> None:
+    class WithKeys(FormApp):
+        def compose(self) -> ComposeResult:
+            yield SchemaForm()
+            yield KeyLine()
+
+    app = WithKeys()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begin(app, schema(j={}))  # a text area, which has a use of its own for f7
+        await pilot.pause()
+        assert "^j raw JSON" in app.screen_text().splitlines()[-1]
+        await pilot.press("ctrl+j")
+        await pilot.pause()
+        assert "^j fields" in app.screen_text().splitlines()[-1]
+        assert "raw JSON" not in app.screen_text().splitlines()[-1]
+
+
+async def test_a_letter_in_a_field_lays_out_nothing() -> None:
+    async with shown(schema(s=STRING, n=INTEGER)) as (app, pilot):
+        await pilot.press("a")
+        await pilot.pause()
+        laid_out = 0
+        reflow = app.screen._compositor.reflow
+
+        def counted(parent: Widget, size: Size) -> Any:
+            nonlocal laid_out
+            laid_out += 1
+            return reflow(parent, size)
+
+        app.screen._compositor.reflow = counted  # type: ignore[method-assign]
+        await pilot.press(*"bcdefgh")
+        await pilot.pause()
+        assert app.form.values() == {"s": "abcdefgh"}
+        assert laid_out == 0

@@ -1,0 +1,123 @@
+"""What a filter finds, and which of it comes first."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcphost.host.tool_calls.call import CallState
+from mcphost.tui.consent.tool_call import ToolCallScreen
+from mcphost.tui.kit.ranking import HIT, Search, SearchText
+from tests.tui.stage import NARROW, WIDE, echo, on_stage, server, servers
+
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+
+
+def ranked(typed: str, *texts: SearchText) -> list[int]:
+    return Search(typed).best_first(range(len(texts)), texts)
+
+
+def test_a_hit_in_the_name_ranks_before_the_title_before_the_description() -> None:
+    texts = [
+        SearchText("tell_all", "Tell all", "git", more="About a commit."),
+        SearchText("show", "Show a commit", "git"),
+        SearchText("git_recommit", "Again", "git"),
+        SearchText("git_commits", "Many", "git"),
+        SearchText("git_commit", "Do it", "git"),
+        SearchText("commit_all", "All", "git"),
+        SearchText("commit", "One", "git"),
+        SearchText("other", "Other", "git"),
+    ]
+    assert ranked("commit", *texts) == [6, 5, 4, 3, 2, 1, 0]
+    assert ranked("COMMIT", *texts) == [6, 5, 4, 3, 2, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["fit_lens", "fit-lens", "fitLens", "fit.lens", "Fit lens"])
+def test_a_name_is_found_by_its_words_however_they_are_joined(name: str) -> None:
+    texts = [SearchText("fit_lens_cap", "", ""), SearchText("lens_fit", "", ""), SearchText(name, "", "")]
+    assert ranked("fit lens", *texts) == [2, 0, 1]
+
+
+def test_the_worst_of_several_words_decides() -> None:
+    texts = [
+        SearchText("put_down", "Put down", "demo", more="and take out"),
+        SearchText("douse", "Put out the light", "demo"),
+        SearchText("clock", "Clock", "demo", more="put out"),
+    ]
+    assert ranked("put out", *texts) == [1, 0, 2]
+    assert ranked("demo clock", *texts) == [2]
+
+
+def test_equally_good_matches_keep_their_order_and_no_words_match_all() -> None:
+    texts = [SearchText("b_log", "", ""), SearchText("a_log", "", ""), SearchText("x", "", "")]
+    assert ranked("log", *texts) == [0, 1]
+    assert ranked(" ", *texts) == [0, 1, 2]
+    assert ranked("-", *texts) == []
+
+
+def test_every_matched_letter_is_marked_in_any_case() -> None:
+    content = Search("lens a").mark("Fit A Lens")
+    assert [(span.start, span.end) for span in content.spans if span.style == HIT] == [(4, 5), (6, 10)]
+
+
+def test_an_excerpt_begins_shortly_before_the_match() -> None:
+    text = f"{'words ' * 20}needle and thread"
+    assert Search("needle").excerpt(text) == "…rds words words needle and thread"
+    assert Search("words").excerpt(text) == text
+    assert Search("other").excerpt(text) == ""
+
+
+@SIZES
+@pytest.mark.slow
+async def test_the_best_match_is_under_the_cursor_after_every_letter_and_enter_opens_it(size: tuple[int, int]) -> None:
+    async with on_stage(size=size) as stage:
+        await stage.ready()
+        rows = stage.app.main.tools.list.rows
+        await stage.press("t", "end", "slash")
+        for typed in "flash":
+            await stage.write(typed)
+            assert rows.highlighted == 0
+        assert rows.item is not None
+        assert rows.item.tool.name == "flash_lamp"  # and not the tool whose description names it
+        await stage.press("escape", "slash")
+        await stage.write("put out")
+        assert [each.tool.name for each in rows.items] == ["put_out_light", "tear_out_pages"]
+        await stage.press("slash")  # a letter like any other here
+        await stage.press("backspace")
+        await stage.press("down", "slash")  # selects the words, so that others replace them
+        await stage.write("fit_lens")
+        await stage.shows("/ fit_lens", "1 of 24", "fit_lens")
+        await stage.press("enter")
+        await stage.shows("demo › fit_lens")
+        assert stage.app.main.tools.step == "form"
+
+
+@pytest.mark.slow
+async def test_enter_in_an_empty_filter_opens_nothing() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("t", "slash", "enter")
+        assert stage.app.main.tools.step == "list"
+        assert stage.app.main.tools.list.rows.has_focus
+        await stage.press("slash")
+        await stage.write("nothing like it")
+        await stage.shows("Nothing matches.")
+        await stage.press("enter")
+        assert stage.app.main.tools.step == "list"
+        assert not isinstance(stage.app.screen, ToolCallScreen)
+        assert not [call for call in stage.host.calls.values() if call.state is not CallState.CANCELLED]
+
+
+@pytest.mark.slow
+async def test_the_cursor_starts_on_the_first_tool_whichever_server_is_ready_first() -> None:
+    async with on_stage(servers(late=server("echo.py"), first=server("echo.py")), size=NARROW) as stage:
+        await stage.ready()
+        tools, rows = stage.app.main.tools, stage.app.main.tools.list.rows
+        everything = stage.host.catalog.tools()
+        tools.show_tools([each for each in everything if each.server == "first"], None)
+        tools.show_tools(everything, None)
+        assert rows.highlighted == 0
+        await stage.press("t", "down")
+        chosen = rows.item
+        tools.show_tools([each for each in everything if each.server == "late"], None)
+        tools.show_tools(everything, None)
+        assert rows.item == chosen

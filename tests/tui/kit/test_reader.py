@@ -1,0 +1,61 @@
+"""Addresses that a server writes down are names to mcphost: nothing of them is fetched, whatever is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from mcphost.tui.kit.reader import ReaderScreen
+from tests.tui.offers.test_resources import go, offers, seen
+from tests.tui.stage import on_stage
+
+pytestmark = pytest.mark.slow
+
+
+@asynccontextmanager
+async def listening() -> AsyncIterator[tuple[int, list[object]]]:
+    """A port of this machine, and who connected to it."""
+    visitors: list[object] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        visitors.append(writer.get_extra_info("peername"))
+        writer.close()
+
+    async with await asyncio.start_server(note, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1], visitors
+
+
+@pytest.mark.requirement("RES-08", "ICON-01", "ICON-02")
+async def test_a_web_address_is_read_through_its_server_alone_and_icons_are_not_fetched(tmp_path: Path) -> None:
+    """C15: a host may fetch an https resource itself. mcphost does not: the URI goes to its server as others do, and
+    no request leaves for it, with credentials or without. Icons, of whatever scheme, on the server, its tools,
+    resources, templates and prompts, are members of a definition and no more.
+    """
+    record = tmp_path / "record"
+    async with listening() as (port, visitors):
+        url = f"https://127.0.0.1:{port}/icon.png"
+        async with on_stage(offers("--record", record, "--outside", url), size=(100, 60)) as stage:
+            await go(stage, "outside")
+            await stage.press("enter")
+            await stage.shows("as the server has it")
+            assert seen(record, "resources/read") == [{"uri": url}]
+            await go(stage)
+            for key, title in (("e", "Resources ·"), ("p", "Prompts ·"), ("t", "Tools ·")):
+                await stage.press(key)
+                await stage.shows(title)
+                await stage.press("down", "d")
+                await stage.at(ReaderScreen)
+                await stage.shows('"icons"', f'"{url}"', '"javascript:alert(1)"')
+                await stage.press("escape")
+                await stage.gone()
+            await stage.press("s", "down", "enter")
+            await stage.shows("calls itself")
+            stage.call("echo", {"text": "x"})
+            await stage.asked()
+            await stage.press("n")
+            await stage.gone()
+        assert visitors == []

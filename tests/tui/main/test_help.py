@@ -1,0 +1,87 @@
+"""The help: the keys it lists are the keys there are."""
+
+from __future__ import annotations
+
+import pytest
+from textual.binding import Binding
+from textual.dom import DOMNode
+
+from mcphost.tui.kit.facts_table import FactsTable
+from mcphost.tui.main.help import HelpScreen
+from tests.tui.stage import NARROW, Stage, echo, on_stage
+
+pytestmark = pytest.mark.slow
+PLACES = {
+    "tools": (["t"], ["filter", "definition", "open"]),
+    "servers": (["s"], ["on/off", "restart", "log level"]),
+    "calls": (["h"], ["cancel", "again"]),
+    "card": (["c"], ["copy"]),
+    "logs": (["f3"], ["filter"]),
+}
+
+
+async def help_at(stage: Stage, keys: list[str], key: str = "question_mark") -> str:
+    await stage.press(*keys, key)
+    await stage.at(HelpScreen)
+    text = stage.app.screen.query_one(FactsTable).text
+    await stage.press("escape")
+    await stage.gone()
+    return text
+
+
+async def test_each_part_has_its_keys_and_what_it_is_for() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        for name, (keys, words) in PLACES.items():
+            text = await help_at(stage, keys)
+            for word in (*words, "inbox", "quit", "Marks"):
+                assert word in text, (name, word)
+
+
+def bindings_of(node: DOMNode) -> list[Binding]:
+    return [each for each in type(node).__dict__.get("BINDINGS", ()) if isinstance(each, Binding)]
+
+
+async def test_every_binding_of_ours_has_words_and_an_id() -> None:
+    async with on_stage(echo()) as stage:
+        await stage.ready()
+        for node in [stage.app, stage.app.main, *stage.app.main.query("*")]:
+            if not type(node).__module__.startswith("mcphost"):
+                continue
+            for binding in bindings_of(node):
+                assert binding.id, (node, binding)
+                assert binding.description, (node, binding)
+                assert binding.tooltip or not binding.show, (node, binding)
+
+
+@pytest.mark.parametrize("key", ["question_mark", "f1"])
+async def test_the_help_opens_over_a_dialog_and_tells_its_keys(key: str) -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        call = stage.call("echo", {"text": "x"})
+        await stage.asked()
+        await stage.press(key)
+        await stage.at(HelpScreen)
+        await stage.shows("run once", "until exit", "do not run", "leave it in the inbox")
+        await stage.press("escape")
+        await stage.asked()
+        await stage.press("n")
+        await stage.ended(call)
+
+
+async def test_the_keys_of_a_pane_and_those_that_work_everywhere_are_listed_together() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        text = await help_at(stage, ["f4"])
+        for word in ("sort  Sort by", "pin  Keep this", "call  Go to the call", "resources  To what", "Everywhere"):
+            assert word in text
+        for word in ("servers  To the servers", "prompts  To the texts", "card  To the server"):
+            assert word in text
+
+
+async def test_levels_stand_in_one_frame() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("s", "down", "v")
+        await stage.shows("Log level of echo", "warning and above")
+        assert "▊" not in stage.text

@@ -1,0 +1,83 @@
+"""What servers say of their resources' size, age, weight and audience, and what is made of it on screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcphost.tui.kit.modal import AskScreen
+from tests.tui.offers.test_resources import SIZES, go, offers, pane, seen
+from tests.tui.stage import NARROW, WIDE, Stage, on_stage
+
+pytestmark = pytest.mark.slow
+HUGE = "memo:///huge"
+
+
+async def question(stage: Stage) -> None:
+    """Wait for the question, drawn and listening."""
+    await stage.until(lambda app: isinstance(app.screen, AskScreen) and app.screen.shown_for() >= 0)
+
+
+@SIZES
+@pytest.mark.requirement("RES-09")
+async def test_a_resource_that_is_said_to_be_large_is_read_after_a_question_alone(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    record = tmp_path / "record"
+    async with on_stage(offers("--huge", "--record", record), size=size) as stage:
+        await go(stage, "huge")
+        await stage.press("enter")
+        await question(stage)
+        await stage.until(lambda _: "offers says that this resource is large. Read it?" in stage.flat)
+        await stage.until(lambda _: "500 MB, as offers says" in stage.flat and "message_bytes" in stage.flat)
+        await stage.press("enter", "escape")
+        await stage.shows("◌ not read: you said no")
+        assert not seen(record, "resources/read")
+        await stage.press("escape", "space")
+        await question(stage)
+        await stage.press("n")
+        await stage.gone()
+        assert not seen(record, "resources/subscribe")
+        await stage.press("enter")
+        await question(stage)
+        await stage.press("y")
+        await stage.shows("so small")
+        assert seen(record, "resources/read") == [{"uri": HUGE}]
+
+
+@pytest.mark.requirement("RES-09")
+async def test_a_link_may_say_that_what_it_leads_to_is_large(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(offers("--record", record), size=NARROW) as stage:
+        await go(stage)
+        stage.app.offering.open("offers", "memo:///readme.md", 10_000_001)
+        await question(stage)
+        await stage.press("escape")
+        await stage.shows("◌ not read")
+        stage.app.offering.open("offers", "memo:///readme.md", -1)
+        await stage.shows("Read me", "Markdown")
+
+
+@pytest.mark.requirement("RES-09")
+async def test_resources_are_sorted_by_what_servers_say_of_them_and_folders_and_audiences_are_named() -> None:
+    async with on_stage(offers("--huge"), size=WIDE) as stage:
+
+        def listed() -> list[str]:
+            return [each.key[1].partition("///")[2] for each in pane(stage).list.rows.items[:3]]
+
+        await go(stage)
+        await stage.shows("for you", "for models")
+        await stage.until(lambda _: any(" / " in line and "folder" in line for line in stage.text.split("\n")))
+        assert listed() == ["readme.md", "pixel.png", "folder"]
+        await stage.press("o")
+        await stage.shows("last changed first", "2025-06-01", "2025-01-12")
+        assert listed() == ["huge", "readme.md", "pixel.png"]
+        await stage.press("o")
+        await stage.shows("most important first", "0.8")
+        assert listed() == ["readme.md", "huge", "pixel.png"]
+        await stage.press("o")
+        await stage.until(lambda _: "first ─" not in stage.text)
+        assert listed() == ["readme.md", "pixel.png", "folder"]
+        await go(stage, "for models")
+        await stage.shows("1 of 7", "huge")

@@ -1,0 +1,320 @@
+"""Resources on screen: found, read, watched, filled in and followed, by keys alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from mcphost.config import Config
+from mcphost.errors import RequestTimeout
+from mcphost.protocol.models.tools import Completion, ReadResourceResult
+from mcphost.tui.forms.argument_form import ArgumentForm, TextField
+from mcphost.tui.kit.completed_input import CompletedInput
+from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.offers.resources import ResourcesPane
+from mcphost.tui.results.reading import PaneReading, ReadingView
+from mcphost.tui.results.saving import SaveScreen
+from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
+
+pytestmark = pytest.mark.slow
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+README, PIXEL = "memo:///readme.md", "memo:///pixel.png"
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02").decode()
+
+
+def offers(*arguments: object) -> Config:
+    return servers(offers=server("offers.py", *arguments))
+
+
+def seen(record: Path, method: str) -> list[dict[str, Any]]:
+    """The params of the requests of this method that a server with ``--record`` has seen."""
+    messages = [json.loads(line) for line in record.read_text().splitlines() if line.startswith("{")]
+    return [each["params"] for each in messages if each.get("method") == method]
+
+
+def pane(stage: Stage) -> ResourcesPane:
+    assert stage.app.main.resources is not None
+    return stage.app.main.resources
+
+
+async def go(stage: Stage, words: str = "") -> None:
+    """To the resources, and to the first that these words find."""
+    await stage.ready()
+    await stage.press("e")
+    await stage.until(lambda _: stage.app.main.resources and pane(stage).list.rows.has_focus and pane(stage).list.item)
+    if words:
+        await stage.press("slash")
+        await stage.write(words)
+        await stage.press("down")
+
+
+@SIZES
+@pytest.mark.requirement("RES-09", "RES-14")
+async def test_a_resource_is_found_read_and_left_by_esc(size: tuple[int, int]) -> None:
+    async with on_stage(offers(), size=size) as stage:
+        await go(stage)
+        await stage.shows("Resources · all servers · 6", "Read me", "9 B", "{} A note")
+        await go(stage, "readme.md")
+        await stage.shows("1 of 6")
+        await stage.press("enter")
+        await stage.shows("Contents · offers › memo:///readme.md", "Markdown")
+        assert pane(stage).step == "reading"
+        await stage.press("m")
+        await stage.shows("# Read me")
+        await stage.press("escape")
+        assert pane(stage).step == "list"
+
+
+@pytest.mark.requirement("RES-02", "RES-10", "RES-11")
+async def test_a_uri_goes_out_as_it_was_listed_and_one_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(offers("--record", record), size=NARROW) as stage:
+        await go(stage, "odd")
+        await stage.press("enter")
+        await stage.shows("odd", "ms")
+        assert seen(record, "resources/read") == [{"uri": "Foo+BAR://x/%7e%2F/ü ?a=b"}]
+        stage.app.offering.open("offers", "memo:///gone")
+        await stage.shows("✖ The server has no such resource", "offers says", "there is no such resource")
+
+
+@SIZES
+@pytest.mark.requirement("RES-05", "RES-06")
+async def test_a_watched_resource_is_marked_and_read_again_when_it_changes(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    record = tmp_path / "record"
+    async with on_stage(offers("--record", record), size=size) as stage:
+        await go(stage, "readme.md")
+        await stage.press("space")
+        await stage.shows("◉  Read me")
+        await stage.press("enter")
+        await stage.shows("◉ watching")
+        stage.call("change", {"uri": README})
+        await stage.asked()
+        await stage.press("y")
+        await stage.shows("changed 1", "updated")
+        await stage.press("space")
+        await stage.until(lambda _: "watching" not in stage.text)
+        await stage.until(lambda _: seen(record, "resources/unsubscribe") == [{"uri": README}])
+
+
+@pytest.mark.requirement("RES-04")
+async def test_where_a_server_lets_nothing_be_watched_the_key_says_so(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(offers("--no-subscribe", "--record", record), size=NARROW) as stage:
+        await go(stage, "readme.md")
+        await stage.press("space")
+        await stage.until(lambda _: "Not watched:" in stage.flat)
+        assert not seen(record, "resources/subscribe")
+
+
+async def test_what_is_watched_and_not_listed_can_be_found_in_the_list() -> None:
+    async with on_stage(offers(), size=WIDE) as stage:
+        await go(stage)
+        await stage.host.subscribe("offers", "memo:///unlisted")
+        await stage.shows("◉  memo:///unlisted")
+
+
+@SIZES
+@pytest.mark.requirement("RES-07", "COMP-01", "COMP-03")
+async def test_a_template_is_filled_in_with_suggestions_and_read(size: tuple[int, int], tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(offers("--record", record), size=size) as stage:
+        await go(stage, "note")
+        await stage.press("enter")
+        await stage.shows("offers › A note", "folder *")
+        await stage.write("ru")
+        await stage.until(lambda _: "rust" in stage.text and "python" not in stage.text)
+        await stage.press("down", "enter")
+        await stage.shows("reads  memo:///rust/")
+        await stage.press("enter")
+        await stage.write("a b")
+        await stage.shows("reads  memo:///rust/a%20b")
+        await stage.press("enter")
+        await stage.until(lambda _: seen(record, "resources/read") == [{"uri": "memo:///rust/a%20b"}])
+        # How much of the title fits depends on how long the answer took to write; the whole URI is in the record.
+        await stage.shows("Contents · offers › memo:///")
+        asked = seen(record, "completion/complete")
+        assert asked[0]["ref"] == {"type": "ref/resource", "uri": "memo:///{folder}/{name}"}
+        await stage.until(lambda _: seen(record, "completion/complete")[-1]["argument"]["name"] == "name")
+        assert seen(record, "completion/complete")[-1]["context"] == {"arguments": {"folder": "rust"}}
+        await stage.press("escape")
+        await stage.shows("rust", "a b")  # what was typed is still there
+
+
+async def test_a_variable_that_must_not_be_empty_is_asked_for_first(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(offers("--record", record), size=NARROW) as stage:
+        await go(stage, "note")
+        await stage.press("enter")
+        await stage.shows("folder *")
+        await stage.press("ctrl+r")
+        await stage.shows("▲ needed: folder, name")
+        assert not seen(record, "resources/read")
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        (("--no-completions",), False),
+        (("--without", "completion/complete"), True),
+        (("--without", "completion/complete", "--unknown", "-32603"), True),
+        (("--without", "completion/complete", "--unknown", "silent"), True),
+    ],
+    ids=["not offered", "unknown", "failing", "silent"],
+)
+@pytest.mark.requirement("COMP-02", "COMP-06")
+async def test_without_suggestions_the_form_works_as_well(
+    tmp_path: Path, options: tuple[str, ...], asked: bool
+) -> None:
+    record = tmp_path / "record"
+    async with on_stage(offers(*options, "--record", record), size=NARROW) as stage:
+        await go(stage, "search")
+        await stage.press("enter")
+        await stage.shows("may be left empty")
+        await stage.write("x")
+        await stage.until(lambda _: bool(seen(record, "completion/complete")) is asked)
+        await stage.write("y")
+        await stage.press("ctrl+r")
+        await stage.until(lambda _: seen(record, "resources/read") == [{"uri": "search:///?q=xy"}])
+        assert bool(seen(record, "completion/complete")) is asked
+
+
+@pytest.mark.requirement("RES-01")
+async def test_the_list_follows_the_server_and_the_tab_says_how_many_there_are() -> None:
+    async with on_stage(offers(), size=WIDE) as stage:
+        await go(stage)
+        await stage.shows("Resources 6", "Prompts 2")
+        call = stage.call("announce")
+        await stage.asked()
+        await stage.press("y")
+        await stage.ended(call)
+        await stage.shows("Resources 7", "Prompts 3", "memo:///new-5")
+
+
+async def test_keys_of_the_list_copy_the_uri_and_show_the_definition() -> None:
+    async with on_stage(offers(), size=NARROW) as stage:
+        await go(stage, "pixel")
+        await stage.press("y")
+        assert stage.app.clipboard == PIXEL
+        await stage.press("d")
+        await stage.at(ReaderScreen)
+        await stage.shows("image/png")
+
+
+@pytest.mark.requirement("RES-16")
+async def test_a_file_saved_has_a_name_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with on_stage(offers(), tmp_path / "state", size=NARROW) as stage:
+        await go(stage, "pixel")
+        await stage.press("enter")
+        await stage.shows("bytes")
+        await stage.press("w")
+        await stage.at(SaveScreen)
+        await stage.press("enter")
+        await stage.gone()
+    (saved,) = sorted(tmp_path.glob("offers-memo-pixel-png-*.png"))  # noqa: ASYNC240
+    assert saved.read_bytes().startswith(b"\x89PNG")
+
+
+class Alone(App[None]):
+    """One widget."""
+
+    def __init__(self, make: Callable[[], Widget]) -> None:
+        super().__init__()
+        self.make, self.wanted = make, list[tuple[str, Mapping[str, str]]]()
+
+    def compose(self) -> ComposeResult:
+        yield self.make()
+
+    def on_argument_form_suggestions_wanted(self, event: ArgumentForm.SuggestionsWanted) -> None:
+        self.wanted.append((event.value, event.context))
+
+
+def text_of(app: App[None]) -> str:
+    return "\n".join("".join(part.text for part in strip) for strip in app.screen._compositor.render_strips())
+
+
+async def shows(pilot: Pilot[None], *words: str) -> None:
+    for _ in range(200):
+        await pilot.pause()
+        if all(word in text_of(pilot.app) for word in words):
+            return
+    raise AssertionError(f"{words} not in\n{text_of(pilot.app)}")
+
+
+CONTENTS = [
+    ({"text": '{"a": [1]}', "mimeType": "application/json"}, ["JSON", '  "a": [']),
+    ({"text": "def f():\n    return 1", "mimeType": "text/x-python"}, ["code", "return 1"]),
+    ({"text": "fn main() {}", "uri": "f:///a/main.rs?x=1"}, ["code", "f:///a/main.rs"]),
+    ({"text": "<b>x", "mimeType": "text/html"}, ["code", "<b>x"]),
+    ({"text": "# T\n\n[red]**x**[/red]", "uri": "f:///readme.md"}, ["Markdown", "[red]x[/red]"]),
+    ({"text": "a\x1b[31mb‮c"}, ["a␛[31mb⟨U+202E⟩c"]),
+    ({"blob": base64.b64encode(bytes(range(64, 96))).decode()}, ["00000010", "5e 5f", "@ABCDEFGHIJKLMNO"]),
+    ({"blob": PNG, "mimeType": "image/png"}, ["3×2", "24 B", "m its bytes"]),
+    ({"blob": "no base64!"}, ["✖ cannot be shown", "base64"]),
+    ({"mimeType": "text/plain"}, ["✖ cannot be shown", "neither text nor blob"]),
+]
+
+
+@pytest.mark.requirement("RES-03")
+@pytest.mark.parametrize(("contents", "words"), CONTENTS)
+async def test_contents_are_shown_as_they_read_best(contents: dict[str, str], words: list[str]) -> None:
+    """Also T01: what commands a terminal, hides or is markup is seen, not obeyed."""
+    view = ReadingView("Contents", "hint")
+    async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
+        await shows(pilot, "hint")
+        result = ReadResourceResult.read({"contents": [{"uri": "f:///a", **contents}]})
+        view.show_reading(PaneReading("s", "f:///").with_resource(result, 0.1))
+        await shows(pilot, "Contents · s › f:/// · 100 ms", *words)
+
+
+@pytest.mark.requirement("RES-03", "RES-17")
+async def test_several_contents_come_in_order_none_is_said_and_a_failure_has_its_reason() -> None:
+    view, reading = ReadingView("Contents", "hint"), PaneReading("s", "f:///")
+    async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
+        both = {"contents": [{"uri": "f:///1", "text": "one"}, {"uri": "f:///2", "text": "two"}]}
+        view.show_reading(reading.with_resource(ReadResourceResult.read(both), 0.1))
+        await shows(pilot, "▸ f:///1", "one", "f:///2", "two")
+        view.show_reading(reading.with_resource(ReadResourceResult.read({"contents": []}), 0.1))
+        await shows(pilot, "there is nothing in it")
+        view.show_reading(reading.with_error(RequestTimeout("resources/read", 60), 60.0))
+        await shows(pilot, "✖ failed · 1 min", "timed out after 60 s")
+
+
+@pytest.mark.requirement("COMP-07", "COMP-08")
+async def test_suggestions_for_an_older_text_and_values_nobody_could_type_are_not_shown() -> None:
+    app = Alone(lambda: ArgumentForm([TextField("one", "One"), TextField("two", "two", required=True)], {"one": "1"}))
+    async with app.run_test(size=(60, 20)) as pilot:
+        form = app.query_one(ArgumentForm)
+        form.focus_first()
+        await shows(pilot, "two *")
+        two = form.query(CompletedInput).last()
+        assert two.input.has_focus
+        await pilot.press("a", "b")
+        two.suggest("a", Completion(("stale",)))
+        two.suggest("ab", Completion(("ab\x1b[31m", "ab\ncd", *(f"ab{number:03}" for number in range(120))), 5_000))
+        await shows(pilot, "ab000", "100 of 5,000: type on")
+        assert app.wanted[-1] == ("ab", {"one": "1"})
+        assert "stale" not in text_of(app)
+        await pilot.press(*["down"] * 99)
+        await shows(pilot, "▸ ab098")
+        await pilot.press("enter")
+        assert two.value == "ab098"
+        assert not two.suggestions.is_open
+        await pilot.press("backspace")
+        two.suggest("ab09", Completion(("ab09", "ab090")))
+        assert not two.check_action("close", ())  # none is chosen: esc leaves the form
+        await pilot.press("down", "escape")
+        assert two.value == "ab09"
+        assert not two.suggestions.is_open
+        two.suggest("ab09", Completion(()))
+        await shows(pilot, "▸ two *", "nothing is suggested that fits")

@@ -1,0 +1,303 @@
+"""Which folders a server may know of: the tree, its marks, what a key shares, and what is asked about first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.events import AppBlur, AppFocus
+
+from mcphost.host.server_requests import roots
+from mcphost.host.tool_calls.call import CallState
+from mcphost.tui.kit.facts_table import FactsTable
+from mcphost.tui.kit.modal import AskScreen
+from mcphost.tui.roots import tree as folder_listing
+from mcphost.tui.roots.screen import FoldersScreen
+from mcphost.tui.roots.tree import FolderListing, FolderRows, FolderTree, Mark, list_folders
+from mcphost.tui.servers.card import ServerCard
+from tests.host.server_requests.pending import ROOTS
+from tests.tui.elicitation.questions import ask, asked, at, got
+from tests.tui.stage import NARROW, WIDE, Stage
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A git work tree with a few folders, which one is in; home is beside it."""
+    home, work = tmp_path / "home", tmp_path / "work" / "api"
+    for folder in (home, work / ".git", work / "src" / "deep", work / ".cache", tmp_path / "other"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (work / "link").symlink_to(tmp_path / "other")
+    (work / "file.txt").write_text("x")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(work)
+    return work
+
+
+def told(folders: list[Path]) -> dict[str, Any]:
+    return {"roots": [{"uri": folder.as_uri(), "name": folder.name} for folder in folders]}
+
+
+async def settled(stage: Stage) -> FoldersScreen:
+    """The picker, with all read that it asked for."""
+    screen = await at(stage, FoldersScreen)
+    await stage.until(lambda _: "reading …" not in stage.text)
+    return screen
+
+
+def under_cursor(stage: Stage) -> Path | None:
+    row = stage.app.screen.query_one(FolderTree).item
+    return row.entry.path if row is not None and row.entry is not None else None
+
+
+async def go(stage: Stage, path: Path) -> None:
+    """Go to a folder by its path."""
+    await stage.press("slash")
+    for character in str(path):
+        await stage.pilot.press(
+            {"/": "slash", "_": "underscore", "-": "minus", ".": "full_stop"}.get(character, character)
+        )
+    await stage.press("enter")
+    await stage.until(lambda _: under_cursor(stage) == path)
+
+
+async def mark(stage: Stage) -> None:
+    """Mark the folder under the cursor, which is looked at first."""
+    screen = stage.app.screen
+    assert isinstance(screen, FoldersScreen)
+    before = set(screen.marked)
+    await stage.press("space")
+    await stage.until(lambda _: screen.marked != before)
+
+
+@pytest.mark.requirement("ROOT-09", "ROOT-10")
+async def test_the_suggested_work_tree_is_shared_by_two_keys_and_nothing_is_marked_before(work: Path) -> None:
+    """F09"""
+    async with asked(size=NARROW) as stage:
+        call = ask(stage, ROOTS)
+        screen = await settled(stage)
+        await stage.shows("a asks which folders it may know of", "suggested: the git work tree you are in")
+        await stage.shows("sees now    no folder", "last asked  never in this run", "decline", "cancel", "later")
+        assert screen.marked == set()
+        await stage.press("y")
+        await stage.shows("nothing is marked that is not shared")
+        await stage.press("space")
+        await stage.shows("[x]", "share 1")
+        assert call.state is CallState.RUNNING
+        await stage.press("y")
+        assert await got(stage, call) == told([work])
+        await stage.press("s", "down", "c")
+        assert "until mcphost exits" in stage.app.main.query_one(ServerCard).text
+        assert "just now: told of 1 folder" in stage.app.main.query_one(ServerCard).text
+
+
+async def test_each_way_out_of_the_picker_tells_the_server_of_no_folder(work: Path) -> None:
+    for key in ("n", "x", "M"):
+        async with asked(size=NARROW) as stage:
+            call = ask(stage, ROOTS)
+            await settled(stage)
+            await stage.press("space", key)
+            assert await got(stage, call) == told([]), key
+
+
+@pytest.mark.requirement("ROOT-09")
+@pytest.mark.parametrize(
+    ("keys", "share"), [(("Y",), True), (("Y", "N"), False), (("escape", "f2", "enter", "N"), False)]
+)
+async def test_servers_that_ask_together_are_answered_together(work: Path, keys: tuple[str, ...], share: bool) -> None:
+    async with asked("a", "b", "c", size=NARROW) as stage:
+        calls = [ask(stage, ROOTS, server=name) for name in "abc"]
+        await settled(stage)
+        await stage.shows("Y with all · N decline all")
+        if share:
+            await mark(stage)
+        await stage.press(*keys)
+        for call in calls:
+            assert await got(stage, call) == told([work] if share else [])
+        await stage.gone()
+        assert not stage.app.approver.open
+        assert not any("withdrawn" in note.message for note in stage.app._notifications)
+        again = ask(stage, ROOTS, server="b")
+        assert await got(stage, again) == told([work] if share else [])
+
+
+async def test_marks_stay_with_a_question_that_is_left_for_later(work: Path) -> None:
+    async with asked(size=NARROW) as stage:
+        call = ask(stage, ROOTS)
+        screen = await settled(stage)
+        await stage.press("space")
+        await stage.until(lambda _: screen.marked == {work})
+        await stage.press("escape")
+        await stage.gone()
+        await stage.press("f2", "enter")
+        again = await settled(stage)
+        assert again is not screen
+        assert again.marked == {work}
+        await stage.press("a")
+        assert await got(stage, call) == told([work])
+        assert stage.host.roots("a")[0].source.value == "remembered"
+
+
+async def test_the_tree_tells_links_and_hidden_and_unreadable_folders(work: Path) -> None:
+    """F10"""
+    (work / "evil\x1b[2J\u202e[bold]").mkdir()
+    locked = work / "locked"
+    locked.mkdir(mode=0o000)
+    listing = list_folders(work, work)
+    assert {entry.path.name: entry.problem for entry in listing.entries}["locked"] in (
+        "cannot be read",
+        "",
+    )  # root reads
+    async with asked(size=(110, 40)) as stage:
+        ask(stage, ROOTS)
+        await settled(stage)
+        await stage.press("end")
+        await go(stage, work / "src")
+        await stage.press("left")
+        target = str(work.parents[1] / "other")[:50]  # the row may cut the rest
+        for words in (f"link → {target}", "evil␛[2J⟨U+202E⟩[bold]", "▸ [ ] src", "▾ [ ] api"):
+            await stage.shows(words)
+        assert ".cache" not in stage.text
+        await stage.press("full_stop")
+        await stage.shows(".cache", ".git")
+        await stage.press("left")
+        assert ".cache" not in stage.text
+        locked.chmod(0o700)
+
+
+async def test_a_link_is_shared_as_what_it_leads_to_and_opened_there(work: Path) -> None:
+    """F10"""
+    other = work.parents[1] / "other"
+    async with asked(size=WIDE) as stage:
+        call = ask(stage, ROOTS)
+        screen = await settled(stage)
+        await go(stage, work / "src")
+        await stage.until(lambda _: any(row.entry and row.entry.is_link for row in screen.picker.items))
+        screen.picker.highlighted = next(
+            at for at, row in enumerate(screen.picker.items) if row.entry and row.entry.path == work / "link"
+        )
+        await stage.press("space")
+        await stage.until(lambda _: screen.marked == {other})
+        await stage.shows("it is reached over a link")
+        await stage.press("right")
+        await stage.until(lambda _: under_cursor(stage) == other)
+        await stage.press("y")
+        await stage.at(AskScreen)
+        await stage.press("y")
+        assert await got(stage, call) == told([other])
+
+
+async def test_home_and_the_root_are_asked_about_once_more(work: Path) -> None:
+    """F10"""
+    async with asked(size=WIDE) as stage:
+        call = ask(stage, ROOTS)
+        await settled(stage)
+        await go(stage, Path.home())
+        await stage.press("space")
+        await stage.shows("far more than a project")
+        await stage.press("y")
+        await stage.at(AskScreen)
+        await stage.shows("Share this with a?", "▲ beware")
+        await stage.press("escape")
+        await at(stage, FoldersScreen)
+        assert call.state is CallState.RUNNING
+        await stage.press("n")
+        assert await got(stage, call) == told([])
+
+
+async def test_a_path_that_leads_nowhere_is_said_and_esc_leaves_the_field(work: Path) -> None:
+    async with asked(size=NARROW) as stage:
+        ask(stage, ROOTS)
+        await settled(stage)
+        await stage.press("slash", "y", "n", "enter")
+        await stage.shows("✖ yn is not an absolute path")
+        await stage.press("escape", "escape")
+        await stage.gone()
+        await stage.shows("1 waiting for you")
+
+
+@pytest.mark.requirement("ROOT-04", "ROOT-06", "ROOT-10")
+async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work: Path) -> None:
+    async with asked("a", "b", size=WIDE) as stage:
+        await stage.press("s", "down", "enter")
+        await stage.shows("Server · a", "none: f chooses some")
+        await stage.press("f")
+        screen = await settled(stage)
+        await stage.shows("Folders that a may know of", "space marks")
+        assert "asked by" not in stage.text
+        await mark(stage)
+        await stage.press("y")
+        await stage.until(lambda app: [each.path for each in app.host.roots("a")] == [work])
+        await stage.shows("● ", "until mcphost exits")
+        await stage.press("m")
+        await stage.shows("Folders that all servers may know of", "all see", "no folder")
+        await go(stage, work / "src")
+        await mark(stage)
+        await stage.press("a")
+        await stage.until(lambda app: [each.path for each in app.host.roots(None)] == [work / "src"])
+        await stage.press("m")
+        seen = screen.query_one(".seen Facts", FactsTable)
+        await stage.until(lambda _: "(remembered, all servers)" in seen.text)
+        await stage.press("space")
+        await stage.shows("is shared with all servers: m goes there")
+        await stage.press("home", "space")
+        await stage.shows("take 1 back with a, until")
+        await stage.press("y")
+        await stage.until(lambda app: [each.path for each in app.host.roots("a")] == [work / "src"])
+        assert screen.is_current
+        await stage.press("escape")
+        await stage.gone()
+        assert await got(stage, ask(stage, ROOTS, server="b")) == told([work / "src"])
+        notices = stage.call("heard", server="a")
+        await stage.ended(notices)
+        assert notices.outcome is not None
+        assert notices.outcome.raw["content"][0]["text"].count("roots/list_changed") == 3
+
+
+async def test_a_folder_of_thousands_is_cut_and_says_so(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_listing, "MOST", 50)
+    for number in range(80):
+        (work / "src" / f"n{number:03}").mkdir()
+    listing = list_folders(work / "src", work / "src")
+    assert len(listing.entries) == 50
+    rows = FolderRows(work)
+    assert rows.open(work / "src")
+    rows.take(work, list_folders(work, work))
+    rows.open(work)
+    rows.take(work / "src", listing)
+    assert any("more than the 50 that are listed" in row.remark for row in rows.rows())
+    assert list_folders(work / "none", work / "none") == FolderListing(problem="No such file or directory")
+
+
+def test_a_mark_is_seen_from_above_and_from_below(work: Path) -> None:
+    rows = FolderRows(work, marked={work / "src"})
+    for folder in (work, work / "src"):
+        rows.open(folder)
+        rows.take(folder, list_folders(folder, folder))
+    marks = {row.entry.path: row.mark for row in rows.rows() if row.entry}
+    assert marks == {
+        work: Mark.PARTLY,
+        work / "src": Mark.SHARED,
+        work / "src" / "deep": Mark.WITHIN,
+        work / "link": Mark.NONE,
+    }
+
+
+@pytest.mark.requirement("ROOT-04", "ROOT-08")
+async def test_who_comes_back_to_the_terminal_has_the_folders_looked_at(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roots, "FRESH", 0.0)
+    async with asked() as stage:
+        await stage.host.share("a", work / "src")
+        await got(stage, ask(stage, ROOTS))
+        (work / "src").rename(work / "moved")
+        stage.app.post_message(AppBlur())
+        stage.app.post_message(AppFocus())
+        await stage.until(lambda _: stage.host.roots("a")[0].problem)
+        call = stage.call("heard")
+        await stage.ended(call)
+        assert call.outcome is not None
+        assert str(call.outcome.raw).count("list_changed") == 2

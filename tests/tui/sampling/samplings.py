@@ -1,0 +1,101 @@
+"""A server that asks for a model's answers, behind the app, and models that follow a script."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mcphost.composition import fittings, values_for
+from mcphost.config import Config, ModelConfig
+from mcphost.host.host import Host
+from mcphost.host.sampling.request import Sampling
+from mcphost.host.server_requests.host_methods import SCREEN
+from mcphost.host.start_info import StartInfo
+from mcphost.host.tool_calls.call import ToolCall
+from mcphost.providers.base import ModelCapabilities
+from mcphost.tui.app import McphostApp
+from mcphost.tui.bridge import ScreenApprover
+from mcphost.tui.sampling.screen import SamplingScreen
+from tests.host.sampling.sampling_host import MODEL, Attempt, ScriptedModels
+from tests.tui.elicitation.questions import ask, at
+from tests.tui.stage import NARROW, Stage, server
+
+LOCAL = {"provider": "openai", "model": "qwen3", "cost": 1.0, "speed": 0.8, "intelligence": 0.3}
+
+
+class HearingModels(ScriptedModels):
+    """Models that take sounds, too."""
+
+    def able(self, model: ModelConfig) -> ModelCapabilities:
+        return replace(super().able(model), audio=frozenset(("audio/wav",)))
+
+    def play(self, entry: str, attempts: Sequence[Attempt]) -> None:
+        """From now on this model does this."""
+        self._attempts = {entry: attempts}
+        self.providers.clear()
+
+
+class LentStage(Stage):
+    """A stage whose models follow a script."""
+
+    port: HearingModels
+    gate: asyncio.Event
+    """For an attempt to wait for."""
+
+    @property
+    def sampling(self) -> Sampling:
+        """The last request."""
+        return self.host.samplings[max(self.host.samplings)]
+
+    async def wanted(self, *requests: Mapping[str, Any]) -> tuple[ToolCall, SamplingScreen]:
+        """Have the server ask this, and wait for the screen."""
+        call = ask(self, *requests)
+        return call, await self.listens()
+
+    async def listens(self) -> SamplingScreen:
+        """Wait until the screen is in front, drawn and asking."""
+        await self.until(lambda app: isinstance(app.screen, SamplingScreen) and app.screen.waiting is not None)
+        screen = await at(self, SamplingScreen)
+        await self.pilot.pause()
+        return screen
+
+    @property
+    def notes(self) -> list[str]:
+        """What was told besides."""
+        return [note.message for note in self.app._notifications]
+
+
+def lending(models: Mapping[str, Any] | None = None, sampling: Mapping[str, Any] | None = None, **entry: Any) -> Config:
+    """A server, `a`, that asks what it is told to ask; its tools run without a question."""
+    entries = {"claude": MODEL, "local": LOCAL} if models is None else models
+    table = server("asks.py", **entry).model_dump(exclude_unset=True) | {"sampling": sampling or {}}
+    policy = {"default": "allow"}
+    return Config.model_validate({"servers": {"a": table}, "models": entries, "policy": policy}, strict=False)
+
+
+@asynccontextmanager
+async def lent(
+    attempts: Mapping[str, Sequence[Attempt]] | None = None,
+    config: Config | None = None,
+    *,
+    size: tuple[int, int] = NARROW,
+    guard: float = 0.0,
+) -> AsyncIterator[LentStage]:
+    """The app; ``attempts`` is what each model does when it is asked, and HELLO after that."""
+    config, approver, port = config or lending(), ScreenApprover(), HearingModels(attempts or {})
+    folder = Path.cwd() / "state"
+    folder.mkdir(exist_ok=True)
+    parts = fittings(approver, values_for(config, os.environ), state=folder, answers=SCREEN)
+    async with Host(config, replace(parts, models=port)) as host:
+        app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
+        app.guard_seconds = app.questions.idle_seconds = guard
+        async with app.run_test(size=size, notifications=True) as pilot:
+            stage = LentStage(app, host, pilot)
+            stage.port, stage.gate = port, asyncio.Event()
+            await stage.ready()
+            yield stage

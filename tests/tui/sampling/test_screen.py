@@ -1,0 +1,478 @@
+"""A server's request for a model's answer on screen: what is shown, what each key does, and what the server gets."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from mcphost.errors import ModelAnswerCut, ModelKeyRefused, ModelUnreachable
+from mcphost.host.sampling.request import SamplingState
+from mcphost.host.tool_calls.call import CallState
+from mcphost.providers.base import AnswerFinished, RetryScheduled, TextDelta, TokenUsage, ToolUseReady
+from mcphost.tui.inbox.screen import InboxScreen
+from mcphost.tui.kit.facts_table import FactsTable
+from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.sampling.limits import LimitsScreen
+from mcphost.tui.sampling.model import ModelScreen
+from mcphost.tui.sampling.screen import SamplingScreen, WordsScreen
+from tests.host.sampling.sampling_host import Attempt, create, for_ever
+from tests.tui.elicitation.questions import got
+from tests.tui.results.test_pictures import picture
+from tests.tui.sampling.samplings import LOCAL, LentStage, lending, lent
+from tests.tui.stage import NARROW, WIDE
+
+pytestmark = pytest.mark.slow
+UNREACHABLE: Attempt = (ModelUnreachable("claude", "nobody answers at [red]api.example\x1b[2J"),)
+CUT: Attempt = (TextDelta("Half an"), ModelAnswerCut("claude", "broke off"))
+BAH: Attempt = (TextDelta("Bah"), TokenUsage(9, 1), AnswerFinished("endTurn", "m"))
+STUCK: Attempt = (TextDelta("So far"), for_ever)
+TIDES = {"name": "tides", "inputSchema": {"type": "object"}}
+USE: Attempt = (TextDelta("I look"), ToolUseReady("u1", "tides", {"day": 5}, True), AnswerFinished("toolUse", "m"))
+REJECTED = {"error": {"code": -1, "message": "User rejected sampling request"}}
+
+
+def said(text: str, model: str = "claude-real-1", reason: str | None = "endTurn") -> dict[str, Any]:
+    stop = {} if reason is None else {"stopReason": reason}
+    return {"role": "assistant", "content": {"type": "text", "text": text}, "model": model, **stop}
+
+
+def refused(words: str = "") -> dict[str, Any]:
+    return (
+        {"error": {**REJECTED["error"], "message": f"{REJECTED['error']['message']}: {words}"}} if words else REJECTED
+    )
+
+
+# The keys (a screen that is waited for among them), what the model does at each attempt, what the server gets.
+WALKS: list[tuple[list[Any], list[Attempt], Any]] = [
+    (["y", "y"], [], said("Hello")),
+    (["enter", "enter"], [], said("Hello")),
+    (["n"], [], refused()),
+    (["d", WordsScreen, "enter"], [], refused()),
+    (["d", WordsScreen, "t", "o", "o", "enter"], [], refused("too")),
+    (["d", WordsScreen, "escape", SamplingScreen, "y", "n"], [], refused()),
+    (["y", "d", WordsScreen, "b", "a", "d", "enter"], [], refused("bad")),
+    (["y", "e", "!", "ctrl+r", "y"], [], said("Hello!")),
+    (["y", "e", "!", "escape", "y"], [], said("Hello")),
+    (["y", "r", "y"], [BAH], said("Hello")),
+    (["y", "m", ModelScreen, "down", "enter", SamplingScreen, "y"], [BAH], said("Hello")),
+    (["m", ModelScreen, "down", "enter", SamplingScreen, "y", "y"], [BAH], said("Hello")),
+    (["y", "r", "y"], [UNREACHABLE], said("Hello")),
+    (["y", "y", "enter", "n"], [UNREACHABLE], refused()),
+    (["y", "e", "o", "h", "ctrl+r", "y"], [UNREACHABLE], said("oh", "human")),
+    (["y", "y"], [CUT], said("Half an", "claude-sonnet-4-5", None)),
+    (
+        ["y", "m", ModelScreen, "end", "enter", SamplingScreen, "o", "h", "ctrl+r", "enter"],
+        [BAH],
+        said("Bahoh", "human"),
+    ),
+    (["y", "x", "y", "n"], [BAH], refused()),
+]
+
+
+async def walk(stage: LentStage, keys: list[Any]) -> None:
+    for key in keys:
+        if isinstance(key, str):
+            await stage.press(key)
+        else:
+            await (stage.listens() if key is SamplingScreen else stage.at(key))
+        await settled(stage)
+
+
+async def settled(stage: LentStage) -> None:
+    """Wait until something is asked, or nothing is left to be."""
+    handle = stage.sampling
+
+    def done(_: object) -> bool:
+        screen = stage.app.screen
+        asks = isinstance(screen, SamplingScreen) and screen.waiting is not None and screen.shown_for() >= 0
+        return handle.state.ended or asks or not isinstance(screen, SamplingScreen)
+
+    await stage.until(done)
+    await stage.pilot.pause()
+
+
+@pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-04")
+@pytest.mark.parametrize("walks", [WALKS[:9], WALKS[9:]], ids=["first", "second"])
+async def test_each_key_does_what_it_says_and_the_server_gets_what_was_agreed_to(walks: list[Any]) -> None:
+    async with lent() as stage:
+        for keys, attempts, expected in walks:
+            stage.port.play("claude", attempts)
+            call, _ = await stage.wanted(create())
+            await walk(stage, keys)
+            await stage.gone()
+            assert await got(stage, call) == expected, keys
+            told = "Sent to a" if "role" in expected else "Refused: a was told"
+            await stage.until(lambda _: any(note.startswith(told) for note in stage.notes))  # noqa: B023
+
+
+ASKED = create(
+    "Which of **these**\n\n- one\n- two",
+    systemPrompt="Be a harbour master",
+    temperature=0.25,
+    stopSequences=["END"],
+    metadata={"user_id": "u-7"},
+    includeContext="allServers",
+    maxTokens=9000,
+    modelPreferences={"hints": [{"name": "sonnet"}], "costPriority": 0.2, "intelligencePriority": 0.9},
+    tools=[TIDES],
+    toolChoice={"mode": "required"},
+)
+SHOWN = [
+    "a asks for a language model's answer · no time limit",
+    "asked by the server a, not by mcphost",
+    "May claude be asked this? asked for call 1 · ask",
+    "system prompt · text",
+    "Be a harbour master",
+    "1 · user · text",
+    "• two",
+    "claude · claude-sonnet-4-5",
+    "the server's hint “sonnet” is part of its name",
+    "and up to 4,096 for the answer; at most 0.06",
+    "0 requests, 0 of 50,000 tokens (this run)",
+    "the server wants context (of all servers, which none gets): none is added",
+    "the server wants up to 9000 tokens; sampling.max_tokens allows 4096",
+    "tides",
+    "the model must use one; a runs them",
+    "4,096 (the server wants 9,000)",
+    "0.25",
+    '"END"',
+    '"user_id": "u-7"',
+    "cost 0.4 · speed 0.6 · intelligence 0.9 · 3 in, 15 out a million",
+    'a model like "sonnet" · cheap 0.2 · clever 0.9',
+    "asks.py",
+    "enter ask claude",
+]
+PRICED = {"provider": "anthropic", "model": "claude-sonnet-4-5", "api_key": "k", "cost": 0.4, "speed": 0.6}
+PRICED |= {"intelligence": 0.9, "input_price": 3.0, "output_price": 15.0}
+
+
+@pytest.mark.requirement("SAMP-02", "SAMP-08", "SAMP-16")
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
+async def test_all_that_would_be_asked_is_shown_and_what_the_server_does_not_get_too(size: tuple[int, int]) -> None:
+    """F04, P12"""
+    config = lending({"claude": PRICED, "local": LOCAL}, {"budget_tokens": 50_000})
+    async with lent(config=config, size=size) as stage:
+        _, screen = await stage.wanted(ASKED)
+        seen = stage.flat
+        await stage.press("space")
+        seen += stage.flat + " ".join(screen.query_one(".known Facts", FactsTable).text.split())
+        await stage.press("tab", "end")
+        await stage.shows("rule", "'ask'")
+        for words in SHOWN:
+            assert words in seen, f"{words}\n{stage.text}"
+        assert not stage.port.requests, "no model was asked yet"
+
+
+@pytest.mark.requirement("SAMP-02", "SAMP-08")
+async def test_what_is_asked_is_changed_where_it_stands_and_the_model_gets_the_change() -> None:
+    request = create(systemPrompt="Be kind", temperature=0.3, stopSequences=["END"], includeContext="thisServer")
+    request["params"]["messages"].insert(0, {"role": "user", "content": {"type": "text", "text": "Leave me out"}})
+    async with lent() as stage:
+        await stage.ended(stage.call("heard"))  # what it says now is its context
+        _, screen = await stage.wanted(request)
+        await stage.press("e", "!", "ctrl+r")
+        await stage.shows("system prompt · changed", "Be kind!")
+        await stage.press("down", "x")
+        await stage.until(lambda _: len(stage.sampling.request.messages) == 1)
+        await stage.shows("1 · user · text · 9 B")
+        await stage.press("x")
+        assert any("Something must be asked" in note for note in stage.notes)
+        await stage.press("l")
+        await stage.at(LimitsScreen)
+        await stage.press("end", "backspace", "enter", "end", "backspace", "backspace", "backspace", "ctrl+r")
+        await stage.until(lambda _: stage.sampling.request.max_tokens == 10)
+        await stage.press("c")
+        await stage.until(lambda _: stage.sampling.context_added)
+        assert not screen.check_action("context", ())
+        await stage.press("v")
+        await stage.at(ReaderScreen)
+        await stage.shows("What the model is asked", '"maxTokens": 10', '"model": "claude-sonnet-4-5"')
+        await stage.press("escape", "y")
+        await settled(stage)
+        ((_, asked),) = stage.port.requests
+        assert (asked.max_tokens, asked.temperature, asked.stop) == (10, None, ("END",))
+        assert asked.system.startswith("Be kind!\n\nWhat follows was said by the server 'a'")
+        assert [message.text for message in asked.messages] == ["Say hello"]
+        await stage.press("t")
+        await stage.shows("Be kind!", "r ask again")
+        await stage.press("e", "?", "ctrl+r", "r")
+        await settled(stage)
+        assert stage.port.requests[1][1].messages[0].text == "Say hello?"
+
+
+@pytest.mark.requirement("SAMP-03")
+async def test_an_answer_is_shown_while_it_comes_and_stopping_keeps_what_came() -> None:
+    async with lent({"claude": [STUCK]}) as stage:
+        call, _ = await stage.wanted(create())
+        await stage.press("y")
+        await stage.shows("claude is answering", "So far", "x stop, keep what came")
+        await stage.press("t")
+        await stage.shows("Say hello", "t the answer")
+        await stage.press("t", "x")
+        await stage.shows("You stopped it: shall this be sent to a?", "stopped by you")
+        await stage.press("y")
+        assert (await got(stage, call))["content"]["text"] == "So far"
+
+
+async def test_a_busy_model_and_one_that_thinks_are_told_of_and_can_be_refused() -> None:
+    busy: Attempt = (RetryScheduled(7.0, 2, 3, "it answered 529"), for_ever)
+    async with lent({"claude": [busy]}) as stage:
+        call, _ = await stage.wanted(create())
+        await stage.press("y")
+        await stage.shows("claude is busy: trying again in ", " s, 2 of 3 · it answered 529")
+        await stage.press("d")
+        await stage.at(WordsScreen)
+        await stage.write("enough")
+        await stage.press("enter")
+        assert await got(stage, call) == refused("enough")
+
+
+async def test_a_refusal_typed_while_the_answer_ends_is_not_lost() -> None:
+    begun: Attempt = (TextDelta("Hal"), lambda: stage.gate.wait(), AnswerFinished("endTurn", "m"))
+    async with lent({"claude": [begun]}) as stage:
+        call, _ = await stage.wanted(create())
+        await stage.press("y")
+        await stage.shows("Hal")
+        await stage.press("d")
+        await stage.at(WordsScreen)
+        stage.gate.set()
+        await stage.until(lambda _: stage.sampling.state is SamplingState.REVIEWING)
+        await stage.write("no")
+        await stage.press("enter")
+        assert await got(stage, call) == refused("no")
+
+
+@pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-13")
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
+async def test_without_a_model_one_writes_the_answer_and_is_told_how_to_have_one(size: tuple[int, int]) -> None:
+    async with lent(config=lending({}), size=size) as stage:
+        call, screen = await stage.wanted(create("Who are you?"))
+        await stage.shows("You are the model: will you write an answer?", "enter write the answer", "m shows what")
+        await stage.press("m")
+        await stage.at(ModelScreen)
+        await stage.shows("[models.claude]", 'provider = "anthropic"', "manual · you write the answer")
+        await stage.press("escape", "y")
+        await stage.shows("You are the model: write the answer", "Who are you?", "Your answer", "ctrl+r done")
+        await stage.write("yes n")
+        await stage.press("enter")
+        await stage.write("d")
+        assert stage.sampling.state is SamplingState.REVIEWING, "letters and enter are text"
+        await stage.press("escape")
+        await stage.shows("Shall this be sent to a?", "human (you)")
+        await stage.press("e", "ctrl+r")
+        await stage.until(lambda _: not screen.standing.editing)
+        await stage.press("enter")
+        assert await got(stage, call) == said("yes n\nd", "human")
+
+
+async def test_what_went_wrong_is_told_with_what_to_do_next_and_never_to_the_server() -> None:
+    """M05"""
+    lasting: Attempt = (ModelKeyRefused("claude", "set api_key"),)
+    async with lent({"claude": [UNREACHABLE, lasting, CUT]}) as stage:
+        call, screen = await stage.wanted(create())
+        await stage.press("y")
+        await stage.shows("✖ The model could not be reached", "r tries again. m asks another model", "e write it")
+        await stage.shows("nobody answers at [red]api.example␛[2J", "claude gave no answer")
+        assert not screen.check_action("agree", ())
+        await stage.listens()
+        await stage.press("r")
+        await stage.shows("The key of the model is missing, or was not accepted", "correct it first")
+        await stage.listens()
+        await stage.press("r")
+        await stage.shows("The answer broke off", "Half an", "gave no whole answer: shall this be sent")
+        await stage.press("n")
+        assert await got(stage, call) == refused()
+
+
+@pytest.mark.requirement("SAMP-16", "SAMP-18")
+async def test_tools_that_the_model_wants_are_shown_changed_and_sent_as_they_stand() -> None:
+    messages = [
+        {"role": "user", "content": {"type": "text", "text": "High water?"}},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "u0", "name": "tides", "input": {"day": 4}}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "toolUseId": "u0", "content": [{"type": "text", "text": "14:32"}]}],
+        },
+    ]
+    async with lent({"claude": [USE]}) as stage:
+        call, screen = await stage.wanted(create(messages=messages, tools=[TIDES]))
+        seen = stage.text
+        await stage.press("space", "space")
+        use, result = '2 · assistant · → wants the tool "tides" · id "u0"', '← result for id "u0"'
+        for words in (use, '"day": 4', result, "14:32"):
+            assert words in seen + stage.text
+        await stage.press("y")
+        await stage.shows("I look", '→ wants the tool "tides" · id "u1"', '"day": 5', "it wants tools to be called")
+        await stage.press("down", "e", "x", "ctrl+r")
+        await stage.shows("✖ this is no JSON")
+        await stage.press("backspace", "left", "left", "7", "ctrl+r")
+        await stage.until(lambda _: not screen.standing.editing)
+        await stage.press("v")
+        await stage.at(ReaderScreen)
+        shown = json.loads("\n".join(stage.app.screen.query_one("TextView").lines))  # type: ignore[attr-defined]
+        await stage.press("escape", "y")
+        sent = await got(stage, call)
+        assert sent == shown
+        assert sent["content"][1] == {"type": "tool_use", "id": "u1", "name": "tides", "input": {"day": 57}}
+        assert sent["stopReason"] == "toolUse"
+
+
+@pytest.mark.requirement("SAMP-10")
+async def test_pictures_are_drawn_sounds_are_named_and_long_conversations_are_folded() -> None:
+    content = [
+        {"type": "image", "data": base64.b64encode(picture()).decode(), "mimeType": "image/png"},
+        {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"},
+    ]
+    messages = [
+        *({"role": "user", "content": {"type": "text", "text": f"number {n}"}} for n in range(60)),
+        {"role": "user", "content": content},
+    ]
+    async with lent(size=WIDE) as stage:
+        await stage.wanted(create(messages=messages))
+        await stage.shows("… 52 earlier blocks of the conversation: h shows them", "number 52", "61 · user · 1 of 2")
+        assert "number 51" not in stage.text
+        await stage.press("end")
+        await stage.shows("61 · user · 1 of 2 · image image/png · 40×20", "audio audio/wav")
+        await stage.press("h")
+        await stage.shows("… 12 earlier blocks", "number 12")
+        await stage.press("h")
+        await stage.shows("number 0", "… 50 later ones")
+        await stage.press("down", "e", "!", "ctrl+r")
+        await stage.until(lambda _: stage.sampling.edited)
+        await stage.press("y")
+        await settled(stage)
+        assert stage.port.requests[0][1].messages[1].text == "number 1!"
+        assert len(stage.port.requests[0][1].messages) == 61
+
+
+@pytest.mark.parametrize("step", ["asking", "choosing", "streaming", "reviewing", "editing"])
+async def test_what_is_taken_back_closes_and_says_so(step: str) -> None:
+    keys = {"asking": "", "choosing": "m", "streaming": "y", "reviewing": "y", "editing": "e"}[step]
+    async with lent({"claude": [STUCK] if step == "streaming" else []}) as stage:
+        call, _ = await stage.wanted(create())
+        if keys:
+            await stage.press(keys)
+        if step in ("streaming", "reviewing"):
+            await stage.until(lambda _: stage.sampling.state.name == step.upper())
+        taking = stage.call("take_back")
+        await stage.gone()
+        assert any("a took its request for a model's answer back" in note for note in stage.notes)
+        assert not stage.app.approver.open
+        await stage.ended(taking)
+        await stage.ended(call)
+
+
+async def test_leaving_parks_and_what_was_changed_is_there_again() -> None:
+    async with lent() as stage:
+        call, _ = await stage.wanted(create())
+        await stage.press("escape")
+        await stage.gone()
+        await stage.shows("1 waiting for you")
+        await stage.press("f2")
+        await stage.at(InboxScreen)
+        await stage.shows("ask a model")
+        await stage.press("enter")
+        await stage.listens()
+        await stage.press("y")
+        await settled(stage)
+        await stage.press("e", "!", "ctrl+r")
+        await stage.shows("Hello!")
+        await stage.press("p")
+        await stage.gone()
+        await stage.press("f2")
+        await stage.at(InboxScreen)
+        await stage.shows("send a model's answer")
+        await stage.press("enter")
+        await stage.listens()
+        await stage.shows("Hello!")
+        await stage.press("y")
+        assert await got(stage, call) == said("Hello!")
+
+
+async def test_an_answer_that_one_left_goes_on_and_comes_back_for_review() -> None:
+    begun: Attempt = (TextDelta("Hal"), lambda: stage.gate.wait(), TextDelta("lo"), AnswerFinished("endTurn", "m"))
+    async with lent({"claude": [begun]}) as stage:
+        call, _ = await stage.wanted(create())
+        await stage.press("y")
+        await stage.shows("Hal", "esc leave, it goes on")
+        await stage.press("escape")
+        await stage.gone()
+        await stage.press("f2")
+        await stage.shows("claude is answering · 3 characters so far", "asked for call 1 · ask · running", "enter open")
+        await stage.press("n", "x", "M", "enter")
+        await stage.at(SamplingScreen)
+        await stage.shows("Hal")
+        await stage.press("escape")
+        await stage.gone()
+        stage.gate.set()
+        await stage.listens()
+        await stage.press("y")
+        assert (await got(stage, call))["content"]["text"] == "Hallo"
+
+
+async def test_keys_meant_for_something_else_ask_no_model_and_send_nothing() -> None:
+    """P09"""
+    async with lent(guard=60.0) as stage:
+        stage.app.questions.idle_seconds = 0.0
+        await stage.wanted(create())
+        await stage.press("y", "enter", "n", "escape", "p", "x", "M")
+        assert stage.sampling.state is SamplingState.ASKING
+        assert not stage.port.requests
+
+
+async def test_a_budget_is_raised_and_the_card_tells_of_it() -> None:
+    """F03: what a server uses is seen, bounded, and stopped by one key."""
+    config = lending(sampling={"budget_tokens": 12})
+    async with lent(config=config) as stage:
+        call, _ = await stage.wanted(create("Hi"))
+        await stage.press("y")
+        await settled(stage)
+        await stage.press("y")
+        await stage.ended(call)
+        second = stage.call("ask", {"requests": [create()]})
+        assert "budget for this server is used up" in json.dumps(await got(stage, second))
+        await stage.press("s", "down", "enter")
+        await stage.until(lambda _: "asked before one is, and before its answer is sent" in stage.flat)
+        await stage.press("end")
+        await stage.shows("1 request, 12 of 12 tokens (this run)", "▲ paused")
+        await stage.press("b")
+        await stage.shows("Raise what a may use?", "12 tokens, until mcphost exits")
+        await stage.press("y")
+        await stage.until(lambda _: stage.host.spent("a").most_tokens == 24)
+        third, _ = await stage.wanted(create())
+        await stage.press("M")
+        assert await got(stage, third) == refused()
+        assert stage.host.muted("a")
+
+
+HOSTILE = "[bold]x[/] \x1b[2J\u202egnp " + "\n" * 60 + "the end"
+
+
+async def test_foreign_words_stay_what_they_are_and_none_is_out_of_sight_without_a_word() -> None:
+    """F04, M01, P08, T01"""
+    bad: Attempt = (TextDelta("\x1b"), TextDelta("[2J[red]y[/]"), AnswerFinished("\x1b[0m", "\x1b]0;z"))
+    request = create(HOSTILE, systemPrompt="\x1b[31m[link]", stopSequences=["\x1b[K"], modelPreferences={
+        "hints": [{"name": "\x1b[7msonnet"}]
+    })  # fmt: skip
+    async with lent({"claude": [bad]}, size=(120, 30)) as stage:
+        call, _ = await stage.wanted(request)
+        for words in (
+            "␛[31m[link]",
+            "[bold]x[/] ␛[2J⟨U+202E⟩gnp",
+            r'"\u001b[K"',
+            r'"\u001b[7msonnet"',
+            "space ▼ more below",
+        ):
+            assert words in stage.text
+        await stage.press(*["space"] * 5)
+        assert "the end" in stage.text
+        assert "more below" not in stage.text
+        await stage.press("y")
+        await stage.shows("␛[2J[red]y[/]", "␛]0;z", "␛[0m")
+        assert "\x1b" not in stage.text
+        await stage.press("y")
+        assert (await got(stage, call))["content"]["text"] == "\x1b[2J[red]y[/]"
+        assert call.state is CallState.DONE

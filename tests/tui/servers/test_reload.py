@@ -1,0 +1,72 @@
+"""Going over to a changed configuration while the app runs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcphost.config import Config, parse
+from mcphost.errors import ConfigError
+from mcphost.host.start_info import ReloadedConfig
+from mcphost.tui.app import McphostApp
+from mcphost.tui.servers.reload import ReloadScreen
+from tests.conftest import SERVERS
+from tests.tui.stage import Stage, on_stage
+
+pytestmark = pytest.mark.slow
+ECHO = f'command = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}"]\n'
+
+
+def config(text: str, path: Path) -> Config:
+    return parse(text, path).config
+
+
+async def reload_to(stage: Stage, read: Callable[[], ReloadedConfig]) -> None:
+    stage.app._reread = read
+    await stage.press("ctrl+l")
+
+
+def nothing_open(app: McphostApp) -> bool:
+    return len(app.screen_stack) == 1 and not app.workers
+
+
+async def test_what_changed_is_shown_and_applied_to_what_it_concerns_alone(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    before = config(f"[servers.old]\n{ECHO}[servers.same]\n{ECHO}", path)
+    after = config(f"[servers.same]\n{ECHO}[servers.fresh]\n{ECHO}", path)
+    async with on_stage(before, tmp_path) as stage:
+        await stage.until(lambda app: all(server.ready for server in app.host.servers.values()))
+        same = stage.host.servers["same"].process.pid, stage.host.servers["same"].started_at
+        await reload_to(stage, lambda: ReloadedConfig(after))
+        await stage.until(lambda app: isinstance(app.screen, ReloadScreen))
+        assert "+ fresh" in stage.text
+        await stage.shows(f"would run: {shlex.join([sys.executable, str(SERVERS / 'echo.py')])}")
+        assert "- old" in stage.text
+        await stage.press("y")
+        await stage.until(lambda app: set(app.host.servers) == {"same", "fresh"} and app.host.servers["fresh"].ready)
+        assert (stage.host.servers["same"].process.pid, stage.host.servers["same"].started_at) == same
+
+
+@pytest.mark.parametrize("key", ["n", "escape"])
+async def test_a_difference_that_is_left_changes_nothing(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "config.toml"
+    before = config(f"[servers.old]\n{ECHO}", path)
+    async with on_stage(before, tmp_path) as stage:
+        await reload_to(stage, lambda: ReloadedConfig(config("", path)))
+        await stage.until(lambda app: isinstance(app.screen, ReloadScreen))
+        await stage.press(key)
+        await stage.until(nothing_open)
+        assert list(stage.host.servers) == ["old"]
+
+
+async def test_a_file_that_cannot_be_read_is_a_sentence_and_everything_goes_on(tmp_path: Path) -> None:
+    def broken() -> ReloadedConfig:
+        raise ConfigError("an unclosed string", path=Path("config.toml"), line=3)
+
+    async with on_stage(Config(), tmp_path) as stage:
+        await reload_to(stage, broken)
+        await stage.until(lambda app: "config.toml:3: an unclosed string" in stage.text)

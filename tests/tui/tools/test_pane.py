@@ -1,0 +1,199 @@
+"""From the list to the form to the result and back, by keys alone, and what runs meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+from textual.content import Content
+
+from mcphost.host.catalog import OfferedTool
+from mcphost.host.tool_calls.call import CallState
+from mcphost.tui.kit.reader import ReaderScreen
+from tests.tui.stage import NARROW, WIDE, Stage, calls_in, echo, hostile, on_stage
+
+pytestmark = pytest.mark.slow
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+
+
+def step(stage: Stage) -> str:
+    return stage.app.main.tools.step
+
+
+@SIZES
+@pytest.mark.requirement("TOOLS-02", "TOOLS-13")
+async def test_list_form_dialog_result_and_back_by_esc(size: tuple[int, int], tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(echo("--record", record), size=size) as stage:
+        await stage.ready()
+        await stage.open_tool("echo back")
+        assert step(stage) == "form"
+        await stage.write("hello")
+        await stage.press("ctrl+r")
+        await stage.asked()
+        await stage.press("y")
+        await stage.ended()
+        await stage.shows("Result · echo › echo", "done", "hello")
+        assert calls_in(record)[0]["arguments"] == {"text": "hello"}
+        await stage.press("escape")
+        assert step(stage) == "form"
+        await stage.shows("hello")
+        await stage.press("escape")
+        assert step(stage) == "list"
+        await stage.shows("Tools · all servers")
+
+
+@SIZES
+@pytest.mark.requirement("SCHEMA-04")
+async def test_a_tool_whose_schema_stands_elsewhere_is_shown_with_the_reason_and_not_run(size: tuple[int, int]) -> None:
+    """L05"""
+    async with on_stage(hostile("evil-schema"), size=size) as stage:
+        await stage.ready()
+        await stage.open_tool("in-file")
+        await stage.until(lambda _: "✖ refused, and never run: external $ref 'file:///etc/passwd'" in stage.flat)
+        await stage.press("ctrl+r")
+        await stage.until(lambda app: app.host.calls)
+        await stage.ended()
+        await stage.until(lambda _: "in-file was declined by policy: external $ref" in stage.flat)
+
+
+@SIZES
+async def test_what_was_typed_is_still_there_after_going_away_and_back(size: tuple[int, int]) -> None:
+    async with on_stage(echo(), size=size) as stage:
+        await stage.ready()
+        await stage.open_tool("echo back")
+        await stage.write("half a thought")
+        await stage.press("escape", "slash")
+        await stage.write("add")
+        await stage.press("enter")
+        await stage.until(lambda _: "half a thought" not in stage.text)
+        await stage.press("escape", "h", "s", "t", "slash")
+        await stage.write("echo back")
+        await stage.press("enter")
+        await stage.shows("half a thought")
+
+
+@pytest.mark.requirement("TOOLS-03")
+async def test_a_required_field_left_empty_sends_nothing(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(echo("--record", record), size=NARROW) as stage:
+        await stage.ready()
+        await stage.open_tool("adds two")
+        await stage.press("ctrl+r")
+        await stage.shows("▲ is required", "▲ 2 fields are wrong")
+        assert step(stage) == "form"
+        assert not stage.host.calls
+        assert not calls_in(record)
+
+
+async def run(stage: Stage, words: str, *keys: str) -> None:
+    """Open a tool, fill its form by these keys, and allow it."""
+    await stage.open_tool(words)
+    await stage.press(*keys, "ctrl+r")
+    await stage.asked()
+    await stage.press("y")
+    await stage.gone()
+
+
+@SIZES
+@pytest.mark.requirement("CANC-07", "PROG-05", "TOOLS-13")
+async def test_a_running_call_is_seen_everywhere_and_esc_cancels_it(size: tuple[int, int]) -> None:
+    async with on_stage(size=size) as stage:
+        await stage.ready()
+        await run(stage, "watch_horizon", "ctrl+u", "9", "9")
+        await stage.shows("◐ running watch_horizon", "waves")
+        await stage.press("escape")
+        call = await stage.ended()
+        assert call.state is CallState.CANCELLED
+        await stage.shows("cancelled")
+        await stage.until(lambda _: "running" not in stage.top)
+
+
+@SIZES
+@pytest.mark.requirement("CANC-07")
+async def test_a_call_is_cancelled_from_the_list_of_calls_and_begun_again_with_its_arguments(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    record = tmp_path / "record"
+    async with on_stage(echo("--record", record), size=size) as stage:
+        await stage.ready()
+        await run(stage, "answers after some seconds", "4", "5")
+        await stage.shows("◐ running sleep")
+        await stage.press("h")
+        await stage.shows("sleep", "running")
+        await stage.press("x")
+        assert (await stage.ended()).state is CallState.CANCELLED
+        await stage.shows("◌", "cancelled")
+        assert '"notifications/cancelled"' in record.read_text()
+        await stage.press("a")
+        await stage.shows("45")
+        assert step(stage) == "form"
+        await stage.press("escape", "h", "enter")
+        await stage.shows("Result · echo › sleep")
+
+
+@pytest.mark.requirement("PROG-06")
+async def test_a_flood_of_progress_ends_at_its_last_value() -> None:
+    """F02"""
+    async with on_stage(hostile("progress-flood"), size=NARROW) as stage:
+        await stage.ready()
+        await stage.open_tool("act")
+        await stage.asked()
+        await stage.press("y")
+        call = await stage.ended()
+        assert call.progress is not None
+        assert call.progress.progress == 100
+
+
+@pytest.mark.requirement("TOOLS-18", "TOOLS-20")
+async def test_a_tool_that_comes_is_listed_by_its_title_and_goes_again() -> None:
+    async with on_stage(size=NARROW) as stage:
+        await stage.ready()
+        assert "Row the boat" not in stage.text
+        await stage.open_tool("open_boathouse")
+        await stage.asked()
+        await stage.press("y")
+        await stage.ended()
+        await stage.press("escape", "slash")
+        await stage.write("rows once")
+        await stage.shows("Row the boat")
+        await stage.press("down", "d")
+        await stage.at(ReaderScreen)
+        await stage.shows('"name": "row_boat"')
+        await stage.press("q")
+        await stage.gone()
+
+
+async def test_ten_thousand_tools_are_filtered_by_drawing_only_what_is_in_view() -> None:
+    """L04"""
+    async with on_stage(echo("--tools", 10_000), size=NARROW) as stage:
+        await stage.ready()
+        await stage.shows("10,000")
+        rows = stage.app.main.tools.list.rows
+        drawn: list[str] = []
+        render = rows._render_row
+
+        def counted(item: OfferedTool, width: int) -> Text | Content:
+            drawn.append(item.tool.name)
+            return render(item, width)
+
+        rows._render_row = counted
+        await stage.press("slash")
+        for typed in ("7", "77", "777"):
+            drawn.clear()
+            await stage.press(typed[-1])
+            await stage.until(lambda _: "of 10,000" in stage.text)
+            assert 0 < len(drawn) <= 4 * NARROW[1], typed
+        await stage.shows("tool-0777", "19 of 10,000")
+
+
+async def test_telling_the_same_thousands_of_tools_again_costs_nothing() -> None:
+    async with on_stage(echo("--tools", 1_000), size=NARROW) as stage:
+        await stage.ready()
+        pane = stage.app.main.tools.list
+        await stage.press("slash")
+        kept = pane._texts
+        stage.host.state_changed("echo")
+        await stage.pilot.pause(0.1)
+        assert pane._texts is kept is not None

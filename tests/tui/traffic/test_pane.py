@@ -1,0 +1,362 @@
+"""The traffic on screen: frames in a list, one in full, and what can be done with them by keys."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.message import Message
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from mcphost.host.traffic.book import TrafficBook, TrafficBudget
+from mcphost.host.traffic.frames import Frame
+from mcphost.tui.kit.filter_line import FilterLine
+from mcphost.tui.kit.requests import CopyWanted, SaveWanted
+from mcphost.tui.traffic import list as traffic_feed
+from mcphost.tui.traffic.list import TrafficFeed
+from mcphost.tui.traffic.open import OpenTrafficScreen
+from mcphost.tui.traffic.pane import TrafficPane
+from tests.tui.stage import NARROW, WIDE, echo, on_stage
+
+SECRET = "hunter2-hunter2"
+
+
+class Passing(App[None]):
+    """The pane over the whole screen; keeps what it asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1_000_000.0
+        self.book = TrafficBook(lambda text: text.replace(SECRET, "•••"), clock=self.clock, monotonic=self.clock)
+        self.pane, self.wishes = TrafficPane(self.book), list[Message]()
+
+    def clock(self) -> float:
+        return self.now
+
+    def compose(self) -> ComposeResult:
+        yield self.pane
+
+    def on_mount(self) -> None:
+        self.pane.focus_rows()
+
+    def on_traffic_pane_call_wanted(self, event: TrafficPane.CallWanted) -> None:
+        self.wishes.append(event)
+
+    def on_traffic_pane_resend_wanted(self, event: TrafficPane.ResendWanted) -> None:
+        self.wishes.append(event)
+
+    def on_traffic_pane_pin_wanted(self, event: TrafficPane.PinWanted) -> None:
+        self.book.pin(event.frame)
+        event.pane.frame_changed()
+
+    def on_copy_wanted(self, event: CopyWanted) -> None:
+        self.wishes.append(event)
+
+    def on_save_wanted(self, event: SaveWanted) -> None:
+        self.wishes.append(event)
+
+    def call(self, number: int, seconds: float = 0.01, text: str = "done", server: str = "db", **more: Any) -> None:
+        """A tool call and its answer after ``seconds``; it is the host's call of the same number."""
+        params = {"name": "query", "arguments": {"n": number, **more}}
+        request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        share = self.book.tap(server)._share
+        self.book.take(share, 1, True, "", json.dumps(request).encode(), number)
+        self.now += seconds
+        result = {"content": [{"type": "text", "text": text}]}
+        self.answer(number, {"result": result}, server)
+
+    def answer(self, number: int, outcome: dict[str, Any], server: str = "db") -> None:
+        message = json.dumps({"jsonrpc": "2.0", "id": number, **outcome}).encode()
+        self.book.take(self.book.tap(server)._share, 1, False, "", message, None)
+
+    def lines(self) -> list[str]:
+        rows = self.pane.rows
+        drawn = [rows.render_line(y).text.rstrip() for y in range(rows.size.height)]
+        return [line for line in drawn if line]
+
+    @property
+    def numbers(self) -> list[int]:
+        return [frame.number for frame in self.pane.rows.items]
+
+    @property
+    def heading(self) -> str:
+        return str(self.pane.list.border_title)
+
+    @property
+    def detail(self) -> str:
+        return "\n".join([str(self.pane.detail._facts.content), *self.pane.detail.text.lines])
+
+
+@asynccontextmanager
+async def running(app: Passing, size: tuple[int, int] = NARROW) -> AsyncIterator[Pilot[None]]:
+    """The app, once what it has to show is shown."""
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda _: app.heading.startswith("Traffic · following"))
+        yield pilot
+
+
+async def until(pilot: Pilot[None], condition: Callable[[object], object]) -> None:
+    """Let the app work until the condition holds, for ten seconds at most."""
+    async with asyncio.timeout(30):
+        while not condition(pilot):
+            await pilot.pause()
+
+
+async def refresh(app: Passing, pilot: Pilot[None]) -> None:
+    app.pane.refresh_traffic()
+    await pilot.pause()
+
+
+async def set_filter(app: Passing, pilot: Pilot[None], text: str) -> None:
+    app.pane.list.filter_line.show_filter(text)
+    await pilot.pause()
+
+
+async def test_a_row_tells_time_direction_method_id_size_latency_call_and_start_and_obeys_nothing() -> None:
+    """A frame's text is neither markup nor a terminal's command, and its secrets are masked."""
+    app = Passing()
+    app.call(7, 0.0312, text=f"[b] \x1b {SECRET}")
+    app.book.tap("db").noted("stderr", "warm\x1b[31m")
+    app.book.tap("db").noted("http", "HTTP 404 Not Found\nserver: x")
+    app.answer(8, {"error": {"code": -32602, "message": "no"}})
+    async with running(app, (109, 24)):
+        request, response, stderr, head, error = app.lines()
+    assert request[8:].split(maxsplit=9) == (
+        ["46:40.000", "→", "out", "request", "tools/call", "7", "103", "B", "31", 'ms ↗7   query {"n": 7}']
+    )
+    assert ".031 ← in  response     tools/call" in response
+    assert '"[b] \\u001b •••"' in response
+    assert "warm␛[31m" in stderr
+    assert [line[:4].strip() for line in (request, response, stderr, head, error)] == ["", "", "", "✖", "▸  ✖"]
+    assert "http 404" in head
+    assert "error" in error
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+async def test_enter_shows_a_frame_in_full_and_escape_goes_back(size: tuple[int, int]) -> None:
+    app = Passing()
+    app.call(7, text=SECRET)
+    async with running(app, size) as pilot:
+        await pilot.press("enter")
+        assert app.pane.detail.text.has_focus
+        assert "← in · response · tools/call" in app.detail
+        assert "id 7" in app.detail
+        assert '      "type": "text",' in app.detail
+        assert SECRET not in app.detail
+        assert app.pane.list.display == (size[0] > 110)
+        await pilot.press("v")
+        assert app.pane.detail.text.lines[0].startswith('{"jsonrpc"')
+        await pilot.press("escape")
+        assert app.pane.rows.has_focus
+        assert app.pane.list.display
+
+
+async def test_r_goes_from_a_request_to_its_response_and_back_also_past_a_filter() -> None:
+    app = Passing()
+    app.call(1)
+    app.call(2)
+    async with running(app) as pilot:
+        for shown, key in (([1, 2, 3, 4], "r"), ([4], "r")):
+            await pilot.press(key)
+            assert app.pane.frame is app.book.frame(3)
+            await pilot.press("r")
+            assert app.pane.frame is app.book.frame(4)
+            assert app.numbers == shown
+            await set_filter(app, pilot, "dir:in id:2")
+        assert "r goes to its request: → out at" in app.detail
+
+
+async def test_one_slow_call_among_ten_thousand_frames_is_found_by_keys_alone() -> None:
+    app = Passing()
+    app.book.set_budget("db", TrafficBudget(20_000))
+    app.book.tap("db").noted("stderr", "never answered")
+    for number in range(5_000):
+        app.call(number, 2.5 if number == 3_210 else 0.01)
+    async with running(app) as pilot:
+        await until(pilot, lambda _: len(app.numbers) == 10_001)
+        await pilot.press("S")
+        assert app.heading == "Traffic · largest latency first"
+        assert app.pane.frame is not None
+        assert (app.pane.frame.id, app.pane.frame.latency) == (3_210, 2.5)
+        await pilot.press("f")
+        assert app.heading == "Traffic · paused"
+        assert app.pane.frame.id == 3_210  # and is seen among its neighbours
+        await set_filter(app, pilot, "latency>1s")
+        assert [app.book.frame(number).id for number in app.numbers] == [3_210] * 2  # type: ignore[union-attr]
+
+
+async def test_an_answer_lets_its_request_pass_a_filter_or_pass_no_longer() -> None:
+    app = Passing()
+    app.book.tap("db").sent(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    async with running(app) as pilot:
+        await set_filter(app, pilot, "status:waiting")
+        assert app.numbers == [1]
+        app.now += 2
+        app.answer(1, {"result": {}})
+        await refresh(app, pilot)
+        assert app.numbers == []
+        assert "No frame passes." in "".join(app.lines())
+        await set_filter(app, pilot, "latency>1s")
+        assert app.numbers == [1, 2]
+
+
+async def test_a_wrong_filter_says_so_and_leaves_the_last_good_one() -> None:
+    app = Passing()
+    app.call(1)
+    async with running(app) as pilot:
+        await set_filter(app, pilot, "dir:out")
+        await set_filter(app, pilot, "sever:db")
+        line = app.pane.query_one(FilterLine)
+        assert str(line.problem.content).startswith("There is no field sever")
+        assert app.numbers == [1]
+        await pilot.press("escape")
+        assert app.numbers == [1, 2]
+
+
+class CountingFeed(TrafficFeed):
+    looked_at = 0
+
+    def passes(self, frame: Frame) -> bool:
+        self.looked_at += 1
+        return super().passes(frame)
+
+
+async def test_work_for_each_refresh_is_proportional_to_what_is_new_and_none_while_hidden(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mcphost.tui.traffic.list.TrafficFeed", CountingFeed)
+    monkeypatch.setattr(traffic_feed, "STALE_FRAMES", 100)
+    app = Passing()
+    app.book.set_budget("db", TrafficBudget(1_000))
+    for number in range(500):
+        app.call(number)
+    feed = app.pane.list.feed
+    assert isinstance(feed, CountingFeed)
+    async with running(app) as pilot:
+        for new in (0, 3, 40):
+            for number in range(new):
+                app.call(number)
+            feed.looked_at = 0
+            await refresh(app, pilot)
+            assert feed.looked_at == 2 * new
+        app.pane.display = False
+        await until(pilot, lambda _: not app.pane._visible)
+        for number in range(1_000):
+            app.call(number)
+        feed.looked_at = 0
+        await refresh(app, pilot)
+        assert feed.looked_at == 0
+        app.pane.display = True
+        await until(pilot, lambda _: feed.looked_at)
+        assert len(app.numbers) == 1_000  # and what the book let go of is let go of here
+        assert app.heading == "Traffic · following · 2,086 older gone"
+
+
+async def test_pausing_counts_what_is_new_and_clearing_leaves_what_is_pinned() -> None:
+    app = Passing()
+    app.call(1)
+    async with running(app) as pilot:
+        await pilot.press("f", "P")
+        assert app.lines()[1].startswith("▸ ◆")
+        app.call(2)
+        await refresh(app, pilot)
+        assert app.heading == "Traffic · paused · 2 new"
+        await pilot.press("x")
+        assert app.numbers == [2]
+        await pilot.press("X")
+        assert app.numbers == [1, 2, 3, 4]
+
+
+async def test_keys_post_what_the_user_wants_and_nothing_that_cannot_be() -> None:
+    app = Passing()
+    app.call(1, text=SECRET)
+    async with running(app) as pilot:
+        await pilot.press("R", "y", "up", "R", "C", "w")
+        await until(pilot, lambda _: len(app.wishes) == 4)
+        copied, again, call, saved = app.wishes
+        assert isinstance(copied, CopyWanted)
+        assert json.loads(copied.text)["result"]["content"][0]["text"] == "•••"
+        assert again == TrafficPane.ResendWanted(app.book.frame(1))  # type: ignore[arg-type]
+        assert call == TrafficPane.CallWanted(1)
+        assert isinstance(saved, SaveWanted)
+        assert [json.loads(line)["direction"] for line in saved.content.splitlines()] == ["out", "in"]
+        assert SECRET.encode() not in saved.content
+
+
+def problem_says(screen: OpenTrafficScreen, words: str, _: object) -> bool:
+    return words in str(screen.query_one("#problem", Static).content)
+
+
+async def test_an_exported_file_is_read_only_and_the_live_traffic_is_a_key_away(tmp_path: Path) -> None:
+    app = Passing()
+    app.call(1)
+    (tmp_path / "wrong.jsonl").write_text("what\n")
+    (tmp_path / "theirs.jsonl").write_bytes(app.book.export(app.book.since(0)))
+    app.call(2)
+    async with running(app) as pilot:
+        await pilot.press("o")
+        screen = app.screen
+        assert isinstance(screen, OpenTrafficScreen)
+        for name, words in (("no.jsonl", "There is no file"), ("wrong.jsonl", "wrong.jsonl, line 1: this is no line")):
+            screen.query_one(Input).value = str(tmp_path / name)
+            await pilot.press("enter")
+            await until(pilot, partial(problem_says, screen, words))
+        screen.query_one(Input).value = str(tmp_path / "theirs.jsonl")
+        await pilot.press("enter")
+        await until(pilot, lambda _: len(app.numbers) == 2)
+        assert app.heading == "Traffic · file theirs.jsonl, read only"
+        await pilot.press("up", "R", "C")
+        assert not app.wishes
+        await pilot.press("escape")
+        assert len(app.numbers) == 4
+        assert app.heading == "Traffic · following"
+
+
+async def test_a_large_frame_is_laid_out_beside_the_screen_and_its_row_shows_no_part_of_a_secret() -> None:
+    app = Passing()
+    notice = '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"so hunter2-\\u0068unter2 '
+    app.book.tap("db").received(f'{notice}{"x" * 200_000}"}}}}'.encode())
+    async with running(app) as pilot:
+        assert app.lines()[0].replace(" …", "…").endswith('{"data":"so…')
+        await pilot.press("enter")
+        await until(pilot, lambda _: '"data": "so ••• xxx' in app.detail)
+
+
+@pytest.mark.slow
+async def test_f4_on_a_result_shows_its_frames_c_goes_to_the_call_and_it_is_sent_again_behind_the_dialog() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        call = stage.call("echo", {"text": "hello"})
+        await stage.asked()
+        await stage.press("y")
+        await stage.ended(call)
+        await stage.press("h", "enter", "f4")
+        await stage.shows("/ call:1", "2 of ", "→ out", 'echo {"text…')
+        await stage.press("up", "R")
+        await stage.asked()
+        await stage.press("y")
+        again = await stage.ended()
+        assert again.arguments == {"text": "hello"}
+        await stage.press("escape")
+        await stage.shows("initialize", "↗2")
+        await stage.press("end", "C")
+        await stage.shows("hello")
+        assert stage.app.main.tools.shown_call == again.number
+
+
+@pytest.mark.slow
+async def test_a_listing_is_sent_again_and_answered() -> None:
+    async with on_stage(echo(), size=WIDE) as stage:
+        await stage.ready()
+        await stage.press("f4", "slash")
+        await stage.write("tools/list")
+        await stage.press("enter", "home", "R")
+        await stage.shows("Sent again: tools/list was answered.")
