@@ -28,7 +28,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.consent.tool_call import ToolCallScreen
-from mcphost.tui.main.header import Header
+from mcphost.tui.main.top_bar import TopBar
 from tests.executables import write_executable
 from tests.screen_text import says
 from tests.screenshots import until
@@ -163,7 +163,7 @@ class Stage:
     @property
     def top(self) -> str:
         """The top line."""
-        return self.app.main.query_one(Header).render().plain
+        return self.app.main.query_one(TopBar).render().plain
 
     @property
     def text(self) -> str:

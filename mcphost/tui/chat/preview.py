@@ -65,7 +65,7 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
     DEFAULT_CSS = """
     PreviewScreen {
         .dialog { height: 90%; }
-        Facts { margin-bottom: 1; }
+        FactsTable { margin-bottom: 1; }
         TextView { height: 1fr; padding: 0; }
         #hint { color: $text-warning; height: auto; }
     }

@@ -28,7 +28,7 @@ class AnswerOptions(RowList[AnswerOption]):
     """Lists ways to answer; as tall as they are many, and a line above them. Enter on one does what its key does."""
 
     DEFAULT_CSS = """
-    Ways { border-top: solid $panel-lighten-2; &:focus { border-top: solid $accent; } }
+    AnswerOptions { border-top: solid $panel-lighten-2; &:focus { border-top: solid $accent; } }
     """
 
     def __init__(self) -> None:

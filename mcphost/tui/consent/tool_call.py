@@ -83,7 +83,7 @@ class ToolCallScreen(QuestionDialog):
         &.-low > .dialog { margin: 1 0 0 0; }
         &.-short .short { display: block; }
         &.-short .hint { max-height: 1; }
-        &.-short Ways { display: none; }
+        &.-short AnswerOptions { display: none; }
     }
     """
 

@@ -54,15 +54,15 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
     ]
 
     DEFAULT_CSS = """
-    ServerQuestion {
+    ServerQuestionScreen {
         .hint { height: auto; color: $text-warning; }
         .warning { height: auto; max-height: 6; color: $text-warning; }
         .short { height: auto; max-height: 2; color: $foreground-muted; }
         .short { display: none; }
         &.-folded .short { display: block; }
-        &.-folded Ways { display: none; }
+        &.-folded AnswerOptions { display: none; }
         &.-tall .short { display: none; }
-        &.-tall Ways { display: block; }
+        &.-tall AnswerOptions { display: block; }
     }
     """
 

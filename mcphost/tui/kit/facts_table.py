@@ -40,7 +40,7 @@ class FactsTable(Widget):
     """Shows facts, wrapped to the room there is. ``labels`` is the width of the left column in cells."""
 
     DEFAULT_CSS = """
-    Facts { height: auto; width: 1fr; }
+    FactsTable { height: auto; width: 1fr; }
     """
 
     def __init__(self, facts: Iterable[Fact] = (), *, labels: int = 14) -> None:

@@ -165,7 +165,7 @@ class ReadToEnd(VerticalScroll, can_focus=False):
     """Scrolls what is in it. `Reached` is posted once its end was in view; `rewind` asks for that anew."""
 
     DEFAULT_CSS = """
-    ToTheEnd { height: auto; scrollbar-size-vertical: 1; }
+    ReadToEnd { height: auto; scrollbar-size-vertical: 1; }
     """
 
     class Reached(Message):

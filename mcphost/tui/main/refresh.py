@@ -15,8 +15,8 @@ from mcphost.host.connections.subscriptions import Subscription
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, ChatChanged, Event, Logged, TrafficAdded
 from mcphost.host.host import Host
 from mcphost.tui.inbox.queue import QuestionQueue
-from mcphost.tui.main.header import WaitingQuestions
 from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.main.top_bar import WaitingQuestions
 from mcphost.tui.servers.card import SeenUsage, asks_of
 from mcphost.tui.servers.list import has_countdown
 from mcphost.tui.sign_in.account import Account

@@ -28,8 +28,8 @@ from mcphost.tui.kit.key_bar import KeyLine
 from mcphost.tui.kit.requests import CopyWanted, SaveWanted
 from mcphost.tui.kit.timers import unskipped
 from mcphost.tui.logs.pane import LogsPane
-from mcphost.tui.main.header import Header
 from mcphost.tui.main.lazy_panes import LatePanes
+from mcphost.tui.main.top_bar import TopBar
 from mcphost.tui.offers.list import FilteredOffers
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.list import ServersPane
@@ -122,7 +122,7 @@ class MainScreen(ErrorBoundary, LatePanes):
     def __init__(self, logs: LogBook, traffic: TrafficBook, log_panel: str, welcome: str) -> None:
         super().__init__(traffic)
         self._log_panel = log_panel
-        self.top_line = Header()
+        self.top_line = TopBar()
         self.servers = ServersPane()
         self.tools = ToolsPane(welcome)
         self.calls = CallList()

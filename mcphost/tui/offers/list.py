@@ -51,7 +51,7 @@ class FilteredOffers(Vertical, Generic[Offered]):
     ]
 
     DEFAULT_CSS = """
-    OfferList {
+    FilteredOffers {
         border: round $panel-lighten-2;
         &:focus-within { border: round $accent; }
     }

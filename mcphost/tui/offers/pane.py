@@ -91,10 +91,10 @@ class OfferPane(Container, Generic[Offered]):
     DEFAULT_CSS = """
     OfferPane {
         layout: horizontal;
-        & > OfferList { width: 42%; height: 100%; }
+        & > FilteredOffers { width: 42%; height: 100%; }
         & > .bench { width: 1fr; height: 100%; }
-        &.-single > OfferList { width: 100%; display: none; }
-        &.-single.-list > OfferList { display: block; }
+        &.-single > FilteredOffers { width: 100%; display: none; }
+        &.-single.-list > FilteredOffers { display: block; }
         &.-single.-list > .bench { display: none; }
         &.-single.-form ReadingView { display: none; }
         &.-single.-form OfferForm { height: 1fr; max-height: 100%; }

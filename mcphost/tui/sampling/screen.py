@@ -84,7 +84,7 @@ class SamplingView(QuestionDialog):
         .both { height: 1fr; }
         .known { height: 100%; width: 56; padding-left: 1; border-left: solid $panel-lighten-2; }
         .known { scrollbar-size-vertical: 1; }
-        .known > Facts { padding-right: 1; }
+        .known > FactsTable { padding-right: 1; }
         .known:focus { border-left: solid $accent; }
         KeyBar { max-height: 3; border-top: solid $panel-lighten-2; }
         &.-very-wide .known { width: 72; }

@@ -109,5 +109,5 @@ async def test_what_a_server_wants_of_a_model_is_quoted_among_the_facts() -> Non
                   "tools": tools, "stopSequences": list(names)}  # fmt: skip
         await stage.wanted({"method": "sampling/createMessage", "params": params})
         listed = ", ".join(f'"{name}"' for name in names)
-        facts = stage.app.screen.query_one(".known Facts", FactsTable).text
+        facts = stage.app.screen.query_one(".known FactsTable", FactsTable).text
         assert facts.count(listed) == 2

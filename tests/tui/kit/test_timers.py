@@ -16,7 +16,7 @@ SOON = 1e-9
 async def test_a_timer_fires_though_its_time_is_over_before_it_is_looked_at() -> None:
     async with on_stage(echo()) as stage:
         fired: list[str] = []
-        widget = stage.app.main.query_one("TopLine", Widget)
+        widget = stage.app.main.query_one("TopBar", Widget)
         unskipped(widget.set_timer(SOON, lambda: fired.append("of a widget")))
         stage.app.set_timer(SOON, lambda: fired.append("of the app"))
         await stage.until(lambda _: len(fired) == 2)

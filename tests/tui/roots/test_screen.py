@@ -238,7 +238,7 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
         await stage.press("a")
         await stage.until(lambda app: [each.path for each in app.host.roots(None)] == [work / "src"])
         await stage.press("m")
-        seen = screen.query_one(".seen Facts", FactsTable)
+        seen = screen.query_one(".seen FactsTable", FactsTable)
         await stage.until(lambda _: "(remembered, all servers)" in seen.text)
         await stage.press("space")
         await stage.shows("is shared with all servers: m goes there")

@@ -158,7 +158,7 @@ async def test_all_that_would_be_asked_is_shown_and_what_the_server_does_not_get
         _, screen = await stage.wanted(ASKED)
         seen = stage.flat
         await stage.press("space")
-        seen += stage.flat + " ".join(screen.query_one(".known Facts", FactsTable).text.split())
+        seen += stage.flat + " ".join(screen.query_one(".known FactsTable", FactsTable).text.split())
         await stage.press("tab", "end")
         await stage.shows("rule", "'ask'")
         for words in SHOWN:

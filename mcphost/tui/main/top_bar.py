@@ -32,11 +32,11 @@ class WaitingQuestions:
     oldest: str = ""
 
 
-class Header(Widget):
+class TopBar(Widget):
     """One line over the whole width. ``show_state`` says what to draw."""
 
     DEFAULT_CSS = """
-    TopLine { height: 1; dock: top; background: $panel; padding: 0 1; }
+    TopBar { height: 1; dock: top; background: $panel; padding: 0 1; }
     """
 
     def __init__(self) -> None:
