@@ -203,7 +203,7 @@ class PageQuestionScreen(ServerQuestionScreen):
         self._check_end()
         self.refresh_bindings()
 
-    def on_to_the_end_reached(self) -> None:
+    def on_read_to_end_reached(self) -> None:
         """All of it was on screen."""
         self._check_end()
 

@@ -111,7 +111,7 @@ class SignInWishes(_App):
         """Here is where the browser ended."""
         event.sign_in.paste(event.url)
 
-    def on_asking_answered(self, event: QuestionDialog.Answered) -> None:
+    def on_question_dialog_answered(self, event: QuestionDialog.Answered) -> None:
         """An answer of a screen that stays."""
         self.questions.take(event.number, event.answer)
 
