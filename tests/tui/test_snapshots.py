@@ -1,0 +1,388 @@
+"""How each screen looks: every cell's text and style, compared with what is stored in ``snapshots``.
+
+``pytest tests/tui/test_snapshots.py --update-snapshots`` stores what the screens show now.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from textual.command import CommandPalette
+
+from mcphost.auth.base import Link
+from mcphost.host.start import Reread
+from mcphost.transports.base import Usage
+from mcphost.tui.screens.argument_rule import ArgumentRuleScreen
+from mcphost.tui.screens.chat_preview import PreviewScreen
+from mcphost.tui.screens.chat_tools import ChatToolsScreen
+from mcphost.tui.screens.choose import ChatsScreen
+from mcphost.tui.screens.edit_arguments import EditArgumentsScreen
+from mcphost.tui.screens.folders import FoldersScreen
+from mcphost.tui.screens.form_question import FormQuestionScreen
+from mcphost.tui.screens.grants import GrantsScreen
+from mcphost.tui.screens.help import HelpScreen
+from mcphost.tui.screens.inbox import InboxScreen
+from mcphost.tui.screens.links import LinksScreen
+from mcphost.tui.screens.page_question import PageQuestionScreen
+from mcphost.tui.screens.picture import PictureScreen
+from mcphost.tui.screens.qr import QrScreen
+from mcphost.tui.screens.reader import ReaderScreen
+from mcphost.tui.screens.reload import ReloadScreen
+from mcphost.tui.screens.result_question import ResultScreen
+from mcphost.tui.screens.sampling_limits import LimitsScreen
+from mcphost.tui.screens.sampling_model import ModelScreen
+from mcphost.tui.screens.sampling_words import WordsScreen
+from mcphost.tui.screens.save import SaveScreen
+from mcphost.tui.screens.tasks import TasksScreen
+from tests.executables import write_executable
+from tests.host.asked import ROOTS, form, page
+from tests.host.lent import create
+from tests.host.scripted_model import text, use, uses
+from tests.tui import story
+from tests.tui.chats import chatting
+from tests.tui.inquiries import ask, asked, at
+from tests.tui.pictured import FOLDER, Snapshots
+from tests.tui.samplings import lent
+from tests.tui.sign_ins import PAGE, REDIRECT, ScriptedPort, at_sign_in, signing
+from tests.tui.still_clock import NOW, stop_clock
+from tests.tui.story import Stage, on_stage
+from tests.tui.test_form_question import EVERY
+from tests.tui.test_sampling_screen import ASKED
+
+pytestmark = pytest.mark.slow
+WIDE = (140, 40)
+
+
+@pytest.fixture(autouse=True)
+def same_every_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times stand still, and the folder, Python and the servers have paths that are as long everywhere."""
+    folder = Path(tempfile.mkdtemp(prefix="mcphost-", dir="/tmp"))
+    write_executable(folder / "python", [sys.executable])
+    (folder / "servers").symlink_to(story.SERVERS)
+    (folder / "home" / "work").mkdir(parents=True)
+    monkeypatch.setattr(story, "short_folder", lambda: folder)
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.chdir(folder / "home" / "work")
+    monkeypatch.setattr(secrets, "randbelow", lambda limit: limit // 2)  # ids of requests begin there
+    stop_clock(monkeypatch)
+    yield
+    monkeypatch.undo()
+    time.tzset()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+async def run(stage: Stage, words: str) -> None:
+    """Run a tool of the demo, as its form is."""
+    await stage.open_tool(words)
+    await stage.press("ctrl+r")
+    await stage.asked()
+    await stage.press("space", "space", "y")
+    await stage.ended()
+
+
+async def servers_and_tools(snapshots: Snapshots) -> None:
+    async with on_stage(size=WIDE) as stage:
+        await stage.ready()
+        stage.host.gauges._measure = lambda pid: Usage(1, 20_000_000, 0.0)
+        stage.host.servers["demo"].pulse.begin(0.038)
+        await snapshots.take(stage, "tools")
+        await stage.press("s", "down")
+        await snapshots.take(stage, "servers")
+        await stage.press("c")
+        await snapshots.take(stage, "card")
+        await stage.open_tool("keep_logbook")
+        await snapshots.take(stage, "form")
+        await stage.press("escape")
+        await stage.open_tool("tear_out_pages")
+        await stage.press("ctrl+r")
+        await stage.asked()
+        await snapshots.take(stage, "call-that-destroys")
+        await stage.press("d")
+        await stage.at(ReaderScreen)
+        await snapshots.take(stage, "reader")
+        await stage.press("escape", "y")
+        await stage.ended()
+        await run(stage, "ask_ghost")
+        await snapshots.take(stage, "result-error")
+        await run(stage, "fetch_chart")
+        await snapshots.take(stage, "result-link")
+        await stage.open_tool("ships_in_sight")
+        await stage.press("ctrl+r")
+        await stage.asked()
+        await snapshots.take(stage, "call")
+        await stage.press("a")
+        await stage.ended()
+        await snapshots.take(stage, "result")
+        await stage.press("h")
+        await snapshots.take(stage, "calls")
+        await stage.press("g")
+        await stage.at(GrantsScreen)
+        await snapshots.take(stage, "grants")
+        await stage.press("escape", "f3")
+        await snapshots.take(stage, "logs")
+
+
+async def resources_and_prompts(snapshots: Snapshots) -> None:
+    async with on_stage(size=WIDE) as stage:
+        await stage.ready()
+        await stage.press("e")
+        await stage.shows("Resources · ", "A ship")
+        await snapshots.take(stage, "resources")
+        await stage.press("slash")
+        await stage.write("handbook")
+        await stage.press("down", "enter")
+        await stage.shows("Rules for every watch")
+        await snapshots.take(stage, "resource")
+        await stage.press("l")
+        await stage.at(LinksScreen)
+        await snapshots.take(stage, "links")
+        await stage.press("escape", "w")
+        await stage.at(SaveScreen)
+        await snapshots.take(stage, "save")
+        await stage.press("escape", "escape", "slash")
+        await stage.write("ship")
+        await stage.press("down", "enter")
+        await stage.shows("kind *")
+        await snapshots.take(stage, "resource-template")
+        await stage.press("escape", "slash")
+        await stage.write("dusk")
+        await stage.press("down", "enter")
+        await stage.shows("image/png")
+        await snapshots.take(stage, "resource-picture")
+        await stage.press("enter")
+        await stage.at(PictureScreen)
+        await snapshots.take(stage, "picture")
+        await stage.press("escape", "escape", "p")
+        await stage.shows("Prompts · ", "Report of a watch")
+        await snapshots.take(stage, "prompts")
+        await stage.press("enter")
+        await stage.shows("Watch *", "middle")
+        await stage.press("down", "down", "enter", "enter")
+        await stage.shows("▸ Tone")
+        await stage.press("ctrl+r")
+        await stage.shows("Messages · ")
+        await snapshots.take(stage, "prompt")
+
+
+async def around_the_main_screen(snapshots: Snapshots) -> None:
+    async with on_stage(story.echo(), size=WIDE) as stage:
+        await stage.ready()
+        await stage.press("question_mark")
+        await stage.at(HelpScreen)
+        await snapshots.take(stage, "help")
+        await stage.press("escape", "ctrl+p")
+        await stage.at(CommandPalette)
+        await snapshots.take(stage, "palette")
+        await stage.press("escape")
+        await stage.ended(stage.call("log", {"level": "warning", "logger": "x"}))
+        for text, key in (("SELECT 1", "y"), ("SELECT secrets", "n"), ("DROP t", "n")):
+            call = stage.call("echo", {"text": text})
+            await stage.asked()
+            await stage.press(key)
+            await stage.ended(call)
+        await stage.press("f4")
+        await stage.shows("Traffic · ", "tools/call")
+        await stage.press("slash")
+        await stage.write("tools/call")
+        await stage.press("enter")
+        await snapshots.take(stage, "traffic")
+        await stage.press("enter")
+        await snapshots.take(stage, "traffic-detail")
+        await stage.press("t")
+        call = stage.call("echo", {"text": "SELECT 2"})
+        await stage.asked()
+        await stage.press("w")
+        await stage.at(ArgumentRuleScreen)
+        await stage.until(lambda _: "looking for past calls" not in stage.text)
+        await snapshots.take(stage, "argument-rule")
+        await stage.press("escape", "escape")
+        await stage.asked()
+        await stage.press("e")
+        await stage.at(EditArgumentsScreen)
+        await snapshots.take(stage, "edit-arguments")
+        await stage.press("escape", "p")
+        await stage.gone()
+        await stage.press("f2")
+        await stage.at(InboxScreen)
+        await snapshots.take(stage, "inbox")
+        await stage.press("escape")
+        after = story.servers(same=story.server("echo.py"), fresh=story.server("asks.py"))
+        stage.app._reread = lambda: Reread(after)
+        await stage.press("ctrl+l")
+        await stage.at(ReloadScreen)
+        await snapshots.take(stage, "reload")
+        await stage.press("n")
+        call.cancel()
+        await stage.ended(call)
+
+
+async def what_servers_ask(snapshots: Snapshots) -> None:
+    async with asked(size=WIDE) as stage:
+        call = ask(stage, form(EVERY, message="Who is it?"))
+        await at(stage, FormQuestionScreen)
+        await snapshots.take(stage, "form")
+        await stage.write("Ada")
+        await stage.press("ctrl+r")
+        await stage.shows("This would be sent to a")
+        await snapshots.take(stage, "form-review")
+        await stage.press("n")
+        await stage.ended(call)
+        call = ask(stage, page())
+        await at(stage, PageQuestionScreen)
+        await snapshots.take(stage, "page")
+        await stage.press("y")
+        await stage.shows("the server has not said that it is done")
+        await snapshots.take(stage, "page-opened")
+        await stage.press("escape")
+        await stage.gone()
+        os.makedirs("src/deep")
+        call = ask(stage, ROOTS)
+        await at(stage, FoldersScreen)
+        await stage.until(lambda _: "reading …" not in stage.text)
+        await snapshots.take(stage, "folders")
+        await stage.press("n")
+        await stage.ended(call)
+
+
+async def sampling(snapshots: Snapshots) -> None:
+    async with lent(size=WIDE) as stage:
+        call, _ = await stage.wanted(ASKED)
+        await snapshots.take(stage, "request")
+        await stage.press("l")
+        await stage.at(LimitsScreen)
+        await snapshots.take(stage, "limits")
+        await stage.press("escape", "m")
+        await stage.at(ModelScreen)
+        await snapshots.take(stage, "model")
+        await stage.press("escape", "y")
+        await stage.listens()
+        await snapshots.take(stage, "answer")
+        await stage.press("d")
+        await stage.at(WordsScreen)
+        await snapshots.take(stage, "refuse")
+        await stage.press("enter")
+        await stage.ended(call)
+        call, _ = await stage.wanted(create())
+        await stage.press("m")
+        await stage.at(ModelScreen)
+        await stage.press("end", "enter")
+        await stage.listens()
+        await snapshots.take(stage, "by-hand")
+        await stage.press("y")
+        await stage.shows("write the answer")
+        await snapshots.take(stage, "write-answer")
+        call.cancel()
+        await stage.ended(call)
+
+
+async def tasks(snapshots: Snapshots) -> None:
+    config = story.servers(errands=story.server("errands.py"))
+    async with on_stage(config, size=WIDE) as stage:
+        await stage.ready()
+        call = stage.call("research", {"polls": 100_000, "interval": 60_000})
+        await stage.asked()
+        await stage.press("y")
+        await stage.until(lambda _: call.task)
+        await stage.press("T")
+        await stage.at(TasksScreen)
+        await stage.shows("task-1")
+        await snapshots.take(stage, "tasks")
+        await stage.press("enter")
+        await stage.gone()
+        await snapshots.take(stage, "running")
+        call.cancel()
+        await stage.ended(call)
+
+
+async def sign_in(snapshots: Snapshots) -> None:
+    port = ScriptedPort(link=Link(PAGE, REDIRECT, 86_400 * 3.5))  # it is counted down, in days and hours
+    async with signing(port, size=WIDE) as stage:
+        await at_sign_in(stage)
+        await stage.shows("do not sign in")
+        await snapshots.take(stage, "agree")
+        await stage.press("y")
+        await stage.shows("waiting for the browser to come back")
+        await snapshots.take(stage, "visit")
+        await stage.press("q")
+        await stage.at(QrScreen)
+        await snapshots.take(stage, "qr-code")
+        await stage.press("escape", "l")
+        await snapshots.take(stage, "steps")
+
+
+def date_conversations() -> None:
+    """As if they had been written now."""
+    for path in Path("state", "chats").glob("*"):
+        os.utime(path, (NOW, NOW))
+
+
+async def chat(snapshots: Snapshots) -> None:
+    held = uses(use("demo__read_instruments", "1"), say="I look at the **instruments** first.")
+    asks = uses(use("demo__ships_in_sight", "2", kind="any"), say="Then out of the window.")
+    script = held, asks, text("# A quiet night\n\n- two ships\n- *no* fog\n\n```\nls -l\n```")
+    async with chatting(*script, chat={"hold": "always"}, size=WIDE) as stage:
+        await snapshots.take(stage, "empty")
+        await stage.press("ctrl+t")
+        await stage.at(ChatToolsScreen)
+        await snapshots.take(stage, "tools")
+        await stage.press("escape")
+        await stage.write("look at @hand")
+        await stage.shows("tab takes it")
+        await snapshots.take(stage, "suggestions")
+        await stage.press("enter", "ctrl+g")
+        await stage.at(PreviewScreen)
+        await snapshots.take(stage, "preview")
+        await stage.press("escape")
+        await stage.gone()
+        await stage.press("enter")
+        await stage.asked()
+        await snapshots.take(stage, "call")
+        await stage.press("space", "space", "y")
+        await stage.at(ResultScreen)
+        await snapshots.take(stage, "held-result")
+        await stage.press("y")
+        await stage.asked()
+        await stage.press("n")
+        await stage.rest()
+        await snapshots.take(stage, "answer")
+        await stage.press("escape", "k", "k", "enter")
+        await snapshots.take(stage, "card")
+        date_conversations()
+        await stage.press("f8")
+        await stage.at(ChatsScreen)
+        await snapshots.take(stage, "chats")
+
+
+STORIES: dict[str, Callable[[Snapshots], Awaitable[None]]] = {
+    each.__name__.replace("_", "-"): each
+    for each in (
+        servers_and_tools,
+        resources_and_prompts,
+        around_the_main_screen,
+        what_servers_ask,
+        sampling,
+        tasks,
+        sign_in,
+        chat,
+    )
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+async def test_screens_look_as_they_are_stored(name: str, request: pytest.FixtureRequest) -> None:
+    snapshots = Snapshots(name, request.config.getoption("--update-snapshots", default=False))
+    await STORIES[name](snapshots)
+    snapshots.check()
+
+
+def test_each_stored_snapshot_belongs_to_a_story() -> None:
+    assert {folder.name for folder in FOLDER.iterdir()} == set(STORIES)
