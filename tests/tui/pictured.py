@@ -21,7 +21,7 @@ from textual.widgets import Input, TextArea
 from textual.widgets._toast import ToastRack
 
 from mcphost.tui.app import McphostApp
-from tests.tui.story import Stage
+from tests.tui.stage import Stage
 
 FOLDER = Path(__file__).with_name("snapshots")
 SIZES = (80, 24), (140, 40)

@@ -17,45 +17,45 @@ from pathlib import Path
 import pytest
 from textual.command import CommandPalette
 
-from mcphost.auth.base import Link
-from mcphost.host.start import Reread
-from mcphost.transports.base import Usage
-from mcphost.tui.screens.argument_rule import ArgumentRuleScreen
-from mcphost.tui.screens.chat_preview import PreviewScreen
-from mcphost.tui.screens.chat_tools import ChatToolsScreen
-from mcphost.tui.screens.choose import ChatsScreen
-from mcphost.tui.screens.edit_arguments import EditArgumentsScreen
-from mcphost.tui.screens.folders import FoldersScreen
-from mcphost.tui.screens.form_question import FormQuestionScreen
-from mcphost.tui.screens.grants import GrantsScreen
-from mcphost.tui.screens.help import HelpScreen
-from mcphost.tui.screens.inbox import InboxScreen
-from mcphost.tui.screens.links import LinksScreen
-from mcphost.tui.screens.page_question import PageQuestionScreen
-from mcphost.tui.screens.picture import PictureScreen
-from mcphost.tui.screens.qr import QrScreen
-from mcphost.tui.screens.reader import ReaderScreen
-from mcphost.tui.screens.reload import ReloadScreen
-from mcphost.tui.screens.result_question import ResultScreen
-from mcphost.tui.screens.sampling_limits import LimitsScreen
-from mcphost.tui.screens.sampling_model import ModelScreen
-from mcphost.tui.screens.sampling_words import WordsScreen
-from mcphost.tui.screens.save import SaveScreen
-from mcphost.tui.screens.tasks import TasksScreen
+from mcphost.auth.ports import AuthorizationLink
+from mcphost.host.start_info import ReloadedConfig
+from mcphost.transports.base import ProcessUsageReport
+from mcphost.tui.chat.choose import ChatsScreen
+from mcphost.tui.chat.preview import PreviewScreen
+from mcphost.tui.chat.tools import ChatToolsScreen
+from mcphost.tui.consent.argument_rule import ArgumentRuleScreen
+from mcphost.tui.consent.grants import GrantsScreen
+from mcphost.tui.consent.result_review import ResultScreen
+from mcphost.tui.consent.tool_call import EditArgumentsScreen
+from mcphost.tui.elicitation.form import FormQuestionScreen
+from mcphost.tui.elicitation.url import PageQuestionScreen
+from mcphost.tui.inbox.screen import InboxScreen
+from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.main.help import HelpScreen
+from mcphost.tui.results.links import LinksScreen
+from mcphost.tui.results.picture_screen import PictureScreen
+from mcphost.tui.results.saving import SaveScreen
+from mcphost.tui.roots.screen import FoldersScreen
+from mcphost.tui.sampling.limits import LimitsScreen
+from mcphost.tui.sampling.model import ModelScreen
+from mcphost.tui.sampling.screen import WordsScreen
+from mcphost.tui.servers.reload import ReloadScreen
+from mcphost.tui.sign_in.visit import QrScreen
+from mcphost.tui.tasks.screen import TasksScreen
 from tests.executables import write_executable
-from tests.host.asked import ROOTS, form, page
-from tests.host.lent import create
-from tests.host.scripted_model import text, use, uses
-from tests.tui import story
-from tests.tui.chats import chatting
-from tests.tui.inquiries import ask, asked, at
+from tests.host.chat.scripted_model import text, use, uses
+from tests.host.sampling.sampling_host import create
+from tests.host.server_requests.pending import ROOTS, form, page
+from tests.tui import stage as staging
+from tests.tui.chat.chats import chatting
+from tests.tui.elicitation.questions import ask, asked, at
+from tests.tui.elicitation.test_form import EVERY
 from tests.tui.pictured import FOLDER, Snapshots
-from tests.tui.samplings import lent
-from tests.tui.sign_ins import PAGE, REDIRECT, ScriptedPort, at_sign_in, signing
+from tests.tui.sampling.samplings import lent
+from tests.tui.sampling.test_screen import ASKED
+from tests.tui.sign_in.sign_ins import PAGE, REDIRECT, ScriptedPort, at_sign_in, signing
+from tests.tui.stage import Stage, on_stage
 from tests.tui.still_clock import NOW, stop_clock
-from tests.tui.story import Stage, on_stage
-from tests.tui.test_form_question import EVERY
-from tests.tui.test_sampling_screen import ASKED
 
 pytestmark = pytest.mark.slow
 WIDE = (140, 40)
@@ -66,9 +66,9 @@ def same_every_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Times stand still, and the folder, Python and the servers have paths that are as long everywhere."""
     folder = Path(tempfile.mkdtemp(prefix="mcphost-", dir="/tmp"))
     write_executable(folder / "python", [sys.executable])
-    (folder / "servers").symlink_to(story.SERVERS)
+    (folder / "servers").symlink_to(staging.SERVERS)
     (folder / "home" / "work").mkdir(parents=True)
-    monkeypatch.setattr(story, "short_folder", lambda: folder)
+    monkeypatch.setattr(staging, "short_folder", lambda: folder)
     monkeypatch.setenv("HOME", str(folder / "home"))
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.chdir(folder / "home" / "work")
@@ -92,7 +92,7 @@ async def run(stage: Stage, words: str) -> None:
 async def servers_and_tools(snapshots: Snapshots) -> None:
     async with on_stage(size=WIDE) as stage:
         await stage.ready()
-        stage.host.gauges._measure = lambda pid: Usage(1, 20_000_000, 0.0)
+        stage.host.gauges._measure = lambda pid: ProcessUsageReport(1, 20_000_000, 0.0)
         stage.host.servers["demo"].pulse.begin(0.038)
         await snapshots.take(stage, "tools")
         await stage.press("s", "down")
@@ -174,7 +174,7 @@ async def resources_and_prompts(snapshots: Snapshots) -> None:
 
 
 async def around_the_main_screen(snapshots: Snapshots) -> None:
-    async with on_stage(story.echo(), size=WIDE) as stage:
+    async with on_stage(staging.echo(), size=WIDE) as stage:
         await stage.ready()
         await stage.press("question_mark")
         await stage.at(HelpScreen)
@@ -215,8 +215,8 @@ async def around_the_main_screen(snapshots: Snapshots) -> None:
         await stage.at(InboxScreen)
         await snapshots.take(stage, "inbox")
         await stage.press("escape")
-        after = story.servers(same=story.server("echo.py"), fresh=story.server("asks.py"))
-        stage.app._reread = lambda: Reread(after)
+        after = staging.servers(same=staging.server("echo.py"), fresh=staging.server("asks.py"))
+        stage.app._reread = lambda: ReloadedConfig(after)
         await stage.press("ctrl+l")
         await stage.at(ReloadScreen)
         await snapshots.take(stage, "reload")
@@ -285,7 +285,7 @@ async def sampling(snapshots: Snapshots) -> None:
 
 
 async def tasks(snapshots: Snapshots) -> None:
-    config = story.servers(errands=story.server("errands.py"))
+    config = staging.servers(errands=staging.server("errands.py"))
     async with on_stage(config, size=WIDE) as stage:
         await stage.ready()
         call = stage.call("research", {"polls": 100_000, "interval": 60_000})
@@ -304,7 +304,7 @@ async def tasks(snapshots: Snapshots) -> None:
 
 
 async def sign_in(snapshots: Snapshots) -> None:
-    port = ScriptedPort(link=Link(PAGE, REDIRECT, 86_400 * 3.5))  # it is counted down, in days and hours
+    port = ScriptedPort(link=AuthorizationLink(PAGE, REDIRECT, 86_400 * 3.5))  # it is counted down, in days and hours
     async with signing(port, size=WIDE) as stage:
         await at_sign_in(stage)
         await stage.shows("do not sign in")
