@@ -187,6 +187,19 @@ def test_there_is_no_import_cycle() -> None:
         pytest.fail(" -> ".join(reversed(error.args[1])))
 
 
+def test_no_public_class_name_stands_twice() -> None:
+    classes = [
+        (node.name, module)
+        for module in MODULES
+        for node in ast.parse(sources()[module].read_bytes()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    homes: dict[str, list[str]] = {}
+    for name, module in classes:
+        homes.setdefault(name, []).append(module)
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
 def test_no_module_has_a_name_that_says_nothing() -> None:
     assert not [module for module in MODULES if FORBIDDEN_NAMES & set(module.split("."))]
 
