@@ -39,15 +39,13 @@ MAY_IMPORT: dict[str, list[str]] = {
     # protocol.limits: defaults that the transports share.
     "config": ["mcphost.errors", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
-    # protocol.urls: what counts as this machine.
+    # protocol.urls: which hosts are loopback.
     "net": ["mcphost.errors", "mcphost.protocol.urls"],
     "transports": ["mcphost.errors", "mcphost.net", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
+    # protocol.urls: which hosts are loopback.
     "auth": ["mcphost.errors", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.urls"],
-    # protocol.wire.framing: how lines are read; protocol.urls: what counts as this machine.
-    "providers": ["mcphost.errors", "mcphost.net", "mcphost.protocol.models.tools", "mcphost.protocol.models.sampling",
-                  "mcphost.protocol.display", "mcphost.protocol.wire.framing",
-                  "mcphost.protocol.urls"],
+    "providers": ["mcphost.errors", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.base: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",

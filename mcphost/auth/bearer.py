@@ -12,8 +12,8 @@ from typing import Final
 
 import httpx
 
-from mcphost.auth.addresses import origin_of
 from mcphost.auth.session import TokenSession
+from mcphost.net.origins import origin_of
 
 HEADER: Final = "Authorization"
 
@@ -27,7 +27,7 @@ class Bearer(httpx.Auth):
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         """Sign, send, and once more with another token after a 401."""
-        if HEADER in request.headers or origin_of(str(request.url)) != self._origin:
+        if HEADER in request.headers or origin_of(request.url) != self._origin:
             yield request
             return
         token = await self._session.token()

@@ -21,10 +21,12 @@ from urllib.parse import urlencode
 
 import httpx
 
-from mcphost.auth.addresses import Address, literal_address, may_reach
 from mcphost.auth.flow.steps import HttpAnswer, HttpExchange, Unreachable
 from mcphost.auth.masking import content_type
-from mcphost.net.proxies import authorities, proxy_for
+from mcphost.net.addresses import LOOPBACK, Address, literal_address, may_reach
+from mcphost.net.origins import port_of
+from mcphost.net.proxies import proxy_for
+from mcphost.net.tls import trusted_authorities
 from mcphost.protocol.display import show_line, size_text
 
 SECONDS: Final[Mapping[str, float]] = {"metadata": 10.0, "registration": 30.0, "token": 30.0}
@@ -37,9 +39,6 @@ MOST_BYTES: Final[Mapping[str, int]] = {"metadata": 256_000, "registration": 64_
 """Of an answer's body; real ones have a tenth of that."""
 
 AGENT: Final = "mcphost"
-
-_HERE: Final = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
-"""What localhost means, whatever a resolver says of it."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 """The addresses of a name at a port, the best first. Raises OSError where it has none."""
@@ -95,10 +94,9 @@ class Fetcher:
     async def _addresses(self, url: httpx.URL) -> Sequence[Address]:
         literal = literal_address(url.host)
         if literal is None:
-            port = url.port or (443 if url.scheme == "https" else 80)
-            return await self._resolve(url.raw_host.decode("ascii"), port)
+            return await self._resolve(url.raw_host.decode("ascii"), port_of(url))
         is_name = url.host.rstrip(".").lower().endswith("localhost")
-        return _HERE if is_name else [literal]
+        return LOOPBACK if is_name else [literal]
 
     async def _exchange(
         self, fetch: HttpExchange, url: httpx.URL, proxy: httpx.Proxy | None, address: Address | None = None
@@ -119,9 +117,9 @@ class Fetcher:
     def _trusted(self, url: httpx.URL, proxy: httpx.Proxy | None) -> ssl.SSLContext:
         """Whose certificates are trusted; looked up once where that takes long."""
         if url.scheme == "http":
-            return authorities(url, proxy)
+            return trusted_authorities(url, proxy)
         if self._authorities is None:
-            self._authorities = authorities(url, proxy)
+            self._authorities = trusted_authorities(url, proxy)
         return self._authorities
 
 

@@ -1,1 +1,4 @@
-"""What servers, sign-ins and models over HTTP share: which way a request takes, and whose certificates are trusted."""
+"""What everything over HTTP shares: origins, classes of addresses, proxies and trusted certificates.
+
+Resolves no names and opens no connections.
+"""

@@ -52,7 +52,7 @@ def read_address(url: Any) -> PageAddress:
         raise InvalidResult("the URL holds characters that no URL may hold")
     parts = _split(url)
     host = _ascii_host(parts.hostname or "")
-    if parts.scheme == "http" and not is_here(host):
+    if parts.scheme == "http" and not is_loopback(host):
         raise InvalidResult("the URL is not https, which only addresses of this machine need not be")
     readable = ".".join(map(readable_label, host.split(".")))
     doubts = tuple(_doubts(host, readable, parts))
@@ -108,7 +108,7 @@ def _doubts(host: str, readable: str, parts: SplitResult) -> list[str]:
         doubts.append("The host is written in a disguise.")
     if _NUMERIC.fullmatch(host) or ":" in host:
         doubts.append("The host is a number, not a name.")
-    if parts.port is not None and not is_here(host):
+    if parts.port is not None and not is_loopback(host):
         doubts.append(f"It uses the unusual port {parts.port}.")
     return doubts
 
@@ -118,7 +118,7 @@ def _scripts(text: str) -> set[str]:
     return {unicodedata.name(letter, "?").split()[0] for letter in text if letter.isalpha()}
 
 
-def is_here(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Is ``host`` this machine, by its name or address alone?"""
     name = host.lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from mcphost.errors import ModelKeyRefused, ModelRefused
 from mcphost.protocol.display import show_line
-from mcphost.protocol.urls import is_here
+from mcphost.protocol.urls import is_loopback
 
 KEY_MARK: Final = "•••"
 
@@ -44,7 +44,7 @@ class ModelEndpoint:
     @property
     def local(self) -> bool:
         """Is it on this machine?"""
-        return is_here(urlsplit(self.url).hostname or "")
+        return is_loopback(urlsplit(self.url).hostname or "")
 
     @property
     def starting(self) -> str:

@@ -22,7 +22,8 @@ from httpx_sse import EventSource
 
 from mcphost import __version__
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelUnreachable
-from mcphost.net.proxies import authorities, proxy_for
+from mcphost.net.proxies import proxy_for
+from mcphost.net.tls import trusted_authorities
 from mcphost.protocol.display import size_text
 from mcphost.protocol.wire.framing import LineFramer, Overlong
 from mcphost.providers.base import ModelCapabilities, ModelRequest, ProviderEvent, RetryScheduled, TokenUsage, check
@@ -299,7 +300,7 @@ class ModelConnections:
             url = httpx.URL(self.endpoint.url)
             proxy = proxy_for(url)
             self._client = httpx.AsyncClient(
-                verify=authorities(url, proxy),
+                verify=trusted_authorities(url, proxy),
                 proxy=proxy,
                 timeout=httpx.Timeout(None, connect=self.patience.connect),
                 headers={"User-Agent": f"mcphost/{__version__}", "Accept-Encoding": "identity"},

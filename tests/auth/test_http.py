@@ -14,8 +14,8 @@ import pytest
 import trustme
 
 from mcphost.auth import http as fetching
-from mcphost.auth.addresses import Address
 from mcphost.auth.flow.steps import HttpExchange, Unreachable
+from mcphost.net.addresses import Address
 from tests.auth.people import Talk, Web
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mcphost.errors import InvalidResult
-from mcphost.protocol.urls import URL_CHARACTERS, is_here, read_address
+from mcphost.protocol.urls import URL_CHARACTERS, is_loopback, read_address
 
 SCRIPT = "letters of another script"
 
@@ -93,4 +93,4 @@ def test_an_address_that_is_not_opened(url: Any, words: str) -> None:
     ],
 )
 def test_a_host_is_this_machine_by_its_name_or_address_alone(host: str, here: bool) -> None:
-    assert is_here(host) is here
+    assert is_loopback(host) is here

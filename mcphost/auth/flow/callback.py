@@ -13,9 +13,10 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 
 import httpx
 
-from mcphost.auth.addresses import LONGEST, host_of, origin_of
+from mcphost.auth.addresses import LONGEST
 from mcphost.auth.flow.steps import PendingAuthorization
 from mcphost.errors import SignInFailed
+from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
 
 MOST_PARAMETERS = 30

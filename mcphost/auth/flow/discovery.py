@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mcphost.auth.addresses import checked_url, host_of, origin_of
+from mcphost.auth.addresses import checked_url
 from mcphost.auth.flow.challenge import Challenge
 from mcphost.auth.flow.metadata import (
     AuthorizationServer,
@@ -21,6 +21,7 @@ from mcphost.auth.flow.metadata import (
 )
 from mcphost.auth.flow.steps import Flow, HttpAnswer, HttpExchange, Unreachable
 from mcphost.errors import SignInFailed
+from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
 
 _ABSENT: Final = range(400, 500)

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import httpx
 
-from mcphost.auth.addresses import checked_url, host_of, origin_of
+from mcphost.auth.addresses import checked_url
 from mcphost.auth.flow.resource import is_for
 from mcphost.errors import SignInFailed
+from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
 
 MOST_SCOPES: Final = 100

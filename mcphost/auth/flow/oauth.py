@@ -16,7 +16,7 @@ from typing import Final
 
 import httpx
 
-from mcphost.auth.addresses import checked_url, host_of, origin_of
+from mcphost.auth.addresses import checked_url
 from mcphost.auth.flow.callback import authorization_url, read_code, s256
 from mcphost.auth.flow.challenge import Challenge, read_challenge
 from mcphost.auth.flow.discovery import find_issuer, find_old_issuer, find_resource
@@ -28,6 +28,7 @@ from mcphost.auth.flow.token_endpoint import ClientAuthentication, TokenResponse
 from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent, SignInPlan
 from mcphost.auth.storage.credentials import ClientRegistration, Credentials, TokenGrant
 from mcphost.errors import SignInFailed
+from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
 
 VERSION: Final = "2025-11-25"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeGuard
 
-from mcphost.auth.addresses import host_of
 from mcphost.auth.flow.metadata import AuthorizationServer, read_document
 from mcphost.auth.flow.steps import JSON, Flow, HttpExchange, Unreachable
 from mcphost.auth.flow.token_endpoint import method_for, refusal
 from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent
 from mcphost.auth.storage.credentials import AuthMethod, ClientRegistration
 from mcphost.errors import SignInFailed
+from mcphost.net.origins import host_of
 from mcphost.protocol.display import show_line
 
 NAME: Final = "mcphost"

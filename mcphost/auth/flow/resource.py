@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import httpx
 
-from mcphost.auth.addresses import origin_of
+from mcphost.net.origins import origin_of
 
 
 def canonical(url: str) -> str:
@@ -23,7 +23,7 @@ def is_for(resource: str, url: str) -> bool:
         mine, other = httpx.URL(canonical(url)), httpx.URL(canonical(resource))
     except (httpx.InvalidURL, ValueError):
         return False
-    if origin_of(str(mine)) != origin_of(str(other)):
+    if origin_of(mine) != origin_of(other):
         return False
     if mine.query or other.query:
         return mine.raw_path == other.raw_path or (not other.query and _covers(other.path, mine.path))

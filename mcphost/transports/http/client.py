@@ -15,7 +15,8 @@ import httpx
 
 from mcphost import __version__
 from mcphost.errors import ConnectionLost
-from mcphost.net.proxies import authorities, proxy_for
+from mcphost.net.proxies import proxy_for
+from mcphost.net.tls import trusted_authorities
 from mcphost.transports.http.engine import AiohttpEngine
 
 FAILURES: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
@@ -68,4 +69,4 @@ def check_target(url: httpx.URL) -> None:
 
 def _engine(url: httpx.URL, proxy: httpx.Proxy | None) -> httpx.AsyncBaseTransport:
     """What does the work under httpx, chosen here and nowhere else."""
-    return AiohttpEngine(authorities(url, proxy), proxy)
+    return AiohttpEngine(trusted_authorities(url, proxy), proxy)

@@ -16,15 +16,14 @@ from typing import Final
 import httpx
 
 from mcphost.errors import ConnectionLost
+from mcphost.net.origins import port_of
 from mcphost.protocol.display import show_line
-
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def place(url: httpx.URL) -> str:
     """``host:port`` of a URL, safe to show."""
     host = f"[{url.host}]" if ":" in url.host else url.host
-    return show_line(f"{host}:{url.port or _DEFAULT_PORTS.get(url.scheme, 0)}")
+    return show_line(f"{host}:{port_of(url)}")
 
 
 def lost(error: BaseException, url: httpx.URL) -> ConnectionLost:

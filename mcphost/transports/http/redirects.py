@@ -11,6 +11,7 @@ from typing import Final
 import httpx
 
 from mcphost.errors import ConnectionLost, HttpStatusError
+from mcphost.net.origins import origin_of
 from mcphost.protocol.display import show_line
 from mcphost.transports.http.failures import place
 from mcphost.transports.http.responses import skip_body
@@ -23,16 +24,11 @@ MOST_WITH_BODY: Final = 1
 
 _KEEPS_METHOD: Final = (307, 308)
 _REDIRECTS: Final = (301, 302, 303, *_KEEPS_METHOD)
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 def same_origin(one: httpx.URL, other: httpx.URL) -> bool:
     """Have both the same scheme, host and port, and does neither carry a name and password?"""
-    return _origin(one) == _origin(other) and not other.userinfo
-
-
-def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host.rstrip("."), url.port or _PORTS.get(url.scheme)
+    return origin_of(one) == origin_of(other) and not other.userinfo
 
 
 async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
