@@ -1,7 +1,6 @@
-"""The command line: what was asked for, the host around it, and how the process ends.
+"""The command line: parses the arguments, runs the command in a host, and ends the process with an exit code.
 
-Knows signals and exit codes; its modules know the words and what each command needs. Refuses to know what a command
-prints. Everything that takes time to import is imported by the command that needs it.
+Start-up time counts here, so each command imports what it needs when it is chosen.
 """
 
 from __future__ import annotations
@@ -24,12 +23,14 @@ INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. Without ``argv`` the process is ours: it starts and ends as fast as it can."""
+    """Run one command and return its exit code. Without ``argv``, take the process's arguments and own its signals."""
     if argv is None:
         _open_streams()
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in the background
         gc.disable()  # until everything is imported, see mcphost.cli.run
-        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # nobody else's code in our checks, nor a search
+        os.environ.setdefault(
+            "PYDANTIC_DISABLE_PLUGINS", "__all__"
+        )  # plugins would be searched for, and run in our validation
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
         code: int = options.run(options)
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Streams that are closed lead nowhere, so that no file takes their place and no remark is taken for an answer."""
+    """Point closed standard streams at the null device, so that no file opened later takes their descriptors."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -69,7 +70,7 @@ def _explain(error: BaseException) -> int:
 
 
 def _place(error: BaseException) -> str:
-    """The innermost line of ours that the error passed."""
+    """The innermost line of mcphost in the traceback."""
     own, place = os.path.dirname(os.path.dirname(__file__)), "an unknown place"
     step = error.__traceback__
     while step is not None:

@@ -1,7 +1,6 @@
-"""What servers ask, answered without a screen: by a file, by flags, by a person at the terminal; else declined.
+"""Answers server requests without a screen: by rules of a file or of flags, else by a person at the terminal.
 
-Knows rules and their order. Refuses to know how a question looks on a terminal (`mcphost.cli.server_questions`) and
-what may be sent: the host checks every answer.
+`mcphost.cli.server_questions` asks that person. The host checks every answer before it is sent.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.cli.approver import typed_line
 from mcphost.cli.output import remark
-from mcphost.cli.terminal import somebody_there
+from mcphost.cli.terminal import has_terminal
 from mcphost.errors import ConfigError
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import (
@@ -30,17 +28,13 @@ from mcphost.host.consent.questions import (
     SamplingQuestion,
     UrlQuestion,
 )
-from mcphost.host.events import ElicitationChanged, Event
 from mcphost.host.host import Host
 from mcphost.host.server_requests.host_methods import ALL, SAMPLING, WRITING
-from mcphost.host.tool_calls.call import CallState
-from mcphost.host.wall_clock import wall_clock
 from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:
     from mcphost.cli.server_questions import TerminalPerson
     from mcphost.host.sampling.request import SamplingEdit, SamplingReply
-    from mcphost.host.server_requests.url_elicitation import UrlElicitation
 
 KINDS: Final[Mapping[type, str]] = {
     FormQuestion: "form",
@@ -50,7 +44,7 @@ KINDS: Final[Mapping[type, str]] = {
 }
 ACTIONS: Final = ("accept", "decline", "cancel")
 FILE_BYTES: Final = 4_000_000
-"""Of a file of answers: a person wrote it."""
+"""Size limit of a file of answers, which a person writes."""
 
 _TEXTS: Final = frozenset({"kind", "server", "tool", "action", "reason", "text", "model"})
 _KEYS: Final = _TEXTS | {"content", "paths", "remember"}
@@ -58,7 +52,7 @@ _KEYS: Final = _TEXTS | {"content", "paths", "remember"}
 
 @dataclass(frozen=True, slots=True)
 class AnswerRule:
-    """How questions are answered that fit. ``server`` and ``tool`` are patterns; ``where`` names the rule."""
+    """How matching questions are answered. ``server`` and ``tool`` are patterns; ``where`` names the rule to people."""
 
     where: str
     action: str
@@ -66,23 +60,23 @@ class AnswerRule:
     server: str = "*"
     tool: str = "*"
     content: Mapping[str, Any] | None = None
-    """The values of a form; without any the defaults hold."""
+    """The values of a form; None: its defaults."""
     paths: tuple[Path, ...] = ()
-    """The folders to share; without any the first that would be suggested."""
+    """The folders to share; empty: the first suggestion."""
     remember: bool = False
     reason: str = ""
     text: str | None = None
-    """What is answered as if a language model had written it."""
+    """The answer to a sampling request, in place of a model's."""
     model: str | None = None
-    """The entry of ``[models]`` that is asked; without one it is chosen as the server prefers."""
+    """The entry of ``[models]`` to ask; None: the one that fits the server's preferences."""
 
     def fits(self, kind: str, server: str, tool: str) -> bool:
-        """Does it answer this?"""
+        """Does the rule match a question?"""
         pairs = ((self.kind, kind), (self.server, server), (self.tool, tool))
         return all(fnmatchcase(value, pattern) for pattern, value in pairs)
 
     def answer(self, question: Question) -> Answer:
-        """The answer by this rule."""
+        """The answer that the rule gives."""
         content: Any = self.content
         if isinstance(question, RootsQuestion):
             content = self.paths or question.suggestions[:1]
@@ -104,13 +98,13 @@ class AnswerRule:
 
 
 def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) -> list[AnswerRule]:
-    """The rules of a command line, first the strongest: --decline, the file, --accept. Raises ConfigError."""
+    """The rules of a command line, the strongest first: --decline, the file, --accept. Raises ConfigError."""
     told = [] if file is None else _from_file(Path(file))
     return [*_flags("decline", decline), *told, *_flags("accept", accept)]
 
 
 class RuleApprover:
-    """Answers what servers ask by ``rules``, then by ``person`` (None: nobody is there); leaves calls to ``calls``."""
+    """Answers server requests by ``rules``, then by ``person`` (None: there is none); ``calls`` approves tool calls."""
 
     def __init__(self, rules: Sequence[AnswerRule], calls: Approver, person: TerminalPerson | None) -> None:
         self._rules, self._calls, self._person = rules, calls, person
@@ -118,12 +112,12 @@ class RuleApprover:
 
     @property
     def answers(self) -> frozenset[str]:
-        """What can be answered in this run, as `mcphost.host.host.Dependencies` has it."""
+        """The kinds of server requests that this run can answer."""
         writes = self._person is not None or any(rule.text is not None for rule in self._rules)
         return ALL | {SAMPLING, WRITING} if writes else ALL | {SAMPLING}
 
     def attach(self, host: Host) -> None:
-        """What a question is about is to be found in this host."""
+        """Look up in this host what a question refers to."""
         wanted = [rule for rule in self._rules if rule.kind == "sampling" and rule.action == "accept"]
         if wanted and not host.config.models and WRITING not in self.answers:
             remark(f"{wanted[0].where}: no language model is configured, so no server is told that it may ask for one")
@@ -131,7 +125,7 @@ class RuleApprover:
             self._person.samplings = host.samplings
 
     async def ask(self, question: Question) -> Answer:
-        """See `mcphost.host.consent.questions.Approver`. A person is asked one thing at a time."""
+        """See `mcphost.host.consent.questions.Approver`. A person gets one question at a time."""
         kind = KINDS.get(type(question))
         if kind is None:
             async with self._asking:
@@ -139,7 +133,7 @@ class RuleApprover:
         tool = getattr(question, "tool", "")
         rule = next((rule for rule in self._rules if rule.fits(kind, question.server, tool)), None)
         if rule is not None:
-            return _told(question, rule.answer(question))
+            return _report_rule(question, rule.answer(question))
         if self._person is None:
             return self._nobody(kind, question)
         async with self._asking:
@@ -153,9 +147,9 @@ class RuleApprover:
 
 
 def approver_with(rules: Sequence[AnswerRule], calls: Approver) -> RuleApprover:
-    """Who answers in this run: a person too, where one sits at a terminal."""
+    """The approver of this run, with a person where there is a terminal."""
     person: TerminalPerson | None = None
-    if somebody_there():
+    if has_terminal():
         from mcphost.cli.server_questions import TerminalPerson  # late: most runs have none
 
         person = TerminalPerson()
@@ -163,7 +157,7 @@ def approver_with(rules: Sequence[AnswerRule], calls: Approver) -> RuleApprover:
 
 
 def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
-    """The folders of ``--root``. Raises ConfigError where one cannot be shared."""
+    """The folders of ``--root``. Raises ConfigError where a folder cannot be shared."""
     from mcphost.host.server_requests.roots import look
 
     looks = [look(Path(os.path.abspath(os.path.expanduser(path)))) for path in paths]
@@ -173,48 +167,8 @@ def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
     return tuple(seen.path for seen in looks)
 
 
-class UrlWatch:
-    """Says where the pages are that no browser was opened for, and when a call goes on that waits for one.
-
-    That is when the server or a person at the terminal says so; where nobody is there, after ``patience`` seconds
-    (None: the server's ``tool_timeout_sec``).
-    """
-
-    def __init__(self, host: Host, patience: float | None = None) -> None:
-        self._host, self._patience = host, patience
-        self._reading: dict[int, asyncio.Task[None]] = {}
-        host.bus.observe(self._heard)
-
-    def _heard(self, event: Event) -> None:
-        if not isinstance(event, ElicitationChanged):
-            return
-        page = self._host.elicitations[event.elicitation]
-        if page.state.ended:
-            if (reading := self._reading.pop(page.number, None)) is not None:
-                reading.cancel()
-            return
-        if page.not_opened:
-            remark(f"no browser was opened ({page.not_opened}); the page is {show_line(page.address.opens, 8192)}")
-        if self._is_waited_for(page):
-            self._reading[page.number] = asyncio.create_task(self._until_done(page), name=f"page {page.number}")
-
-    def _is_waited_for(self, page: UrlElicitation) -> bool:
-        call = None if page.call is None else self._host.calls.get(page.call)
-        return call is not None and call.state is CallState.VISITING and page.number not in self._reading
-
-    async def _until_done(self, page: UrlElicitation) -> None:
-        if somebody_there():
-            limit = "" if page.until is None else f", until {wall_clock(page.until)}"
-            await typed_line(f"Press Enter once you are done there{limit}. ")
-        else:
-            seconds = self._patience or self._host.server(page.server).config.tool_timeout_sec
-            remark(f"the call goes on when {page.server} says that the page is done with, or after {seconds:g} s")
-            await asyncio.sleep(seconds)
-        page.go_on()
-
-
-def _told(question: Question, answer: Answer) -> Answer:
-    """Say what a rule did where that reaches beyond this process."""
+def _report_rule(question: Question, answer: Answer) -> Answer:
+    """Report an answer by rule that opens a page or shares a folder."""
     if answer.allow and isinstance(question, UrlQuestion) and question.address is not None:
         remark(f"{question.server} wants this page visited ({answer.by}): {show_line(question.address.opens, 8192)}")
     if answer.allow and isinstance(question, RootsQuestion):
@@ -273,7 +227,7 @@ def _rule(path: Path, number: int, entry: object) -> AnswerRule:
 
 
 def _checked(path: Path, where: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that are no text. Relative paths begin at the file's folder."""
+    """The members that are not text. Relative paths start at the file's folder."""
     content, paths, remember = given.get("content"), given.get("paths", []), given.get("remember", False)
     if content is not None and not isinstance(content, dict):
         raise ConfigError(f"{where}: content must be a table", path=path)

@@ -1,6 +1,6 @@
-"""Who answers a question where there is no screen: a flag, a person at the terminal, or nobody.
+"""Approves tool calls without a screen: by a flag, by a person at the terminal, or not at all.
 
-Knows how a question looks on a terminal. Refuses to know policy: what comes here was not settled by it.
+Only questions that policy leaves open arrive here.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import Final
 from mcphost.cli.margin import framed, labelled
 from mcphost.cli.output import StatusLine
 from mcphost.cli.terminal import (
-    TerminalSeat,
-    forget_typed_ahead,
+    Terminal,
+    discard_typed_ahead,
+    has_terminal,
     hidden_line,
-    room,
+    open_terminal,
     say,
-    seat,
     shown_line,
-    somebody_there,
+    terminal_size,
 )
 from mcphost.host.consent.questions import Answer, Approver, DeclineAll, Question, ToolCallQuestion
 from mcphost.protocol.display import show_line, show_name, size_text
 
 NO_CUT: Final = 1 << 30
-"""Characters of an argument that are shown: all of them. What is not seen cannot be allowed."""
+"""Characters of an argument that are shown: all, since nobody can allow what they do not see."""
 
 
-class AllowAll:
-    """``--yes``: the person said so when typing the command. What policy denies never gets here."""
+class YesApprover:
+    """Allows every call, for ``--yes``. What policy denies never arrives here."""
 
     async def ask(self, question: Question) -> Answer:
-        """Yes, this once."""
+        """Allow this once."""
         return Answer(allow=True, by="--yes", reason="--yes")
 
 
 class TerminalApprover:
-    """Asks on the terminal, and waits for a whole line so that a key typed ahead is no answer."""
+    """Asks at the terminal for a whole line, so that a stray key is no answer."""
 
     async def ask(self, question: Question) -> Answer:
-        """Show everything that would be sent and take y or N."""
+        """Show everything that would be sent, and read y or N."""
         if not isinstance(question, ToolCallQuestion):
             return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
         say(*question_lines(question))
@@ -52,10 +52,10 @@ class TerminalApprover:
 
 
 def approver_for(server: str, tool: str, *, yes: bool, configured: bool) -> Approver:
-    """Who answers in this run. ``configured``: has the server an entry where the rule could be written?"""
+    """The approver of this run. ``configured``: the server has an entry in which a rule can be written."""
     if yes:
-        return AllowAll()
-    if somebody_there():
+        return YesApprover()
+    if has_terminal():
         return TerminalApprover()
     key = json.dumps(tool)
     rule = f'[servers.{server}.tools.{key}] approval = "allow"' if configured else f'policy.allow = ["{server}:{tool}"]'
@@ -63,16 +63,16 @@ def approver_for(server: str, tool: str, *, yes: bool, configured: bool) -> Appr
 
 
 def question_lines(question: ToolCallQuestion) -> Iterator[str]:
-    """Everything there is to know of a call before it is allowed, safe for a terminal.
+    """Everything a person needs to know to allow a call, safe for a terminal.
 
-    The arguments stand in a frame below mcphost's facts, so that none can be named to look like one. Where the frame
-    pushes the facts out of view, they are told again below it.
+    The arguments stand in a frame below mcphost's facts, so that no argument's name looks like one of them. Where the
+    frame scrolls the facts out of view, they are repeated below it.
     """
-    width, rows = room()
+    width, rows = terminal_size()
     facts = list(_facts(question, width))
     text = json.dumps(question.arguments, indent=2, ensure_ascii=False)
     size = size_text(len(text.encode("utf-8", "replace")))
-    frame = framed(f"Arguments ({len(question.arguments):,}) · {size}", shown_json(question.arguments), width)
+    frame = framed(f"Arguments ({len(question.arguments):,}) · {size}", readable_json(question.arguments), width)
     yield from facts
     yield from frame
     if len(facts) + len(frame) >= rows:
@@ -101,14 +101,14 @@ def _facts(question: ToolCallQuestion, width: int) -> Iterator[str]:
         yield from labelled("beware", show_line(question.borrowed.note, NO_CUT), width)
 
 
-def shown_json(value: object) -> str:
-    """All of a value as indented JSON, safe to show, with runs of blanks counted."""
+def readable_json(value: object) -> str:
+    """The whole value as indented JSON, safe to show; long runs of blanks are counted."""
     lines = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
     return "\n".join(" " * (len(line) - len(line.lstrip(" "))) + _whole(line.lstrip(" ")) for line in lines)
 
 
 def _whole(line: str, step: int = 50_000) -> str:
-    """One line of any length, with runs of blanks counted: what follows 5000 of them is seen as well."""
+    """One line of any length with long runs of blanks counted, so that what follows them is seen as well."""
     return "".join(show_line(line[at : at + step], NO_CUT) for at in range(0, len(line), step))
 
 
@@ -117,23 +117,23 @@ def _shown(text: str | None) -> str:
 
 
 async def confirmed(prompt: str) -> bool:
-    """Ask on the terminal; a key typed ahead is no answer."""
+    """Ask for y or N at the terminal; keys typed ahead do not count."""
     return (await typed_line(prompt)).lower() in ("y", "yes")
 
 
 async def typed_line(prompt: str, *, hidden: bool = False, fresh: bool = True) -> str:
-    """A line from the terminal, empty at its end. ``hidden``: not shown; ``fresh``: nothing typed ahead counts."""
-    with StatusLine.held(), seat() as found:
-        there = found or TerminalSeat(sys.stdin.fileno(), sys.stderr)
+    """A typed line; empty at end of file. ``hidden``: without echo; ``fresh``: ignore keys typed ahead."""
+    with StatusLine.held(), open_terminal() as found:
+        there = found or Terminal(sys.stdin.fileno(), sys.stderr)
         if fresh:
-            forget_typed_ahead(there.typed)
+            discard_typed_ahead(there.typed)
         there.shown.write(prompt)
         there.shown.flush()
         line = b""
         try:
             line = await (hidden_line if hidden else shown_line)(there.typed)
         finally:
-            if hidden or not line.endswith(b"\n"):  # what is written next begins a line of its own
+            if hidden or not line.endswith(b"\n"):  # the next output starts on a new line
                 with suppress(OSError, ValueError):  # on a terminal that hung up
                     os.write(there.shown.fileno(), b"\n")
     return line.decode("utf-8", "replace").strip()

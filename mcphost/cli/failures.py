@@ -1,7 +1,4 @@
-"""Why a server, or some of what it offers, is not there: in words for people, and how the process exits for it.
-
-Knows a connection's state. Refuses to know which command wanted the server.
-"""
+"""Why a server, a list or an item is missing: as a sentence for people and as an exit code."""
 
 from __future__ import annotations
 
@@ -15,31 +12,31 @@ from mcphost.host.connections.connection import Connection
 from mcphost.host.host import Host
 from mcphost.host.logs import LogSource
 
-Broken = Mapping[str, ConfigError]
-"""Servers that cannot run as they are configured, and why: known beforehand, or found out when one was started."""
+BrokenServers = Mapping[str, ConfigError]
+"""Servers that cannot run as configured, and why; found before or while starting them."""
 
-LAST_WORDS = 200
-"""Characters of a dead server's last line on stderr."""
+LAST_LINE = 200
+"""Characters quoted of the last line that a dead server wrote to stderr."""
 
 LEFT_OUT_REMARKS: Final = 20
-"""Items left out of one list that stderr names: a hostile list has thousands."""
+"""Left-out items of one list that are named on stderr; a hostile list has thousands."""
 
 
-def failure(host: Host, name: str, broken: Broken) -> McphostError:
-    """Why this server is not ready: the error that says how to exit, in words that name the server."""
+def failure(host: Host, name: str, broken: BrokenServers) -> McphostError:
+    """The error that says why this server is not ready."""
     text = f"{name}: {reason_of(host, host.server(name))}"
     return ConfigError(text) if name in broken else ServerNotReady(text)
 
 
 def listing_failure(host: Host, name: str, kind: CatalogKind) -> ListingFailed | None:
-    """Why it is not known what this server offers of this kind, in words that name the server."""
+    """The error that says why this list of the server failed; None where it did not."""
     connection = host.server(name)
     failed = connection.offers.of(kind).failure
     return failed and ListingFailed(f"{name}: {connection.notice_of(kind)}", timed_out=failed.timed_out)
 
 
 def why_unknown(host: Host, name: str, kind: CatalogKind, item: str, error: UnknownName) -> McphostError:
-    """Why this server has no such item, where more is known of it than ``error`` says."""
+    """The error that says best why the server has no such item; ``error`` where nothing more is known."""
     if failed := listing_failure(host, name, kind):
         return failed
     rejected = host.server(name).offers.of(kind).rejected
@@ -48,7 +45,7 @@ def why_unknown(host: Host, name: str, kind: CatalogKind, item: str, error: Unkn
 
 
 def left_out(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
-    """A sentence for each item of a list that cannot be used, unless the configuration excludes it."""
+    """A sentence for each item of a list that cannot be used, except those that the configuration excludes."""
     rejected = [each for each in host.server(name).offers.of(kind).rejected if not each.by_configuration]
     yield from (f"{name}: {kind.words_for(each)}" for each in rejected[:LEFT_OUT_REMARKS])
     if len(rejected) > LEFT_OUT_REMARKS:
@@ -58,27 +55,27 @@ def left_out(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
         yield from (f"{name}: {tool.name} is refused: {tool.refusal}" for tool in tools if tool.refusal)
 
 
-def with_last_words(host: Host, name: str, reason: str) -> str:
-    """The reason, and the last line that the server wrote on stderr."""
+def with_last_stderr(host: Host, name: str, reason: str) -> str:
+    """``reason`` with the last line that the server wrote to stderr."""
     said = [record.text for record in host.logs.of(name) if record.source is LogSource.STDERR]
     last = next((text.strip() for text in reversed(said) if text.strip()), "")
-    return f"{reason}; it said: {last[:LAST_WORDS]}" if last else reason
+    return f"{reason}; it said: {last[:LAST_LINE]}" if last else reason
 
 
-def others(broken: Broken, names: Sequence[str]) -> list[tuple[str, ConfigError]]:
-    """What cannot run as it is configured and is none of these servers."""
+def unselected(broken: BrokenServers, names: Sequence[str]) -> list[tuple[str, ConfigError]]:
+    """The broken servers that are not among ``names``."""
     return [(name, error) for name, error in broken.items() if name not in names]
 
 
 def reason_of(host: Host, connection: Connection) -> str:
-    """Why it failed, with the last thing it said on stderr: that is mostly the true reason."""
+    """Why a connection failed, with its last line of stderr, which mostly holds the true reason."""
     reason, odd = connection.reason or f"is {connection.state.value}", connection.irregularities
     if odd.stray and not connection.ready:
-        reason += f"; on stdout it wrote what is no message ({odd.stray} times), first: {odd.first_stray[:LAST_WORDS]}"
-    words = with_last_words(host, connection.name, reason)
+        reason += f"; on stdout it wrote what is no message ({odd.stray} times), first: {odd.first_stray[:LAST_LINE]}"
+    words = with_last_stderr(host, connection.name, reason)
     return f"{words}. {connection.advice}" if connection.advice else words
 
 
-def worst(failures: Sequence[McphostError]) -> Exit:
-    """A mistake in the configuration before anything else: it is for the user to mend."""
+def worst_exit(failures: Sequence[McphostError]) -> Exit:
+    """The exit code for several failures; a configuration error wins, since the user can correct it."""
     return min(map(exit_for, failures), default=Exit.DONE)

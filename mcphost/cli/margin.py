@@ -1,7 +1,7 @@
-"""Text from outside on a terminal: behind a mark on every line, so that none of it looks like words of mcphost.
+"""Untrusted text on a terminal, behind a mark on every line, so that none of it looks like mcphost's own words.
 
-A terminal wraps a long line at its first column, where mcphost's own words begin; so lines are wrapped here. Text for
-a pipe or a file never comes by.
+A terminal wraps a long line to its first column, where mcphost's own words stand, so lines are wrapped here. Text for
+a pipe or a file needs no margin.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from contextlib import suppress
 from typing import IO, Final
 
 MARK: Final = "│ "
-"""Stands before each line of a text that is somebody else's."""
+"""Stands before each line of untrusted text."""
 
 LABEL: Final = 12
 """Columns of the labels before mcphost's own facts."""
 
 LEAST_COLUMNS: Final = 20
-"""A terminal that claims fewer is taken to have so many."""
+"""The least width that is assumed, whatever a terminal reports."""
 
 BLANK_LINES: Final = 3
-"""More empty lines than these in a row are counted instead of shown."""
+"""More empty lines in a row than these are counted instead of shown."""
 
 TAB: Final = 8
 
 
 def cells(text: str) -> int:
-    """Columns of a terminal that ``text`` takes."""
+    """The columns that ``text`` takes on a terminal."""
     return len(text) if text.isascii() else sum(map(cell, text))
 
 
 def cell(character: str) -> int:
-    """Columns that a character takes; rather too many than too few where terminals differ."""
+    """The columns that a character takes; the larger number where terminals differ."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def size(stream: IO[str] | None) -> tuple[int, int]:
-    """Columns and rows of the terminal behind a stream; those that the environment claims only where there is none."""
+    """Columns and rows of the stream's terminal, or those of the environment where it is no terminal."""
     found = shutil.get_terminal_size()
     with suppress(OSError, ValueError):
         found = found if stream is None else os.get_terminal_size(stream.fileno())
@@ -49,22 +49,22 @@ def size(stream: IO[str] | None) -> tuple[int, int]:
 
 
 class Margin:
-    """Puts a mark before every line of a text that comes in pieces; the text has been made safe to show.
+    """Puts a mark before every line of a text that arrives in pieces and is already safe to show.
 
-    Empty lines are held back until something follows them, and counted where they are many.
+    Empty lines are held back until more text follows, and counted where they are many.
     """
 
     def __init__(self, width: int, mark: str = MARK) -> None:
         self._width, self._mark = width, mark
         self._column = 0
-        """Cells of the line so far; 0: it has not begun."""
+        """Columns of the current line; 0 before it begins."""
         self._blanks = ""
-        """White space of a line on which there is nothing else yet."""
+        """Leading white space of a line that has nothing else yet."""
         self._empty = 0
-        """Lines without anything, which are held back."""
+        """Empty lines that are held back."""
 
     def feed(self, text: str) -> str:
-        """What may be written now."""
+        """The text that can be written now."""
         first, *others = text.split("\n")
         written = list(self._add(first))
         for line in others:
@@ -73,7 +73,7 @@ class Margin:
         return "".join(written)
 
     def end(self) -> str:
-        """End the line, if one has begun; empty lines at the end of a text are left out."""
+        """End the current line; empty lines at the end of a text are left out."""
         self._blanks, self._empty = "", 0
         return self._end_line() if self._column else ""
 
@@ -115,7 +115,7 @@ class Margin:
         return begun + character
 
     def _room(self, wide: int) -> str:
-        """Begin a line where none has begun or the one there is has no room for so many cells."""
+        """What begins a new line, where the current one has no room for ``wide`` columns."""
         begun = ""
         if self._column and self._column + wide > self._width:
             begun, self._column = "\n", 0
@@ -126,18 +126,18 @@ class Margin:
 
 
 def behind_margin(text: str, width: int, mark: str = MARK) -> str:
-    """The whole of a text behind a margin, each line ended."""
+    """A whole text behind a margin; every line ends with a newline."""
     margin = Margin(width, mark)
     return margin.feed(text) + margin.end()
 
 
 def labelled(label: str, value: str, width: int) -> list[str]:
-    """A fact of mcphost's: its label, and the value beside it however many lines it takes."""
+    """One of mcphost's facts: a label with its value beside it, over as many lines as the value takes."""
     indent = " " * (LABEL + 2)
     first, *others = behind_margin(value, width, indent).splitlines() or [""]
     return [f"  {label:<{LABEL}}{first[len(indent) :]}".rstrip(), *others]
 
 
 def framed(title: str, text: str, width: int) -> list[str]:
-    """Names and values from outside, safe to show, in a frame with a title of ours."""
+    """Untrusted names and values, already safe to show, in a frame with a title of mcphost's."""
     return [f"  ╭─ {title}", *behind_margin(text, width, f"  {MARK}").splitlines(), "  ╰─"]

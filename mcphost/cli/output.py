@@ -1,7 +1,6 @@
-"""Where a command's words go: the answer to stdout, remarks to stderr, a status line where somebody watches.
+"""Writes the answer to stdout, remarks to stderr and a status line to a terminal; and the exit codes.
 
-Knows streams, columns and exit codes. Refuses to know hosts and what an answer means. Foreign text is made safe where a
-terminal may show it; into a pipe or a file an answer goes as it came.
+Untrusted text is made safe for a terminal; into a pipe or a file an answer goes unchanged.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ from mcphost.errors import (
 from mcphost.protocol.display import show, show_line
 
 STATUS_PAUSE: Final = 0.1
-"""Seconds between two states of the status line: faster is flicker, and a terminal is slow."""
+"""Seconds between two updates of the status line; faster ones flicker."""
 
 NAMES: Final = 2
-"""The first columns of a table: they hold what a person may want to copy."""
+"""The first columns of a table, which hold names to copy, are narrowed last."""
 
 GAP: Final = 2
 """Blanks between two columns."""
 
 NARROWEST: Final = 4
-"""Columns of a terminal below which no column of a table is cut."""
+"""The least width to which a column is narrowed."""
 
 MESSAGE_CHARACTERS: Final = 2000
-"""Characters of a remark: it may quote what a server said."""
+"""Characters of a remark, which may quote a server."""
 
 
 class Exit(IntEnum):
@@ -54,17 +53,17 @@ class Exit(IntEnum):
 
     DONE = 0
     TOOL_FAILED = 1
-    """The tool says so, or its server answered with an error."""
+    """The tool set ``isError``, or its server answered with an error."""
     USAGE = 2
     """The command line, its arguments or the configuration."""
     NOT_CONNECTED = 3
-    """No connection, or it was lost, or the server does not keep to the protocol."""
+    """No connection, a lost one, or a server that violates the protocol."""
     DECLINED = 4
     TIMED_OUT = 5
 
 
 class Signalled(Exception):
-    """A signal ended the run; everything was closed in order before."""
+    """A signal ended the run after everything was closed in order."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -80,7 +79,7 @@ _EXITS: Final = (
 
 
 def exit_for(error: McphostError) -> Exit:
-    """The exit code that tells a script what went wrong."""
+    """The exit code for an error."""
     if isinstance(error, ListingFailed):
         return Exit.TIMED_OUT if error.timed_out else Exit.NOT_CONNECTED
     return next((code for kinds, code in _EXITS if isinstance(error, kinds)), Exit.NOT_CONNECTED)
@@ -88,7 +87,7 @@ def exit_for(error: McphostError) -> Exit:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a command has to say: ``text`` for stdout, ``remarks`` for stderr."""
+    """What a command prints: ``text`` on stdout, ``remarks`` on stderr."""
 
     text: str = ""
     code: int = Exit.DONE
@@ -96,14 +95,14 @@ class Outcome:
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Does a person see this stream (or type into it)?"""
+    """Is this stream a terminal?"""
     with suppress(ValueError):  # a closed one
         return stream is not None and stream.isatty()
     return False
 
 
 def answer(text: str) -> None:
-    """Write to stdout, completely. Raises BrokenPipeError when nobody reads it any more, ConfigError on a full disk."""
+    """Write all of ``text`` to stdout. Raises BrokenPipeError where its reader is gone, ConfigError on a full disk."""
     if sys.stdout is None or not text:
         return
     encoding = sys.stdout.encoding if is_terminal(sys.stdout) else "utf-8"
@@ -118,14 +117,14 @@ def answer(text: str) -> None:
 def _write(data: memoryview) -> None:
     try:
         descriptor = sys.stdout.fileno()
-    except OSError:  # no file, but somebody who collects what is printed
+    except OSError:  # not a file: a test or a library captures what is printed
         sys.stdout.buffer.write(data)
         return
     sys.stdout.flush()
     while data:
         try:
             data = data[os.write(descriptor, data) :]
-        except BlockingIOError:  # the pipe is full, and another program said not to wait for it
+        except BlockingIOError:  # another process made the pipe non-blocking, and it is full
             select.select([], [descriptor], [])
 
 
@@ -138,25 +137,25 @@ def remark(text: str) -> None:
 
 
 def remarks_on(error: McphostError) -> tuple[str, ...]:
-    """The sentences of an error: one, or one for each mistake in a configuration."""
+    """The sentences of an error: one for each problem in a configuration, else one."""
     several: Sequence[McphostError] = getattr(error, "problems", ()) if isinstance(error, ConfigError) else ()
     return tuple(map(str, several)) or (str(error),)
 
 
 def foreign(text: str) -> str:
-    """Text from outside for stdout: marked where a terminal would obey it, else as it is."""
+    """Untrusted text for stdout: made safe for a terminal, else unchanged."""
     return show(text, joiners=True) if is_terminal(sys.stdout) else text
 
 
 def marked(text: str) -> str:
-    """Text from outside for stdout, its last line ended: on a terminal behind a margin, else as it is."""
+    """Untrusted text for stdout with its last line ended: behind a margin on a terminal, else unchanged."""
     if is_terminal(sys.stdout):
         return behind_margin(show(text, joiners=True), size(sys.stdout)[0])
     return text if text.endswith("\n") else f"{text}\n"
 
 
 def json_text(value: Any) -> str:
-    """``value`` on one line for programs; on a terminal indented, with what is unsafe to show written as escapes."""
+    """``value`` as JSON: on one line for programs, indented on a terminal, with unsafe characters as escapes."""
     if not is_terminal(sys.stdout):
         text = json.dumps(value, ensure_ascii=False)
         return f"{text if _encodable(text) else json.dumps(value)}\n"
@@ -165,9 +164,9 @@ def json_text(value: Any) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Lines of aligned columns, the first row being the heading.
+    """Rows in aligned columns; the first row is the heading.
 
-    On a terminal narrower than that the widest columns are cut: each keeps its beginning on one line.
+    On a narrow terminal the widest columns are cut, each to the beginning of its value.
     """
     safe = [[show_line(cell) for cell in row] for row in rows]
     widths = [max(map(cells, column)) for column in zip(*safe, strict=True)]
@@ -179,7 +178,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _narrowed(widths: list[int], room: int) -> list[int]:
-    """The same widths, the widest made smaller until all fit; those with names last, none below `NARROWEST`."""
+    """``widths`` with the widest narrowed until all fit: names last, none below `NARROWEST`."""
     narrowed = list(widths)
     for columns in (range(NAMES, len(widths)), range(len(widths))):
         while sum(narrowed) > room and (widest := max(columns, key=narrowed.__getitem__, default=None)) is not None:
@@ -190,9 +189,9 @@ def _narrowed(widths: list[int], room: int) -> list[int]:
 
 
 class StatusLine:
-    """One line on stderr that is written over; nothing at all where stderr is no terminal, or somebody is asked there.
+    """A line on stderr that is overwritten; absent where stderr is no terminal, and while a question is open.
 
-    Whoever writes something else takes it away first.
+    Other output calls `take_away` first.
     """
 
     _shown: ClassVar[StatusLine | None] = None
@@ -204,14 +203,14 @@ class StatusLine:
 
     @classmethod
     def take_away(cls) -> None:
-        """Take away whichever is there."""
+        """Clear the line that is shown, if any."""
         if cls._shown is not None:
             cls._shown.clear()
 
     @classmethod
     @contextmanager
     def held(cls) -> Iterator[None]:
-        """None is written until the end of the block."""
+        """Show no status line until the end of the block."""
         cls.take_away()
         cls._held += 1
         try:
@@ -220,7 +219,7 @@ class StatusLine:
             cls._held -= 1
 
     def show(self, text: str, *, last: bool = False) -> None:
-        """Replace the line, unless it was replaced just now; ``last``: even then, since nothing newer may follow."""
+        """Replace the line, at most every `STATUS_PAUSE` seconds; ``last``: at once."""
         now = time.monotonic()
         if not self.active or self._held or (now < self._next and not last):
             return
@@ -229,7 +228,7 @@ class StatusLine:
         self._write(f"\r{_fitted(show_line(text, width), width - 1)}\x1b[K")
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Clear the line."""
         if StatusLine._shown is self:
             StatusLine._shown = None
             self._write("\r\x1b[K")

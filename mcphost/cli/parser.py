@@ -1,4 +1,4 @@
-"""What was asked for: the command, its words, and the function that runs it."""
+"""Parses the command line: each command with its options and the function that runs it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ SERVER_HELP: Final = "a configured name, a URL, or 'stdio:COMMAND LINE'"
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes no abbreviations, and complains in one line."""
+    """Takes no abbreviations, and reports errors in one line."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(allow_abbrev=False, **more)
 
     def error(self, message: str) -> NoReturn:
-        """End with what is wrong."""
+        """Exit with code 2 and one line."""
         self.exit(2, f"mcphost: {message}; see {self.prog} --help\n")
 
 
 def add_servers(parser: Parser) -> None:
-    """Any number of SERVERs."""
+    """Any number of servers."""
     parser.add_argument(
         "servers", nargs="*", default=[], metavar="SERVER", help=f"{SERVER_HELP}; none: all that are configured"
     )

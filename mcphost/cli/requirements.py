@@ -1,12 +1,9 @@
-"""What commands have in common: the configuration and the servers that are meant, and a host to do the work in.
-
-Knows what is asked, recorded and remembered meanwhile. Refuses to know what the work is.
-"""
+"""What commands need before they can work: the configuration, the selected servers, and a host that runs them."""
 
 from __future__ import annotations
 
-import argparse
 import os
+from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,15 +17,15 @@ if TYPE_CHECKING:
     from mcphost.config import LoadedConfig
     from mcphost.host.consent.questions import Approver
     from mcphost.host.host import Host
-
-Words = argparse.Namespace
-
 UNEXPECTED: Final = 70
-"""Exit code for our own mistakes."""
+"""Exit code after an error in mcphost itself."""
 
 
-def loaded(options: Words, servers: Sequence[str]) -> LoadedConfig:
-    """The configuration for these SERVERs: those that say what to run need nothing of a project's file."""
+def load_config(options: Namespace, servers: Sequence[str]) -> LoadedConfig:
+    """The configuration for these SERVERs. URLs and ``stdio:`` commands need nothing of a project's file.
+
+    Raises ConfigError where the project's file is needed and not trusted.
+    """
     from mcphost.cli.commands.config import find, read_settings, users_settings
     from mcphost.composition import is_ad_hoc
 
@@ -41,55 +38,57 @@ def loaded(options: Words, servers: Sequence[str]) -> LoadedConfig:
     return settings.loaded
 
 
-def selected(options: Words) -> Selection:
-    """What is to run for the SERVERs. Raises ConfigError."""
+def select_servers(options: Namespace) -> Selection:
+    """The servers that the command line names, or all that are configured. Raises ConfigError."""
     from mcphost.composition import select
 
-    chosen = select(loaded(options, options.servers), options.servers)
+    chosen = select(load_config(options, options.servers), options.servers)
     if not chosen.names and not chosen.broken:
         raise ConfigError("no server is configured; name one as 'stdio:COMMAND LINE', or see: mcphost config path")
     return chosen
 
 
-def selected_one(options: Words) -> tuple[Selection, str]:
-    """What is to run for the one SERVER, and its name. Raises ConfigError."""
+def select_server(options: Namespace) -> tuple[Selection, str]:
+    """The one server that the command line names, and its name. Raises ConfigError."""
     from mcphost.composition import select
 
-    chosen = select(loaded(options, [options.server]), [options.server])
+    chosen = select(load_config(options, [options.server]), [options.server])
     for error in chosen.broken.values():
         raise error
     (name,) = chosen.names
     return chosen, name
 
 
-def asked(options: Words, chosen: Selection, calls: Approver | None, work: Callable[[Host], Awaitable[Outcome]]) -> int:
-    """As `recorded`; servers may ask something meanwhile. ``calls`` approves of calls."""
-    from mcphost.cli.answers import UrlWatch, approver_with, read_roots, read_rules
-    from mcphost.cli.sampling_output import ModelWatch
+def run_with_answers(
+    options: Namespace, chosen: Selection, calls: Approver | None, work: Callable[[Host], Awaitable[Outcome]]
+) -> int:
+    """As `run_audited`, answering what servers ask meanwhile. ``calls`` approves tool calls."""
+    from mcphost.cli.answers import approver_with, read_roots, read_rules
+    from mcphost.cli.server_request_reports import SamplingReporter, UrlElicitationReporter
     from mcphost.host.consent.questions import DeclineAll
     from mcphost.host.desktop import open_page
 
     rules = read_rules(options.answers, options.accept, options.decline)
     approver = approver_with(rules, calls or DeclineAll("nothing is called here"))
 
-    def watched(host: Host) -> Awaitable[Outcome]:
+    def with_reports(host: Host) -> Awaitable[Outcome]:
         approver.attach(host)
-        UrlWatch(host, getattr(options, "timeout", None))
-        ModelWatch(host)
+        UrlElicitationReporter(host, getattr(options, "timeout", None))
+        SamplingReporter(host)
         return work(host)
 
     more = {"answers": approver.answers, "roots": read_roots(options.root), "open_url": open_page}
-    return recorded(options, chosen, approver, watched, **more)
+    return run_audited(options, chosen, approver, with_reports, **more)
 
 
-def recorded(
-    options: Words,
+def run_audited(
+    options: Namespace,
     chosen: Selection,
     approver: Approver | None,
     work: Callable[[Host], Awaitable[Outcome]],
     **more: Any,
 ) -> int:
-    """What is done is written down; without an approver nothing needs one."""
+    """Run ``work`` with an audit log and the state folder. ``approver`` is None where nothing needs approval."""
     from mcphost.cli.output import remark
     from mcphost.cli.run import in_host
     from mcphost.composition import fittings, values_for
@@ -103,8 +102,8 @@ def recorded(
     return in_host(chosen.config, parts, work)
 
 
-def without_calls(options: Words, chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]) -> int:
-    """Nothing will be asked, recorded or remembered, so that it works where nothing may be written."""
+def run_without_calls(options: Namespace, chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]) -> int:
+    """Run ``work`` without audit log and state folder, so that it works where nothing can be written."""
     from mcphost.cli.run import in_host
     from mcphost.composition import fittings, values_for
     from mcphost.host.consent.questions import DeclineAll
@@ -114,8 +113,8 @@ def without_calls(options: Words, chosen: Selection, work: Callable[[Host], Awai
     return in_host(chosen.config, parts, work)
 
 
-def traffic_path(options: Words) -> Path | None:
-    """The file for this run's traffic, if there is to be one. Raises ConfigError where it cannot be used."""
+def traffic_path(options: Namespace) -> Path | None:
+    """The file of ``--traffic``. Raises ConfigError where it cannot be written."""
     if options.traffic is None:
         return None
     from pathlib import Path
@@ -127,9 +126,9 @@ def traffic_path(options: Words) -> Path | None:
     return path
 
 
-def to_sign_in(options: Words) -> tuple[Selection, str]:
-    """As `selected_one`, where there is something to sign in to. Raises ConfigError."""
-    chosen, name = selected_one(options)
+def select_for_sign_in(options: Namespace) -> tuple[Selection, str]:
+    """As `select_server`. Raises ConfigError where the server takes no sign-in."""
+    chosen, name = select_server(options)
     server = chosen.config.servers[name]
     if server.signs_in:
         return chosen, name

@@ -1,7 +1,4 @@
-"""A host for one command: opened, used and closed in order, whatever signal arrives meanwhile.
-
-Knows signals and the order of answer and end. Refuses to know commands.
-"""
+"""Runs a command in a host, and closes that host in order when a signal arrives."""
 
 from __future__ import annotations
 
@@ -24,30 +21,30 @@ from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import Alarmed, Event
 from mcphost.host.host import Host
 
-ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP")
+END_SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
-AGAIN: Final = 0.3
-"""Seconds after which a second signal is a person who will not wait; a terminal that closes sends several at once."""
+SECOND_SIGNAL_SECONDS: Final = 0.3
+"""Seconds after which a second signal ends the process at once; a terminal that closes sends several together."""
 
-PATIENCE: Final = 8.0
-"""Seconds in which leaving must be done after a signal; servers that will not leave take less than five."""
+SHUTDOWN_SECONDS: Final = 8.0
+"""Seconds after a signal within which everything must be closed; stopping a stubborn server takes less than five."""
 
 _T = TypeVar("_T")
 
 
 def in_host(config: Config, fittings: Dependencies, work: Callable[[Host], Awaitable[Outcome]]) -> int:
-    """Do ``work`` in a host and print its outcome; the exit code. Raises what ``work`` does, and Signalled."""
+    """Run ``work`` in a host, print its outcome, return the exit code. Raises what ``work`` raises, and Signalled."""
 
     async def inside() -> Outcome:
         async with Host(config, fittings) as host:
             host.bus.observe(_remark_alarm)
             outcome = await work(host)
-            if is_terminal(sys.stdout):  # a person should not wait for servers that are slow to leave
+            if is_terminal(sys.stdout):  # a person should not wait for servers that stop slowly
                 answer(outcome.text)
                 return replace(outcome, text="")
         return outcome
 
-    # Into a pipe only now: who reads slowly would keep the servers running, and signals from being heard.
+    # A slow reader of a pipe would keep the servers running and block signals, so the answer waits until they stopped.
     return finish(run(inside()))
 
 
@@ -57,7 +54,7 @@ def _remark_alarm(event: Event) -> None:
 
 
 def finish(outcome: Outcome) -> int:
-    """Print what is left to be said; the exit code."""
+    """Print the outcome and return the exit code."""
     answer(outcome.text)
     for sentence in outcome.remarks:
         remark(sentence)
@@ -65,34 +62,34 @@ def finish(outcome: Outcome) -> int:
 
 
 def run(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run ``work`` until it ends or a signal cancels it; a second one no longer waits for servers to leave."""
+    """Run ``work`` until it ends or a signal cancels it; a second signal does not wait for the servers to stop."""
     if not gc.isenabled():
-        gc.freeze()  # what was imported stays: looking through it again, at the end too, is time lost
+        gc.freeze()  # imported modules stay: collecting them again costs time, at exit too
         gc.enable()
-    return asyncio.run(_heeding_signals(work))
+    return asyncio.run(_until_signalled(work))
 
 
-def _leave_in_time(number: int) -> None:
-    """Whatever leaving waits for, a terminal that is gone above all, it waits no longer than this."""
-    last = threading.Timer(PATIENCE, _leave_now, (number,))
+def _limit_shutdown(number: int) -> None:
+    """End the process after `SHUTDOWN_SECONDS`, whatever closing waits for; a terminal that is gone blocks for ever."""
+    last = threading.Timer(SHUTDOWN_SECONDS, _exit_now, (number,))
     last.daemon = True
     last.start()
 
 
-def _leave_now(number: int) -> NoReturn:
-    atexit._run_exitfuncs()  # transports end their processes here, at once
+def _exit_now(number: int) -> NoReturn:
+    atexit._run_exitfuncs()  # transports kill their processes here
     os._exit(128 + number)
 
 
-def _without_terminal() -> None:
-    """The terminal is gone: what is still written goes nowhere, and does not fail."""
+def _detach_from_terminal() -> None:
+    """Point the terminal's streams at the null device, so that writing to them does not fail."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        if stat.S_ISCHR(os.fstat(stream).st_mode):  # a terminal that hung up no longer says that it is one
+        if stat.S_ISCHR(os.fstat(stream).st_mode):  # isatty() is false for a terminal that hung up
             os.dup2(nowhere, stream)
 
 
-async def _heeding_signals(work: Coroutine[Any, Any, _T]) -> _T:
+async def _until_signalled(work: Coroutine[Any, Any, _T]) -> _T:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     received: list[int] = []
@@ -102,18 +99,18 @@ async def _heeding_signals(work: Coroutine[Any, Any, _T]) -> _T:
         nonlocal impatient_at
         if not received:
             received.append(number)
-            _leave_in_time(number)
+            _limit_shutdown(number)
             if number == signal.SIGHUP:
-                _without_terminal()
-            impatient_at = loop.time() + AGAIN
+                _detach_from_terminal()
+            impatient_at = loop.time() + SECOND_SIGNAL_SECONDS
             task.cancel()
         elif loop.time() >= impatient_at:
-            _leave_now(number)
+            _exit_now(number)
 
-    for name in ENDING:
+    for name in END_SIGNALS:
         number = getattr(signal, name, None)
-        # SIGHUP stays ignored where nohup did that. SIGINT is ignored in whatever a shell runs in the background, and
-        # whoever sends it there means this process. Where the loop knows no signals, Python's own ways hold.
+        # nohup ignores SIGHUP on purpose. A shell ignores SIGINT for every background job, so a SIGINT that arrives
+        # there is meant for this process. Where the loop has no signal handlers, Python's default stays.
         if number is not None and not (number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN):
             with suppress(NotImplementedError, RuntimeError):
                 loop.add_signal_handler(number, end, number)

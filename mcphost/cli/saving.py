@@ -1,4 +1,4 @@
-"""Writes what an answer holds into the file that ``--output`` names, and files beside it for what there is more."""
+"""Writes the files of a result: the first where ``--output`` says, further ones beside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Saved = MediaContent | ResourceContents
 
 
 def files_in(blocks: Sequence[Content]) -> list[Saved]:
-    """Pictures, sounds and binary resources among the blocks of a result."""
+    """The pictures, sounds and binary resources of a result."""
     found: list[Saved] = []
     for block in blocks:
         if isinstance(block, MediaContent):
@@ -24,7 +24,7 @@ def files_in(blocks: Sequence[Content]) -> list[Saved]:
 
 
 def write(output: str, contents: Sequence[Saved]) -> list[str]:
-    """Write each into a file of its own; a sentence for each. Raises ConfigError where a file cannot be written."""
+    """Write each content to its own file, and return a sentence for each. Raises ConfigError."""
     told = []
     for path, each in zip(_paths(Path(output)), contents, strict=False):
         data = each.content()
@@ -37,7 +37,7 @@ def write(output: str, contents: Sequence[Saved]) -> list[str]:
 
 
 def _paths(first: Path) -> Iterator[Path]:
-    """The file that was named, and ones beside it."""
+    """The named file, then ``name-2``, ``name-3`` … beside it."""
     yield first
     number = 2
     while True:

@@ -1,6 +1,6 @@
-"""What servers ask, asked at a terminal: a form field by field, a page and folders by y or N.
+"""Puts server requests to a person at the terminal: forms field by field, pages, folders and sampling by y or N.
 
-Knows how such questions look there. Refuses to know rules. What is typed is checked by the host before it is sent.
+The host checks what was typed before it is sent.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mcphost.cli.approver import NO_CUT, confirmed, shown_json, typed_line
+from mcphost.cli.approver import NO_CUT, confirmed, readable_json, typed_line
 from mcphost.cli.margin import MARK, behind_margin, framed, labelled
-from mcphost.cli.terminal import room, say
+from mcphost.cli.terminal import say, terminal_size
 from mcphost.host.consent.questions import Answer, FormQuestion, Question, RootsQuestion, SamplingQuestion, UrlQuestion
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply
 from mcphost.host.wall_clock import wall_clock
@@ -22,11 +22,11 @@ from mcphost.protocol.models.sampling import Block, ToolResult, ToolUse
 from mcphost.protocol.models.tools import MediaContent, TextContent
 
 TURNS = 1000
-"""Characters of a tool's arguments or result that are shown beside the texts, which are shown whole."""
+"""Characters shown of a tool's arguments or result; texts are shown whole."""
 
 
 async def ask_at_terminal(sampling: Sampling, question: SamplingQuestion) -> Answer:
-    """Show what is asked for, or what came of it, and take a line."""
+    """Show a sampling request, or the model's answer to it, and read a line."""
     if question.review and sampling.model.by_hand:
         line = await typed_line("  Your answer as the model (nothing declines): ")
         return Answer(bool(line), content=SamplingReply.of(line))
@@ -40,7 +40,7 @@ async def ask_at_terminal(sampling: Sampling, question: SamplingQuestion) -> Ans
 def _request_lines(sampling: Sampling) -> Iterator[str]:
     guess, request = sampling.estimate, sampling.request
     yield f"{sampling.server} wants a language model to answer this (the server asks, not mcphost):"
-    width, _ = room()
+    width, _ = terminal_size()
     for note in sampling.notes:
         yield from labelled("note", show_line(note), width)
     yield from labelled("model", f"{show_line(sampling.model.entry)}: {show_line(sampling.reason, 200)}", width)
@@ -61,7 +61,7 @@ def _answer_lines(sampling: Sampling) -> Iterator[str]:
         yield f"The model gave {'half an' if sampling.blocks else 'no'} answer: {show_line(str(sampling.error), 1000)}"
     else:
         yield f"{show_line(sampling.answered_by or sampling.model.entry)} answers, for {sampling.server}:"
-    width, _ = room()
+    width, _ = terminal_size()
     for number, block in enumerate(sampling.blocks, 1):
         yield from framed(f"answer {number} of {len(sampling.blocks)}", _block(block), width)
 
@@ -80,7 +80,7 @@ def _block(block: Block) -> str:
 
 
 def _text(text: str) -> str:
-    """The whole of it: what is not seen cannot be allowed."""
+    """The whole text, since nobody can allow what they do not see."""
     return show(text, limit=NO_CUT)
 
 
@@ -91,7 +91,7 @@ DECLINE, CANCEL = "!no", "!later"
 
 
 class _Left(Exception):
-    """The person went away from the form; ``str()`` is how."""
+    """The person left the form; ``str()`` is the word typed for it."""
 
 
 class TerminalPerson:
@@ -115,7 +115,7 @@ class TerminalPerson:
 
 
 def _message(question: FormQuestion | UrlQuestion) -> list[str]:
-    return framed(f"{question.server} says", show(question.message, limit=MESSAGE), room()[0])
+    return framed(f"{question.server} says", show(question.message, limit=MESSAGE), terminal_size()[0])
 
 
 async def _form(question: FormQuestion) -> Answer:
@@ -140,7 +140,7 @@ async def _form(question: FormQuestion) -> Answer:
 async def _reviewed(form: Form, content: Mapping[str, Any], errors: list[str]) -> Answer:
     say(*(f"  {error}" for error in errors))
     secret = any(field.secret_looking for field in form.leaves())
-    say(*framed(f"It gets ({len(content)})", shown_json(content), room()[0]))
+    say(*framed(f"It gets ({len(content)})", readable_json(content), terminal_size()[0]))
     if secret:
         say("  One of these looks like a secret. No server may ask for one in a form.")
     yes = await confirmed("Send this? [y/N] ")
@@ -172,7 +172,7 @@ def _field_lines(field: FormField) -> Iterator[str]:
     for value, label in field.choices[:50]:
         text = value if isinstance(value, str) else json.dumps(value)
         words.append(f"{show_line(text)}{f'  ({show_line(label)})' if label != text else ''}")
-    yield from behind_margin("\n".join(words), room()[0], f"  {MARK}").splitlines()
+    yield from behind_margin("\n".join(words), terminal_size()[0], f"  {MARK}").splitlines()
     rules = ", ".join(filter(None, [field.constraints, "required" if field.required else ""]))
     if rules:
         yield f"    {rules}"
@@ -185,7 +185,7 @@ def _entry_text(entry: Any) -> str:
 async def _page(question: UrlQuestion) -> Answer:
     say(f"{question.server} asks you to visit a page:", *_message(question))
     if question.address is not None:
-        width, _ = room()
+        width, _ = terminal_size()
         say(*labelled("page", show_line(question.address.url, 8192), width))
         say(*labelled("host", show_line(question.address.host), width))
         if question.address.readable_host != question.address.host:

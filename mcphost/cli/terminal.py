@@ -1,8 +1,7 @@
-"""The terminal at which somebody can be asked, whatever stdin, stdout and stderr are.
+"""The terminal at which a person can be asked, whatever stdin, stdout and stderr are.
 
-Where a program's words come through a pipe, the person who typed the command still sits there: what is asked then is
-written to the controlling terminal and read from it. Knows descriptors, and that nobody is asked behind the back of the
-program in the foreground. Refuses to know what is asked.
+In a pipeline the person who typed the command is still there, so questions go to the controlling terminal; but not
+from a background job, which the terminal would stop for reading.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from typing import IO, Final
 from mcphost.cli.margin import size
 from mcphost.cli.output import StatusLine, is_terminal
 
-MOST_HIDDEN: Final = 1 << 16
-"""Bytes of a line that is not shown; an address that a browser ends at is at most an eighth of it."""
+HIDDEN_LINE_BYTES: Final = 1 << 16
+"""Limit of a line read without echo; the longest URL that is pasted there takes an eighth of it."""
 
 _ENDS, _ERASES, _EMPTIES, _CLOSES = b"\r\n", b"\x7f\b", b"\x15", b"\x04"
-"""What the keys enter, backspace, ctrl+u and ctrl+d send."""
+"""What enter, backspace, ctrl+u and ctrl+d send."""
 
 
 async def shown_line(descriptor: int) -> bytes:
-    """A line with its end; empty where there will be none. The terminal takes no more than 4,095 bytes of one."""
+    """A line with its end; empty at end of file. A terminal cuts a line at 4,095 bytes."""
     return await _next_bytes(descriptor)
 
 
 async def hidden_line(descriptor: int, *, filled: bool = False) -> bytes:
-    """A line with its end, empty where there will be none; nothing of it is shown, and it may be `MOST_HIDDEN` long.
+    """A line with its end, read without echo; empty at end of file. It may be `HIDDEN_LINE_BYTES` long.
 
-    What was pasted behind its end is forgotten, and so is a line that is longer. ``filled``: an empty line is none.
+    A longer line is dropped, and so is what was pasted after its end. ``filled``: skip empty lines.
     """
     typed = bytearray()
     with _unseen(descriptor):
@@ -42,15 +41,15 @@ async def hidden_line(descriptor: int, *, filled: bool = False) -> bytes:
                 if byte in _ENDS:
                     if filled and not typed:
                         continue
-                    return bytes(typed[: MOST_HIDDEN if len(typed) <= MOST_HIDDEN else 0]) + b"\n"
+                    return bytes(typed[: HIDDEN_LINE_BYTES if len(typed) <= HIDDEN_LINE_BYTES else 0]) + b"\n"
                 if byte in _CLOSES and not typed:
                     return b""
                 _take(byte, typed)
     return b""
 
 
-def forget_typed_ahead(descriptor: int) -> None:
-    """What was typed before a question was shown is no answer to it."""
+def discard_typed_ahead(descriptor: int) -> None:
+    """Discard keys that were typed before a question was shown."""
     with suppress(ImportError, OSError):
         import termios
 
@@ -58,8 +57,8 @@ def forget_typed_ahead(descriptor: int) -> None:
             termios.tcflush(descriptor, termios.TCIFLUSH)
 
 
-def has_keyboard(descriptor: int) -> bool:
-    """Do this terminal's keys reach this program? Not where it runs in the background: it would be stopped."""
+def is_in_foreground(descriptor: int) -> bool:
+    """May this process read from the terminal? A background job that tries is stopped."""
     try:
         return os.tcgetpgrp(descriptor) == os.getpgrp()
     except OSError:
@@ -68,17 +67,17 @@ def has_keyboard(descriptor: int) -> bool:
 
 def _take(byte: int, typed: bytearray) -> None:
     if byte in _ERASES:
-        while typed and typed.pop() & 0xC0 == 0x80:  # the rest of a character of several bytes
+        while typed and typed.pop() & 0xC0 == 0x80:  # continuation bytes of a UTF-8 character
             pass
     elif byte in _EMPTIES:
         typed.clear()
-    elif len(typed) <= MOST_HIDDEN:
+    elif len(typed) <= HIDDEN_LINE_BYTES:
         typed.append(byte)
 
 
 @contextmanager
 def _unseen(descriptor: int) -> Iterator[None]:
-    """The terminal shows nothing, and gives every byte at once: in lines it would drop all after the 4,095th."""
+    """Turn off echo and line mode; in line mode a terminal drops everything after 4,095 bytes."""
     import termios
 
     before = termios.tcgetattr(descriptor)
@@ -93,13 +92,13 @@ def _unseen(descriptor: int) -> Iterator[None]:
 
 
 async def _next_bytes(descriptor: int) -> bytes:
-    """What is there next, without a thread that would outlive a cancelled question; empty at the terminal's end."""
+    """The next bytes; empty at end of file. A thread would outlive a cancelled question, so none is used."""
     ready: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def read() -> None:
         try:
             line = os.read(descriptor, 4096)
-        except OSError:  # the terminal is gone
+        except OSError:  # the terminal hung up
             line = b""
         if not ready.done():
             ready.set_result(line)
@@ -113,61 +112,61 @@ async def _next_bytes(descriptor: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class TerminalSeat:
-    """Where somebody sits: ``typed`` is the descriptor to read from, ``shown`` the stream to write to."""
+class Terminal:
+    """``typed`` is the descriptor to read from, ``shown`` the stream to write to."""
 
     typed: int
     shown: IO[str]
 
 
-def somebody_there() -> bool:
-    """Is there a terminal that shows what this program says, and that it may read from?"""
-    with seat() as found:
+def has_terminal() -> bool:
+    """Is there a terminal to show a question on and to read the answer from?"""
+    with open_terminal() as found:
         return found is not None
 
 
 @contextmanager
-def seat() -> Iterator[TerminalSeat | None]:
-    """Where to ask, until the end of the block; None: nobody is there."""
+def open_terminal() -> Iterator[Terminal | None]:
+    """The terminal to ask at, open until the end of the block; None where there is none."""
     if is_terminal(sys.stdin) and is_terminal(sys.stderr):
-        yield TerminalSeat(sys.stdin.fileno(), sys.stderr)
+        yield Terminal(sys.stdin.fileno(), sys.stderr)
         return
     descriptor = _controlling() if is_terminal(sys.stderr) or is_terminal(sys.stdout) else None
     if descriptor is None:
         yield None
         return
     with open(descriptor, "w", errors="backslashreplace") as shown:
-        yield TerminalSeat(descriptor, shown)
+        yield Terminal(descriptor, shown)
 
 
-def room() -> tuple[int, int]:
-    """Columns and rows of the terminal that shows what is asked."""
-    with seat() as found:
+def terminal_size() -> tuple[int, int]:
+    """Columns and rows of the terminal that shows questions."""
+    with open_terminal() as found:
         return size(sys.stderr if found is None else found.shown)
 
 
 def say(*lines: str) -> None:
-    """Write lines where somebody sits; where nobody does, to stderr."""
+    """Write lines to the terminal, or to stderr where there is none."""
     StatusLine.take_away()
-    with seat() as found:
+    with open_terminal() as found:
         print(*lines, sep="\n", file=sys.stderr if found is None else found.shown, flush=True)
 
 
 def _controlling() -> int | None:
-    """The controlling terminal, opened, where this program is in its foreground: elsewhere reading would stop it."""
+    """The controlling terminal, opened; None where this process is not in its foreground."""
     for path in (*_names(), "/dev/tty"):
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError:
             continue
-        if has_keyboard(descriptor):
+        if is_in_foreground(descriptor):
             return descriptor
         os.close(descriptor)
     return None
 
 
 def _names() -> Iterator[str]:
-    """Its own name, where a stream has it: macOS cannot wait for what is typed at /dev/tty."""
+    """The terminal's own name, where a stream has it: macOS cannot poll /dev/tty."""
     for stream in (sys.stderr, sys.stdout):
         if is_terminal(stream):
             with suppress(OSError, ValueError):

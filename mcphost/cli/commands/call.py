@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mcphost.cli.failures import Broken, failure, why_unknown, with_last_words
+from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_last_stderr
 from mcphost.cli.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text, marked
 from mcphost.cli.saving import files_in, write
 from mcphost.errors import (
@@ -42,22 +42,22 @@ from mcphost.protocol.models.tools import (
     UnreadableContent,
 )
 
-MOST_BYTES: Final = 16_000_000
-"""That ``--args -`` takes from stdin."""
+STDIN_BYTES: Final = 16_000_000
+"""Limit of what ``--args -`` reads from stdin."""
 
 _DEFINITIONS: Final = ("$defs", "definitions")
 
 
 @dataclass(frozen=True, slots=True)
-class GivenArguments:
-    """What was typed, before the tool is known: ``texts`` still want a type."""
+class CommandLineArguments:
+    """Arguments as typed: ``values`` are JSON, ``texts`` get their types from the tool's schema."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_given(pairs: Sequence[str], whole: str | None) -> GivenArguments:
-    """Take a command line apart. Raises InvalidArguments."""
+def read_arguments(pairs: Sequence[str], whole: str | None) -> CommandLineArguments:
+    """Parse ``key=value`` pairs and ``--args``. Raises InvalidArguments."""
     values: dict[str, Any] = {} if whole is None else _object(whole)
     texts: dict[str, str] = {}
     for pair in pairs:
@@ -72,11 +72,11 @@ def read_given(pairs: Sequence[str], whole: str | None) -> GivenArguments:
             values[name] = _json(name, text)
         else:
             texts[name] = text
-    return GivenArguments(values, texts)
+    return CommandLineArguments(values, texts)
 
 
-def typed(given: GivenArguments, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, each text as its property of ``schema`` wants it. Raises InvalidArguments with every mistake."""
+def typed_arguments(given: CommandLineArguments, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with each text converted to the type in ``schema``. Raises InvalidArguments with every problem."""
     arguments = dict(given.values)
     problems: list[tuple[str, str]] = []
     for name, text in given.texts.items():
@@ -99,7 +99,7 @@ def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
 def _add(
     arguments: dict[str, Any], problems: list[tuple[str, str]], name: str, text: str, schema: Mapping[str, Any]
 ) -> None:
-    """Read ``text`` as a form would."""
+    """Convert ``text`` as a form does."""
     from mcphost.protocol.forms.form import (  # late: most arguments are text
         ABSENT,
         FieldError,
@@ -108,7 +108,7 @@ def _add(
         read_form,
     )
 
-    # Of this one property, so that neither its many neighbours nor a combination of forms matter.
+    # A form of this one property: its neighbours and combining keywords do not matter.
     definitions = {key: schema[key] for key in _DEFINITIONS if key in schema}
     one = {"type": "object", "properties": {name: schema["properties"][name]}, **definitions}
     (field,) = read_form(one).fields or (None,)
@@ -134,9 +134,9 @@ def _object(text: str) -> dict[str, Any]:
 
 def _piped() -> str:
     try:
-        data = b"" if sys.stdin is None else sys.stdin.buffer.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise InvalidArguments([("--args -", f"stdin holds more than {size_text(MOST_BYTES)}")])
+        data = b"" if sys.stdin is None else sys.stdin.buffer.read(STDIN_BYTES + 1)
+        if len(data) > STDIN_BYTES:
+            raise InvalidArguments([("--args -", f"stdin holds more than {size_text(STDIN_BYTES)}")])
         return data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArguments([("--args -", f"stdin cannot be read: {error}")]) from None
@@ -157,37 +157,39 @@ def _refuse(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CallRequested:
-    """What is to be called. ``timeout`` in seconds without answer or progress; None: as configured."""
+    """The call to make. ``timeout``: seconds without answer or progress; None: as configured."""
 
     server: str
     tool: str
-    given: GivenArguments
+    given: CommandLineArguments
     timeout: float | None = None
     as_json: bool = False
     output: str | None = None
-    """The file for what is no text."""
+    """The file for content that is not text."""
 
 
-async def call(host: Host, wish: CallRequested, broken: Broken) -> Outcome:
-    """Call the tool. Raises UnknownName, InvalidArguments and Declined, and ServerNotReady where there is no server."""
-    await host.ready([wish.server])
-    if not host.server(wish.server).ready:
-        raise failure(host, wish.server, broken)
-    tool = _tool(host, wish)
-    arguments = typed(wish.given, tool.input_schema)
-    running = host.call_tool(wish.server, tool.name, arguments, timeout=wish.timeout)
+async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Outcome:
+    """Call the tool. Raises UnknownName, InvalidArguments, Declined and ServerNotReady."""
+    await host.ready([request.server])
+    if not host.server(request.server).ready:
+        raise failure(host, request.server, broken)
+    tool = _tool(host, request)
+    arguments = typed_arguments(request.given, tool.input_schema)
+    running = host.call_tool(request.server, tool.name, arguments, timeout=request.timeout)
     try:
-        return await outcome_of(host, running, broken, as_json=wish.as_json, output=wish.output)
+        return await outcome_of(host, running, broken, as_json=request.as_json, output=request.output)
     except InvalidArguments as error:
         if all(path for path, _ in error.problems):
             raise
-        raise InvalidArguments([*error.problems, (tool.name, _takes(tool))]) from None  # as a whole: names, mostly
+        raise InvalidArguments(
+            [*error.problems, (tool.name, _argument_names(tool))]
+        ) from None  # problems of the whole object are mostly wrong names
 
 
 async def outcome_of(
-    host: Host, running: ToolCall, broken: Broken, *, as_json: bool, output: str | None = None
+    host: Host, running: ToolCall, broken: BrokenServers, *, as_json: bool, output: str | None = None
 ) -> Outcome:
-    """Wait for a call's end, its progress on the status line. Raises where it is mcphost that did not send it."""
+    """Wait for a call to end, showing its progress on the status line. Raises what kept mcphost from sending it."""
     server, status = running.request.server, StatusLine()
     stop = host.bus.observe(lambda event: _show_progress(event, running, status))
     try:
@@ -195,20 +197,20 @@ async def outcome_of(
     except ServerNotReady as error:
         raise failure(host, server, broken) from error
     except (PeerError, TransportError, RequestError) as error:
-        return failed(host, server, error)
+        return failure_outcome(host, server, error)
     finally:
         stop()
         status.clear()
     text = json_text(result.raw) if as_json else result_text(result)
-    code, doubts = Exit.TOOL_FAILED if result.is_error else Exit.DONE, _doubts(running)
+    code, doubts = Exit.TOOL_FAILED if result.is_error else Exit.DONE, _validation_remarks(running)
     try:
         return Outcome(text, code, (*doubts, *await _saved(result, output, as_json=as_json)))
-    except ConfigError as error:  # the tool has run: what it said is not lost for want of a file
+    except ConfigError as error:  # the tool has run, so its answer is printed although the file cannot be written
         return Outcome(text, exit_for(error), (*doubts, str(error)))
 
 
 async def _saved(result: CallToolResult, output: str | None, *, as_json: bool) -> list[str]:
-    """Write what is no text into the file ``output``; the sentences on it. Raises ConfigError."""
+    """Write content that is not text to the file ``output``; returns sentences about it. Raises ConfigError."""
     files = files_in(result.content)
     if output is not None:
         return await asyncio.to_thread(write, output, files) or [f"nothing is in {output}: the result holds no file"]
@@ -216,16 +218,17 @@ async def _saved(result: CallToolResult, output: str | None, *, as_json: bool) -
 
 
 def result_text(result: CallToolResult) -> str:
-    """A result for people: its texts as they are, other blocks named; structured content where that is all."""
+    """A result for people: texts unchanged, other blocks named; structured content only where there is nothing else."""
     if not result.content and result.has_structured:
         return marked(json_text(result.structured))
     return "".join(
-        marked(each.text) if isinstance(each, TextContent) else ended(block_text(each)) for each in result.content
+        marked(each.text) if isinstance(each, TextContent) else with_newline(block_text(each))
+        for each in result.content
     )
 
 
-async def once_ready(host: Host, server: str, broken: Broken, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
-    """Do ``work`` once the server is there. Raises as the host does where it is mcphost that did not do it."""
+async def when_ready(host: Host, server: str, broken: BrokenServers, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    """Run ``work`` once the server is ready. Raises what kept mcphost from doing it."""
     await host.ready([server])
     if not host.server(server).ready:
         raise failure(host, server, broken)
@@ -234,45 +237,45 @@ async def once_ready(host: Host, server: str, broken: Broken, work: Callable[[],
     except ServerNotReady as error:
         raise failure(host, server, broken) from error
     except (PeerError, TransportError, RequestError) as error:
-        return failed(host, server, error)
+        return failure_outcome(host, server, error)
 
 
-def failed(host: Host, server: str, error: McphostError) -> Outcome:
-    """What the server did instead of answering."""
+def failure_outcome(host: Host, server: str, error: McphostError) -> Outcome:
+    """The outcome of a request that the server did not answer."""
     reason = f"{server}: {error}"
     if isinstance(error, ConnectionLost):
-        reason = with_last_words(host, server, reason)
+        reason = with_last_stderr(host, server, reason)
     advice = next_step(error, server, host.server(server).config)
     return Outcome(code=exit_for(error), remarks=(reason, *([advice] if advice else [])))
 
 
-def _tool(host: Host, wish: CallRequested) -> Tool:
+def _tool(host: Host, request: CallRequested) -> Tool:
     try:
-        return host.catalog.tool(wish.server, wish.tool)
+        return host.catalog.tool(request.server, request.tool)
     except UnknownName as error:
-        why = why_unknown(host, wish.server, CatalogKind.TOOLS, wish.tool, error)
-        raise _mistyped(host, wish, error) if why is error else why from None
+        why = why_unknown(host, request.server, CatalogKind.TOOLS, request.tool, error)
+        raise _suggestion(host, request, error) if why is error else why from None
 
 
-def _mistyped(host: Host, wish: CallRequested, error: UnknownName) -> UnknownName:
+def _suggestion(host: Host, request: CallRequested, error: UnknownName) -> UnknownName:
     from difflib import get_close_matches  # late: only who mistypes pays for it
 
-    names = [each.tool.name for each in host.catalog.tools(wish.server)]
-    if near := get_close_matches(wish.tool, names, 3):
-        return UnknownName(f"{wish.server} has no tool {wish.tool!r}; did you mean {' or '.join(near)}?")
-    notice = host.server(wish.server).notice  # why it may be missing
+    names = [each.tool.name for each in host.catalog.tools(request.server)]
+    if near := get_close_matches(request.tool, names, 3):
+        return UnknownName(f"{request.server} has no tool {request.tool!r}; did you mean {' or '.join(near)}?")
+    notice = host.server(request.server).notice  # why it may be missing
     return UnknownName(f"{error}; {notice}") if notice else error
 
 
-def _takes(tool: Tool) -> str:
-    """The arguments there are, in a few words."""
+def _argument_names(tool: Tool) -> str:
+    """The names of a tool's arguments, for an error."""
     properties = tool.input_schema.get("properties")
     names = list(properties)[:30] if isinstance(properties, Mapping) else []
     return f"takes {', '.join(names) or 'no arguments'}"
 
 
 def block_text(block: Content) -> str:
-    """A block for people: a text as it is, all else named."""
+    """A block for people: text unchanged, everything else named."""
     match block:
         case TextContent():
             return foreign(block.text)
@@ -295,13 +298,13 @@ def _named(*parts: str | None) -> str:
     return " ".join(show_line(part) for part in parts if part)
 
 
-def ended(text: str) -> str:
-    """The text with an end to its last line."""
+def with_newline(text: str) -> str:
+    """``text`` with its last line ended."""
     return text if text.endswith("\n") else f"{text}\n"
 
 
-def _doubts(running: ToolCall) -> Sequence[str]:
-    """What is to be said about the result's structured content."""
+def _validation_remarks(running: ToolCall) -> Sequence[str]:
+    """Sentences on how the structured content fits the output schema."""
     verdict = running.validity
     if verdict is None:
         return ()

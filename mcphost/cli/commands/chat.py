@@ -1,7 +1,4 @@
-"""``mcphost chat``: one message to a language model, its answer on stdout as it comes, all else on stderr.
-
-Knows what is said and who answers for the person. Refuses to know how a turn goes, and how it is told.
-"""
+"""``mcphost chat``: sends one message to a language model and streams the answer to stdout."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from mcphost.cli.approver import NO_CUT, confirmed, question_lines, typed_line
-from mcphost.cli.commands.call import read_given, typed
+from mcphost.cli.commands.call import read_arguments, typed_arguments
 from mcphost.cli.commands.chat_output import turn_printer
-from mcphost.cli.failures import Broken, failure, listing_failure
+from mcphost.cli.failures import BrokenServers, failure, listing_failure
 from mcphost.cli.margin import MARK, behind_margin, framed
 from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, table
-from mcphost.cli.terminal import room, say, somebody_there
+from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.config import Config, rule_matches
 from mcphost.errors import ConfigError, InvalidArguments, McphostError
 from mcphost.host.catalog import CatalogKind
@@ -36,7 +33,7 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line, show_name, size_text
 
 PIPE_SECONDS: Final = 3.0
-"""To the first byte of a pipe that may be none of ours: some programs start others with one that never ends."""
+"""Wait for the first byte of stdin; some programs start others with a pipe that never ends."""
 
 PIPE_BYTES: Final = 16_000_000
 
@@ -49,23 +46,23 @@ NO_MODEL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ChatRequested:
-    """What is to be said, and to whom."""
+    """The message to send, and to which model."""
 
     text: str
     piped: str = ""
-    """What came through stdin."""
+    """The text read from stdin."""
     model: str = ""
     resume: str = ""
-    """The id of a conversation of an earlier run, its beginning, or ``last``."""
+    """The id of an earlier chat, the start of that id, or ``last``."""
     servers: tuple[str, ...] = ()
-    """Those named on the command line, which must be there."""
+    """The servers named on the command line, which must be ready."""
     as_json: bool = False
 
 
 def with_models(config: Config, problems: Iterable[ConfigError], max_rounds: int | None) -> Config:
-    """The configuration of this run, after telling which models ``problems`` left out.
+    """The configuration of this run; ``problems`` of models become remarks.
 
-    Raises ConfigError where there is no model to talk to.
+    Raises ConfigError where no model is configured.
     """
     for problem in problems:
         if problem.message.startswith("models"):
@@ -78,7 +75,7 @@ def with_models(config: Config, problems: Iterable[ConfigError], max_rounds: int
 
 
 def read_pipe(*, wait: bool) -> str:
-    """What comes through stdin where that is a pipe or a file; ``wait``: for as long as it takes to begin."""
+    """The text on stdin where it is a pipe or a file; empty after `PIPE_SECONDS` without a byte, unless ``wait``."""
     if sys.stdin is None or is_terminal(sys.stdin):
         return ""
     try:
@@ -99,8 +96,8 @@ def read_pipe(*, wait: bool) -> str:
     return bytes(data[:PIPE_BYTES]).decode("utf-8", "replace")
 
 
-def saved(folder: Path, *, as_json: bool) -> Outcome:
-    """``--saved``: the conversations that are kept, the newest first."""
+def list_saved(folder: Path, *, as_json: bool) -> Outcome:
+    """``--saved``: lists saved chats, the newest first."""
     found = TranscriptStore(folder, str, remark).saved()
     if as_json:
         named = ({"id": each.id, "title": each.title, "changed": each.changed.isoformat()} for each in found)
@@ -112,14 +109,14 @@ def saved(folder: Path, *, as_json: bool) -> Outcome:
 
 
 def export(folder: Path, chat_id: str) -> Outcome:
-    """``--export``: a conversation that is kept, as Markdown. Raises UnknownName, ConfigError."""
+    """``--export``: a saved chat as Markdown. Raises UnknownName, ConfigError."""
     turns = replay(TranscriptStore(folder, str, remark).records(chat_id))
     title = next((turn.message.text for turn in turns if turn.message.text), chat_id)
     return Outcome(markdown(title[:100], turns))
 
 
 class ChatApprover:
-    """Who answers for the person: ``--deny``, ``--allow``, then the person at the terminal; else it is a no."""
+    """Approves a model's calls by ``--deny``, ``--allow``, then the person at the terminal; without one it declines."""
 
     def __init__(self, allow: Sequence[str], deny: Sequence[str]) -> None:
         for rule in (*allow, *deny):
@@ -129,10 +126,10 @@ class ChatApprover:
 
     async def ask(self, question: Question) -> Answer:
         """See `mcphost.host.consent.questions.Approver`."""
-        present = somebody_there()
+        present = has_terminal()
         if isinstance(question, ResultQuestion):
             nobody = Answer(False, by="policy", reason="nobody could look at it")
-            return await _reviewed(question) if present else nobody
+            return await _ask_about_result(question) if present else nobody
         if not isinstance(question, ToolCallQuestion):
             return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
         name = f"{question.server}:{question.tool.name}"
@@ -141,7 +138,7 @@ class ChatApprover:
         if self._fits(self._allow, question):
             return Answer(allow=True, by="--allow", reason="--allow")
         if present:
-            return await _asked(question)
+            return await _ask_about_call(question)
         remark(f"declined: {show_line(name)}, for want of somebody to ask; --allow {show_line(name)} would allow it")
         return Answer(allow=False, reason="nobody is there to be asked", by="policy")
 
@@ -150,7 +147,7 @@ class ChatApprover:
         return any(rule_matches(rule, question.server, question.tool.name) for rule in rules)
 
 
-async def _asked(question: ToolCallQuestion) -> Answer:
+async def _ask_about_call(question: ToolCallQuestion) -> Answer:
     _end_line()
     asked = question
     while True:
@@ -159,7 +156,7 @@ async def _asked(question: ToolCallQuestion) -> Answer:
         line = await typed_line(
             f"Let {show_line(question.origin)} run {what}? [y/N, name=value changes it, or why not] "
         )
-        changed = _changed(asked, line)
+        changed = _with_changed_argument(asked, line)
         if changed is None:
             break
         asked = changed
@@ -168,14 +165,14 @@ async def _asked(question: ToolCallQuestion) -> Answer:
     return Answer(allow=False, reason="" if line.lower() in ("", "n", "no") else line)
 
 
-def _changed(question: ToolCallQuestion, line: str) -> ToolCallQuestion | None:
-    """The question after ``name=value`` or ``name:=JSON`` of an argument that there is; None: nothing of the kind."""
+def _with_changed_argument(question: ToolCallQuestion, line: str) -> ToolCallQuestion | None:
+    """The question with the argument that ``name=value`` or ``name:=JSON`` changes; None where ``line`` is neither."""
     name = line.partition("=")[0].removesuffix(":")
     properties = question.tool.input_schema.get("properties")
     if "=" not in line or not (name in question.arguments or (isinstance(properties, Mapping) and name in properties)):
         return None
     try:
-        given = typed(read_given([line], None), question.tool.input_schema)
+        given = typed_arguments(read_arguments([line], None), question.tool.input_schema)
     except InvalidArguments as error:
         say(f"  Not changed: {show_line(str(error), 1000)}")
         return question
@@ -183,17 +180,17 @@ def _changed(question: ToolCallQuestion, line: str) -> ToolCallQuestion | None:
     return replace(question, arguments=arguments, borrowed=question.borrowed.after(arguments))
 
 
-async def _reviewed(question: ResultQuestion) -> Answer:
+async def _ask_about_result(question: ResultQuestion) -> Answer:
     _end_line()
     title = f"{question.server} › {show_name(question.tool)} answered"
-    say(*framed(title, show(question.text), room()[0]))
+    say(*framed(title, show(question.text), terminal_size()[0]))
     told = [f"{question.tokens} tokens", f"{question.hidden} hidden characters", f"{len(question.links)} links"]
     say(f"  {question.server}:{show_line(question.tool)} answered this: {', '.join(told)}")
     return Answer(allow=await confirmed(f"Show it to {show_line(question.origin)}? [y/N] "))
 
 
-async def _seen(preview: MessagePreview) -> bool:
-    """A prompt's text comes from its server: it is shown before it is sent."""
+async def _confirm_preview(preview: MessagePreview) -> bool:
+    """Show a prompt's text, which comes from its server, before it is sent."""
     say(*_preview_lines(preview))
     return await confirmed(f"Send this to {show_line(preview.model)}? [y/N] ")
 
@@ -204,35 +201,35 @@ def _preview_lines(preview: MessagePreview) -> Iterator[str]:
         yield f"  {piece.title}: {size_text(piece.size)}, about {piece.tokens} tokens{note}"
         if piece.of_prompt:
             text = show(piece.text, limit=NO_CUT, joiners=True)
-            yield from behind_margin(text, room()[0], f"    {MARK}").splitlines()
+            yield from behind_margin(text, terminal_size()[0], f"    {MARK}").splitlines()
     hidden = f", {preview.hidden} hidden characters" if preview.hidden else ""
     yield f"  together about {preview.tokens} tokens{hidden}; besides, each request has about {preview.besides}"
 
 
 def _end_line() -> None:
-    """What is asked begins on a line of its own, where the answer is on the same screen."""
+    """Start a new line where the answer is on the same terminal."""
     if is_terminal(sys.stdout):
         say("")
 
 
-async def chat(host: Host, wish: ChatRequested, broken: Broken) -> Outcome:
-    """Say it, and tell what comes. Raises what stands in the way before the model is asked."""
-    await _servers(host, wish, broken)
-    if wish.resume:
-        talk = await host.resume_chat(wish.resume, model=wish.model, as_configured=True)
+async def chat(host: Host, request: ChatRequested, broken: BrokenServers) -> Outcome:
+    """Send the message and print the turn. Raises what prevents asking the model."""
+    await _start_servers(host, request, broken)
+    if request.resume:
+        talk = await host.resume_chat(request.resume, model=request.model, as_configured=True)
     else:
-        talk = host.begin_chat(model=wish.model, as_configured=True)
+        talk = host.begin_chat(model=request.model, as_configured=True)
     await talk.tools_checked()
     for dropped in talk.toolbox.dropped:
         remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
-    made = await host.compose(wish.text)
-    for words in await asyncio.to_thread(_stays_text, made.text, list(host.servers)):
+    made = await host.compose(request.text)
+    for words in await asyncio.to_thread(_unresolved_mentions, made.text, list(host.servers)):
         remark(words)
-    piped = [host.attach_text("stdin", wish.piped)] if wish.piped.strip() else []
+    piped = [host.attach_text("stdin", request.piped)] if request.piped.strip() else []
     parts = made.text, [*piped, *made.attachments], made.prompts
-    if made.prompts and somebody_there() and not await _seen(talk.preview(*parts)):
+    if made.prompts and has_terminal() and not await _confirm_preview(talk.preview(*parts)):
         return Outcome(code=Exit.DECLINED, remarks=("nothing was sent",))
-    teller = turn_printer(talk, as_json=wish.as_json)
+    teller = turn_printer(talk, as_json=request.as_json)
     changed = asyncio.Event()
 
     def heard(event: Event) -> None:
@@ -252,8 +249,8 @@ async def chat(host: Host, wish: ChatRequested, broken: Broken) -> Outcome:
         teller.rest()
 
 
-def _stays_text(text: str, servers: Sequence[str]) -> list[str]:
-    """What looks as if it should bring something along and does not, in sentences: mostly a name is mistyped."""
+def _unresolved_mentions(text: str, servers: Sequence[str]) -> list[str]:
+    """Sentences about mentions that attach nothing, mostly mistyped names."""
     names = [mention.name for mention in parse(text, servers).mentions if not mention.server]
     left = [
         f"@{name} is no file and no resource of a server; it is sent as text" for name in names if not is_file(name)
@@ -263,20 +260,20 @@ def _stays_text(text: str, servers: Sequence[str]) -> list[str]:
     return left
 
 
-async def _servers(host: Host, wish: ChatRequested, broken: Broken) -> None:
-    """Bring up what this run talks to; a server that nobody named may be missing."""
-    await host.ready(wish.servers or None)
+async def _start_servers(host: Host, request: ChatRequested, broken: BrokenServers) -> None:
+    """Wait for the servers of this run. Raises where one that was named is missing."""
+    await host.ready(request.servers or None)
     for name in broken.keys() - host.servers.keys():
         remark(f"without {name}: {broken[name]}")
     for name, server in host.servers.items():
-        if server.config.start == "manual" and name not in wish.servers:
+        if server.config.start == "manual" and name not in request.servers:
             continue
         try:
             await host.current(name, CatalogKind.TOOLS)
             missing: McphostError | None = listing_failure(host, name, CatalogKind.TOOLS)
         except McphostError:
             missing = failure(host, name, broken)
-        if missing and name in wish.servers:
+        if missing and name in request.servers:
             raise missing
         if missing:
             remark(f"without {missing}")

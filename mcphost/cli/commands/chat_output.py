@@ -1,7 +1,4 @@
-"""A turn of a conversation told as it goes: to a person on a terminal, or to a script.
-
-Knows how it looks. Refuses to know how it goes.
-"""
+"""Prints a turn of a chat as it goes: as text for people, or as JSON events for scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState
 from mcphost.protocol.display import duration_text, show, show_line
 
 LINE: Final = 4000
-"""Characters after which the end of a line is no longer waited for."""
+"""Characters after which an unfinished line is treated as a whole one."""
 
 _CODES: Final[Mapping[TurnState, Exit]] = {
     TurnState.DONE: Exit.DONE,
@@ -27,18 +24,18 @@ _CODES: Final[Mapping[TurnState, Exit]] = {
 
 
 class TurnPrinter:
-    """Tells of a turn as it goes; each thing once."""
+    """Prints each part of a turn once, as it arrives."""
 
     def __init__(self, talk: Chat) -> None:
         self._talk = talk
         self._told = 0
-        """Characters of the answer that is being told."""
+        """Characters of the current answer that were printed."""
         self._at: ModelRound | None = None
         self._uses: set[str] = set()
         self._begun: set[str] = set()
 
     def tell(self, turn: Turn) -> None:
-        """What is new."""
+        """Print what is new."""
         for each in turn.rounds[turn.rounds.index(self._at) if self._at is not None else 0 :]:
             if each is not self._at:
                 self._at, self._told = each, 0
@@ -59,7 +56,7 @@ class TurnPrinter:
             self.ends(use)
 
     def end(self, turn: Turn) -> Outcome:
-        """The outcome of the command."""
+        """Print the rest; return the outcome of the command."""
         self.tell(turn)
         self.over(turn)
         declined = any(use.outcome == "declined" for use in turn.uses)
@@ -69,26 +66,26 @@ class TurnPrinter:
         return Outcome("", Exit.DECLINED if declined and code is Exit.DONE else code, tuple(remarks))
 
     def answer_begins(self, each: ModelRound) -> None:
-        """The model begins another answer."""
+        """Another answer of the model begins."""
 
     def text(self, new: str) -> None:
-        """More of it."""
+        """Print the next part of the answer."""
 
     def begins(self, use: ModelToolUse) -> None:
-        """A call begins."""
+        """A tool call begins."""
 
     def ends(self, use: ModelToolUse) -> None:
-        """It ended."""
+        """A tool call ended."""
 
     def over(self, turn: Turn) -> None:
-        """Nothing more will come."""
+        """The turn is over."""
 
     def rest(self) -> None:
-        """Nothing more is told, whether all came or not."""
+        """Leave the terminal in order, whether the turn is complete or not."""
 
 
 class _Words(TurnPrinter):
-    """For people: the text on stdout, a line on stderr for each call."""
+    """For people: text on stdout, a line on stderr for each call."""
 
     def __init__(self, talk: Chat) -> None:
         super().__init__(talk)
@@ -96,7 +93,7 @@ class _Words(TurnPrinter):
         self._margin = Margin(size(sys.stdout)[0])
         self._status = StatusLine()
         self._open = False
-        """Does what was written last not end its line?"""
+        """Is the last line of output unfinished?"""
 
     def text(self, new: str) -> None:
         self._status.clear()
@@ -130,7 +127,7 @@ class _Words(TurnPrinter):
 
 
 class _Events(TurnPrinter):
-    """For scripts: one JSON object a line."""
+    """For scripts: one JSON object per line."""
 
     def text(self, new: str) -> None:
         answer(json_text({"type": "text", "text": new}))
@@ -155,17 +152,17 @@ class _Events(TurnPrinter):
 
 
 def turn_printer(talk: Chat, *, as_json: bool) -> TurnPrinter:
-    """Who tells of a turn of ``talk``."""
+    """The printer for turns of ``talk``."""
     return (_Events if as_json else _Words)(talk)
 
 
 class StreamText:
-    """Makes text safe for a terminal while it comes: what is only dangerous once it is together is seen together."""
+    """Makes streamed text safe for a terminal, including sequences that arrive in several pieces."""
 
     def __init__(self) -> None:
         self._line = ""
         self._shown = ""
-        """What was given of the line."""
+        """The part of the line that was returned."""
 
     def feed(self, text: str) -> str:
         """What may be written now."""
@@ -176,13 +173,13 @@ class StreamText:
             self._line += part
             line = self._line
             whole = line.endswith("\n")
-            if not whole and line.endswith("\r"):  # the other half of a line's end may follow
+            if not whole and line.endswith("\r"):  # a line feed may follow
                 line = line[:-1]
             shown = show(line, joiners=True)
             if shown.startswith(self._shown):
                 yield shown[len(self._shown) :]
                 self._shown = shown
-            else:  # what was shown would be shown otherwise by now: from here on as if a line began
+            else:  # more text changed how the start is shown: go on as if a new line began
                 self._line, self._shown = part, show(part, joiners=True)
                 yield self._shown
             if whole or len(self._line) > LINE:

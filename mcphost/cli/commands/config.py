@@ -1,6 +1,6 @@
-"""The commands about the configuration itself, and reading it for the others.
+"""``mcphost config``, and reading the configuration for the other commands.
 
-Knows when a project's file may be used. Refuses to know what becomes of a configuration.
+A project's file is used only after the user trusted it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, remarks_on
-from mcphost.cli.terminal import forget_typed_ahead
+from mcphost.cli.terminal import discard_typed_ahead
 from mcphost.config import (
     Config,
     ConfigErrors,
@@ -37,7 +37,7 @@ TRUST_COMMAND = "mcphost config trust"
 
 @dataclass(frozen=True, slots=True)
 class FoundSettings:
-    """What was found and read. ``untrusted`` says why a project's file was left aside, None where it was not."""
+    """A configuration with its place. ``untrusted`` says why a project's file was left out; None where it was not."""
 
     found: ConfigLocation
     loaded: LoadedConfig
@@ -45,22 +45,22 @@ class FoundSettings:
 
     @property
     def path(self) -> Path | None:
-        """The file in use."""
+        """The path of the file in use."""
         return self.found.path
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What of the configuration is not used, in sentences."""
+        """Sentences about parts of the configuration that are not used."""
         return (*filter(None, [self.untrusted]), *map(str, self.loaded.problems))
 
 
 def find(explicit: str | None, env: Mapping[str, str]) -> ConfigLocation:
-    """Where the configuration is."""
+    """Find the configuration file."""
     return find_config(None if explicit is None else Path(explicit), Path.cwd(), env)
 
 
 def read_settings(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
-    """Read what was found, a project's file only if it is trusted. Raises ConfigError."""
+    """Read the configuration; a project's file only if it is trusted. Raises ConfigError."""
     if not found.needs_trust or found.path is None:
         return users_settings(found)
     loaded = load_found(found)
@@ -71,7 +71,7 @@ def read_settings(found: ConfigLocation, env: Mapping[str, str]) -> FoundSetting
 
 
 def settings_for_screen(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
-    """As `read_settings`, but a project's file that cannot be read is left aside: anybody may have put it there."""
+    """As `read_settings`, but leave out a project's file that cannot be read: anybody may have put it there."""
     try:
         return read_settings(found, env)
     except ConfigError as error:
@@ -81,13 +81,13 @@ def settings_for_screen(found: ConfigLocation, env: Mapping[str, str]) -> FoundS
 
 
 def users_settings(found: ConfigLocation) -> FoundSettings:
-    """Read the user's own file only, for what needs nothing of a project's. Raises ConfigError."""
+    """Read only the user's own file. Raises ConfigError."""
     own = ConfigLocation(found.user) if found.needs_trust else found
     return FoundSettings(own, LoadedConfig(Config.model_construct()) if own.path is None else load_found(own))
 
 
 def where(found: ConfigLocation, env: Mapping[str, str], *, explicit: bool) -> Outcome:
-    """``config path``: the file in use, and why that one."""
+    """``config path``: prints the file in use, and why that one."""
     if found.path is None:
         reason = f"no configuration; create {default_path(env)}, or mcphost.toml in a project's folder"
         return Outcome(code=Exit.DONE, remarks=(reason,))
@@ -100,16 +100,16 @@ def where(found: ConfigLocation, env: Mapping[str, str], *, explicit: bool) -> O
 
 
 def default_path(env: Mapping[str, str]) -> Path:
-    """Where the user's own file is, or would be."""
+    """The path of the user's own file, whether it exists or not."""
     if named := env.get("MCPHOST_CONFIG"):
         return Path(os.path.expanduser(named))
-    from platformdirs import user_config_path  # late: costs time that most commands need not spend
+    from platformdirs import user_config_path  # late: most commands do not need it
 
     return user_config_path("mcphost", appauthor=False) / "config.toml"
 
 
 def verify(found: ConfigLocation) -> Outcome:
-    """``config check``: every problem with its line, reading a project's file too, which is harmless."""
+    """``config check``: prints every problem with its line, also those of an untrusted project's file."""
     if found.path is None:
         return Outcome(remarks=("there is no configuration to check",))
     try:
@@ -123,7 +123,7 @@ def verify(found: ConfigLocation) -> Outcome:
 
 
 def client_metadata(url: str | None, port: int, document: Callable[[str, str], Mapping[str, object]]) -> Outcome:
-    """``config client-metadata``: the JSON to publish at ``url``, so that ``client_metadata_url`` can name it."""
+    """``config client-metadata``: prints the client metadata document to publish at ``url``."""
     from mcphost.config.fields import reason_against_document
 
     if url is None:
@@ -137,7 +137,7 @@ def client_metadata(url: str | None, port: int, document: Callable[[str, str], M
 
 
 def trust(found: ConfigLocation, env: Mapping[str, str], *, yes: bool) -> Outcome:
-    """``config trust``: show what a project's file would run and, if wanted, remember it as it is now."""
+    """``config trust``: shows what a project's file would run, and trusts its present content after a yes."""
     if found.path is None or not found.needs_trust:
         raise ConfigError("there is no mcphost.toml in this folder to trust")
     project = load(found.path, project=True)
@@ -177,7 +177,7 @@ def _runs(name: str, server: ServerConfig) -> Iterator[str]:
 
 
 def _signs_in(server: ServerConfig) -> Iterator[str]:
-    """What a sign-in would prove itself with, and that nobody would be asked where this program signs in by itself."""
+    """The credentials a sign-in would use, and whether it would happen without a person."""
     oauth = server.oauth
     for key in ("client_secret", "private_key"):
         if value := getattr(oauth, key):
@@ -189,7 +189,7 @@ def _signs_in(server: ServerConfig) -> Iterator[str]:
 def _agreed() -> bool:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise ConfigError("there is no terminal to ask on; add --yes once you have looked at the file")
-    forget_typed_ahead(sys.stdin.fileno())
+    discard_typed_ahead(sys.stdin.fileno())
     sys.stderr.write("Trust this file as it is now? [y/N] ")
     sys.stderr.flush()
     with suppress(EOFError):

@@ -1,8 +1,4 @@
-"""``mcphost login`` and ``logout``: a sign-in with a person at the terminal, or with nobody and ``--yes``.
-
-Knows how a plan, a link and a step look on a terminal, and how an address is pasted there. Refuses to know OAuth and
-where tokens are kept.
-"""
+"""``mcphost login`` and ``logout``: an OAuth sign-in at the terminal, or without a person and with ``--yes``."""
 
 from __future__ import annotations
 
@@ -18,9 +14,9 @@ from urllib.parse import urlsplit
 
 from mcphost.auth.ports import ClientOrigin, RecordedExchange, SignInConsent, SignInPlan
 from mcphost.cli.approver import NO_CUT, confirmed, typed_line
-from mcphost.cli.failures import Broken, failure
+from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
-from mcphost.cli.terminal import has_keyboard, hidden_line
+from mcphost.cli.terminal import hidden_line, is_in_foreground
 from mcphost.config import Config
 from mcphost.errors import ConfigError
 from mcphost.host.connections.state import ServerState
@@ -35,8 +31,8 @@ if TYPE_CHECKING:
     from mcphost.auth.ports import SignInStatus
 
 
-def standing_words(standing: SignInStatus) -> str:
-    """Who is signed in, in a line."""
+def status_text(standing: SignInStatus) -> str:
+    """The sign-in status in one line."""
     if not standing.signed_in:
         why = f": {standing.problem}" if standing.problem else ""
         return show_line(f"nobody is signed in{why}", 1000)
@@ -50,8 +46,8 @@ def standing_words(standing: SignInStatus) -> str:
     return show_line(words, 1000)
 
 
-def standing_object(standing: SignInStatus) -> dict[str, Any]:
-    """The same for programs."""
+def status_object(standing: SignInStatus) -> dict[str, Any]:
+    """The sign-in status for ``--json``."""
     return {
         "signedIn": standing.signed_in,
         "issuer": standing.issuer or None,
@@ -73,7 +69,7 @@ NO_CLIENT = "it takes no client that nobody registered; register mcphost there a
 
 @dataclass(frozen=True, slots=True)
 class LoginRequested:
-    """What the command line asks for. ``scopes`` come on top of what there is."""
+    """The sign-in to make. ``scopes`` are added to those that are configured or granted."""
 
     server: str
     scopes: tuple[str, ...] = ()
@@ -82,13 +78,13 @@ class LoginRequested:
 
 
 class LoginApprover:
-    """Shows the plan and takes y or N; ``--yes`` answers for the person, who still sees it."""
+    """Shows the plan and reads y or N; with ``--yes`` the plan is only shown."""
 
     def __init__(self, *, yes: bool) -> None:
         self._yes = yes
 
     async def ask(self, question: Question) -> Answer:
-        """The choice, with the client that a person enters where one is wanted."""
+        """The choice, with the client that a person enters where one is request."""
         if not isinstance(question, SignInQuestion):
             return Answer(allow=False, reason="nothing is called here", by="policy")
         print(*_plan_lines(question.server, question.plan), sep="\n", file=sys.stderr, flush=True)
@@ -113,16 +109,16 @@ async def _choice(plan: SignInPlan) -> SignInConsent:
     return SignInConsent(plan.scopes, client_id, await typed_line("Client secret (empty: none): ", hidden=True))
 
 
-async def login(host: Host, wanted: LoginRequested, broken: Broken) -> Outcome:
-    """Sign in. Raises SignInFailed, Declined; ServerNotReady where the server cannot be asked what it wants."""
-    if wanted.scopes:
-        await host.apply(await _with_scopes(host, wanted))
-    await host.ready([wanted.server])
-    connection = host.server(wanted.server)
+async def login(host: Host, request: LoginRequested, broken: BrokenServers) -> Outcome:
+    """Sign in. Raises SignInFailed, Declined, and ServerNotReady where the server does not respond."""
+    if request.scopes:
+        await host.apply(await _with_scopes(host, request))
+    await host.ready([request.server])
+    connection = host.server(request.server)
     if not connection.ready and connection.state is not ServerState.NEEDS_SIGN_IN:
-        raise failure(host, wanted.server, broken)
-    sign_in = host.sign_in(wanted.server)
-    teller = _Teller(sign_in, wanted.verbose)
+        raise failure(host, request.server, broken)
+    sign_in = host.sign_in(request.server)
+    teller = _ProgressPrinter(sign_in, request.verbose)
     stop = host.bus.observe(teller.heard)
     pasting = asyncio.create_task(_paste(sign_in, teller), name="read what is pasted")
     try:
@@ -131,47 +127,47 @@ async def login(host: Host, wanted: LoginRequested, broken: Broken) -> Outcome:
         stop()
         pasting.cancel()
         await asyncio.gather(pasting, return_exceptions=True)
-    await host.ready([wanted.server])
-    text = json_text(standing_object(standing)) if wanted.as_json else f"{wanted.server}: {standing_words(standing)}\n"
-    return Outcome(text, remarks=tuple(_afterwards(host, wanted.server)))
+    await host.ready([request.server])
+    text = json_text(status_object(standing)) if request.as_json else f"{request.server}: {status_text(standing)}\n"
+    return Outcome(text, remarks=tuple(_remarks(host, request.server)))
 
 
 async def logout(host: Host, server: str) -> Outcome:
-    """Forget the tokens. Raises SignInFailed."""
+    """Delete the tokens. Raises SignInFailed."""
     return Outcome(f"{server}: {show_line(await host.sign_out(server), 1000)}\n")
 
 
-async def _with_scopes(host: Host, wanted: LoginRequested) -> Config:
-    """The configuration in which this server is asked for these scopes, besides those that were asked for before."""
-    if odd := [scope for scope in wanted.scopes if not scope.isascii() or set(scope) & set(' "\\') or not scope]:
+async def _with_scopes(host: Host, request: LoginRequested) -> Config:
+    """The configuration with the requested scopes added to those of before. Raises ConfigError."""
+    if odd := [scope for scope in request.scopes if not scope.isascii() or set(scope) & set(' "\\') or not scope]:
         raise ConfigError(f"--scope {odd[0]!a}: a scope is one word without quotes and backslashes")
-    asked = (await host.standing(wanted.server)).asked
-    entry = host.config.servers[wanted.server]
-    more = [scope.replace("${", "$${") for scope in (*asked, *wanted.scopes)]
+    asked = (await host.standing(request.server)).asked
+    entry = host.config.servers[request.server]
+    more = [scope.replace("${", "$${") for scope in (*asked, *request.scopes)]
     scopes = dict.fromkeys(more if asked else [*entry.oauth.scopes, *more])
     oauth = entry.oauth.model_copy(update={"scopes": tuple(scopes)})
-    servers = {**host.config.servers, wanted.server: entry.model_copy(update={"oauth": oauth})}
+    servers = {**host.config.servers, request.server: entry.model_copy(update={"oauth": oauth})}
     return host.config.model_copy(update={"servers": servers})
 
 
-def _afterwards(host: Host, server: str) -> Iterator[str]:
+def _remarks(host: Host, server: str) -> Iterator[str]:
     connection = host.server(server)
     if not connection.ready:
         yield f"{server}: signed in, but it is {connection.state.value}: {connection.reason}"
 
 
-class _Teller:
-    """Tells on stderr how far a sign-in is."""
+class _ProgressPrinter:
+    """Prints the progress of a sign-in to stderr."""
 
     def __init__(self, sign_in: SignIn, verbose: bool) -> None:
         self._sign_in, self._verbose = sign_in, verbose
         self._told: set[int] = set()
         self._link = ""
         self.visiting = asyncio.Event()
-        """Set while an address may be pasted."""
+        """Set while a redirect URL can be pasted."""
 
     def heard(self, event: Event) -> None:
-        """Observe the host."""
+        """Handle an event of the host."""
         if not isinstance(event, SignInChanged) or event.sign_in != self._sign_in.number:
             return
         if self._verbose:
@@ -201,8 +197,8 @@ class _Teller:
         )
 
 
-async def _paste(sign_in: SignIn, teller: _Teller) -> None:
-    """Hand on each line that is pasted while the browser is waited for, unseen: it holds the code."""
+async def _paste(sign_in: SignIn, teller: _ProgressPrinter) -> None:
+    """Pass on each redirect URL that is pasted; without echo, since it holds the authorization code."""
     if not _may_paste():
         return
     while True:
@@ -210,14 +206,14 @@ async def _paste(sign_in: SignIn, teller: _Teller) -> None:
         line = await hidden_line(sys.stdin.fileno(), filled=True)
         print(file=sys.stderr)
         if not line:
-            return  # the end of the terminal
+            return  # end of file
         if address := line.decode("utf-8", "replace").strip():
             teller.visiting.clear()
             sign_in.paste(address)
 
 
 def _may_paste() -> bool:
-    return is_terminal(sys.stdin) and has_keyboard(sys.stdin.fileno())
+    return is_terminal(sys.stdin) and is_in_foreground(sys.stdin.fileno())
 
 
 def _link_lines(url: str, redirect_uri: str, expires: float, environment: Mapping[str, str]) -> Iterator[str]:

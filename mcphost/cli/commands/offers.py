@@ -1,7 +1,4 @@
-"""Commands about what servers offer: list it, read a resource, get a prompt, complete an argument.
-
-Knows how an answer looks on stdout. Refuses to know how it was had.
-"""
+"""``mcphost list``, ``read``, ``prompt`` and ``complete``: what servers offer."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mcphost.cli.commands.call import block_text, ended, once_ready
-from mcphost.cli.failures import Broken, failure, left_out, listing_failure, others, why_unknown, worst
+from mcphost.cli.commands.call import block_text, when_ready, with_newline
+from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, unselected, why_unknown, worst_exit
 from mcphost.cli.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
 from mcphost.cli.saving import write
 from mcphost.errors import (
@@ -39,13 +36,13 @@ from mcphost.protocol.models.tools import (
     UnreadableContent,
 )
 
-LIST_PATIENCE: Final = 3.0
-"""Seconds in which the list of resources may say how large one is, before it is read without a warning."""
+LIST_SECONDS: Final = 3.0
+"""Seconds to wait for the list of resources, which says how large a resource is, before reading it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfferKind:
-    """How one kind is listed: ``member`` is what the protocol calls it."""
+    """How one kind is listed. ``member``: the name of the list in the protocol."""
 
     kind: CatalogKind
     member: str
@@ -88,8 +85,8 @@ OFFER_KINDS: Final[Mapping[str, OfferKind]] = {
 }
 
 
-async def list_offers(host: Host, what: str, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
-    """What each server offers of one kind; what is not known is a remark, and the others are listed."""
+async def list_offers(host: Host, what: str, names: Sequence[str], broken: BrokenServers, *, as_json: bool) -> Outcome:
+    """List what servers offer of one kind. A server that fails becomes a remark, and the others are listed."""
     listing = OFFER_KINDS[what]
     await host.ready(list(names))
     found: dict[str, Sequence[Any]] = {}
@@ -102,7 +99,7 @@ async def list_offers(host: Host, what: str, names: Sequence[str], broken: Broke
             failures.append(error)
 
     await asyncio.gather(*map(list_one, names))
-    failures += [error for _, error in others(broken, names)]
+    failures += [error for _, error in unselected(broken, names)]
     found = {name: found[name] for name in names if name in found}
     if as_json:
         objects = ({"server": name, listing.member: [it.definition() for it in items]} for name, items in found.items())
@@ -111,11 +108,13 @@ async def list_offers(host: Host, what: str, names: Sequence[str], broken: Broke
         rows = [(name, *listing.row(item)) for name, items in found.items() for item in items]
         text = table([("SERVER", *listing.heading), *rows]) if rows else ""
     remarks = [words for name in found for words in _remarks(host, name, listing.kind)]
-    return Outcome(text, worst(failures), (*remarks, *(words for error in failures for words in remarks_on(error))))
+    return Outcome(
+        text, worst_exit(failures), (*remarks, *(words for error in failures for words in remarks_on(error)))
+    )
 
 
-async def _listed(host: Host, name: str, kind: CatalogKind, broken: Broken) -> Sequence[Any]:
-    """The items; raises why they are not known."""
+async def _listed(host: Host, name: str, kind: CatalogKind, broken: BrokenServers) -> Sequence[Any]:
+    """The items of one server. Raises why they are not known."""
     try:
         if host.server(name).ready and kind is not CatalogKind.TOOLS:  # those are listed before a server is ready
             await host.current(name, kind)
@@ -137,8 +136,10 @@ def _remarks(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
     yield from left_out(host, name, kind)
 
 
-async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str | None, as_json: bool) -> Outcome:
-    """Read a resource, and print what it holds or write it into the file ``output``."""
+async def read(
+    host: Host, server: str, uri: str, broken: BrokenServers, *, output: str | None, as_json: bool
+) -> Outcome:
+    """Read a resource and print it, or write it to the file ``output``."""
 
     async def work() -> Outcome:
         await _warn_if_large(host, server, uri)
@@ -151,13 +152,13 @@ async def read(host: Host, server: str, uri: str, broken: Broken, *, output: str
         text = json_text(result.raw) if as_json else "" if output is not None else _contents_text(result)
         return Outcome(text, Exit.NOT_CONNECTED if spoilt else Exit.DONE, tuple(remarks))
 
-    return await once_ready(host, server, broken, work)
+    return await when_ready(host, server, broken, work)
 
 
 async def _warn_if_large(host: Host, server: str, uri: str) -> None:
-    """Say so before it is read, where the list of resources comes soon; the limit on messages protects."""
+    """Warn before a large resource is read. The message limit protects where the list comes too late."""
     with suppress(McphostError, TimeoutError):
-        await asyncio.wait_for(host.current(server, CatalogKind.RESOURCES), LIST_PATIENCE)
+        await asyncio.wait_for(host.current(server, CatalogKind.RESOURCES), LIST_SECONDS)
     listed, limits = host.catalog.resource(server, uri), host.config.limits_for(server)
     if listed is not None and (listed.size or 0) > limits.resource_bytes:
         most = f"a message may have {size_text(limits.message_bytes)}"
@@ -165,7 +166,7 @@ async def _warn_if_large(host: Host, server: str, uri: str) -> None:
 
 
 async def prompt(
-    host: Host, server: str, name: str, arguments: Mapping[str, object], broken: Broken, *, as_json: bool
+    host: Host, server: str, name: str, arguments: Mapping[str, object], broken: BrokenServers, *, as_json: bool
 ) -> Outcome:
     """Get a prompt, and print its messages."""
 
@@ -175,7 +176,7 @@ async def prompt(
         return Outcome(text, remarks=tuple(_unlisted(host, server, name, arguments)))
 
     try:
-        return await once_ready(host, server, broken, work)
+        return await when_ready(host, server, broken, work)
     except UnknownName as error:
         raise why_unknown(host, server, CatalogKind.PROMPTS, name, error) from None
 
@@ -190,7 +191,13 @@ def _unlisted(host: Host, server: str, name: str, arguments: Mapping[str, object
 
 
 async def complete(
-    host: Host, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str], broken: Broken
+    host: Host,
+    server: str,
+    ref: CompletionRef,
+    argument: str,
+    value: str,
+    context: Mapping[str, str],
+    broken: BrokenServers,
 ) -> Outcome:
     """Print what the server suggests, one value a line."""
 
@@ -200,7 +207,7 @@ async def complete(
         more = f"{left} more" if left > 0 else "there are more" if found.has_more else ""
         return Outcome("".join(f"{each}\n" for each in found.usable), remarks=(f"{server}: {more}",) if more else ())
 
-    return await once_ready(host, server, broken, work)
+    return await when_ready(host, server, broken, work)
 
 
 def read_ref(text: str) -> CompletionRef:
@@ -212,18 +219,18 @@ def read_ref(text: str) -> CompletionRef:
 
 
 def prompt_text(result: GetPromptResult) -> str:
-    """Messages for people: who is to say it on a line of its own, then what."""
-    said = (f"{show_line(each.role, 40)}:\n{ended(block_text(each.content))}" for each in result.messages)
+    """Messages for people: the role on its own line, then the content."""
+    said = (f"{show_line(each.role, 40)}:\n{with_newline(block_text(each.content))}" for each in result.messages)
     return "\n".join(said)
 
 
 def _contents_text(result: ReadResourceResult) -> str:
-    """Texts as they are; what is none is named, since a terminal cannot show it."""
+    """Text unchanged; binary contents are named."""
     parts = [_text(each) for each in result.contents if isinstance(each, ResourceContents)]
-    return parts[0] if len(parts) == 1 else "".join(map(ended, parts))
+    return parts[0] if len(parts) == 1 else "".join(map(with_newline, parts))
 
 
 def _text(contents: ResourceContents) -> str:
     if contents.text is not None:
         return foreign(contents.text)
-    return ended(block_text(EmbeddedResource(type="resource", resource=contents)) + " --output FILE saves it")
+    return with_newline(block_text(EmbeddedResource(type="resource", resource=contents)) + " --output FILE saves it")

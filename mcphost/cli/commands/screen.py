@@ -1,10 +1,10 @@
-"""The screen: what it begins with, and the host around it."""
+"""Starts the Textual app with its configuration and a host."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from mcphost.config import Config
     from mcphost.host.start_info import ReloadedConfig, StartInfo
-
-Words = argparse.Namespace
-
 HOW_TO: Final = """\
 Add a server to {file}:
 
@@ -31,19 +28,19 @@ or to mcphost.toml in a project's folder, and start mcphost again. For a look at
 mcphost check 'stdio:uvx mcp-server-git'"""
 
 
-def open_screen(options: Words) -> int:
-    """Show it until it is left; the exit code. Raises ConfigError where there is no terminal."""
+def open_screen(options: Namespace) -> int:
+    """Run the app and return the exit code. Raises ConfigError where there is no terminal."""
     from mcphost.cli.output import is_terminal
     from mcphost.cli.run import run
 
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise ConfigError("the screen needs a terminal; for commands without one see: mcphost --help")
-    config, start = _start(options)
-    return run(_show(config, start, _rereader(options, start), traffic_path(options)))
+    config, start = _starting_point(options)
+    return run(_show(config, start, _config_reader(options, start), traffic_path(options)))
 
 
-def _start(options: Words) -> tuple[Config, StartInfo]:
-    """What the screen begins with: never a project's file that nobody trusted, and the demo where there is nothing."""
+def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
+    """The configuration to start with: the demo where none exists; never an untrusted project's file."""
     from mcphost.cli.commands.config import default_path, find, settings_for_screen
     from mcphost.composition import demo_config
     from mcphost.config import state_folder
@@ -64,8 +61,8 @@ def _start(options: Words) -> tuple[Config, StartInfo]:
     return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to)
 
 
-def _rereader(options: Words, start: StartInfo) -> Callable[[], ReloadedConfig] | None:
-    """How to read the configuration again; None where no file is in use."""
+def _config_reader(options: Namespace, start: StartInfo) -> Callable[[], ReloadedConfig] | None:
+    """A function that reads the configuration again; None where no file is in use."""
     if start.config_path is None:
         return None
 

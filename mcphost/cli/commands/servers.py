@@ -1,7 +1,4 @@
-"""The command about servers as a whole: do they come up.
-
-Knows how a connection's state is told in words. Refuses to know which transports there are and how hosts are made.
-"""
+"""``mcphost check``: connects to servers and reports each result."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcphost.auth.ports import SignInStatus
-from mcphost.cli.commands.login import standing_object, standing_words
-from mcphost.cli.failures import Broken, failure, left_out, listing_failure, others, reason_of, worst
+from mcphost.cli.commands.login import status_object, status_text
+from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, reason_of, unselected, worst_exit
 from mcphost.cli.output import Outcome, StatusLine, json_text, table
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.catalog import CatalogKind
@@ -26,21 +23,21 @@ from mcphost.protocol.display import duration_text
 
 @dataclass(frozen=True, slots=True)
 class ServerCheck:
-    """What became of one server. ``seconds`` from the start of the check until it was known."""
+    """The result for one server. ``seconds``: from the start of the check to the result."""
 
     name: str
     remark: str
-    """Why it failed, or what was odd."""
+    """Why the server failed, or a warning."""
     failure: McphostError | None = None
     revision: str = ""
     server: Mapping[str, Any] | None = None
-    """What it says of itself."""
+    """The server's ``serverInfo``."""
     capabilities: Mapping[str, Any] | None = None
     tools: int | None = None
     seconds: float = 0.0
     needs_sign_in: bool = False
     standing: SignInStatus | None = None
-    """Who is signed in; None where nobody can be."""
+    """The sign-in status; None for a server without sign-in."""
 
     def as_object(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -53,7 +50,7 @@ class ServerCheck:
             "capabilities": self.capabilities,
             "tools": self.tools,
             "seconds": round(self.seconds, 3),
-            "signIn": None if self.standing is None else standing_object(self.standing),
+            "signIn": None if self.standing is None else status_object(self.standing),
         }
 
     def as_row(self) -> tuple[str, ...]:
@@ -72,14 +69,14 @@ class ServerCheck:
     @property
     def _signed_in(self) -> str:
         standing = self.standing
-        return standing_words(standing) if standing is not None and (standing.signed_in or standing.problem) else ""
+        return status_text(standing) if standing is not None and (standing.signed_in or standing.problem) else ""
 
 
 HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "SAYS IT IS", "REASON")
 
 
-async def check(host: Host, names: Sequence[str], broken: Broken, *, as_json: bool) -> Outcome:
-    """Connect to each at the same time and say what became of it."""
+async def check(host: Host, names: Sequence[str], broken: BrokenServers, *, as_json: bool) -> Outcome:
+    """Connect to all servers at once and report each result."""
     status = StatusLine()
 
     def heard(event: Event) -> None:
@@ -93,17 +90,17 @@ async def check(host: Host, names: Sequence[str], broken: Broken, *, as_json: bo
     finally:
         stop()
         status.clear()
-    results = [*checked, *(ServerCheck(name, str(error), error) for name, error in others(broken, names))]
+    results = [*checked, *(ServerCheck(name, str(error), error) for name, error in unselected(broken, names))]
     text = (
         "".join(json_text(each.as_object()) for each in results)
         if as_json
         else table([HEADING, *(each.as_row() for each in results)])
     )
     remarks = (words for name in names if host.server(name).ready for words in left_out(host, name, CatalogKind.TOOLS))
-    return Outcome(text, worst([each.failure for each in results if each.failure]), tuple(remarks))
+    return Outcome(text, worst_exit([each.failure for each in results if each.failure]), tuple(remarks))
 
 
-async def _check(host: Host, name: str, broken: Broken) -> ServerCheck:
+async def _check(host: Host, name: str, broken: BrokenServers) -> ServerCheck:
     began = time.monotonic()
     await host.ready([name])
     seconds, connection = time.monotonic() - began, host.server(name)

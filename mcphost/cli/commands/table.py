@@ -1,144 +1,156 @@
-"""The commands: for each, what it needs of the configuration, who answers for the person, and what is done.
+"""One function for each command: reads its options, prepares a host, and runs the command's module in it.
 
-Refuses to import what only another command needs.
+Each function imports what it needs itself, so that no command pays for another's imports.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
+from argparse import Namespace
 from dataclasses import replace
 
-from mcphost.cli.requirements import asked, loaded, recorded, selected, selected_one, to_sign_in, without_calls
+from mcphost.cli.requirements import (
+    load_config,
+    run_audited,
+    run_with_answers,
+    run_without_calls,
+    select_for_sign_in,
+    select_server,
+    select_servers,
+)
 from mcphost.errors import ConfigError
 
-Words = argparse.Namespace
 
-
-def run_check(options: Words) -> int:
-    """Connect, and say what became of it."""
+def run_check(options: Namespace) -> int:
+    """Connect to servers and report each result."""
     from mcphost.cli.commands.servers import check
 
-    chosen = selected(options)
-    return without_calls(options, chosen, lambda host: check(host, chosen.names, chosen.broken, as_json=options.json))
+    chosen = select_servers(options)
+    return run_without_calls(
+        options, chosen, lambda host: check(host, chosen.names, chosen.broken, as_json=options.json)
+    )
 
 
-def run_list(options: Words) -> int:
-    """What servers offer."""
+def run_list(options: Namespace) -> int:
+    """List what servers offer."""
     from mcphost.cli.commands.offers import list_offers
 
-    chosen = selected(options)
+    chosen = select_servers(options)
     what = options.kind, chosen.names, chosen.broken
-    return without_calls(options, chosen, lambda host: list_offers(host, *what, as_json=options.json))
+    return run_without_calls(options, chosen, lambda host: list_offers(host, *what, as_json=options.json))
 
 
-def run_call(options: Words) -> int:
+def run_call(options: Namespace) -> int:
     """Call a tool."""
     from mcphost.cli.approver import approver_for
-    from mcphost.cli.commands.call import CallRequested, call, read_given
+    from mcphost.cli.commands.call import CallRequested, call, read_arguments
     from mcphost.composition import is_ad_hoc
 
-    given = read_given(options.pairs, options.args)
-    chosen, name = selected_one(options)
+    given = read_arguments(options.pairs, options.args)
+    chosen, name = select_server(options)
     approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
-    wish = CallRequested(name, options.tool, given, options.timeout, options.json, options.output)
-    return asked(options, chosen, approver, lambda host: call(host, wish, chosen.broken))
+    requested = CallRequested(name, options.tool, given, options.timeout, options.json, options.output)
+    return run_with_answers(options, chosen, approver, lambda host: call(host, requested, chosen.broken))
 
 
-def run_chat(options: Words) -> int:
-    """Say something to a model, or look at conversations that are kept."""
-    from mcphost.cli.commands.chat import ChatApprover, ChatRequested, chat, export, read_pipe, saved, with_models
+def run_chat(options: Namespace) -> int:
+    """Send a message to a model, or list or export saved chats."""
+    from mcphost.cli.commands.chat import ChatApprover, ChatRequested, chat, export, list_saved, read_pipe, with_models
     from mcphost.cli.run import finish
     from mcphost.composition import select
     from mcphost.config import state_folder
 
     kept = state_folder(os.environ) / "chats"
     if options.saved or options.export is not None:
-        return finish(saved(kept, as_json=options.json) if options.saved else export(kept, options.export))
+        return finish(list_saved(kept, as_json=options.json) if options.saved else export(kept, options.export))
 
     text, approver = " ".join(options.words), ChatApprover(options.allow, options.deny)
-    found = loaded(options, options.servers)
+    found = load_config(options, options.servers)
     chosen = select(found, options.servers)
     config = with_models(chosen.config, found.problems, options.max_rounds)
     piped = read_pipe(wait=not text)
     if not text.strip() and not piped.strip():
         raise ConfigError("there is nothing to say; write: mcphost chat 'TEXT'")
     named = chosen.names if options.servers else ()
-    wish = ChatRequested(text, piped, options.model, options.resume, named, options.json)
-    return asked(options, replace(chosen, config=config), approver, lambda host: chat(host, wish, chosen.broken))
+    requested = ChatRequested(text, piped, options.model, options.resume, named, options.json)
+    return run_with_answers(
+        options, replace(chosen, config=config), approver, lambda host: chat(host, requested, chosen.broken)
+    )
 
 
-def run_read(options: Words) -> int:
+def run_read(options: Namespace) -> int:
     """Read a resource."""
     from mcphost.cli.commands.offers import read
 
-    chosen, name = selected_one(options)
+    chosen, name = select_server(options)
     how = {"output": options.output, "as_json": options.json}
-    return asked(options, chosen, None, lambda host: read(host, name, options.uri, chosen.broken, **how))
+    return run_with_answers(options, chosen, None, lambda host: read(host, name, options.uri, chosen.broken, **how))
 
 
-def run_prompt(options: Words) -> int:
+def run_prompt(options: Namespace) -> int:
     """Get a prompt."""
-    from mcphost.cli.commands.call import read_given
+    from mcphost.cli.commands.call import read_arguments
     from mcphost.cli.commands.offers import prompt
 
-    given = read_given(options.pairs, None)
+    given = read_arguments(options.pairs, None)
     arguments = {**given.values, **given.texts}
-    chosen, name = selected_one(options)
-    wish = name, options.prompt, arguments, chosen.broken
-    return asked(options, chosen, None, lambda host: prompt(host, *wish, as_json=options.json))
+    chosen, name = select_server(options)
+    requested = name, options.prompt, arguments, chosen.broken
+    return run_with_answers(options, chosen, None, lambda host: prompt(host, *requested, as_json=options.json))
 
 
-def run_complete(options: Words) -> int:
-    """What a server suggests."""
-    from mcphost.cli.commands.call import read_given
+def run_complete(options: Namespace) -> int:
+    """Complete an argument."""
+    from mcphost.cli.commands.call import read_arguments
     from mcphost.cli.commands.offers import complete, read_ref
 
-    ref, others = read_ref(options.ref), read_given(options.pairs, None).texts
-    chosen, name = selected_one(options)
+    ref, others = read_ref(options.ref), read_arguments(options.pairs, None).texts
+    chosen, name = select_server(options)
     field = ref, options.argument, options.value, others
-    return without_calls(options, chosen, lambda host: complete(host, name, *field, chosen.broken))
+    return run_without_calls(options, chosen, lambda host: complete(host, name, *field, chosen.broken))
 
 
-def run_tasks(options: Words) -> int:
-    """The tasks a server keeps."""
+def run_tasks(options: Namespace) -> int:
+    """List, cancel or collect a server's tasks."""
     from mcphost.cli.commands import tasks
 
     if options.output is not None and options.result is None:
         raise ConfigError("--output goes with --result")
-    chosen, name = selected_one(options)
+    chosen, name = select_server(options)
     broken, how = chosen.broken, {"as_json": options.json}
     if options.cancel is not None:
-        return recorded(options, chosen, None, lambda host: tasks.cancel(host, name, options.cancel, broken, **how))
+        return run_audited(options, chosen, None, lambda host: tasks.cancel(host, name, options.cancel, broken, **how))
     if options.result is not None:
         saves = {**how, "output": options.output}
-        return asked(options, chosen, None, lambda host: tasks.collect(host, name, options.result, broken, **saves))
-    return without_calls(options, chosen, lambda host: tasks.show(host, name, broken, **how))
+        return run_with_answers(
+            options, chosen, None, lambda host: tasks.collect(host, name, options.result, broken, **saves)
+        )
+    return run_without_calls(options, chosen, lambda host: tasks.show(host, name, broken, **how))
 
 
-def run_login(options: Words) -> int:
+def run_login(options: Namespace) -> int:
     """Sign in."""
     from mcphost.cli.commands.login import LoginApprover, LoginRequested, login
     from mcphost.host.desktop import no_browser, open_page
 
-    chosen, name = to_sign_in(options)
-    wanted = LoginRequested(name, tuple(options.scope), options.verbose, options.json)
+    chosen, name = select_for_sign_in(options)
+    requested = LoginRequested(name, tuple(options.scope), options.verbose, options.json)
     approver, open_url = LoginApprover(yes=options.yes), no_browser if options.no_browser else open_page
-    return recorded(options, chosen, approver, lambda host: login(host, wanted, chosen.broken), open_url=open_url)
+    return run_audited(options, chosen, approver, lambda host: login(host, requested, chosen.broken), open_url=open_url)
 
 
-def run_logout(options: Words) -> int:
+def run_logout(options: Namespace) -> int:
     """Sign out."""
     from mcphost.cli.commands.login import logout
 
-    chosen, name = to_sign_in(options)
+    chosen, name = select_for_sign_in(options)
     entry = chosen.config.servers[name].model_copy(update={"start": "manual"})  # nobody needs to be connected for this
     config = chosen.config.model_copy(update={"servers": {name: entry}})
-    return recorded(options, replace(chosen, config=config), None, lambda host: logout(host, name))
+    return run_audited(options, replace(chosen, config=config), None, lambda host: logout(host, name))
 
 
-def run_config(options: Words) -> int:
-    """The configuration itself."""
+def run_config(options: Namespace) -> int:
+    """Show, check or trust the configuration."""
     from mcphost.cli.commands import config as settings
     from mcphost.cli.run import finish
 
@@ -156,8 +168,8 @@ def run_config(options: Words) -> int:
     return finish(settings.trust(found, os.environ, yes=options.yes))
 
 
-def run_screen(options: Words) -> int:
-    """The screen, until it is left."""
+def run_screen(options: Namespace) -> int:
+    """Run the Textual app."""
     from mcphost.cli.commands.screen import open_screen
 
     return open_screen(options)

@@ -1,7 +1,6 @@
-"""``mcphost tasks``: the tasks a server keeps, listed, stopped, and what they brought.
+"""``mcphost tasks``: lists, cancels and collects a server's tasks.
 
-Knows how a task is told on stdout. Refuses to know how it was had. A task's id is text from its server; the one that
-is typed goes out as it is.
+A task's id is untrusted text; the one that the user types is sent unchanged.
 
 Specification: basic/utilities/tasks (2025-11-25 only).
 """
@@ -10,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcphost.cli.commands.call import once_ready, outcome_of
-from mcphost.cli.failures import Broken
+from mcphost.cli.commands.call import outcome_of, when_ready
+from mcphost.cli.failures import BrokenServers
 from mcphost.cli.output import Exit, Outcome, json_text, table
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
@@ -19,11 +18,11 @@ from mcphost.protocol.models.tools import Task
 
 HEADING: Final = ("STATE", "TASK", "CREATED", "LAST CHANGE", "KEPT FOR", "SAYS")
 ID_CHARACTERS: Final = 200
-"""Of a task's id in the table; --json has all of it."""
+"""Characters of a task's id in the table; --json has all of it."""
 
 
-async def show(host: Host, server: str, broken: Broken, *, as_json: bool) -> Outcome:
-    """The tasks a server keeps."""
+async def show(host: Host, server: str, broken: BrokenServers, *, as_json: bool) -> Outcome:
+    """List a server's tasks."""
 
     async def work() -> Outcome:
         listing = await host.list_tasks(server)
@@ -36,28 +35,30 @@ async def show(host: Host, server: str, broken: Broken, *, as_json: bool) -> Out
             remarks += [] if listing.items else [f"{server} keeps no tasks now"]
         return Outcome(text, remarks=tuple(remarks))
 
-    return await once_ready(host, server, broken, work)
+    return await when_ready(host, server, broken, work)
 
 
-async def cancel(host: Host, server: str, task: str, broken: Broken, *, as_json: bool) -> Outcome:
-    """Stop a task, and print how it stands now."""
+async def cancel(host: Host, server: str, task: str, broken: BrokenServers, *, as_json: bool) -> Outcome:
+    """Cancel a task and print its state."""
 
     async def work() -> Outcome:
         stands = await host.cancel_task(server, task)
         text = json_text(stands.definition()) if as_json else f"{show_line(stands.words)}\n"
         return Outcome(text, Exit.DONE if stands.status == "cancelled" else Exit.TOOL_FAILED)
 
-    return await once_ready(host, server, broken, work)
+    return await when_ready(host, server, broken, work)
 
 
-async def collect(host: Host, server: str, task: str, broken: Broken, *, as_json: bool, output: str | None) -> Outcome:
-    """Print what a task brought, once it has ended; the task goes on where nobody waits any more."""
+async def collect(
+    host: Host, server: str, task: str, broken: BrokenServers, *, as_json: bool, output: str | None
+) -> Outcome:
+    """Wait for a task's result and print it; the task goes on when the wait is interrupted."""
 
     async def work() -> Outcome:
         collected = host.collect_task(server, task)
         return await outcome_of(host, collected, broken, as_json=as_json, output=output)
 
-    return await once_ready(host, server, broken, work)
+    return await when_ready(host, server, broken, work)
 
 
 def _row(task: Task) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.cli.commands.call import read_given, typed
+from mcphost.cli.commands.call import read_arguments, typed_arguments
 from mcphost.errors import InvalidArguments
 
 SCHEMA: dict[str, Any] = {
@@ -56,7 +56,7 @@ SCHEMA: dict[str, Any] = {
     ],
 )
 def test_a_text_becomes_what_its_property_wants(pair: str, value: object) -> None:
-    (found,) = typed(read_given([pair], None), SCHEMA).values()
+    (found,) = typed_arguments(read_arguments([pair], None), SCHEMA).values()
     assert found == value
     assert type(found) is type(value)
 
@@ -77,13 +77,13 @@ def test_a_text_becomes_what_its_property_wants(pair: str, value: object) -> Non
 )
 def test_what_does_not_fit_is_said_by_name(pairs: list[str], words: str) -> None:
     with pytest.raises(InvalidArguments) as raised:
-        typed(read_given(pairs, None), SCHEMA)
+        typed_arguments(read_arguments(pairs, None), SCHEMA)
     assert words in str(raised.value)
 
 
 @pytest.mark.parametrize("schema", [{}, {"properties": []}, {"properties": {"a": {"$ref": "#/nowhere"}}}])
 def test_a_senseless_schema_leaves_texts_as_they_are(schema: dict[str, Any]) -> None:
-    assert typed(read_given(["a=1"], '{"b": 2}'), schema) == {"a": "1", "b": 2}
+    assert typed_arguments(read_arguments(["a=1"], '{"b": 2}'), schema) == {"a": "1", "b": 2}
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,6 @@ def test_all_arguments_may_come_through_stdin(monkeypatch: pytest.MonkeyPatch, p
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped)))
     if isinstance(found, str):
         with pytest.raises(InvalidArguments, match=found):
-            read_given([], "-")
+            read_arguments([], "-")
     else:
-        assert typed(read_given(["count=2"], "-"), SCHEMA) == found
+        assert typed_arguments(read_arguments(["count=2"], "-"), SCHEMA) == found

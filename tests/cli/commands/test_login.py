@@ -16,7 +16,7 @@ import pytest
 from keyring.errors import PasswordDeleteError
 
 from mcphost.auth.ports import ClientOrigin, SignInPlan, SignInStatus
-from mcphost.cli.commands.login import _link_lines, _plan_lines, standing_words
+from mcphost.cli.commands.login import _link_lines, _plan_lines, status_text
 from tests.auth.people import Echo, Guarded, Web
 from tests.cli.conftest import Mcphost, echo
 from tests.executables import write_executable
@@ -220,7 +220,7 @@ def test_a_plan_begins_each_address_with_the_host_that_is_looked_up() -> None:
         told = "xn--pple-43d.com (" if path is None else f"{real}{path}  ("
         assert f"{told}reads \u0430pple.com)" in lines[number]
     assert sum("mixes Cyrillic and Latin letters" in line for line in lines) == 1
-    assert "signed in at xn--pple-43d.com (reads" in standing_words(SignInStatus(True, fake))
+    assert "signed in at xn--pple-43d.com (reads" in status_text(SignInStatus(True, fake))
 
 
 def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None:
@@ -247,7 +247,7 @@ def test_foreign_text_in_a_plan_and_a_link_is_made_safe() -> None:
         warnings=("careful",),
     )
     shown = "\n".join([*_plan_lines("web", plan), *_link_lines(evil, "http://127.0.0.1:9/c", 300, {})])
-    shown += standing_words(SignInStatus(True, "https://as.example", scopes=(evil,), asked=("a", evil), kept_in=evil))
+    shown += status_text(SignInStatus(True, "https://as.example", scopes=(evil,), asked=("a", evil), kept_in=evil))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "WARNING       careful" in shown

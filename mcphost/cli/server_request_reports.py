@@ -1,0 +1,85 @@
+"""Reports on stderr what becomes of sampling requests and URL elicitations in a run without a screen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from mcphost.cli.approver import typed_line
+from mcphost.cli.output import remark
+from mcphost.cli.terminal import has_terminal
+from mcphost.host.events import ElicitationChanged, Event, SamplingChanged
+from mcphost.host.host import Host
+from mcphost.host.tool_calls.call import CallState
+from mcphost.host.wall_clock import wall_clock
+from mcphost.protocol.display import show_line
+
+if TYPE_CHECKING:
+    from mcphost.host.sampling.request import Sampling, SamplingState
+    from mcphost.host.server_requests.url_elicitation import UrlElicitation
+
+
+class SamplingReporter:
+    """Prints which model was asked for which server, and why one failed, which the server does not learn."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._reported: set[tuple[int, int | SamplingState]] = set()
+        host.bus.observe(self._on_event)
+
+    def _on_event(self, event: Event) -> None:
+        sampling = self._host.samplings.get(event.sampling) if isinstance(event, SamplingChanged) else None
+        if sampling is None:
+            return
+        from mcphost.host.sampling.request import SamplingState  # late: most runs ask no model
+
+        if sampling.state is SamplingState.STREAMING and self._is_new(sampling, sampling.attempts):
+            remark(f"{sampling.server} has {show_line(sampling.model.entry)} asked ({show_line(sampling.reason, 200)})")
+        if sampling.state is SamplingState.FAILED and self._is_new(sampling, sampling.state):
+            remark(f"{sampling.server} got no answer of a model: {show_line(str(sampling.error), 1000)}")
+
+    def _is_new(self, sampling: Sampling, what: int | SamplingState) -> bool:
+        key = sampling.number, what
+        new = key not in self._reported
+        self._reported.add(key)
+        return new
+
+
+class UrlElicitationReporter:
+    """Prints URLs for which no browser was opened, and ends the wait of a tool call for its page.
+
+    The wait ends when the server or the person says so; without a terminal after ``timeout`` seconds
+    (None: the server's ``tool_timeout_sec``).
+    """
+
+    def __init__(self, host: Host, timeout: float | None = None) -> None:
+        self._host, self._timeout = host, timeout
+        self._waits: dict[int, asyncio.Task[None]] = {}
+        host.bus.observe(self._on_event)
+
+    def _on_event(self, event: Event) -> None:
+        if not isinstance(event, ElicitationChanged):
+            return
+        page = self._host.elicitations[event.elicitation]
+        if page.state.ended:
+            if (wait := self._waits.pop(page.number, None)) is not None:
+                wait.cancel()
+            return
+        if page.not_opened:
+            remark(f"no browser was opened ({page.not_opened}); the page is {show_line(page.address.opens, 8192)}")
+        if self._is_waited_for(page):
+            self._waits[page.number] = asyncio.create_task(self._wait_for_page(page), name=f"page {page.number}")
+
+    def _is_waited_for(self, page: UrlElicitation) -> bool:
+        call = None if page.call is None else self._host.calls.get(page.call)
+        return call is not None and call.state is CallState.VISITING and page.number not in self._waits
+
+    async def _wait_for_page(self, page: UrlElicitation) -> None:
+        if has_terminal():
+            limit = "" if page.until is None else f", until {wall_clock(page.until)}"
+            await typed_line(f"Press Enter once you are done there{limit}. ")
+        else:
+            seconds = self._timeout or self._host.server(page.server).config.tool_timeout_sec
+            remark(f"the call goes on when {page.server} says that the page is done with, or after {seconds:g} s")
+            await asyncio.sleep(seconds)
+        page.go_on()
