@@ -36,20 +36,21 @@ MAY_IMPORT: dict[str, list[str]] = {
     "__init__": [],
     "__main__": ["mcphost.cli"],
     "errors": [],
+    "redaction": [],
     # protocol.limits: defaults that the transports share.
-    "config": ["mcphost.errors", "mcphost.protocol.limits"],
+    "config": ["mcphost.errors", "mcphost.redaction", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
     # protocol.urls: which hosts are loopback.
     "net": ["mcphost.errors", "mcphost.protocol.urls"],
-    "transports": ["mcphost.errors", "mcphost.net", "mcphost.protocol"],
+    "transports": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
     # protocol.urls: which hosts are loopback.
-    "auth": ["mcphost.errors", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.urls"],
-    "providers": ["mcphost.errors", "mcphost.net", "mcphost.protocol"],
+    "auth": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.urls"],
+    "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.base: ports that a host is handed, values and protocols only.
-    "host": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
-             "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports"],
+    "host": ["mcphost.errors", "mcphost.redaction", "mcphost.config", "mcphost.protocol", "mcphost.client",
+             "mcphost.providers.base", "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports"],
     "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", *SEEN],
     "demo": [],
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",

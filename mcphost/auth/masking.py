@@ -12,12 +12,9 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from mcphost.auth.flow.steps import FORM, JSON, HttpAnswer, HttpExchange
+from mcphost.redaction import OAUTH_SECRETS, SECRET_HEADERS
 
-SECRET_NAMES: Final = frozenset({
-    "access_token", "client_assertion", "client_secret", "code", "code_verifier", "id_token", "refresh_token",
-    "registration_access_token", "token",
-})  # fmt: skip
-SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "set-cookie"})
+SECRET_MEMBERS: Final = OAUTH_SECRETS | {"code", "token"}
 
 SHORTEST: Final = 8
 """Characters of a value that is hidden wherever it stands; what is shorter stands in words by chance."""
@@ -74,7 +71,7 @@ def _headers(headers: Mapping[str, str], secrets: tuple[str, ...]) -> dict[str, 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
-            name: _hidden(each) if name.lower() in SECRET_NAMES else _without_secrets(each)
+            name: _hidden(each) if name.lower() in SECRET_MEMBERS else _without_secrets(each)
             for name, each in value.items()
         }
     return [_without_secrets(each) for each in value] if isinstance(value, list) else value
@@ -84,7 +81,7 @@ def _secrets(value: Any) -> Iterator[str]:
     """What stands under the names of secrets, as it stands and as JSON and a form would write it."""
     if isinstance(value, Mapping):
         for name, each in value.items():
-            if name.lower() in SECRET_NAMES and isinstance(each, str) and len(each) >= SHORTEST:
+            if name.lower() in SECRET_MEMBERS and isinstance(each, str) and len(each) >= SHORTEST:
                 yield from {each, json.dumps(each, ensure_ascii=False)[1:-1], urlencode({"": each})[1:]}
             else:
                 yield from _secrets(each)

@@ -29,11 +29,10 @@ from mcphost.config.servers import (
     ToolConfig,
 )
 from mcphost.config.state import TrustedFolders, read_toml, state_folder, update_toml, write_toml
-from mcphost.config.values import KEYRING_SERVICE, MASK, Values, looks_secret
+from mcphost.config.values import KEYRING_SERVICE, Values
 
 __all__ = [
     "KEYRING_SERVICE",
-    "MASK",
     "UI",
     "CapabilitiesConfig",
     "Changes",
@@ -63,7 +62,6 @@ __all__ = [
     "find_config",
     "load",
     "load_found",
-    "looks_secret",
     "parse",
     "read_toml",
     "references",

@@ -16,8 +16,9 @@ from typing import Literal
 from mcphost.config.fields import reason_against_document, reason_against_url
 from mcphost.config.models import Config, ModelConfig
 from mcphost.config.servers import OAuthConfig, ServerConfig
-from mcphost.config.values import Values, looks_secret, secret_parameters
+from mcphost.config.values import Values
 from mcphost.errors import ConfigError, UnknownName
+from mcphost.redaction import looks_secret, secret_parameters
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 

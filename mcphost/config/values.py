@@ -10,80 +10,23 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from mcphost.config.files import read_regular
 from mcphost.config.references import MalformedReferenceError, Reference, parse
 from mcphost.errors import ConfigError, UnresolvedReference
-
-MASK = "•••"
+from mcphost.redaction import MASK, MIN_SECRET, looks_secret, secrets_in
 
 KEYRING_SERVICE = "mcphost"
 """The service under which a keychain has what ``${keyring:NAME}`` names."""
-
-MIN_SECRET = 6
-"""Characters of the shortest secret that is masked: shorter ones occur by chance in any text."""
 
 MIN_SECRET_LINE = 16
 """Characters of a line of a longer secret that is masked by itself: shorter ones are braces and commas."""
 
 MAX_SECRET_FILE = 64 * 1024
 """Bytes of a ``${file:…}``: it holds a key or a token, not a document."""
-
-_SECRET_NAME = re.compile(
-    r"token|secret|passw|passphrase|pwd|api[-_]?key|key$|credential|auth(?!or)|cookie|private|bearer|dsn",
-    re.IGNORECASE,
-)
-
-
-MIN_SECRET_SHAPE = 12
-"""Characters of the shortest value that is taken for a secret by its shape alone, whatever it is called."""
-
-_SEPARATORS = re.compile(r"""[\s"'{}\[\],;]+""")
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/?#@]*?:(?P<password>[^/?#@]*)@)?(?P<rest>.*)", re.IGNORECASE)
-_PARAMETER = re.compile(r"[?&]([^=&#]+)=([^&#]+)")
-_PATH = re.compile(r"~|\.{0,2}/")
-_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::[0-9]+)?")
-_WORDS = re.compile(r"(?:[^a-z0-9]*(?:[a-z]+|[0-9]{1,4})(?![a-z0-9]))+[^a-z0-9]*", re.IGNORECASE)
-"""Words and small numbers: en_US.UTF-8, eu-central-1, 2025-11-25."""
-_PIECE = re.compile(r"[a-z0-9]{20}", re.IGNORECASE)
-_MIXED = re.compile(r"(?=.*[a-z])(?=.*[0-9])", re.IGNORECASE)
-
-
-def looks_secret(name: str) -> bool:
-    """Say whether a variable, header, option or field of this name probably holds a secret."""
-    return _SECRET_NAME.search(name) is not None
-
-
-def secrets_in(value: str) -> Iterator[str]:
-    """The parts of a value that are secrets by their shape: what its variable is called does not tell.
-
-    ``true``, ``8080``, paths, hosts, dates and plain words are none, since they occur in any text.
-    """
-    for word in _SEPARATORS.split(value):
-        name, _, named = word.partition("=")
-        address = _ADDRESS.fullmatch(word)
-        if address is not None:
-            yield address["password"] or ""
-            yield from secret_parameters(word)
-            yield from (unquote(part) for part in re.split(r"[/?#&=@:]", address["rest"]) if _is_secret_shape(part))
-        elif named.strip("=") and looks_secret(name):
-            yield named
-        elif _is_secret_shape(word):
-            yield word
-
-
-def secret_parameters(url: str) -> Iterator[str]:
-    """The values of a URL's parameters whose names look secret."""
-    return (value for name, value in _PARAMETER.findall(url) if looks_secret(name))
-
-
-def _is_secret_shape(word: str) -> bool:
-    if len(word) < MIN_SECRET_SHAPE or _PATH.match(word) or _HOST.fullmatch(word):
-        return False
-    return _PIECE.search(word) is not None or (_MIXED.match(word) is not None and not _WORDS.fullmatch(word))
 
 
 class Values:

@@ -13,11 +13,7 @@ from urllib.parse import urlsplit
 from mcphost.errors import ModelKeyRefused, ModelRefused
 from mcphost.protocol.display import show_line
 from mcphost.protocol.urls import is_loopback
-
-KEY_MARK: Final = "•••"
-
-SHORT_KEY: Final = 6
-"""Characters of a key that is masked; a shorter one occurs by chance in any text, and guards nothing."""
+from mcphost.redaction import MASK, MIN_SECRET
 
 OLLAMA_PORT: Final = 11434
 """Where Ollama listens unless told otherwise, and hardly anything else does."""
@@ -55,8 +51,8 @@ class ModelEndpoint:
 
     def clean(self, text: str, limit: int = 300) -> str:
         """Foreign text on one line, safe to show, and without the key, which some endpoints repeat."""
-        if len(self.key) >= SHORT_KEY:
-            text = text.replace(self.key, KEY_MARK)
+        if len(self.key) >= MIN_SECRET:
+            text = text.replace(self.key, MASK)
         return show_line(text.strip(), limit)
 
 

@@ -6,14 +6,13 @@ keeps it, and for how long. A tap is called for each message, so that it must be
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final, Literal, Protocol
 
+from mcphost.redaction import MASK, is_secret_header, safe_url
+
 NoteKind = Literal["stderr", "stray", "malformed", "http"]
 """What was no message by itself: a line of stderr, text amid messages, what was too large to take, an HTTP head."""
-
-MASK: Final = "•••"
 
 HEADERS: Final = 100
 """Headers of one head that are told; more serve nobody."""
@@ -37,19 +36,6 @@ class Tap(Protocol):
 
 Headers = Iterable[tuple[str, str]]
 
-_SECRET_HEADER: Final = re.compile(
-    r"auth|cookie|session|token|secret|passw|credential|signature|api-?key|[-_]key$|^key$|private", re.IGNORECASE
-)
-_OPEN_HEADERS: Final = frozenset({"www-authenticate", "proxy-authenticate", "sec-websocket-key"})
-"""Their names look secret, and they hold what anybody may ask for."""
-
-_USER: Final = re.compile(r"(?<=://)[^/?#\s@]*@")
-_SECRET_PARAMETER: Final = re.compile(
-    r"([?&#](?:[\w.-]*(?:token|secret|session|passw|signature|credential|assertion|verifier|auth|key)[\w.-]*"
-    r"|code|state|sid|sig)=)[^&#\s\"'<>]+",
-    re.IGNORECASE,
-)
-
 
 def request_head(method: str, url: str, headers: Headers, *, about: str = "") -> str:
     """``POST https://…`` and its headers, a line each, for `Tap.noted`; no secret is left in it.
@@ -64,11 +50,6 @@ def response_head(status: int, reason: str, headers: Headers) -> str:
     return "\n".join((f"HTTP {status} {reason}".rstrip(), *_lines(headers)))
 
 
-def safe_url(url: str) -> str:
-    """The URL without name and password, and without the values of parameters that look secret."""
-    return _SECRET_PARAMETER.sub(rf"\g<1>{MASK}", _USER.sub("", url))
-
-
 def _lines(headers: Headers) -> Iterable[str]:
     for number, (name, value) in enumerate(headers):
         if number == HEADERS:
@@ -78,6 +59,6 @@ def _lines(headers: Headers) -> Iterable[str]:
 
 
 def _shown(name: str, value: str) -> str:
-    if _SECRET_HEADER.search(name) and name.lower() not in _OPEN_HEADERS:
+    if is_secret_header(name):
         return MASK
     return safe_url(value if len(value) <= HEADER_CHARACTERS else f"{value[:HEADER_CHARACTERS]}…")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mcphost.config import MASK, Config, ModelConfig, OAuthConfig, RootConfig, ServerConfig, Values, parse, references
+from mcphost.config import Config, ModelConfig, OAuthConfig, RootConfig, ServerConfig, Values, parse, references
 from mcphost.config.resolved import ResolvedOAuth, ResolvedServer, resolve_model, resolve_server
-from mcphost.config.values import secrets_in
 from mcphost.errors import ConfigError, UnknownName, UnresolvedReference
+from mcphost.redaction import MASK, secrets_in
 
 ENV = {"SET": "value", "EMPTY": "", "API_TOKEN": "tok-12345678", "CRLF": "a\r\nX: b", "HOST": "h.example"}
 ENV["LATIN"] = "caf\udce9"  # a byte that is no UTF-8, as os.environ has it

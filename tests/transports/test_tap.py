@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from mcphost.errors import MessageTooLarge
+from mcphost.redaction import MASK, safe_url
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio.transport import StdioTransport
-from mcphost.transports.tap import HEADER_CHARACTERS, HEADERS, MASK, request_head, response_head, safe_url
+from mcphost.transports.tap import HEADER_CHARACTERS, HEADERS, request_head, response_head
 from tests.conftest import PythonServer, Until
 from tests.transports.processes import FAST, Line
 

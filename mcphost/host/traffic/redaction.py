@@ -9,46 +9,27 @@ Specification: server/utilities/logging, security considerations.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-from mcphost.config import MASK
+from mcphost.redaction import mask_credentials
 
 Mask = Callable[[str], str]
 
-_MARKS: Final = (
-    re.compile(r"(\b(?:Bearer|Basic)\s+)[\w.~+/=-]{8,}"),
-    re.compile(
-        r"""((?:\\?["'])(?:access_?token|refresh_?token|id_?token|client_?secret|code_?verifier|client_?assertion|"""
-        r"""authorization|mcp-session-id)\\?["']\s*:\s*\\?["'])[^"'\\\s]{3,}""",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"([?&#](?:access_token|refresh_token|id_token|client_secret|code_verifier|code|session_?id)=)[^&#\s\"'<>\\]{8,}",
-        re.IGNORECASE,
-    ),
-    re.compile(r"(?im)^((?:proxy-)?authorization|(?:set-)?cookie|mcp-session-id)(:[ \t]*).+$"),
-)
-_SHAPES: Final = (rf"\g<1>{MASK}", rf"\g<1>{MASK}", rf"\g<1>{MASK}", rf"\g<1>\g<2>{MASK}")
-
 
 def redacted(text: str, mask: Mask) -> str:
-    """``text`` with `MASK` in place of each secret; what is JSON stays JSON, however a secret is spelled in it."""
+    """``text`` with each secret masked; what is JSON stays JSON, however a secret is spelled in it."""
     plain = _plainly_redacted(text, mask)
     return plain if "\\" not in plain else _redacted_inside(plain, mask)
 
 
 def masked_value(value: Any, mask: Mask) -> Any:
-    """What JSON stands for, with `MASK` in place of each secret that mcphost knows; addresses in it stay usable."""
+    """A JSON value with each secret masked that mcphost knows; URLs in it stay usable."""
     return _every_text(value, mask)
 
 
 def _plainly_redacted(text: str, mask: Mask) -> str:
-    text = mask(text)
-    for mark, shape in zip(_MARKS, _SHAPES, strict=True):
-        text = mark.sub(shape, text)
-    return text
+    return mask_credentials(mask(text))
 
 
 def _redacted_inside(text: str, mask: Mask) -> str:

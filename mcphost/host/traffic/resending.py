@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mcphost.config import MASK
 from mcphost.errors import McphostError, NotDone
 from mcphost.host.error_boundary import fault
 from mcphost.host.traffic.frames import Frame, FrameKind
 from mcphost.protocol.wire.jsonrpc import Request, decode
+from mcphost.redaction import MASK
 
 ONCE: Final = "initialize"
 """The method that belongs to the beginning of a session and to no other moment."""

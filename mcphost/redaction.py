@@ -1,0 +1,122 @@
+"""Recognizes secrets by their name or shape, and masks them.
+
+Every floor uses these rules: configuration, transports, sign-in, models and the traffic view.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import unquote
+
+MASK: Final = "•••"
+"""Stands in place of a secret."""
+
+MIN_SECRET: Final = 6
+"""Characters of the shortest secret that is masked wherever it occurs: shorter ones occur by chance in any text."""
+
+MIN_SECRET_SHAPE: Final = 12
+"""Characters of the shortest value that is taken for a secret by its shape alone, whatever it is called."""
+
+SECRET_HEADERS: Final = frozenset({
+    "authorization", "cookie", "mcp-session-id", "proxy-authorization", "set-cookie",
+})  # fmt: skip
+"""Headers that hold nothing but a secret, in lower case."""
+
+OAUTH_SECRETS: Final = frozenset({
+    "access_token", "client_assertion", "client_secret", "code_verifier", "id_token", "refresh_token",
+    "registration_access_token",
+})  # fmt: skip
+"""Parameters and JSON members of OAuth that are secret; no other protocol gives these names to anything else."""
+
+_SECRET_NAME: Final = re.compile(
+    r"token|secret|passw|passphrase|pwd|api[-_]?key|key$|credential|auth(?!or)|cookie|private|bearer|dsn",
+    re.IGNORECASE,
+)
+
+# On the wire a value that is masked needlessly costs little, so more names count there.
+_SECRET_HEADER: Final = re.compile(r"auth|session|signature", re.IGNORECASE)
+_SECRET_PARAMETER: Final = re.compile(r"assertion|auth|key|session|signature|verifier|^(?:code|state|sid|sig)$", re.I)
+_OPEN_HEADERS: Final = frozenset({"www-authenticate", "proxy-authenticate", "sec-websocket-key"})
+"""Their names look secret, but anybody may ask for their values."""
+
+_USER: Final = re.compile(r"(?<=://)[^/?#\s@]*@")
+_URL_PARAMETER: Final = re.compile(r"([?&#]([\w.-]+)=)[^&#\s\"'<>]+")
+
+_OAUTH_MEMBER: Final = "|".join(name.replace("_", "_?") for name in sorted(OAUTH_SECRETS))
+_CREDENTIALS: Final = (
+    re.compile(r"(\b(?:Bearer|Basic)\s+)[\w.~+/=-]{8,}"),
+    re.compile(
+        rf"""((?:\\?["'])(?:{_OAUTH_MEMBER}|authorization|mcp-session-id)\\?["']\s*:\s*\\?["'])[^"'\\\s]{{3,}}""",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"([?&#](?:{'|'.join(sorted(OAUTH_SECRETS))}|code|session_?id)=)[^&#\s\"'<>\\]{{8,}}", re.IGNORECASE),
+    re.compile(rf"(?im)^((?:{'|'.join(sorted(SECRET_HEADERS))}):[ \t]*).+$"),
+)
+
+_SEPARATORS: Final = re.compile(r"""[\s"'{}\[\],;]+""")
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/?#@]*?:(?P<password>[^/?#@]*)@)?(?P<rest>.*)", re.IGNORECASE)
+_PARAMETER: Final = re.compile(r"[?&]([^=&#]+)=([^&#]+)")
+_PATH: Final = re.compile(r"~|\.{0,2}/")
+_HOST: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::[0-9]+)?")
+_WORDS: Final = re.compile(r"(?:[^a-z0-9]*(?:[a-z]+|[0-9]{1,4})(?![a-z0-9]))+[^a-z0-9]*", re.IGNORECASE)
+"""Words and small numbers: en_US.UTF-8, eu-central-1, 2025-11-25."""
+_PIECE: Final = re.compile(r"[a-z0-9]{20}", re.IGNORECASE)
+_MIXED: Final = re.compile(r"(?=.*[a-z])(?=.*[0-9])", re.IGNORECASE)
+
+
+def looks_secret(name: str) -> bool:
+    """Does a variable, header, option or field of this name probably hold a secret?"""
+    return _SECRET_NAME.search(name) is not None
+
+
+def is_secret_header(name: str) -> bool:
+    """Must the value of this HTTP header be masked?"""
+    return name.lower() not in _OPEN_HEADERS and (looks_secret(name) or _SECRET_HEADER.search(name) is not None)
+
+
+def safe_url(text: str) -> str:
+    """A URL without user name and password, the values of secret parameters masked. Other text is left unchanged."""
+    return _URL_PARAMETER.sub(_masked_parameter, _USER.sub("", text))
+
+
+def mask_credentials(text: str) -> str:
+    """Mask what the syntax around it marks as a credential: in JSON, in URLs and in HTTP headers."""
+    for credential in _CREDENTIALS:
+        text = credential.sub(rf"\g<1>{MASK}", text)
+    return text
+
+
+def secrets_in(value: str) -> Iterator[str]:
+    """The parts of a value that are secrets by their shape, for a value whose name does not tell.
+
+    Skips ``true``, ``8080``, paths, hosts, dates and plain words, which occur in any text.
+    """
+    for word in _SEPARATORS.split(value):
+        name, _, named = word.partition("=")
+        address = _ADDRESS.fullmatch(word)
+        if address is not None:
+            yield address["password"] or ""
+            yield from secret_parameters(word)
+            yield from (unquote(part) for part in re.split(r"[/?#&=@:]", address["rest"]) if _is_secret_shape(part))
+        elif named.strip("=") and looks_secret(name):
+            yield named
+        elif _is_secret_shape(word):
+            yield word
+
+
+def secret_parameters(url: str) -> Iterator[str]:
+    """The values of a URL's parameters whose names look secret."""
+    return (value for name, value in _PARAMETER.findall(url) if looks_secret(name))
+
+
+def _masked_parameter(parameter: re.Match[str]) -> str:
+    secret = looks_secret(parameter[2]) or _SECRET_PARAMETER.search(parameter[2])
+    return f"{parameter[1]}{MASK}" if secret else parameter[0]
+
+
+def _is_secret_shape(word: str) -> bool:
+    if len(word) < MIN_SECRET_SHAPE or _PATH.match(word) or _HOST.fullmatch(word):
+        return False
+    return _PIECE.search(word) is not None or (_MIXED.match(word) is not None and not _WORDS.fullmatch(word))

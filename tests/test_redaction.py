@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from mcphost.redaction import MASK, OAUTH_SECRETS, SECRET_HEADERS, is_secret_header, mask_credentials, safe_url
+
+CANARY = "canary-0123456789"
+
+
+@pytest.mark.parametrize("name", [*sorted(SECRET_HEADERS), "X-Api-Key", "X-Session", "X-Hub-Signature", "X-Password"])
+def test_a_header_with_the_name_of_a_secret_is_masked(name: str) -> None:
+    assert is_secret_header(name.title())
+
+
+@pytest.mark.parametrize("name", ["Content-Type", "WWW-Authenticate", "Sec-WebSocket-Key", "Retry-After", "Accept"])
+def test_a_header_that_holds_no_secret_stays_readable(name: str) -> None:
+    assert not is_secret_header(name)
+
+
+@pytest.mark.parametrize("name", sorted(OAUTH_SECRETS))
+def test_oauth_secrets_are_masked_in_json_in_urls_and_in_parameters(name: str) -> None:
+    member = name.replace("_", "")
+    assert mask_credentials(f'{{"{member}": "{CANARY}"}}') == f'{{"{member}": "{MASK}"}}'
+    assert mask_credentials(f"at https://h/?a=1&{name}={CANARY}#x") == f"at https://h/?a=1&{name}={MASK}#x"
+    assert safe_url(f"https://me@h/?a=1&{name}={CANARY}&b=2") == f"https://h/?a=1&{name}={MASK}&b=2"
+
+
+@pytest.mark.parametrize("name", sorted(SECRET_HEADERS))
+def test_headers_are_masked_in_text(name: str) -> None:
+    assert (
+        mask_credentials(f"GET /\n{name.title()}: {CANARY}\nAccept: a") == f"GET /\n{name.title()}: {MASK}\nAccept: a"
+    )
