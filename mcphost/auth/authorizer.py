@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from mcphost.auth import http as fetching
+from mcphost.auth import http as auth_http
 from mcphost.auth import masking
 from mcphost.auth.accounts import confirmation
 from mcphost.auth.bearer import Bearer
@@ -56,7 +56,7 @@ class Authorizer:
     """The `SignInPort` over a token store. Each server is introduced by `bearer` before anything else."""
 
     def __init__(
-        self, store: TokenStore, now: Callable[[], float] = time.time, *, resolve: Resolve = fetching.resolve
+        self, store: TokenStore, now: Callable[[], float] = time.time, *, resolve: Resolve = auth_http.resolve
     ) -> None:
         self._store, self._now, self._resolve = store, now, resolve
         self._sessions: dict[str, TokenSession] = {}

@@ -1,7 +1,4 @@
-"""The composition root: from settings to the concrete parts a host is built with.
-
-Knows which transport, store and keychain there are. Refuses to know commands, screens and what a call means.
-"""
+"""The composition root: builds a host's transports, stores, sign-in and models from the configuration."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""From an entry of ``[models]`` to a provider, kept until the entry changes or its key is refused.
+"""Builds a provider from an entry of ``[models]``, and keeps it until the entry changes or its key is refused.
 
-Knows which providers there are. Refuses to know what a model is asked, and who asks. Nothing of them is imported
-before a model is asked.
+A provider's module is imported when a model is first asked.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class ConfiguredModels:
         self._making: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def able(self, model: ModelConfig) -> ModelCapabilities:
-        """What its provider can be told, as far as the entry says that the model takes it."""
+        """The content that the provider can send and the model takes, by its entry."""
         from mcphost.providers.base import IMAGES, ModelCapabilities
         from mcphost.providers.openai import AUDIO
 
@@ -51,7 +50,7 @@ class ConfiguredModels:
     async def provider(self, config: Config, name: str) -> Provider:
         """See `mcphost.host.models.ModelPort.provider`."""
         entry = config.models.get(name)
-        if entry is None:  # the file was read again since it was chosen
+        if entry is None:  # the configuration was reloaded since the model was chosen
             raise ModelRefused(name, "it is no longer configured; choose another")
         async with self._making[name]:
             made = self._made.get(name)
@@ -68,12 +67,12 @@ class ConfiguredModels:
             await self._forget(name)
 
     async def _forget(self, name: str) -> None:
-        """One that is another by now, or no longer needed."""
+        """Close a provider whose entry changed or that is no longer needed."""
         if name in self._made:
             await self._made.pop(name)[1].aclose()
 
     def _make(self, config: Config, name: str) -> HostedProvider[Any]:
-        """Takes long, at a keychain and in imports: not on the event loop."""
+        """Build a provider. Imports and the keychain take time: call it in a thread."""
         entry = config.models[name]
         if entry.provider not in _KINDS:
             raise ModelRefused(name, "a person writes its answers, and none is asked here")

@@ -1,7 +1,4 @@
-"""The servers that a command line means: entries of the configuration, and what it says to run or to call.
-
-Knows names and addresses. Refuses to know what becomes of them.
-"""
+"""The servers that a command line names: entries of the configuration, URLs and ``stdio:`` commands."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ COMMAND_PREFIX: Final = "stdio:"
 
 
 def is_ad_hoc(argument: str) -> bool:
-    """Does this SERVER say what to run, instead of naming an entry of the configuration?"""
+    """Is this SERVER a URL or a ``stdio:`` command, instead of the name of an entry?"""
     return argument.startswith((COMMAND_PREFIX, "http://", "https://"))
 
 
 def server_from_argument(argument: str) -> ServerConfig:
-    """The server of an address, or of ``stdio:COMMAND LINE``, split as a shell would. Raises ConfigError."""
+    """The server of a URL or of ``stdio:COMMAND LINE``, which is split as a shell does. Raises ConfigError."""
     if not argument.startswith(COMMAND_PREFIX):
         return _at_address(argument)
     try:
@@ -31,7 +28,7 @@ def server_from_argument(argument: str) -> ServerConfig:
         raise ConfigError(f"the command line after stdio: cannot be split: {error}") from None
     if not words or not words[0].strip():
         raise ConfigError("stdio: needs a command line, such as 'stdio:python server.py'")
-    # There is nothing to validate in words, and a validator takes longer to build than many a call.
+    # There is nothing to validate here, and building the validator takes longer than a call.
     return GivenServer.model_construct(command=words[0], args=tuple(words[1:]))
 
 
@@ -48,10 +45,10 @@ def _at_address(url: str) -> ServerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The servers a command line means. ``broken`` are others that it means and that cannot run as they stand."""
+    """The servers of a command line; ``broken`` are those of them that cannot run as configured."""
 
     config: Config
-    """The settings with these servers only."""
+    """The configuration with these servers only."""
     names: tuple[str, ...]
     broken: dict[str, ConfigError] = field(default_factory=dict)
 
@@ -79,7 +76,7 @@ def _selection(loaded: LoadedConfig, servers: dict[str, ServerConfig], broken: d
 
 
 def _free_name(loaded: LoadedConfig, taken: Mapping[str, ServerConfig], first: str) -> str:
-    """A name for a server without one; never that of an entry, whose rules and approvals are not meant for it."""
+    """A free name for a server without one; an entry's name would bring that entry's rules and approvals."""
     used = {*loaded.config.servers, *loaded.disabled, *taken}
     return next(name for name in _names(first) if name not in used)
 
@@ -102,7 +99,7 @@ def _entry(loaded: LoadedConfig, name: str) -> ServerConfig:
 
 
 def _no_such_server(name: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches  # late: only who mistypes pays for it
+    from difflib import get_close_matches  # late: needed only for a mistyped name
 
     if near := get_close_matches(name, known, 3):
         return f"no server is called {name!r}; did you mean {' or '.join(near)}?"

@@ -1,8 +1,4 @@
-"""Who signs the requests of servers, and signs people in: one token store and one authorizer for a run.
-
-Knows under which name a server's tokens are kept. Refuses to know what a sign-in consists of. Nothing of it is imported
-before a server at an address needs it.
-"""
+"""Builds the authorizer and the token store of a run, when a server at a URL first needs them."""
 
 from __future__ import annotations
 
@@ -27,13 +23,13 @@ if TYPE_CHECKING:
 
 
 LOCK_SECONDS: Final = 75.0
-"""How long another mcphost may take to renew a token: longer than its token request may."""
+"""Seconds to wait while another mcphost renews a token; longer than a token request may take."""
 
 
 class SignIns:
-    """The sign-ins of one run. ``locks`` is the folder of the locks that keep two mcphosts apart.
+    """The sign-ins of one run. ``locks`` is the folder of the locks between several mcphosts.
 
-    Without ``keychain`` tokens are kept in memory, and there is nothing to keep apart.
+    Without ``keychain`` tokens are kept in memory, and nothing needs a lock.
     """
 
     def __init__(self, values: Values, locks: Path, *, keychain: bool) -> None:
@@ -42,7 +38,7 @@ class SignIns:
         self._making = threading.Lock()
 
     def bearer(self, config: Config, server: ResolvedServer) -> Bearer | None:
-        """What signs this server's requests; None where it is not signed in to. Imports much: call it in a thread."""
+        """What authorizes this server's requests; None without sign-in. Imports take time: call it in a thread."""
         if server.url is None or not config.servers[server.name].signs_in:
             return None
         from mcphost.auth.ports import OAuthSettings
@@ -51,7 +47,7 @@ class SignIns:
         return self._authorizer().bearer(item_name(config, server), server.url, settings)
 
     async def port(self, config: Config, name: str) -> SignInPort:
-        """The port of one server, its references resolved. Raises ConfigError, SignInFailed."""
+        """The sign-in of one server, its references resolved. Raises ConfigError, SignInFailed."""
         server, bearer = await looked_up(config, self._values, name, lambda found: self.bearer(config, found))
         if bearer is None:
             why = "it is a program" if server.url is None else "it has no use for it, by its entry in the configuration"
@@ -59,12 +55,12 @@ class SignIns:
         return _OneServer(self._authorizer(), item_name(config, server))
 
     async def forget(self, config: Config, name: str, verdicts: DetectedTransports) -> Sequence[str]:
-        """Forget what else was learned of a server, besides its tokens; in words."""
+        """Delete what was learned of a server besides its tokens; returns it in words."""
         server, _ = await looked_up(config, self._values, name, lambda found: verdicts.load())
         return ("which transport it speaks",) if server.url is not None and verdicts.forget(server.url) else ()
 
     async def aclose(self) -> None:
-        """Let renewals that are under way come to their end: a token that nobody keeps is lost."""
+        """Wait for renewals to finish: a new token that is not stored is lost."""
         if self._made is not None:
             await self._made.aclose()
 
@@ -98,9 +94,9 @@ class _OneServer:
 
 
 def item_name(config: Config, server: ResolvedServer) -> str:
-    """Under which name a server's tokens are kept: its own, or its address where no file names it.
+    """The name under which a server's tokens are stored: its entry's, or its URL where it has no entry.
 
-    No entry can have such a name. What follows a question mark may be a secret, and is left out.
+    The URL's query may hold a secret, and is left out.
     """
     if not isinstance(config.servers[server.name], GivenServer) or server.url is None:
         return server.name

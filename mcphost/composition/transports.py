@@ -1,7 +1,4 @@
-"""From an entry of the configuration to a transport, and to who signs its requests.
-
-Knows which transports there are. Refuses to know commands, screens and what a call means.
-"""
+"""Builds a server's transport from its entry of the configuration."""
 
 from __future__ import annotations
 
@@ -25,12 +22,12 @@ if TYPE_CHECKING:
     import httpx
 
 LOOKUP_SECONDS: Final = 60.0
-"""Seconds in which the values of a server must be found: a keychain may ask its owner first."""
+"""Seconds to resolve a server's values; a keychain may ask its owner first."""
 
 _T = TypeVar("_T")
 
 Sign = Callable[[Config, ResolvedServer], "httpx.Auth | None"]
-"""Who signs a server's requests; None where nobody does."""
+"""Returns what authorizes a server's requests; None without sign-in."""
 
 
 async def open_transport(
@@ -43,12 +40,14 @@ async def open_transport(
     traces: PidFiles | None,
     sign: Sign,
 ) -> Transport:
-    """The transport of a server, its references resolved. Raises ConfigError."""
+    """Build the transport of a server, its references resolved. Raises ConfigError."""
 
     def prepare(server: ResolvedServer) -> httpx.Auth | None:
         if server.url is None:
             return None
-        import_module("mcphost.transports.http.streamable")  # in this thread: it takes longer than the loop may pause
+        import_module(
+            "mcphost.transports.http.streamable"
+        )  # in this thread, since the import would block the event loop
         if config.servers[name].transport == "auto":
             verdicts.load()
         return sign(config, server)
@@ -60,9 +59,9 @@ async def open_transport(
 async def looked_up(
     config: Config, values: Values, name: str, prepare: Callable[[ResolvedServer], _T]
 ) -> tuple[ResolvedServer, _T]:
-    """The entry with its references resolved, and what ``prepare`` makes of it in the same thread. Raises ConfigError.
+    """The entry with its references resolved, and what ``prepare`` returns for it. Raises ConfigError.
 
-    What takes long, at a keychain or in imports, takes it there.
+    Both run in one thread, since keychains and imports take time.
     """
 
     def work() -> tuple[ResolvedServer, _T]:
@@ -73,7 +72,7 @@ async def looked_up(
 
 
 async def in_time(work: Callable[[], _T], entry: str) -> _T:
-    """Do ``work``, which looks up values, in a thread. Raises ConfigError where it takes too long."""
+    """Run ``work`` in a thread. Raises ConfigError after `LOOKUP_SECONDS`."""
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
             return await _in_daemon_thread(work)
@@ -85,7 +84,7 @@ def _resolved(config: Config, values: Values, name: str) -> ResolvedServer:
     try:
         return resolve_server(config, values, name)
     except UnresolvedReference as error:
-        from mcphost.config.loading import placed  # late: only a mistake pays for it
+        from mcphost.config.loading import placed  # late: needed only for a mistake
 
         raise placed(error, config, name) from None
 
@@ -140,7 +139,7 @@ def _http(
 
 
 async def _in_daemon_thread(work: Callable[[], _T]) -> _T:
-    """Run ``work`` in a thread that nobody waits for at the end: a keychain may never answer."""
+    """Run ``work`` in a daemon thread: a keychain may never answer, and must not block the exit."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
 
@@ -160,7 +159,7 @@ async def _in_daemon_thread(work: Callable[[], _T]) -> _T:
             error = raised
         try:
             loop.call_soon_threadsafe(settle, result, error)
-        except RuntimeError:  # the loop has ended, and with it everybody who wanted to know
+        except RuntimeError:  # the loop was closed
             return
 
     threading.Thread(target=run, name="look up values", daemon=True).start()

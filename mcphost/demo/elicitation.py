@@ -1,4 +1,4 @@
-"""The tools that ask something of whoever visits: a form, a page, the folders one has along."""
+"""The tools that ask the user something: a form, a URL to visit, the roots."""
 
 from __future__ import annotations
 

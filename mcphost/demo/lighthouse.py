@@ -1,7 +1,4 @@
-"""The lighthouse on Puffin Stack: what it remembers between calls, while the process lives.
-
-Knows nothing of the protocol. A place that exists only here, so nothing a tool does reaches the machine.
-"""
+"""The lighthouse on Puffin Stack: the state that tools read and change. It exists only in this process."""
 
 from __future__ import annotations
 

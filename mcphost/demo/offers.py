@@ -1,14 +1,10 @@
-"""The demo server's methods for resources, prompts and completion: params in, results out.
-
-Knows the shapes of these requests and who subscribed. Refuses to know what is on the shelf and in the letters.
-"""
+"""The demo server's methods for resources, prompts, completion and subscriptions: params in, results out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from mcphost.demo import prompts as letters
-from mcphost.demo import resources as shelf
+from mcphost.demo import prompts, resources
 from mcphost.demo.lighthouse import Lighthouse
 from mcphost.demo.revisions import trimmed
 from mcphost.demo.tool import InvalidParamsError, Json
@@ -21,20 +17,20 @@ class NotFoundError(Exception):
 
 
 class DemoOffers:
-    """``revision`` tells which one is spoken."""
+    """``revision`` returns the one that was negotiated."""
 
     def __init__(self, station: Lighthouse, revision: Callable[[], str]) -> None:
         self._station, self._revision = station, revision
         self._watched: set[str] = set()
         self.methods: dict[str, Callable[[Json], Json]] = {
             "resources/list": lambda params: {
-                "resources": self._resources(each.definition() for each in shelf.RESOURCES)
+                "resources": self._resources(each.definition() for each in resources.RESOURCES)
             },
-            "resources/templates/list": lambda params: {"resourceTemplates": self._resources(shelf.TEMPLATES)},
+            "resources/templates/list": lambda params: {"resourceTemplates": self._resources(resources.TEMPLATES)},
             "resources/read": self._read,
             "resources/subscribe": self._subscribe,
             "resources/unsubscribe": self._unsubscribe,
-            "prompts/list": lambda params: {"prompts": [self._prompt(each) for each in letters.PROMPTS]},
+            "prompts/list": lambda params: {"prompts": [self._prompt(each) for each in prompts.PROMPTS]},
             "prompts/get": self._get,
             "completion/complete": self._complete,
         }  # fmt: skip
@@ -49,12 +45,12 @@ class DemoOffers:
     def _of(self, what: str, members: Json) -> Json:
         return trimmed(what, members, self._revision())
 
-    def _prompt(self, letter: letters.DemoPrompt) -> Json:
+    def _prompt(self, letter: prompts.DemoPrompt) -> Json:
         found = self._of("prompt", letter.definition())
         return found | {"arguments": [self._of("prompt", each) for each in found["arguments"]]}
 
     def _read(self, params: Json) -> Json:
-        contents = shelf.read(params.get("uri"), self._station)
+        contents = resources.read(params.get("uri"), self._station)
         if contents is None:
             raise NotFoundError(f"There is nothing called {params.get('uri')} on the shelf.")
         return {"contents": [contents]}
@@ -68,7 +64,7 @@ class DemoOffers:
         return {}
 
     def _get(self, params: Json) -> Json:
-        letter, given = letters.find_prompt(params.get("name")), _object(params, "arguments")
+        letter, given = prompts.find_prompt(params.get("name")), _object(params, "arguments")
         if not all(isinstance(each, str) for each in given.values()):
             raise InvalidParamsError("The arguments of a letter are strings.")
         return {"description": letter.about, "messages": letter.messages(given, self._station)}
@@ -78,9 +74,9 @@ class DemoOffers:
         name, typed = str(argument.get("name")), str(argument.get("value", "")).lower()
         known = _object(_object(params, "context"), "arguments")
         if ref.get("type") == "ref/prompt":
-            choices = letters.suggestions(ref.get("name"), name, known)
-        elif (ref.get("type"), ref.get("uri")) == ("ref/resource", shelf.SHIP_TEMPLATE):
-            choices = shelf.suggestions(name, known)
+            choices = prompts.suggestions(ref.get("name"), name, known)
+        elif (ref.get("type"), ref.get("uri")) == ("ref/resource", resources.SHIP_TEMPLATE):
+            choices = resources.suggestions(name, known)
         else:
             raise InvalidParamsError("That ref is none of ours.")
         found = [each for each in choices if each.lower().startswith(typed)]

@@ -1,4 +1,4 @@
-"""The tools that take their time: progress with and without an end in sight, and a storm of log messages."""
+"""The slow tools: progress with and without a total, and a storm of log messages."""
 
 from __future__ import annotations
 

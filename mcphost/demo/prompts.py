@@ -1,14 +1,11 @@
-"""The prompts of the lighthouse: texts the keeper has ready for a model, with arguments that are suggested.
-
-Knows what each one says. Refuses to know requests: `mcphost.demo.server` does.
-"""
+"""The demo server's prompts, with suggestions for their arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mcphost.demo import resources as shelf
+from mcphost.demo import resources
 from mcphost.demo.lighthouse import SHIPS, Lighthouse
 from mcphost.demo.state_changes import LOGBOOK_URI
 from mcphost.demo.tool import InvalidParamsError, Json
@@ -63,7 +60,7 @@ def _say(role: str, words: str) -> Json:
 
 def _report(given: Given, station: Lighthouse) -> list[Json]:
     tone = given.get("tone") or TONES[0]
-    logbook = {"type": "resource", "resource": shelf.read(LOGBOOK_URI, station)}
+    logbook = {"type": "resource", "resource": resources.read(LOGBOOK_URI, station)}
     return [
         _say("user", f"Write the report of the **{given['watch']} watch** in a {tone} tone. The logbook is below."),
         {"role": "user", "content": logbook},
@@ -91,8 +88,8 @@ PROMPTS = (
         "hail_ship", "Hail a ship", "Asks for words to shout at a ship.",
         (
             Argument("kind", "Kind of ship", "Narrows the suggestions for the ship",
-                     lambda known: shelf.suggestions("kind", known)),
-            Argument("ship", "Ship", "Its name", lambda known: shelf.suggestions("name", known), required=True),
+                     lambda known: resources.suggestions("kind", known)),
+            Argument("ship", "Ship", "Its name", lambda known: resources.suggestions("name", known), required=True),
         ),
         _hail,
     ),

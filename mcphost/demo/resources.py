@@ -1,7 +1,4 @@
-"""What there is to read in the lighthouse: resources, a template for the ships, and who watches what of it.
-
-Knows the texts of other modules and their addresses. Refuses to know requests: `mcphost.demo.server` does.
-"""
+"""The demo server's resources, and its template for the ships."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ def pattern(flashes: int) -> list[tuple[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class DemoResource:
-    """One thing on the shelf; ``read`` gives a text, or bytes."""
+    """A resource; ``read`` returns text or bytes."""
 
     uri: str
     name: str

@@ -1,7 +1,4 @@
-"""The tool that has a language model write something: by way of the host, which has one.
-
-Knows how a model is asked, and how it asks to look out of the window. Refuses to know any model.
-"""
+"""The tool that asks the host's language model to write something, and offers it a tool of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The demo server's JSON-RPC loop: lines in, answers out, slow calls in threads of their own.
-
-Speaks the handshake era (2024-11-05 to 2025-11-25) over stdio. Knows methods and messages, no single tool.
-"""
+"""The demo server: JSON-RPC over stdio in the handshake era (2024-11-05 to 2025-11-25), slow calls in threads."""
 
 from __future__ import annotations
 
@@ -11,12 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import IO, Any, NoReturn, TypeVar
 
-from mcphost.demo import elicitation as visitors
-from mcphost.demo import lighthouse as station
-from mcphost.demo import progress as watches
-from mcphost.demo import results as keepsakes
-from mcphost.demo import sampling as poets
-from mcphost.demo import state_changes as duties
+from mcphost.demo import elicitation, lighthouse, progress, results, state_changes
+from mcphost.demo import sampling as demo_sampling
 from mcphost.demo.offers import DemoOffers, NotFoundError
 from mcphost.demo.revisions import BATCHES, NEWEST, agreed, has, trimmed, trimmed_result
 from mcphost.demo.server_requests import RefusedError, ServerRequests
@@ -44,7 +37,7 @@ CAPABILITIES: Json = {
     "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
 }
 PAGE_TOOLS = 15  # so that the demo's list has two pages
-TOOLS = (*keepsakes.TOOLS, *watches.TOOLS, *visitors.TOOLS, *poets.TOOLS, *duties.TOOLS)
+TOOLS = (*results.TOOLS, *progress.TOOLS, *elicitation.TOOLS, *demo_sampling.TOOLS, *state_changes.TOOLS)
 
 
 Read = TypeVar("Read")
@@ -60,7 +53,7 @@ class Server:
     def __init__(self, source: IO[bytes], sink: IO[bytes]) -> None:
         self._source, self._sink = source, sink
         self._writing = threading.Lock()
-        self._station = station.Lighthouse()
+        self._station = lighthouse.Lighthouse()
         self._revision = ""
         self._level = LEVELS.index("info")
         self._running: dict[str | int, DemoCall] = {}
@@ -81,7 +74,7 @@ class Server:
 
     def serve(self) -> None:
         """Answer until the input ends."""
-        sys.stderr.write(f"{station.TITLE} {station.VERSION}: reading JSON-RPC lines from stdin.\n")
+        sys.stderr.write(f"{lighthouse.TITLE} {lighthouse.VERSION}: reading JSON-RPC lines from stdin.\n")
         sys.stderr.flush()
         for line in self._source:
             if line.strip():
@@ -98,7 +91,7 @@ class Server:
             self.notify("notifications/message", {"level": level, "logger": logger, "data": data})
 
     def resource_changed(self, uri: str) -> None:
-        """Send a notification, if the client watches that resource."""
+        """Send a notification if the client subscribed to that resource."""
         if self._room.is_watched(uri):
             self.notify("notifications/resources/updated", {"uri": uri})
 
@@ -180,16 +173,16 @@ class Server:
         declared = params.get("capabilities")
         self._client = declared if isinstance(declared, dict) else {}
         identity = {
-            "name": station.NAME,
-            "title": station.TITLE,
-            "version": station.VERSION,
-            "description": station.DESCRIPTION,
+            "name": lighthouse.NAME,
+            "title": lighthouse.TITLE,
+            "version": lighthouse.VERSION,
+            "description": lighthouse.DESCRIPTION,
         }
         return {
             "protocolVersion": self._revision,
             "capabilities": trimmed("capabilities", CAPABILITIES, self._revision),
             "serverInfo": trimmed("identity", identity, self._revision),
-            "instructions": station.INSTRUCTIONS,
+            "instructions": lighthouse.INSTRUCTIONS,
         }
 
     def _set_level(self, params: Json, request_id: str | int) -> Json:
@@ -239,7 +232,7 @@ class Server:
         return {"task": begun}
 
     def _errand_result(self, params: Json, request_id: str | int) -> Json | None:
-        """What an errand brought: now, or as soon as it is over."""
+        """Answer with a task's result, now or as soon as it ends."""
         errand = _explained_once(lambda: self._errands.find(params))
 
         def answer() -> Json | None:
@@ -271,7 +264,7 @@ class Server:
 
 
 def _explained(read: Callable[[Json], Json]) -> Callable[[Json, str | int], Json]:
-    """A method of the reading room or of the errands, its refusals as errors of JSON-RPC."""
+    """Run a method of the offers or the tasks, and turn its refusals into JSON-RPC errors."""
     return lambda params, request_id: _explained_once(lambda: read(params))
 
 

@@ -1,7 +1,4 @@
-"""The way in which a running call asks its host for something: one request, one answer, until either gives up.
-
-Knows requests of the server's own. Refuses to know what they are about.
-"""
+"""Requests of a running call to its host: one answer for each, until either side gives up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools that change the station, fail, are forbidden, or change what other tools there are."""
+"""The tools that change the lighthouse, fail, are forbidden, or change the list of tools."""
 
 from __future__ import annotations
 

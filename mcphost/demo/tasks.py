@@ -1,7 +1,4 @@
-"""Calls that are answered later: each errand has a name, a state, and a result that is kept for a while.
-
-Speaks of tasks as revision 2025-11-25 has them. Knows no single tool and no JSON-RPC.
-"""
+"""Tasks of revision 2025-11-25: tool calls that are answered later and keep their result for a while."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ NotifyStatus = Callable[[str, Json], None]
 
 
 class DemoTask:
-    """One of them: running, or over with a result, an error (code and sentence) or nothing at all."""
+    """A task: running, or ended with a result, an error (code and sentence) or neither."""
 
     def __init__(self, call: DemoCall, milliseconds: float) -> None:
         self.name = f"errand-{secrets.token_hex(8)}"
@@ -38,16 +35,16 @@ class DemoTask:
 
     @property
     def forgotten(self) -> bool:
-        """Was it kept for as long as was promised?"""
+        """Has its time to live passed?"""
         return self.over.is_set() and time.time() > self.created + self.milliseconds / 1000
 
     def end(self, status: str) -> None:
-        """It is over; what it brought was set before."""
+        """Mark the task as ended; its result was set before."""
         self.status, self.changed = status, time.time()
         self.over.set()
 
     def told(self) -> Json:
-        """How it stands."""
+        """The task as the protocol shows it."""
         task: Json = {
             "taskId": self.name,
             "status": self.status,
@@ -60,7 +57,7 @@ class DemoTask:
 
 
 class DemoTasks:
-    """All of them; ``notify`` tells the client of an end that it has not asked about yet."""
+    """All tasks. ``notify`` sends the client a status that it did not ask for."""
 
     def __init__(self, notify: NotifyStatus) -> None:
         self._notify = notify
@@ -73,7 +70,7 @@ class DemoTasks:
         }
 
     def begin(self, call: DemoCall, wish: Any) -> DemoTask:
-        """A new one; ``wish`` is what the client says of it."""
+        """Begin a task; ``wish`` is the client's ``task`` parameter."""
         wanted = wish.get("ttl") if isinstance(wish, dict) else None
         if not isinstance(wanted, int | float) or not wanted > 0:
             wanted = USUAL_MILLISECONDS
@@ -84,7 +81,7 @@ class DemoTasks:
         return errand
 
     def find(self, params: Json) -> DemoTask:
-        """The one that is meant; raises InvalidParamsError where there is none."""
+        """The task named in ``params``. Raises InvalidParamsError."""
         with self._changing:
             self._tidy()
             errand = self._all.get(str(params.get("taskId")))
@@ -93,7 +90,7 @@ class DemoTasks:
         return errand
 
     def finish(self, errand: DemoTask, answer: Json | None) -> None:
-        """It came back with this answer to its call; None: it was called off."""
+        """End a task with the answer to its call; None: it was cancelled."""
         if answer is None:
             status = "cancelled"
         elif "error" in answer:

@@ -1,8 +1,4 @@
-"""What a tool is: its definition, how a function becomes one, and what a running call may do.
-
-Knows no single tool; those are in duties, watches and keepsakes. Resources and prompts have modules of their own
-(shelf, letters), and so will what a server asks of its host.
-"""
+"""A tool of the demo server: its definition, the decorator that makes one of a function, and a running call."""
 
 from __future__ import annotations
 
@@ -17,11 +13,11 @@ Json = dict[str, Any]
 
 
 class ToolFailedError(Exception):
-    """The tool ran and did not succeed: a result with isError, which a model may read and react to."""
+    """The tool ran and failed: a result with ``isError``, which a model can read."""
 
 
 class InvalidParamsError(Exception):
-    """The request itself was wrong: a JSON-RPC error with code -32602."""
+    """The request was wrong: a JSON-RPC error with code -32602."""
 
 
 class CallCancelledError(Exception):
@@ -38,17 +34,17 @@ class Outbox(Protocol):
         """Send a log message, if the client wants to see that level."""
 
     def resource_changed(self, uri: str) -> None:
-        """Tell of a change, if the client watches that resource."""
+        """Send a notification if the client subscribed to that resource."""
 
     def offered(self, capability: str) -> Json | None:
-        """What the client declared of this; None where it did not."""
+        """What the client declared of this capability; None where it did not."""
 
     def ask(self, method: str, params: Json, cancelled: threading.Event) -> Json | None:
         """The client's answer; None when the call was cancelled. Raises ToolFailedError."""
 
 
 class DemoCall:
-    """One running call: its arguments, the station it acts on, and the ways in which it can speak up."""
+    """A running call: its arguments, the lighthouse it acts on, and what it can send."""
 
     def __init__(self, arguments: Json, station: Lighthouse, outbox: Outbox, token: str | int | None = None) -> None:
         self.arguments = arguments
@@ -56,20 +52,20 @@ class DemoCall:
         self._outbox = outbox
         self._token = token
         self.said = ""
-        """The last words of its progress."""
+        """The last message of its progress."""
         self._cancelled = threading.Event()
 
     def cancel(self) -> None:
-        """Make the next `wait` of this call, or the one it is in, its last."""
+        """End the present or next `wait` of this call."""
         self._cancelled.set()
 
     @property
     def cancelled(self) -> bool:
-        """Whether the client wants no answer any more."""
+        """Did the client cancel the call?"""
         return self._cancelled.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Let time pass; raises CallCancelledError as soon as the call is cancelled."""
+        """Sleep; raises CallCancelledError as soon as the call is cancelled."""
         if self._cancelled.wait(seconds):
             raise CallCancelledError
 
@@ -90,11 +86,11 @@ class DemoCall:
         self._outbox.log(level, data, logger)
 
     def offers(self, capability: str, part: str) -> bool:
-        """Did the client say that it has this part of a capability?"""
+        """Did the client declare this part of a capability?"""
         return part in (self._outbox.offered(capability) or {})
 
     def ask(self, capability: str, method: str, **params: Any) -> Json:
-        """What the client answers. Raises ToolFailedError where it does not do that, CallCancelledError."""
+        """Send a request; the client's answer. Raises CallCancelledError; ToolFailedError without the capability."""
         if self._outbox.offered(capability) is None:
             raise ToolFailedError(f"Your host does not answer this: it declares no {capability}.")
         answer = self._outbox.ask(method, params, self._cancelled)
@@ -107,11 +103,11 @@ class DemoCall:
         self._outbox.notify(method, params)
 
     def resource_changed(self, uri: str) -> None:
-        """Tell the client, if it watches this resource, that it is another one now."""
+        """Tell a subscribed client that the resource changed."""
         self._outbox.resource_changed(uri)
 
     def tools_changed(self) -> None:
-        """Tell the client that the list of tools is another one now."""
+        """Tell the client that the list of tools changed."""
         self._outbox.notify("notifications/tools/list_changed")
 
 
@@ -120,7 +116,7 @@ Run = Callable[[DemoCall], Json]
 
 @dataclass(frozen=True, slots=True)
 class DemoTool:
-    """A tool as it is listed, the function behind it, and when it is there at all."""
+    """A tool's definition, its function, and when it is listed."""
 
     name: str
     title: str
@@ -131,7 +127,7 @@ class DemoTool:
     hints: Json | None = None
     slow: bool = False
     errand: bool = False
-    """Is it answered later, as a task, where the revision has tasks?"""
+    """Does it run as a task, where the revision has tasks?"""
     shown: Callable[[Lighthouse], bool] = lambda station: True
     fit: Callable[[Lighthouse, DemoTool], DemoTool] = lambda station, tool: tool
 
@@ -168,7 +164,7 @@ def tool(
 
 
 def on_duty(tools: Iterable[DemoTool], station: Lighthouse) -> list[DemoTool]:
-    """Those of the tools that are there at this moment, as they are at this moment."""
+    """The tools that are listed now, with their present definitions."""
     return [each.fit(station, each) for each in tools if each.shown(station)]
 
 
@@ -188,13 +184,13 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 
 def with_defaults(schema: Json, given: Json) -> Json:
-    """The arguments given, and the schema's defaults for those that were not."""
+    """``given`` with the schema's defaults for missing arguments."""
     fields = schema["properties"]
     return {name: field["default"] for name, field in fields.items() if "default" in field} | given
 
 
 def complaints(schema: Json, value: Any, where: str = "") -> Iterator[str]:
-    """Yield what is wrong with ``value``, each as a phrase that starts with the place."""
+    """Yield each problem of ``value`` as a phrase that starts with its place."""
     kind = schema["type"]
     if not _is(kind, value):
         yield f"{where}: should be of type {kind}"
@@ -209,7 +205,7 @@ def complaints(schema: Json, value: Any, where: str = "") -> Iterator[str]:
 
 
 def _is(kind: str, value: Any) -> bool:
-    """Whether the value is of that type; true is no number here, although Python thinks so."""
+    """Is the value of that JSON type? In JSON, unlike Python, true is no number."""
     return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 

@@ -42,7 +42,7 @@ from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.offers.controller import Offering, OfferWishes
 from mcphost.tui.results.controller import MediaWishes
 from mcphost.tui.sampling.controller import LendingWishes
-from mcphost.tui.servers import reload as reloading
+from mcphost.tui.servers import reload
 from mcphost.tui.servers.controller import ServerWishes
 from mcphost.tui.servers.list import ServersPane
 from mcphost.tui.sign_in.controller import SignInWishes
@@ -94,7 +94,7 @@ class McphostApp(
     ]
 
     def __init__(
-        self, host: Host, approver: ScreenApprover, start: StartInfo, reread: reloading.Read | None = None
+        self, host: Host, approver: ScreenApprover, start: StartInfo, reread: reload.Read | None = None
     ) -> None:
         super().__init__(driver_class=Driver)
         self.animation_level = "none"  # over a slow link each step of a scroll is a picture that nobody waits for
@@ -228,7 +228,7 @@ class McphostApp(
         if self._reread is None:
             self.notify("This run has no configuration file.")
         elif len(self.screen_stack) == 1:
-            self.run_worker(reloading.reload(self, self.host, self._reread), exclusive=True)
+            self.run_worker(reload.reload(self, self.host, self._reread), exclusive=True)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every action, for the command palette; first those of what has the focus."""

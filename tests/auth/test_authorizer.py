@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from mcphost.auth import http as fetching
+from mcphost.auth import http as auth_http
 from mcphost.auth.ports import OAuthSettings, SignInConsent, SignInPlan
 from mcphost.auth.storage.credentials import Credentials
 from mcphost.errors import Declined, SignInFailed
@@ -133,8 +133,8 @@ async def test_a_party_that_misbehaves_ends_the_sign_in_with_a_reason_and_nothin
 ) -> None:
     """O06, O14: sizes, times and redirects of every document."""
     if "no whole answer" in words:
-        for kind in fetching.SECONDS:
-            monkeypatch.setitem(fetching.SECONDS, kind, 0.3)
+        for kind in auth_http.SECONDS:
+            monkeypatch.setitem(auth_http.SECONDS, kind, 0.3)
     person = Person()
     with house(Guarded(spoiled={place: spoiled})) as home:
         with pytest.raises(SignInFailed, match=words) as told:

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import trustme
 
-from mcphost.auth import http as fetching
+from mcphost.auth import http as auth_http
 from mcphost.auth.flow.steps import HttpExchange, Unreachable
 from mcphost.net.addresses import Address
 from tests.auth.people import Talk, Web
 
 
-def names(**known: str) -> fetching.Resolve:
+def names(**known: str) -> auth_http.Resolve:
     """A resolver that knows these names."""
 
     async def find(host: str, port: int) -> Sequence[Address]:
@@ -51,7 +51,7 @@ async def test_a_name_that_leads_into_a_network_where_the_server_is_not_is_not_a
     home_at: str, issuer_at: str
 ) -> None:
     """O06: judged by the address that would be connected to, whatever the name is."""
-    fetcher = fetching.Fetcher("https://mcp.test/", names(mcp_test=home_at, as_test=issuer_at))
+    fetcher = auth_http.Fetcher("https://mcp.test/", names(mcp_test=home_at, as_test=issuer_at))
     answer = await fetcher.fetch(HttpExchange("t", "https://as.test/x", "metadata"))
     assert answer == Unreachable("its address is in a private network, where the server does not live; not asked")
 
@@ -70,7 +70,7 @@ def hello(talk: Talk) -> None:
 
 
 async def fetch(url: str, **known: str) -> Any:
-    fetcher = fetching.Fetcher(url, names(mcp_test="127.0.0.1", **known))
+    fetcher = auth_http.Fetcher(url, names(mcp_test="127.0.0.1", **known))
     return await fetcher.fetch(HttpExchange("t", url, "metadata"))
 
 

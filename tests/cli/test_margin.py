@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.cli import approver as consent
+from mcphost.cli import approver
 from mcphost.cli.approver import question_lines
 from mcphost.cli.margin import MARK, Margin, behind_margin, cells, framed, labelled
 from mcphost.host.consent.approvals import ApprovalStatus, ToolApproval
@@ -94,7 +94,7 @@ def asked(arguments: Mapping[str, object]) -> ToolCallQuestion:
 def test_no_argument_looks_like_a_fact_of_ours_in_the_question(
     monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(consent, "room", lambda: size)
+    monkeypatch.setattr(approver, "terminal_size", lambda: size)
     fakes = {label: f"{'fake ' * 20}{label}" for label in own_labels()}
     lines = list(question_lines(asked(fakes)))
     begin, end = next(n for n, line in enumerate(lines) if "╭─" in line), lines.index("  ╰─")
@@ -110,7 +110,7 @@ def test_no_argument_looks_like_a_fact_of_ours_in_the_question(
 
 @pytest.mark.slow
 def test_facts_are_told_once_where_they_stay_in_view(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consent, "room", lambda: (80, 24))
+    monkeypatch.setattr(approver, "terminal_size", lambda: (80, 24))
     assert list(question_lines(asked({"sent to": "x"})))[-4:] == ["  │ {", '  │   "sent to": "x"', "  │ }", "  ╰─"]
 
 

@@ -13,9 +13,9 @@ from typing import Any, get_args
 import pytest
 from keyring.backend import KeyringBackend
 
-from mcphost import composition as wiring
+from mcphost import composition
 from mcphost.auth.storage.keychain import TRUSTED
-from mcphost.composition import transports as opening
+from mcphost.composition import transports as composition_transports
 from mcphost.config import Config, GivenServer, ServerConfig, Values, parse
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
 from mcphost.host.consent.questions import DeclineAll
@@ -39,7 +39,7 @@ limits = { message_bytes = 5000, exit_grace_sec = 0.5, json_depth = 8 }
 batch_items = 7
 """
     config = parse(text).config
-    transport = await wiring.fittings(NOBODY, Values({})).open_transport(config, "a")
+    transport = await composition.fittings(NOBODY, Values({})).open_transport(config, "a")
     assert isinstance(transport, StdioTransport)
     limits = transport.limits
     assert (limits.message_bytes, limits.exit_grace, limits.batch_items, limits.json_depth) == (5000, 0.5, 7, 8)
@@ -47,7 +47,7 @@ batch_items = 7
 
 async def test_a_program_has_the_same_limits_where_nobody_sets_any() -> None:
     """J01, H07: 16 MB for a message, however it comes."""
-    transport = await wiring.fittings(NOBODY, Values({})).open_transport(
+    transport = await composition.fittings(NOBODY, Values({})).open_transport(
         parse('[servers.a]\ncommand = "x"').config, "a"
     )
     assert isinstance(transport, StdioTransport)
@@ -58,11 +58,11 @@ async def test_a_program_has_the_same_limits_where_nobody_sets_any() -> None:
 @pytest.mark.requirement("TRANS-02", "TRANS-03", "TRANS-04")
 async def test_the_transports_are_those_of_the_specification_and_no_others() -> None:
     """None of our own making, whose framing or sign-in would have to be described and reviewed."""
-    url, program = ServerConfig(url="https://h/mcp"), wiring.server_from_argument("stdio:x y")
+    url, program = ServerConfig(url="https://h/mcp"), composition.server_from_argument("stdio:x y")
     kinds = get_args(ServerConfig.model_fields["transport"].annotation)
     chosen = {kind: (program if kind == "stdio" else url).model_copy(update={"transport": kind}) for kind in kinds}
     config = Config(servers={**chosen, "program": program})
-    opened = wiring.fittings(NOBODY, Values({})).open_transport
+    opened = composition.fittings(NOBODY, Values({})).open_transport
     assert {name: type(await opened(config, name)) for name in config.servers} == {
         "auto": DetectedTransport,  # one of the next two, by the server's first answer
         "http": HttpTransport,
@@ -75,7 +75,7 @@ async def test_the_transports_are_those_of_the_specification_and_no_others() -> 
 async def test_what_cannot_run_as_configured_is_told_and_forgotten_once_it_can() -> None:
     refused: dict[str, ConfigError] = {}
     env: dict[str, str] = {}
-    parts = wiring.fittings(NOBODY, Values(env), refused=refused)
+    parts = composition.fittings(NOBODY, Values(env), refused=refused)
     web = ServerConfig(url="https://h/mcp", bearer_token_env_var="NOT_SET_ANYWHERE")
     config = Config(servers={"a": ServerConfig(command="${PROGRAM}"), "web": web})
     with pytest.raises(UnresolvedReference):
@@ -127,9 +127,9 @@ async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(
         never.wait(30)
 
     install(REAL, ask)
-    monkeypatch.setattr(opening, "LOOKUP_SECONDS", 0.05)
+    monkeypatch.setattr(composition_transports, "LOOKUP_SECONDS", 0.05)
     with pytest.raises(ConfigError, match=r"servers\.a: its values were not found within 0\.05 s"):
-        await wiring.fittings(NOBODY, wiring.values_for(ASKING, {})).open_transport(ASKING, "a")
+        await composition.fittings(NOBODY, composition.values_for(ASKING, {})).open_transport(ASKING, "a")
     assert asked.is_set()
     never.set()
     await asyncio.sleep(0)
@@ -142,13 +142,13 @@ def test_a_reference_is_not_looked_up_where_anybody_could_read_it(install: Insta
         install(module, lambda: "hunter2")
     why = "the keychain could not be asked for t: this system has no keychain that mcphost knows; use an environment va"
     with pytest.raises(ConfigError, match=why):
-        wiring.values_for(ASKING, {}).resolve("${keyring:t}", "x")
+        composition.values_for(ASKING, {}).resolve("${keyring:t}", "x")
     install(REAL, lambda: "kept")
-    assert wiring.values_for(ASKING, {}).resolve("${keyring:t}", "x") == "kept"
+    assert composition.values_for(ASKING, {}).resolve("${keyring:t}", "x") == "kept"
 
 
 def test_a_state_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
-    files = wiring.StateFiles(tmp_path, lambda text: None)
+    files = composition.StateFiles(tmp_path, lambda text: None)
     file = tmp_path / "approvals.toml"
     assert files.read("approvals") == {}
     files.update("approvals", lambda data: {"approval": []})
@@ -158,7 +158,7 @@ def test_a_state_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
     files.update("approvals", dict)
     assert file.stat().st_ino == written
     files.update("approvals", lambda data: {"approval": []})
-    assert wiring.StateFiles(tmp_path, lambda text: None).read("approvals") == {"approval": []}
+    assert composition.StateFiles(tmp_path, lambda text: None).read("approvals") == {"approval": []}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_state_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
     ],
 )
 def test_a_command_line_is_split_as_a_shell_would(argument: str, command: str, args: tuple[str, ...]) -> None:
-    server = wiring.server_from_argument(argument)
+    server = composition.server_from_argument(argument)
     assert (server.command, server.args) == (command, args)
     assert server == GivenServer(command=command, args=args)
 
@@ -178,7 +178,7 @@ def test_a_command_line_is_split_as_a_shell_would(argument: str, command: str, a
 def test_a_server_without_an_entry_never_takes_the_name_of_one() -> None:
     """P05: rules and approvals of an entry are not for whatever the command line runs."""
     loaded = parse('[servers.stdio]\ncommand = "x"\n[servers.stdio-2]\ncomand = "y"\n')
-    chosen = wiring.select(loaded, ["stdio:a", "stdio", "stdio:b", "stdio:a"])
+    chosen = composition.select(loaded, ["stdio:a", "stdio", "stdio:b", "stdio:a"])
     assert chosen.names == ("stdio-3", "stdio", "stdio-4")
     assert chosen.config.servers["stdio"].command == "x"
 
@@ -188,7 +188,7 @@ async def test_the_demo_server_runs_without_looking_into_the_working_directory(t
     evil = tmp_path / "mcphost"
     evil.mkdir()
     (evil / "__init__.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    demo = wiring.demo_config().servers["demo"]
+    demo = composition.demo_config().servers["demo"]
     assert demo.command == sys.executable
     process = await asyncio.create_subprocess_exec(
         demo.command, *demo.args, cwd=tmp_path, stdin=asyncio.subprocess.DEVNULL
@@ -199,7 +199,7 @@ async def test_the_demo_server_runs_without_looking_into_the_working_directory(t
 
 async def test_a_program_that_is_missing_fails_when_it_is_opened(tmp_path: Path) -> None:
     config = Config(servers={"a": ServerConfig(command="no-such-program", cwd=str(tmp_path))})
-    transport = await wiring.fittings(NOBODY, Values({})).open_transport(config, "a")
+    transport = await composition.fittings(NOBODY, Values({})).open_transport(config, "a")
     with pytest.raises(SpawnFailed):
         await transport.open(None)  # type: ignore[arg-type]
 
@@ -209,7 +209,7 @@ async def test_a_program_that_is_missing_fails_when_it_is_opened(tmp_path: Path)
 )
 async def test_a_url_is_spoken_to_over_http(kind: str, made: str) -> None:
     server = ServerConfig.model_validate({"url": "http://127.0.0.1:9/mcp", "transport": kind})
-    transport = await wiring.fittings(NOBODY, Values({})).open_transport(Config(servers={"web": server}), "web")
+    transport = await composition.fittings(NOBODY, Values({})).open_transport(Config(servers={"web": server}), "web")
     assert type(transport).__name__ == made
 
 
@@ -240,7 +240,7 @@ async def test_a_configured_header_goes_along_with_every_request_and_nobody_sign
     env = {"TOKEN": "token-of-mine", "KEY": "key-of-mine", "HOW": "it"}
     with Web(serve) as web:
         server = ServerConfig.model_validate({"url": web.url, **entries[given]})
-        opener = wiring.fittings(NOBODY, Values(env)).open_transport
+        opener = composition.fittings(NOBODY, Values(env)).open_transport
         line = WebLine(web, await opener(Config(servers={"web": server}), "web"))
         try:
             await line.transport.open(line.inbox)

@@ -12,7 +12,7 @@ import pytest
 
 from mcphost.config import Config, read_toml, update_toml
 from mcphost.errors import ConfigError
-from mcphost.host.connections import retry as backoff
+from mcphost.host.connections import retry
 from mcphost.host.consent.questions import Answer, Question, ToolCallQuestion
 from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import Alarmed, Event
@@ -126,7 +126,7 @@ def settings(*, policy: Mapping[str, Any] | None = None, **servers: Mapping[str,
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries come fast."""
-    monkeypatch.setattr(backoff, "FIRST", 0.01)
+    monkeypatch.setattr(retry, "FIRST", 0.01)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcphost.config import ServerConfig
-from mcphost.host.connections import retry as backoff
+from mcphost.host.connections import retry
 from mcphost.transports.http import resumption
 from tests.transports.http.http_connection import Echo, Talk, Web
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, servers
@@ -56,7 +56,7 @@ async def test_what_was_typed_and_what_was_answered_outlive_an_outage(
     size: tuple[int, int], listens: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The waits are short here, and by hand it was 20 s: the tries are the same."""
-    monkeypatch.setattr(backoff, "FIRST", 0.05)
+    monkeypatch.setattr(retry, "FIRST", 0.05)
     monkeypatch.setattr(resumption, "FIRST_WAIT", 0.05)
     with Web(echo(listens)) as web:
         config = servers(web=ServerConfig(url=web.url))

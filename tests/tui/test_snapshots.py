@@ -46,7 +46,7 @@ from tests.executables import write_executable
 from tests.host.chat.scripted_model import text, use, uses
 from tests.host.sampling.sampling_host import create
 from tests.host.server_requests.pending import ROOTS, form, page
-from tests.tui import stage as staging
+from tests.tui import stage as stage_module
 from tests.tui.chat.chats import chatting
 from tests.tui.elicitation.questions import ask, asked, at
 from tests.tui.elicitation.test_form import EVERY
@@ -66,9 +66,9 @@ def same_every_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Times stand still, and the folder, Python and the servers have paths that are as long everywhere."""
     folder = Path(tempfile.mkdtemp(prefix="mcphost-", dir="/tmp"))
     write_executable(folder / "python", [sys.executable])
-    (folder / "servers").symlink_to(staging.SERVERS)
+    (folder / "servers").symlink_to(stage_module.SERVERS)
     (folder / "home" / "work").mkdir(parents=True)
-    monkeypatch.setattr(staging, "short_folder", lambda: folder)
+    monkeypatch.setattr(stage_module, "short_folder", lambda: folder)
     monkeypatch.setenv("HOME", str(folder / "home"))
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.chdir(folder / "home" / "work")
@@ -174,7 +174,7 @@ async def resources_and_prompts(snapshots: Snapshots) -> None:
 
 
 async def around_the_main_screen(snapshots: Snapshots) -> None:
-    async with on_stage(staging.echo(), size=WIDE) as stage:
+    async with on_stage(stage_module.echo(), size=WIDE) as stage:
         await stage.ready()
         await stage.press("question_mark")
         await stage.at(HelpScreen)
@@ -215,7 +215,7 @@ async def around_the_main_screen(snapshots: Snapshots) -> None:
         await stage.at(InboxScreen)
         await snapshots.take(stage, "inbox")
         await stage.press("escape")
-        after = staging.servers(same=staging.server("echo.py"), fresh=staging.server("asks.py"))
+        after = stage_module.servers(same=stage_module.server("echo.py"), fresh=stage_module.server("asks.py"))
         stage.app._reread = lambda: ReloadedConfig(after)
         await stage.press("ctrl+l")
         await stage.at(ReloadScreen)
@@ -285,7 +285,7 @@ async def sampling(snapshots: Snapshots) -> None:
 
 
 async def tasks(snapshots: Snapshots) -> None:
-    config = staging.servers(errands=staging.server("errands.py"))
+    config = stage_module.servers(errands=stage_module.server("errands.py"))
     async with on_stage(config, size=WIDE) as stage:
         await stage.ready()
         call = stage.call("research", {"polls": 100_000, "interval": 60_000})

@@ -20,7 +20,7 @@ import trustme
 from mcphost.composition import fittings
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
-from mcphost.host.connections import retry as backoff
+from mcphost.host.connections import retry
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.consent.questions import DeclineAll
 from mcphost.host.host import Host
@@ -184,10 +184,10 @@ async def test_a_server_that_is_away_is_tried_again_however_long_that_takes(
         assert says in words(host)
         assert is_told(connection, words(host), RECONNECTING)
         if says is not OUT_OF_TIME:
-            monkeypatch.setattr(backoff, "FIRST", 0.001)
-            monkeypatch.setattr(backoff, "LONGEST", 0.001)
+            monkeypatch.setattr(retry, "FIRST", 0.001)
+            monkeypatch.setattr(retry, "LONGEST", 0.001)
             connection.start()
-            await until(lambda: connection.restarts > 2 * backoff.CRASHES)
+            await until(lambda: connection.restarts > 2 * retry.CRASHES)
             assert connection.state is not FAILED
 
 
@@ -240,13 +240,13 @@ async def test_a_server_without_tls_is_not_tried_twice_and_the_whole_url_is_neve
 @pytest.mark.requirement("LIFE-27", "HTTP-33")
 async def test_an_outage_longer_than_a_crash_loop_is_waited_out(monkeypatch: pytest.MonkeyPatch, until: Until) -> None:
     """H05"""
-    monkeypatch.setattr(backoff, "FIRST", 0.001)
-    monkeypatch.setattr(backoff, "LONGEST", 0.01)
-    echo, outages = Echo(), iter(range(3 * backoff.CRASHES))
+    monkeypatch.setattr(retry, "FIRST", 0.001)
+    monkeypatch.setattr(retry, "LONGEST", 0.01)
+    echo, outages = Echo(), iter(range(3 * retry.CRASHES))
     with Web(lambda talk: echo(talk) if next(outages, None) is None else talk.whole(503, retry_after="9999")) as web:
         async with hosted(web.url) as host:
             await until(lambda: host.server("a").ready)
-            assert host.server("a").restarts >= 3 * backoff.CRASHES
+            assert host.server("a").restarts >= 3 * retry.CRASHES
 
 
 @pytest.mark.requirement("HTTP-10")
@@ -264,7 +264,7 @@ async def test_a_server_that_forgets_every_session_is_given_three_more_and_then_
             await until(lambda: connection.state is FAILED)
             assert "no longer knows this session (HTTP 404) (tried several times; not trying again" in words(host)
             assert is_told(connection, words(host), FAILED)
-            assert len(posts(web, "initialize")) == backoff.LOST_SESSIONS == 4
+            assert len(posts(web, "initialize")) == retry.LOST_SESSIONS == 4
             assert not any("mcp-session-id" in visit.headers for visit in posts(web, "initialize"))
             connection.start()
             await until(lambda: len(posts(web, "initialize")) > 4)
@@ -320,7 +320,7 @@ async def test_a_spoiled_answer_ends_its_call_in_words_and_the_next_call_is_answ
     mode: str, headline: str, says: str, until: Until, loop_watchdog: LoopWatchdog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H04, H06, H07, H08, H09, H10: the call is sent once, whatever becomes of it and of the connection."""
-    monkeypatch.setattr(backoff, "FIRST", 0.01)
+    monkeypatch.setattr(retry, "FIRST", 0.01)
     with Web(spoiling(mode)) as web:
         timeout = 1.0 if headline is NO_TIME else 20.0
         async with hosted(web.url, timeout=timeout, limits={"message_bytes": 100_000}) as host:

@@ -18,15 +18,14 @@ import httpx
 
 from mcphost.errors import ConnectionLost, HttpStatusError, InvalidResult, SessionExpired, TransportError
 from mcphost.protocol.wire.jsonrpc import ErrorCode, Request, Response
-from mcphost.transports.http import redirects
-from mcphost.transports.http import responses as answers
+from mcphost.transports.http import redirects, responses
 from mcphost.transports.http.client import FAILURES, Phases, open_client
 from mcphost.transports.http.failures import lost
 from mcphost.transports.http.responses import MessageReader
 from mcphost.transports.tap import Tap, request_head, response_head
 
-POST: Final = {"Content-Type": answers.JSON, "Accept": f"{answers.JSON}, {answers.EVENTS}"}
-GET: Final = {"Accept": answers.EVENTS}
+POST: Final = {"Content-Type": responses.JSON, "Accept": f"{responses.JSON}, {responses.EVENTS}"}
+GET: Final = {"Accept": responses.EVENTS}
 
 SESSION_ID_LENGTH: Final = 1024
 """Characters of a session id; it goes along with every request."""
@@ -118,14 +117,14 @@ class ServerEndpoint:
         async with aclosing(response):
             if not response.is_success:
                 await self.refuse(response)
-            elif answers.media_type(response) != answers.EVENTS:
+            elif responses.media_type(response) != responses.EVENTS:
                 with contextlib.suppress(*FAILURES):
-                    await answers.skip_body(response)
+                    await responses.skip_body(response)
 
     async def get_stream(self, headers: Mapping[str, Any], *, about: str = "") -> httpx.Response:
         """Open an event stream, still to be read and closed. Raises a TransportError where there is none."""
         response = await self.exchange("GET", {**GET, **headers}, about=about)
-        if response.status_code == 200 and answers.media_type(response) == answers.EVENTS:
+        if response.status_code == 200 and responses.media_type(response) == responses.EVENTS:
             return response
         async with aclosing(response):
             if not response.is_success:
@@ -134,11 +133,11 @@ class ServerEndpoint:
 
     async def refusal(self, response: httpx.Response, request: Request | None) -> Response:
         """The JSON-RPC error in a refusal, as the answer to ``request``. Raises whatever else it means."""
-        challenge = answers.challenge_in(response)
+        challenge = responses.challenge_in(response)
         if challenge is not None:
             raise challenge
         try:
-            found = await answers.error_in(response, self._incoming)
+            found = await responses.error_in(response, self._incoming)
         except FAILURES as error:
             raise self.lost(error) from None
         in_session = "mcp-session-id" in response.request.headers
@@ -156,11 +155,11 @@ class ServerEndpoint:
         """Raise what a refusal means to a message that has no answer."""
         found = await self.refusal(response, None)
         assert found.error is not None
-        raise answers.refused(response, found.error, hide=self._session)
+        raise responses.refused(response, found.error, hide=self._session)
 
     async def unexpected(self, response: httpx.Response, *, reason: str = "") -> HttpStatusError:
         """What to raise for an answer that is none."""
-        return await answers.unexpected(response, hide=self._session, reason=reason)
+        return await responses.unexpected(response, hide=self._session, reason=reason)
 
     def lost(self, error: BaseException) -> TransportError:
         """What to raise for a failure of the wire."""

@@ -18,7 +18,7 @@ from mcphost.protocol.eras.revisions import V2024_11_05, Revision
 from mcphost.protocol.wire.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.wire.jsonrpc import Response
 from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
-from mcphost.transports.http import responses as answers
+from mcphost.transports.http import responses
 from mcphost.transports.http.client import FAILURES, Phases
 from mcphost.transports.http.endpoint import ServerEndpoint
 from mcphost.transports.http.redirects import same_origin
@@ -141,7 +141,7 @@ class SseTransport(Pipe):
         """Take events until the stream ends; why it did."""
         parser, pace = EventParser(self.limits.message_bytes), Pace()
         try:
-            async for piece in answers.chunks(response):
+            async for piece in responses.chunks(response):
                 for event in parser.feed(piece):
                     await self._take(event)
                     await pace.keep()
@@ -173,6 +173,6 @@ class SseTransport(Pipe):
 
 def _no_endpoint(when: str) -> HttpStatusError:
     """A stream without the event that makes it one of this transport; a server that starts or ends has such, too."""
-    error = HttpStatusError(200, answers.EVENTS, reason=f"it did not say where it takes messages {when}")
+    error = HttpStatusError(200, responses.EVENTS, reason=f"it did not say where it takes messages {when}")
     error.lasting = False
     return error

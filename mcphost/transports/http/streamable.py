@@ -28,7 +28,7 @@ from mcphost.protocol.display import size_text
 from mcphost.protocol.eras.revisions import Revision
 from mcphost.protocol.wire.jsonrpc import Notification, Request, Response, encode
 from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
-from mcphost.transports.http import responses as answers
+from mcphost.transports.http import responses
 from mcphost.transports.http.client import FAILURES, Phases
 from mcphost.transports.http.endpoint import POST, ServerEndpoint
 from mcphost.transports.http.responses import MessageReader
@@ -88,7 +88,7 @@ class HttpTransport:
         answer = ResponsePicker(request.id, self._heard_by())
         tags = self._endpoint.tags() if self._agreed else {}
         response = await self._endpoint.exchange("POST", {**headers, **POST, **tags}, encode(request))
-        if response.status_code == 200 and answers.media_type(response) == answers.EVENTS:
+        if response.status_code == 200 and responses.media_type(response) == responses.EVENTS:
             await self._answer_from_stream(response, answer)
             return answer.response()
         async with aclosing(response):
@@ -147,12 +147,12 @@ class HttpTransport:
             self._endpoint.start_session(response)
 
     async def _answer_from_body(self, response: httpx.Response, answer: ResponsePicker) -> None:
-        if response.status_code != 200 or answers.media_type(response) != answers.JSON:
+        if response.status_code != 200 or responses.media_type(response) != responses.JSON:
             reason = "the server took the request and will not answer it" if response.status_code != 200 else ""
             raise await self._endpoint.unexpected(response, reason=reason)
         self._begin_session(response)
         try:
-            body = await answers.read_body(response, self.limits.message_bytes)
+            body = await responses.read_body(response, self.limits.message_bytes)
         except FAILURES as error:
             raise self._endpoint.lost(error) from None
         answer.take_body(await self._incoming.messages(body))
@@ -176,7 +176,7 @@ class HttpTransport:
         self, response: httpx.Response, stream: ResumableStream, answer: ResponsePicker
     ) -> TransportError | None:
         """Read one connection of a stream, until the answer is there or it ends; what broke it, if that is why."""
-        pieces = answers.chunks(response)
+        pieces = responses.chunks(response)
         clock = asyncio.get_running_loop().time
 
         def enough() -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from mcphost.config import Config
 from mcphost.errors import ConnectionLost, InvalidResult, ServerError, ServerNotReady
-from mcphost.host.connections import retry as backoff
+from mcphost.host.connections import retry
 from mcphost.host.connections.connection import ServerState
 from mcphost.host.events import ServerChanged, ToolsChanged
 from mcphost.host.tool_calls.call import CallState
@@ -112,11 +112,11 @@ async def test_a_crash_loop_ends_in_words_until_somebody_tries_again(
         await until(lambda: connection.state is FAILED)
         assert "exited with code 3" in connection.reason
         assert "not trying again by itself" in connection.reason
-        assert connection.restarts == backoff.CRASHES
+        assert connection.restarts == retry.CRASHES
         assert connection.process.exit_code == 3
         assert connection.process.stderr_tail[-1] == "last words 30 of 30"
         connection.start()
-        await until(lambda: connection.restarts == 2 * backoff.CRASHES)
+        await until(lambda: connection.restarts == 2 * retry.CRASHES)
     assert running.server("a").state is STOPPED
 
 
@@ -394,7 +394,7 @@ async def test_commands_at_any_time_end_in_what_was_asked_last(
 async def test_a_pending_retry_obeys_at_once(
     host: HostOf, until: Until, step: Step, state: ServerState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backoff, "FIRST", 60)
+    monkeypatch.setattr(retry, "FIRST", 60)
     async with host(a=hostile("crash-at-start")) as running:
         connection = running.server("a")
         await until(lambda: connection.state is RECONNECTING)

@@ -24,7 +24,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections import offers
 from mcphost.host.connections.subscriptions import SubscriptionState
 from mcphost.host.events import PromptsChanged, ResourcesChanged, ToolsChanged
-from mcphost.host.resources import completion as completing
+from mcphost.host.resources import completion
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.tools import Completion, PromptRef, ResourceContents, TemplateRef
 from mcphost.protocol.wire.jsonrpc import Request, Response
@@ -271,7 +271,7 @@ async def test_typing_fast_asks_once_and_only_the_last_text_gets_suggestions(hos
 async def test_an_answer_on_its_way_is_dropped_when_somebody_types_on(
     host: HostOf, until: Until, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(completing, "DEBOUNCE", 0.0)
+    monkeypatch.setattr(completion, "DEBOUNCE", 0.0)
     async with host(
         a=serve("--record", tmp_path / "wire", "--without", "completion/complete", "--unknown", "silent")
     ) as running:

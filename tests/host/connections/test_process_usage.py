@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from mcphost.config import Config, parse
-from mcphost.host.connections import process_usage as gauges
+from mcphost.host.connections import process_usage
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.process_usage import ProcessUsage
 from mcphost.transports.base import ProcessReport, ProcessUsageReport
@@ -45,7 +45,7 @@ class Machine:
         self.cpu += look[1]
         return ProcessUsageReport(2, look[0], self.cpu)
 
-    def gauges(self, config: Config = CONFIG) -> ProcessUsage:
+    def process_usage(self, config: Config = CONFIG) -> ProcessUsage:
         return ProcessUsage(self.measure, lambda: config, self.warn, lambda: self.time)
 
     def warn(self, server: str, text: str) -> None:
@@ -54,7 +54,7 @@ class Machine:
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gauges, "APART", 0.0)
+    monkeypatch.setattr(process_usage, "APART", 0.0)
 
 
 def connection(**more: Any) -> Connection:
@@ -64,26 +64,26 @@ def connection(**more: Any) -> Connection:
 async def test_the_share_of_a_processor_is_that_since_the_look_before() -> None:
     """S10: the first look is two; a child that ended takes its time along, and that is no negative share."""
     machine = Machine([(1, 0.0), (1, 0.5), (1, 2.0), (1, -3.0)])
-    gauge, server = machine.gauges(), connection()
-    assert gauge.of(server) is None
-    readings = [await gauge.read(server) for _ in range(3)]
+    usage, server = machine.process_usage(), connection()
+    assert usage.of(server) is None
+    readings = [await usage.read(server) for _ in range(3)]
     assert [reading and (reading.share, reading.busy) for reading in readings] == [
         (0.5, False),
         (2.0, True),
         (0.0, False),
     ]
-    assert gauge.of(server) == readings[-1]
-    assert gauge.of(connection(process=ProcessReport(pid=8))) is None  # it was started anew
+    assert usage.of(server) == readings[-1]
+    assert usage.of(connection(process=ProcessReport(pid=8))) is None  # it was started anew
 
 
 async def test_a_program_over_its_limit_is_warned_of_once_each_time_it_was_started() -> None:
     """S10."""
     machine = Machine([(49_000_000, 0.0)] * 2 + [(51_000_000, 0.0)] * 4)
-    gauge, server = machine.gauges(), connection()
-    found = [await gauge.read(server) for _ in range(3)]
+    usage, server = machine.process_usage(), connection()
+    found = [await usage.read(server) for _ in range(3)]
     assert [bool(reading and reading.too_large) for reading in found] == [False, True, True]
     assert machine.warned == ["a: its program takes 51 MB of memory, more than 50 MB ([limits] process_bytes)"]
-    await gauge.read(connection(process=ProcessReport(pid=8)))
+    await usage.read(connection(process=ProcessReport(pid=8)))
     assert len(machine.warned) == 2
     assert machine.pids == [7, 7, 7, 7, 8, 8]
 
@@ -91,6 +91,6 @@ async def test_a_program_over_its_limit_is_warned_of_once_each_time_it_was_start
 @pytest.mark.parametrize("more", [{"ready": False}, {"process": ProcessReport()}, {}])
 async def test_where_there_is_no_program_there_is_nothing_to_see(more: dict[str, Any]) -> None:
     machine = Machine([(1, 0.0), None])
-    assert await machine.gauges().read(connection(**more)) is None
+    assert await machine.process_usage().read(connection(**more)) is None
     assert len(machine.pids) == (0 if more else 2)
     assert await ProcessUsage(None, lambda: CONFIG, lambda *_: None).read(connection()) is None

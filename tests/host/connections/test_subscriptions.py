@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.errors import CapabilityMissing, ResourceMissing
-from mcphost.host.connections import subscriptions as watches
+from mcphost.host.connections import subscriptions
 from mcphost.host.connections.connection import ServerState
 from mcphost.host.connections.subscriptions import Subscription, SubscriptionState
 from mcphost.host.events import ResourceUpdated
@@ -25,8 +25,8 @@ FOLDER, CHILD = "memo:///folder", "memo:///folder/child"
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Changed resources are read again soon."""
-    monkeypatch.setattr(watches, "REREAD_DELAY", 0.02)
-    monkeypatch.setattr(watches, "REREAD_PAUSE", 0.1)
+    monkeypatch.setattr(subscriptions, "REREAD_DELAY", 0.02)
+    monkeypatch.setattr(subscriptions, "REREAD_PAUSE", 0.1)
 
 
 def text_of(watch: Subscription) -> str | None:

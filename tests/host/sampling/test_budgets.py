@@ -12,7 +12,7 @@ from mcphost.client.server_requests import InputRefused
 from mcphost.errors import ModelOverloaded
 from mcphost.host.sampling.budgets import SamplingBudgets
 from mcphost.host.sampling.request import SamplingState
-from mcphost.host.server_requests import pending as inquiries
+from mcphost.host.server_requests import pending
 from mcphost.host.server_requests.service import ServerRequest
 from mcphost.providers.base import AnswerFinished, Price, TextDelta, TokenUsage, ToolUseReady
 from tests.conftest import LoopWatchdog
@@ -166,7 +166,7 @@ async def test_a_flood_of_requests_is_refused_but_for_a_few() -> None:
         call = host.ask(*[create()] * 1000)
         other = await host.replies({"method": "ping"})
         assert other == [{"result": {}}]
-        assert len(host.person.asked) == inquiries.OPEN == len(host.samplings)
+        assert len(host.person.asked) == pending.OPEN == len(host.samplings)
         host.mute("a")
         replies = json.loads((await call.result()).raw["content"][0]["text"])
         codes = [reply["error"]["code"] for reply in replies]
@@ -380,5 +380,5 @@ async def test_mcphost_never_asks_a_server_for_sampling() -> None:
     async with lending_host(sampling=ALLOW) as host:
         await host.ready()
         await host.replies(create())
-    source = "".join(path.read_text("utf-8") for path in (Path(inquiries.__file__).parents[1] / "client").rglob("*.py"))
+    source = "".join(path.read_text("utf-8") for path in (Path(pending.__file__).parents[1] / "client").rglob("*.py"))
     assert "sampling/createMessage" not in source

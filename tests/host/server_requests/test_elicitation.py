@@ -11,7 +11,7 @@ import pytest
 from mcphost.errors import ServerError
 from mcphost.host.consent.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.events import ElicitationChanged
-from mcphost.host.server_requests import pending as inquiries
+from mcphost.host.server_requests import pending
 from mcphost.host.server_requests.host_methods import ALL, FORM, ROOTS, URL
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
 from mcphost.host.tool_calls.call import CallState, ToolCall
@@ -88,7 +88,7 @@ ANSWERED: list[tuple[Any, list[Step], Any]] = [
 
 @pytest.mark.requirement("ELIC-04", "ELIC-05", "ELIC-06", "ELIC-12", "ELIC-14", "ELIC-15", "ELIC-21")
 async def test_the_server_gets_what_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiries, "PER_MINUTE", 1000)
+    monkeypatch.setattr(pending, "PER_MINUTE", 1000)
     async with asked_host() as host:
         for question, steps, got in ANSWERED:
             host.person.steps, host.person.asked = list(steps), []
@@ -241,20 +241,20 @@ async def test_a_server_that_asks_without_end_is_refused_and_the_log_says_so_onc
     """F03, P09: one question on screen and five behind it; ten a minute; a muted server asks nobody."""
     async with asked_host() as host:
         asking = host.ask(*[form()] * 25)
-        await until(lambda: len(host.person.asked) == inquiries.OPEN)
-        assert host.waiting_questions("a") == inquiries.OPEN
+        await until(lambda: len(host.person.asked) == pending.OPEN)
+        assert host.waiting_questions("a") == pending.OPEN
         await until(lambda: any("was refused" in line for line in host.said("a")))
         host.mute("a")  # what comes only now is declined, and no longer refused
         replies = [plain(reply) for reply in await _replies(asking)]
         refused, declined = (replies.count(each) for each in ({"error": -32603}, {"result": {"action": "decline"}}))
-        assert (refused + declined, declined >= inquiries.OPEN) == (25, True)
+        assert (refused + declined, declined >= pending.OPEN) == (25, True)
         assert len([line for line in host.said("a") if "was refused" in line]) == 1
         assert await host.replies(form()) == [{"result": {"action": "decline"}}]
-        assert len(host.person.asked) == inquiries.OPEN
+        assert len(host.person.asked) == pending.OPEN
         host.unmute("a")
         host.person.steps = [NO] * 30
         got = [plain((await host.replies(form()))[0]) for _ in range(6)]
-        assert got.count({"error": -32603}) == 6 - (inquiries.PER_MINUTE - inquiries.OPEN)
+        assert got.count({"error": -32603}) == 6 - (pending.PER_MINUTE - pending.OPEN)
 
 
 async def _replies(call: Any) -> list[Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from mcphost.errors import ConnectionLost, InvalidArguments, InvalidResult, RequestTimeout, ServerError
 from mcphost.host.events import CallChanged, CallFinished, CallStarted
-from mcphost.host.tool_calls import service as desk
+from mcphost.host.tool_calls import service as call_service
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.tools import TextContent, UnreadableContent
 from tests.conftest import LoopWatchdog, Until
@@ -337,7 +337,7 @@ async def test_others_answer_while_one_hangs_floods_and_dies(host: HostOf, loop_
 
 
 async def test_ended_calls_are_kept_up_to_a_number(host: HostOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "KEPT_CALLS", 3)
+    monkeypatch.setattr(call_service, "KEPT_CALLS", 3)
     async with host(a=echo(), policy=ALLOW) as running:
         for number in range(6):
             await running.run("a", "echo", {"text": str(number)})
@@ -347,7 +347,7 @@ async def test_ended_calls_are_kept_up_to_a_number(host: HostOf, monkeypatch: py
 async def test_ended_calls_are_kept_up_to_a_size_and_the_last_one_always(
     host: HostOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "KEPT_BYTES", 100_000)
+    monkeypatch.setattr(call_service, "KEPT_BYTES", 100_000)
     async with host(a=echo(), policy=ALLOW) as running:
         kept = []
         for size in (40_000, 40_000, 40_000, 200_000):

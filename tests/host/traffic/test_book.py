@@ -17,7 +17,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.traffic import book as traffic_book
 from mcphost.host.traffic import file as traffic_file
 from mcphost.host.traffic import frames
-from mcphost.host.traffic import frames as pairing
+from mcphost.host.traffic import frames as frames_module
 from mcphost.host.traffic.book import ServerTap, TrafficBook, TrafficBudget, read_traffic
 from mcphost.host.traffic.frames import Frame, FrameKind, read_facts
 from mcphost.host.traffic.resending import ResentRequest, request_in
@@ -198,7 +198,7 @@ def test_what_passed_unseen_is_paired_a_little_at_a_time(book: Book) -> None:
 
 
 def test_pairing_remembers_a_bounded_number_of_requests(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairing, "REMEMBERED", 3)
+    monkeypatch.setattr(frames_module, "REMEMBERED", 3)
     for number in range(5):
         book.a.sent(request(number))
     for number in range(5):

@@ -18,8 +18,7 @@ from mcphost.errors import (
 )
 from mcphost.protocol.wire.jsonrpc import Malformed, Message, Notification
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.http import resumption
-from mcphost.transports.http import streamable as http
+from mcphost.transports.http import resumption, streamable
 from mcphost.transports.http.responses import MessageReader
 from mcphost.transports.http.resumption import ResumableStream
 from tests.conftest import LoopWatchdog, Until
@@ -141,7 +140,7 @@ async def test_a_garbled_event_that_can_only_be_the_answer_fails_the_call_soon(
     said: list[bytes | dict[str, object] | None], ends: str, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     """J10: and any other is passed over: the answer may take its time."""
-    monkeypatch.setattr(http, "GARBLED", 0.1)
+    monkeypatch.setattr(streamable, "GARBLED", 0.1)
     echo, left = Echo(), iter(said)
 
     def serve(talk: Talk) -> None:

@@ -12,7 +12,7 @@ from mcphost.host.server_requests import roots
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.modal import AskScreen
-from mcphost.tui.roots import tree as folder_listing
+from mcphost.tui.roots import tree as roots_tree
 from mcphost.tui.roots.screen import FoldersScreen
 from mcphost.tui.roots.tree import FolderListing, FolderRows, FolderTree, Mark, list_folders
 from mcphost.tui.servers.card import ServerCard
@@ -257,7 +257,7 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
 
 
 async def test_a_folder_of_thousands_is_cut_and_says_so(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_listing, "MOST", 50)
+    monkeypatch.setattr(roots_tree, "MOST", 50)
     for number in range(80):
         (work / "src" / f"n{number:03}").mkdir()
     listing = list_folders(work / "src", work / "src")

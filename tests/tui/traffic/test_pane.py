@@ -20,7 +20,7 @@ from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 from mcphost.host.traffic.frames import Frame
 from mcphost.tui.kit.filter_line import FilterLine
 from mcphost.tui.kit.requests import CopyWanted, SaveWanted
-from mcphost.tui.traffic import list as traffic_feed
+from mcphost.tui.traffic import list as traffic_list
 from mcphost.tui.traffic.list import TrafficFeed
 from mcphost.tui.traffic.open import OpenTrafficScreen
 from mcphost.tui.traffic.pane import TrafficPane
@@ -233,7 +233,7 @@ async def test_work_for_each_refresh_is_proportional_to_what_is_new_and_none_whi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mcphost.tui.traffic.list.TrafficFeed", CountingFeed)
-    monkeypatch.setattr(traffic_feed, "STALE_FRAMES", 100)
+    monkeypatch.setattr(traffic_list, "STALE_FRAMES", 100)
     app = Passing()
     app.book.set_budget("db", TrafficBudget(1_000))
     for number in range(500):
