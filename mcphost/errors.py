@@ -170,9 +170,6 @@ class AuthorizationRequired(TransportError):
 class ModelError(McphostError):
     """A language model gave no answer, or not a whole one. ``entry`` is its name in the configuration."""
 
-    partial: Any = None
-    """What came before it failed, where somebody gathered it."""
-
     def __init__(self, entry: str, message: str) -> None:
         self.entry = entry
         super().__init__(f"model {entry}: {message}")

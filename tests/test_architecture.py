@@ -347,7 +347,7 @@ def test_what_is_unwanted_somewhere_exists() -> None:
     [
         ("import mcphost.host.host", SCREEN | NETWORK),
         ("import mcphost.composition", SCREEN | NETWORK),
-        ("import mcphost.providers.base, mcphost.providers.choice, mcphost.providers.manual", SCREEN | NETWORK),
+        ("import mcphost.providers.base, mcphost.providers.choice", SCREEN | NETWORK),
         ("import mcphost.tui.app, mcphost.tui.results.view, mcphost.tui.results.picture_screen", {"PIL"}),
         ("from mcphost.cli import main; main(['list', 'tools', 'stdio:false'])", SCREEN | NETWORK),
         (ONE_CALL.format(server=ECHO), CALLS_DO_WITHOUT),

@@ -53,7 +53,7 @@ _T = TypeVar("_T")
 
 
 class Authorizer:
-    """The `SignInPort` over a token store. Each server is introduced by `bearer` before anything else."""
+    """Signs all servers in and out, over one token store. Call `bearer` first: it makes a server known."""
 
     def __init__(
         self, store: TokenStore, now: Callable[[], float] = time.time, *, resolve: Resolve = auth_http.resolve
@@ -89,10 +89,10 @@ class Authorizer:
             async with self._store.changing(server) as held:
                 await self._store.write(server, held.with_grant(grant))
             session.renewed()
-            return await self.standing(server)
+            return await self.status(server)
 
-    async def standing(self, server: str) -> SignInStatus:
-        """See `SignInPort.standing`."""
+    async def status(self, server: str) -> SignInStatus:
+        """See `SignInPort.status`."""
         session = self._session(server)
         grant = await session.grant()
         if grant is None:

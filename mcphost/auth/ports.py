@@ -170,19 +170,19 @@ class SignInUser(Protocol):
 
 
 class SignInPort(Protocol):
-    """What a host may ask of whoever keeps the tokens of its servers."""
+    """Signs one server in and out."""
 
-    async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
-        """Walk the whole flow. ``challenge`` is the header of the refusal, which was a 401 or 403 (``status``).
+    async def sign_in(self, challenge: str, status: int, person: SignInUser) -> SignInStatus:
+        """Run the whole flow. ``challenge`` is the header of the refusal, which was a 401 or 403 (``status``).
 
-        Raises SignInFailed, Declined, ConfigError. Cancelled at any point it leaves nothing half done.
+        Raises SignInFailed, Declined, ConfigError. May be cancelled at any point: nothing is then half done.
         """
 
-    async def standing(self, server: str) -> SignInStatus:
-        """Who is signed in. Raises SignInFailed where nobody can be."""
+    async def status(self) -> SignInStatus:
+        """Who is signed in. Raises SignInFailed if nobody can be."""
 
-    async def sign_out(self, server: str) -> str:
-        """Revoke where that is offered, and forget every token and client of this server; what happened, in words.
+    async def sign_out(self) -> str:
+        """Forget every token and client of the server, and revoke the tokens if it offers that; return what happened.
 
-        Raises SignInFailed where the keychain did not forget them.
+        Raises SignInFailed if the keychain did not forget them.
         """

@@ -35,6 +35,7 @@ from mcphost.errors import (
 )
 from mcphost.protocol.eras.era import LegacyEra
 from mcphost.protocol.eras.revisions import LEGACY, Revision
+from mcphost.protocol.limits import PENDING_SERVER_REQUESTS
 from mcphost.protocol.models.tools import CallToolResult, InitializeResult, LogLevel, Progress, Tool, build_readers
 from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, RequestId, Response
 from mcphost.transports.base import Transport
@@ -66,7 +67,7 @@ class Client:
         minimum: Revision = LEGACY[0],
         patience: RequestTimeouts | None = None,
         list_limits: ListLimits | None = None,
-        pending_inputs: int = 32,
+        pending_inputs: int = PENDING_SERVER_REQUESTS,
     ) -> None:
         self._transport = transport
         self._listener = listener
@@ -182,7 +183,7 @@ class Client:
         await self._transport.aclose()
         self._deadlines.close()
 
-    # What the verbs need (`mcphost.client.requests.Requester`).
+    # What `resources`, `prompts`, `completions` and `tasks` need.
 
     async def read_list(self, method: str, key: str, read: Callable[[object], Item]) -> ListedItems[Item]:
         """Every page of a list. Raises as `request` does where not even the first page came."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.client.requests import Requester, RequestTimeouts
+from mcphost.client.requests import RequestTimeouts
 from mcphost.errors import CapabilityMissing, ServerError
 from mcphost.protocol.eras.revisions import offers
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
+    from mcphost.client.client import Client
     from mcphost.protocol.models.tools import Completion, CompletionRef
 
 METHOD: Final = "completion/complete"
@@ -23,14 +24,14 @@ CAPABILITY: Final = "completions"
 class Completions:
     """What one server suggests. The oldest revision has no word for offering it: there one refusal settles it."""
 
-    def __init__(self, requester: Requester) -> None:
-        self._requester = requester
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._refused = False
 
     @property
     def offered(self) -> bool:
         """Is it worth asking? Raises ServerNotReady."""
-        session = self._requester.opened
+        session = self._client.opened
         return not self._refused and offers(CAPABILITY, session.server.capabilities, session.revision)
 
     async def complete(
@@ -52,10 +53,10 @@ class Completions:
             raise CapabilityMissing(METHOD, CAPABILITY)
         params: dict[str, Any] = {"ref": ref.as_object(), "argument": {"name": argument, "value": value}}
         others = {name: known for name, known in (context or {}).items() if name != argument}
-        if others and self._requester.opened.revision.completion_context:
+        if others and self._client.opened.revision.completion_context:
             params["context"] = {"arguments": others}
         try:
-            return Completion.read(await self._requester.request(METHOD, params, patience=patience))
+            return Completion.read(await self._client.request(METHOD, params, patience=patience))
         except ServerError as error:
             self._refused = error.code == ErrorCode.METHOD_NOT_FOUND
             raise

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from mcphost.errors import InvalidResult, McphostError, ServerError
+from mcphost.protocol.limits import LIST_ITEMS, LIST_PAGES, LIST_SECONDS
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 Item = TypeVar("Item")
@@ -23,9 +24,9 @@ FetchPage = Callable[[str | None], Awaitable[Mapping[str, Any]]]
 class ListLimits:
     """When to stop reading a list: whichever comes first."""
 
-    pages: int = 64
-    items: int = 10_000
-    seconds: float = 30.0
+    pages: int = LIST_PAGES
+    items: int = LIST_ITEMS
+    seconds: float = LIST_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,23 +10,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mcphost.client.paging import ListedItems
-from mcphost.client.requests import ProgressCallback, Requester, RequestTimeouts
+from mcphost.client.requests import ProgressCallback, RequestTimeouts
 
 if TYPE_CHECKING:
+    from mcphost.client.client import Client
     from mcphost.protocol.models.tools import GetPromptResult, Prompt
 
 
 class Prompts:
     """What one server has to say for others. Every verb raises as `mcphost.client.client.Client.request` does."""
 
-    def __init__(self, requester: Requester) -> None:
-        self._requester = requester
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     async def list(self) -> ListedItems[Prompt]:
         """Every prompt, page by page."""
         from mcphost.protocol.models.tools import Prompt
 
-        return await self._requester.read_list("prompts/list", "prompts", Prompt.read)
+        return await self._client.read_list("prompts/list", "prompts", Prompt.read)
 
     async def get(
         self,
@@ -42,7 +43,7 @@ class Prompts:
         params: dict[str, object] = {"name": name}
         if arguments:
             params["arguments"] = {key: _as_string(value) for key, value in arguments.items()}
-        result = await self._requester.request("prompts/get", params, patience=patience, on_progress=on_progress)
+        result = await self._client.request("prompts/get", params, patience=patience, on_progress=on_progress)
         return GetPromptResult.read(result)
 
 

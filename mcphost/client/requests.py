@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from mcphost.client.deadlines import Deadline, Deadlines
-from mcphost.client.paging import ListedItems
 from mcphost.errors import ConnectionLost, McphostError, RequestTimeout, ServerError, SessionExpired
 from mcphost.protocol.eras.era import LegacyEra
 from mcphost.protocol.eras.revisions import MAY_ASK, Revision
+from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 from mcphost.protocol.models.tools import InitializeResult, Progress
 from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId, Response
 from mcphost.transports.base import Transport
@@ -30,8 +29,8 @@ ProgressCallback = Callable[[Progress], None]
 class RequestTimeouts:
     """How long to wait for an answer, in seconds: ``idle`` without progress, ``hard`` whatever progress comes."""
 
-    idle: float = 60.0
-    hard: float = 600.0
+    idle: float = REQUEST_SECONDS
+    hard: float = REQUEST_SECONDS_IN_ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +41,6 @@ class Session:
     server: InitializeResult
     seconds: float
     """How long the handshake took, from the first request to the last answer."""
-
-
-class Requester(Protocol):
-    """Sends requests of one open session."""
-
-    @property
-    def opened(self) -> Session:
-        """The session; raises ServerNotReady where it is not open."""
-
-    async def request(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        patience: RequestTimeouts | None = None,
-        on_progress: ProgressCallback | None = None,
-    ) -> Mapping[str, Any]:
-        """See `mcphost.client.client.Client.request`."""
-
-    async def read_list(self, method: str, key: str, read: Callable[[object], Item]) -> ListedItems[Item]:
-        """Every page of a list. Raises as `request` does where not even the first page came."""
-
-    def hearing(self, token: RequestId, report: ProgressCallback) -> AbstractContextManager[None]:
-        """Hand progress under ``token`` to ``report``, also when no request with it is under way."""
-
-    def within(self, seconds: float) -> AbstractContextManager[object]:
-        """Raise TimeoutError inside the block when they are over, what time we take for the server not counted."""
-
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let ``work``, which may not raise, go on by itself; closing waits for it a moment."""
 
 
 def result_of(response: Response, method: str) -> Mapping[str, Any]:

@@ -8,31 +8,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcphost.client.paging import ListedItems
-from mcphost.client.requests import ProgressCallback, Requester, RequestTimeouts
+from mcphost.client.requests import ProgressCallback, RequestTimeouts
 from mcphost.errors import ResourceMissing, ServerError
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
+    from mcphost.client.client import Client
     from mcphost.protocol.models.tools import ReadResourceResult, Resource, ResourceTemplate
 
 
 class Resources:
     """What one server has to read. Every verb raises as `mcphost.client.client.Client.request` does."""
 
-    def __init__(self, requester: Requester) -> None:
-        self._requester = requester
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     async def list(self) -> ListedItems[Resource]:
         """Every resource, page by page."""
         from mcphost.protocol.models.tools import Resource
 
-        return await self._requester.read_list("resources/list", "resources", Resource.read)
+        return await self._client.read_list("resources/list", "resources", Resource.read)
 
     async def templates(self) -> ListedItems[ResourceTemplate]:
         """Every resource template, page by page."""
         from mcphost.protocol.models.tools import ResourceTemplate
 
-        return await self._requester.read_list("resources/templates/list", "resourceTemplates", ResourceTemplate.read)
+        return await self._client.read_list("resources/templates/list", "resourceTemplates", ResourceTemplate.read)
 
     async def read(
         self, uri: str, *, patience: RequestTimeouts | None = None, on_progress: ProgressCallback | None = None
@@ -41,7 +42,7 @@ class Resources:
         from mcphost.protocol.models.tools import ReadResourceResult
 
         try:
-            result = await self._requester.request(
+            result = await self._client.request(
                 "resources/read", {"uri": uri}, patience=patience, on_progress=on_progress
             )
         except ServerError as error:
@@ -52,11 +53,11 @@ class Resources:
 
     async def subscribe(self, uri: str) -> None:
         """Be told when the resource changes (`NotificationObserver.resource_updated`)."""
-        await self._requester.request("resources/subscribe", {"uri": uri})
+        await self._client.request("resources/subscribe", {"uri": uri})
 
     async def unsubscribe(self, uri: str) -> None:
         """Be told no more."""
-        await self._requester.request("resources/unsubscribe", {"uri": uri})
+        await self._client.request("resources/unsubscribe", {"uri": uri})
 
 
 def _named(error: ServerError) -> str | None:

@@ -11,13 +11,16 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.paging import ListedItems
-from mcphost.client.requests import ProgressCallback, Requester, RequestTimeouts
+from mcphost.client.requests import ProgressCallback, RequestTimeouts
 from mcphost.errors import InvalidResult, McphostError, RequestTimeout, TaskStopped
 from mcphost.protocol.eras.revisions import TASK_CALLS, offers
 from mcphost.protocol.models.tools import CallToolResult, CreateTaskResult, Progress, Task, TaskSupport, Tool
+
+if TYPE_CHECKING:
+    from mcphost.client.client import Client
 
 POLL_SECONDS: Final = 1.0
 """Between two looks at a task whose server does not say how often it wants them."""
@@ -38,14 +41,14 @@ def new_token() -> str:
 class Tasks:
     """The tasks of one server. Every verb raises as `mcphost.client.client.Client.request` does."""
 
-    def __init__(self, requester: Requester) -> None:
-        self._requester = requester
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._watched: dict[str, _Watch] = {}
 
     @property
     def offered(self) -> bool:
         """May tools be called as tasks at all? Raises ServerNotReady."""
-        session = self._requester.opened
+        session = self._client.opened
         return offers(TASK_CALLS, session.server.capabilities, session.revision)
 
     def suit(self, tool: Tool, *, wanted: bool = False) -> bool:
@@ -76,7 +79,7 @@ class Tasks:
         params |= {"_meta": {"progressToken": token}} | ({} if arguments is None else {"arguments": arguments})
         # Of its own: who gives up before the task has a name still has to tell the server which one to stop.
         begun = asyncio.ensure_future(self._begin(params, patience))
-        with self._requester.hearing(token, on_progress or _ignore), self._stopping(begun):
+        with self._client.hearing(token, on_progress or _ignore), self._stopping(begun):
             return await self._to_the_end(begun, patience, on_task or _ignore)
 
     async def pick_up(
@@ -95,28 +98,26 @@ class Tasks:
         know the task, the ServerError is one of ``tasks/get``.
         """
         begun: asyncio.Future[Task | CallToolResult] = asyncio.ensure_future(self.get(task_id))
-        with self._requester.hearing(token or new_token(), on_progress or _ignore), self._stopping(begun, stops=stops):
+        with self._client.hearing(token or new_token(), on_progress or _ignore), self._stopping(begun, stops=stops):
             return await self._to_the_end(begun, patience or RequestTimeouts(), on_task or _ignore)
 
     async def get(self, task_id: str) -> Task:
         """How a task stands."""
-        return Task.read(await self._requester.request("tasks/get", {"taskId": task_id}))
+        return Task.read(await self._client.request("tasks/get", {"taskId": task_id}))
 
     async def result(self, task_id: str, *, patience: RequestTimeouts | None = None) -> CallToolResult:
         """What a task brought, once it has ended: this waits for it."""
-        return CallToolResult.read(
-            await self._requester.request("tasks/result", {"taskId": task_id}, patience=patience)
-        )
+        return CallToolResult.read(await self._client.request("tasks/result", {"taskId": task_id}, patience=patience))
 
     async def cancel(self, task_id: str) -> Task:
         """Stop a task; how it stands now. Whoever waits for it hears of it at once."""
-        task = Task.read(await self._requester.request("tasks/cancel", {"taskId": task_id}))
+        task = Task.read(await self._client.request("tasks/cancel", {"taskId": task_id}))
         self._tell(task)
         return task
 
     async def list(self) -> ListedItems[Task]:
         """Every task the server keeps, page by page."""
-        return await self._requester.read_list("tasks/list", "tasks", Task.read)
+        return await self._client.read_list("tasks/list", "tasks", Task.read)
 
     def heard(self, params: Mapping[str, Any]) -> Task | None:
         """Take the params of notifications/tasks/status; the task, or None where they tell of none."""
@@ -133,7 +134,7 @@ class Tasks:
             watch.tell(task)
 
     async def _begin(self, params: Mapping[str, Any], patience: RequestTimeouts) -> Task | CallToolResult:
-        result = await self._requester.request("tools/call", params, patience=patience)
+        result = await self._client.request("tools/call", params, patience=patience)
         return CreateTaskResult.read(result).task if "task" in result else CallToolResult.read(result)
 
     @contextmanager
@@ -143,7 +144,7 @@ class Tasks:
             yield
         except (asyncio.CancelledError, RequestTimeout):
             if stops:
-                self._requester.in_background(self._stop(begun))
+                self._client.in_background(self._stop(begun))
             else:
                 begun.cancel()
             raise
@@ -152,7 +153,7 @@ class Tasks:
         self, begun: asyncio.Future[Task | CallToolResult], patience: RequestTimeouts, report: TaskCallback
     ) -> CallToolResult:
         try:
-            with self._requester.within(patience.hard):
+            with self._client.within(patience.hard):
                 first = await asyncio.shield(begun)
                 return first if isinstance(first, CallToolResult) else await self._follow(first, patience, report)
         except TimeoutError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost import __version__
+from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.models import ConfiguredModels
 from mcphost.composition.selection import Selection, is_ad_hoc, select, server_from_argument
 from mcphost.composition.sign_in import SignIns, hosted_document
@@ -29,7 +30,6 @@ from mcphost.host.dependencies import Dependencies
 from mcphost.host.desktop import Open, no_browser
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import Transport
-from mcphost.transports.http.detection import DetectedTransports
 from mcphost.transports.stdio.pid_files import PidFiles
 from mcphost.transports.stdio.usage import usage_of
 

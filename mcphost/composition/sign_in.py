@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.transports import looked_up
 from mcphost.config import Config, GivenServer, ResolvedServer, Values
 from mcphost.config.state import named_lock
 from mcphost.errors import SignInFailed
-from mcphost.transports.http.detection import DetectedTransports
 
 if TYPE_CHECKING:
     from mcphost.auth.authorizer import Authorizer
@@ -43,7 +42,7 @@ class SignIns:
             return None
         from mcphost.auth.ports import OAuthSettings
 
-        settings = OAuthSettings(**asdict(server.oauth))
+        settings = OAuthSettings(**{name: value for name, value in server.oauth if value is not None})
         return self._authorizer().bearer(item_name(config, server), server.url, settings)
 
     async def port(self, config: Config, name: str) -> SignInPort:
@@ -52,7 +51,7 @@ class SignIns:
         if bearer is None:
             why = "it is a program" if server.url is None else "it has no use for it, by its entry in the configuration"
             raise SignInFailed(f"{name} is not signed in to: {why}")
-        return _OneServer(self._authorizer(), item_name(config, server))
+        return _ServerSignIn(self._authorizer(), item_name(config, server))
 
     async def forget(self, config: Config, name: str, verdicts: DetectedTransports) -> Sequence[str]:
         """Delete what was learned of a server besides its tokens; returns it in words."""
@@ -77,19 +76,19 @@ class SignIns:
             return self._made
 
 
-class _OneServer:
-    """The port of one server, whatever the host calls it."""
+class _ServerSignIn:
+    """The `SignInPort` of one server; ``item`` is the name under which its tokens are kept."""
 
     def __init__(self, authorizer: Authorizer, item: str) -> None:
         self._authorizer, self._item = authorizer, item
 
-    async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
+    async def sign_in(self, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         return await self._authorizer.sign_in(self._item, challenge, status, person)
 
-    async def standing(self, server: str) -> SignInStatus:
-        return await self._authorizer.standing(self._item)
+    async def status(self) -> SignInStatus:
+        return await self._authorizer.status(self._item)
 
-    async def sign_out(self, server: str) -> str:
+    async def sign_out(self) -> str:
         return await self._authorizer.sign_out(self._item)
 
 

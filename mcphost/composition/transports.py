@@ -10,10 +10,10 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.config import Config, ResolvedServer, Values, resolve_server
 from mcphost.errors import ConfigError, UnresolvedReference
 from mcphost.transports.base import Transport, TransportLimits
-from mcphost.transports.http.detection import DetectedTransports
 from mcphost.transports.stdio.pid_files import PidFiles
 from mcphost.transports.stdio.transport import Command, StdioTransport
 from mcphost.transports.tap import Tap

@@ -12,7 +12,6 @@ from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references, references_within
 from mcphost.config.resolved import (
     ResolvedModel,
-    ResolvedOAuth,
     ResolvedRoot,
     ResolvedServer,
     resolve_model,
@@ -49,7 +48,6 @@ __all__ = [
     "PolicyAction",
     "Reference",
     "ResolvedModel",
-    "ResolvedOAuth",
     "ResolvedRoot",
     "ResolvedServer",
     "RootConfig",

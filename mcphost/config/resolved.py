@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from mcphost.config.fields import reason_against_document, reason_against_url
 from mcphost.config.models import Config, ModelConfig
@@ -32,24 +31,6 @@ class ResolvedRoot:
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedOAuth:
-    """How to sign in, as `OAuthConfig` has it; what is absent is empty."""
-
-    enabled: bool = True
-    issuer: str = ""
-    client_id: str = ""
-    client_secret: str = field(default="", repr=False)
-    private_key: str = field(default="", repr=False)
-    """PEM."""
-    client_metadata_url: str = ""
-    redirect_port: int = 0
-    registration: Literal["auto", "cimd", "dcr", "static"] = "auto"
-    scopes: tuple[str, ...] = ()
-    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
-    without_pkce_metadata: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ResolvedServer:
     """One server, ready to start. Either ``command`` or ``url`` is set.
 
@@ -64,7 +45,7 @@ class ResolvedServer:
     cwd: Path | None = None
     url: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    oauth: ResolvedOAuth = ResolvedOAuth()
+    oauth: OAuthConfig = field(default_factory=OAuthConfig.model_construct)
     roots: tuple[ResolvedRoot, ...] = ()
 
 
@@ -175,32 +156,30 @@ class _Resolution:
             self._header_safe(value, f"header {name}")
         return headers
 
-    def _oauth(self, oauth: OAuthConfig) -> ResolvedOAuth:
-        scopes = enumerate(oauth.scopes)
-        return ResolvedOAuth(
-            enabled=oauth.enabled,
-            issuer=self._url(oauth.issuer, "oauth.issuer") or "",
-            client_id=self._optional(oauth.client_id, "oauth.client_id") or "",
-            client_secret=self._optional(oauth.client_secret, "oauth.client_secret", secret=True) or "",
-            private_key=self._private_key(oauth.private_key),
-            client_metadata_url=self._document_url(oauth.client_metadata_url),
-            redirect_port=oauth.redirect_port,
-            registration=oauth.registration,
-            scopes=tuple(self._optional(scope, f"oauth.scopes[{index}]") or "" for index, scope in scopes),
-            grant=oauth.grant,
-            without_pkce_metadata=oauth.without_pkce_metadata,
-        )
+    def _oauth(self, oauth: OAuthConfig) -> OAuthConfig:
+        resolved = {
+            "issuer": self._url(oauth.issuer, "oauth.issuer"),
+            "client_id": self._optional(oauth.client_id, "oauth.client_id"),
+            "client_secret": self._optional(oauth.client_secret, "oauth.client_secret", secret=True),
+            "private_key": self._private_key(oauth.private_key),
+            "client_metadata_url": self._document_url(oauth.client_metadata_url),
+            "scopes": tuple(
+                self._values.resolve(scope, f"{self._where}.oauth.scopes[{index}]")
+                for index, scope in enumerate(oauth.scopes)
+            ),
+        }
+        return oauth.model_copy(update={name: value for name, value in resolved.items() if value})
 
-    def _private_key(self, text: str | None) -> str:
-        key = self._optional(text, "oauth.private_key", secret=True) or ""
+    def _private_key(self, text: str | None) -> str | None:
+        key = self._optional(text, "oauth.private_key", secret=True)
         if key and not (key.lstrip().startswith("-----BEGIN ") and "PRIVATE KEY-----" in key):
             raise ConfigError(
                 f"{self._where}.oauth.private_key: is no private key in PEM (-----BEGIN PRIVATE KEY-----)"
             )
         return key
 
-    def _document_url(self, text: str | None) -> str:
-        url = self._optional(text, "oauth.client_metadata_url") or ""
+    def _document_url(self, text: str | None) -> str | None:
+        url = self._optional(text, "oauth.client_metadata_url")
         if url and (reason := reason_against_document(url)):
             raise ConfigError(f"{self._where}.oauth.client_metadata_url: {reason}")
         return url

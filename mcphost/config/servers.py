@@ -33,6 +33,7 @@ from mcphost.config.fields import (
 )
 from mcphost.config.limits import Limits
 from mcphost.config.policy import PolicyAction
+from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 
 
 class OAuthConfig(ConfigTable):
@@ -44,9 +45,9 @@ class OAuthConfig(ConfigTable):
     """The one authorization server that may be used, spelled as the server names it; absent: any that it names."""
     client_id: Filled | None = None
     """Our name at the authorization server, when it was registered by hand."""
-    client_secret: Filled | None = None
+    client_secret: Annotated[Filled | None, Field(repr=False)] = None
     """The secret that goes with it; a reference such as ``${keyring:NAME}``."""
-    private_key: Filled | None = None
+    private_key: Annotated[Filled | None, Field(repr=False)] = None
     """A key in PEM that proves who we are instead of a secret; a reference such as ``${file:key.pem}``."""
     client_metadata_url: DocumentUrl | None = None
     """The https address of the document that describes us, for servers that take one as ``client_id``."""
@@ -184,9 +185,9 @@ class ServerConfig(ConfigTable):
     """Connect when mcphost starts, at first use, or only when told to."""
     startup_timeout_sec: Seconds = 30.0
     """Seconds to be ready after the start."""
-    tool_timeout_sec: Seconds = 60.0
+    tool_timeout_sec: Seconds = REQUEST_SECONDS
     """Seconds a request may go without answer; each sign of progress starts them anew."""
-    tool_timeout_max_sec: Seconds = 600.0
+    tool_timeout_max_sec: Seconds = REQUEST_SECONDS_IN_ALL
     """Seconds a request may take in all, progress or not."""
     ping_interval_sec: Annotated[float, Field(ge=0, le=86_400)] = 0.0
     """Seconds between pings of an idle connection; 0 is never."""

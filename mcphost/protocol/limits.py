@@ -1,6 +1,7 @@
-"""How much of one message is taken where nobody sets another bound: what `[limits]` and the transports agree on.
+"""The default limits of what a server may send, hold open or take.
 
-Sizes are in bytes, and decimal as they are shown: 1 MB is 1,000,000 bytes.
+The configuration offers each of them as a setting; the floors above use them where nobody configured anything. Sizes
+are bytes, and decimal as they are shown: 1 MB is 1,000,000 bytes.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 MESSAGE_BYTES: Final = 16_000_000
-"""Of one message: a large screenshot as base64 fits, and with its text and its parsed value beside each other, as they
+"""A large screenshot as base64 fits, and with its text and its parsed value beside each other, as they
 are for a moment, it takes less than 64 MB of memory."""
 
 MESSAGE_ITEMS: Final = 50_000
@@ -19,3 +20,24 @@ JSON_DEPTH: Final = 128
 
 BATCH_ITEMS: Final = 100
 """Messages in one JSON-RPC batch: a server has no cause to answer more at once."""
+
+LIST_PAGES: Final = 64
+"""Pages of one list: a server that never ends its list stops costing time."""
+
+LIST_ITEMS: Final = 10_000
+"""Entries of one list: more can be neither shown nor read."""
+
+LIST_SECONDS: Final = 30.0
+"""For all pages of one list: slow pages add up."""
+
+PENDING_SERVER_REQUESTS: Final = 32
+"""Requests of a server waiting for an answer; the next are refused, since nobody answers that many."""
+
+REQUEST_SECONDS: Final = 60.0
+"""For a request without answer or progress."""
+
+REQUEST_SECONDS_IN_ALL: Final = 600.0
+"""For a request, whatever progress it reports."""
+
+EXIT_SECONDS: Final = 2.0
+"""For a program to leave after each step of stopping it, so that leaving the app stays quick."""

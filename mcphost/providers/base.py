@@ -8,12 +8,11 @@ Specification: client/sampling.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Final, Protocol, Self
 
-from mcphost.errors import ModelAnswerCut, ModelError, ModelRefused
+from mcphost.errors import ModelRefused
 from mcphost.protocol.models.sampling import (
     AUTO,
     Block,
@@ -291,18 +290,3 @@ class AnswerCollector:
 
 def _block(part: str | ToolUseReady) -> Block:
     return text_block(part) if isinstance(part, str) else ToolUse.of(part.id, part.name, part.input)
-
-
-async def gather(provider: Provider, request: ModelRequest) -> CollectedAnswer:
-    """The whole answer. Raises ModelError, with what came before as its ``partial`` (a `CollectedAnswer`)."""
-    gathering = AnswerCollector()
-    try:
-        async with aclosing(provider.stream(request)) as events:
-            async for event in events:
-                gathering.add(event)
-        if gathering.done is None:
-            raise ModelAnswerCut(provider.entry, "the answer has no end")
-    except ModelError as error:
-        error.partial = gathering.gathered
-        raise
-    return gathering.gathered

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mcphost.protocol.eras.revisions import Revision
-from mcphost.protocol.limits import BATCH_ITEMS, JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
+from mcphost.protocol.limits import BATCH_ITEMS, EXIT_SECONDS, JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
 from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, Response
 
 
@@ -46,7 +46,7 @@ class TransportLimits:
     batch_items: int = BATCH_ITEMS
     write_seconds: float = 30.0
     """How long a full pipe may refuse to take more before the server counts as gone."""
-    exit_grace: float = 2.0
+    exit_grace: float = EXIT_SECONDS
     """Seconds between closing stdin, SIGTERM and SIGKILL."""
 
 

@@ -141,7 +141,7 @@ async def test_a_party_that_misbehaves_ends_the_sign_in_with_a_reason_and_nothin
             await home.sign_in(person)
         assert "\x1b" not in str(told.value)
         assert not home.visits("/elsewhere")
-        assert not (await home.authorizer.standing("web")).signed_in
+        assert not (await home.authorizer.status("web")).signed_in
         shown = [str(step) for step in person.steps.values()]
         assert not [secret for secret in home.secrets() for text in shown if secret in text]
 
@@ -160,7 +160,7 @@ async def test_where_the_keychain_is_locked_nobody_is_signed_in_for_that_reason(
     shelf.before = locked
     with house(keychain=shelved(shelf)) as home:
         home.authorizer.bearer("web", home.web.url, home.settings)
-        standing = await home.authorizer.standing("web")
+        standing = await home.authorizer.status("web")
         assert (standing.signed_in, standing.problem) == (False, "the keychain cannot be asked: it is locked")
         assert (await home.sign_in()).problem == ""
 
@@ -379,7 +379,7 @@ async def test_a_token_of_an_issuer_that_the_configuration_no_longer_allows_is_n
         home.settings = replace(home.settings, issuer=other or home.web.url.removesuffix("/mcp"))
         async with home.client() as client:
             assert await home.ask(client) == status
-        assert (await home.authorizer.standing("web")).signed_in is (status == 200)
+        assert (await home.authorizer.status("web")).signed_in is (status == 200)
         assert ("authorization" in home.visits("/mcp")[-1].headers) is (status == 200)
 
 
@@ -417,7 +417,7 @@ async def test_a_program_whose_secret_is_refused_is_not_tried_for_ever() -> None
         async with home.client() as client:
             assert [await home.ask(client) for _ in range(5)] == [401] * 5
         assert len(home.visits("/token")) == 1
-        assert "invalid_client" in (await home.authorizer.standing("web")).problem
+        assert "invalid_client" in (await home.authorizer.status("web")).problem
 
 
 async def test_the_secret_of_a_program_is_not_shown_to_another_authorization_server() -> None:
@@ -431,4 +431,4 @@ async def test_the_secret_of_a_program_is_not_shown_to_another_authorization_ser
             home.clock[0] += 60
             assert await home.ask(client) == 401
         assert [visit.method for visit in evil.visits] == ["GET"]
-        assert "belongs to" in (await home.authorizer.standing("web")).problem
+        assert "belongs to" in (await home.authorizer.status("web")).problem

@@ -144,12 +144,12 @@ async def test_only_a_definite_no_of_the_authorization_server_ends_a_sign_in(
         async with home.client() as client:
             assert [await home.ask(client) for _ in range(3)] == [401] * 3
             assert len(home.visits("/token")) == 2
-            standing = await home.authorizer.standing("web")
+            standing = await home.authorizer.status("web")
             assert (standing.signed_in, words in standing.problem) == (kept, True)
             home.guard.spoiled = {}
             home.clock[0] += session.COOL_DOWN
             assert await home.ask(client) == (200 if kept else 401)
-            assert (await home.authorizer.standing("web")).problem == ("" if kept else standing.problem)
+            assert (await home.authorizer.status("web")).problem == ("" if kept else standing.problem)
 
 
 async def test_a_renewal_that_failed_before_a_sign_in_holds_up_none_after_it() -> None:
@@ -328,7 +328,7 @@ async def test_a_lock_that_cannot_be_had_is_a_reason_and_no_renewal(tmp_path: Pa
         home.guard.valid.clear()
         async with impatient("web"), home.client() as client:
             assert await home.ask(client) == 401
-            assert "held by another mcphost" in (await home.authorizer.standing("web")).problem
+            assert "held by another mcphost" in (await home.authorizer.status("web")).problem
             with pytest.raises(ConfigError, match="held by another"):
                 await home.authorizer.sign_out("web")
 

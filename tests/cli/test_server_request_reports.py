@@ -14,9 +14,9 @@ import pytest
 from mcphost.composition.models import ConfiguredModels
 from mcphost.config import Config, Values
 from mcphost.errors import ModelKeyRefused, ModelRefused
-from mcphost.providers.base import ModelCapabilities, gather
+from mcphost.providers.base import ModelCapabilities
 from tests.cli.conftest import ECHO, Mcphost
-from tests.providers.endpoints import ASKED, HELLO, VENDORS, refuses, streams
+from tests.providers.endpoints import ASKED, HELLO, VENDORS, gather, refuses, streams
 from tests.terminal import Terminal
 from tests.transports.http.http_connection import Web
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcphost.config import Config, ModelConfig, OAuthConfig, RootConfig, ServerConfig, Values, parse, references
-from mcphost.config.resolved import ResolvedOAuth, ResolvedServer, resolve_model, resolve_server
+from mcphost.config.resolved import ResolvedServer, resolve_model, resolve_server
 from mcphost.errors import ConfigError, UnknownName, UnresolvedReference
 from mcphost.redaction import MASK, secrets_in
 
@@ -203,7 +203,7 @@ oauth = { client_id = "${SET}", client_secret = "${keyring:db}", scopes = ["${SE
     }
     oauth = resolved.oauth
     assert (oauth.client_id, oauth.client_secret, oauth.scopes) == ("value", "key-abcdefgh", ("value",))
-    assert oauth == ResolvedOAuth(client_id="value", client_secret="key-abcdefgh", scopes=("value",), redirect_port=7)
+    assert oauth == OAuthConfig(client_id="value", client_secret="key-abcdefgh", scopes=("value",), redirect_port=7)
     canaries = ("tok-12345678", "header-secret", "key-abcdefgh", "in-the-url")
     assert not any(canary in repr(resolved) for canary in canaries)
     masked = values.mask(f"{resolved.headers} {resolved.url} {oauth.client_secret}")

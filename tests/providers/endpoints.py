@@ -16,7 +16,7 @@ import pytest
 from mcphost.protocol.models.sampling import SamplingMessage, ToolChoice, text_block
 from mcphost.protocol.models.tools import Tool
 from mcphost.providers.anthropic import AnthropicProvider, AnthropicStream
-from mcphost.providers.base import AnswerCollector, ModelRequest, ProviderEvent
+from mcphost.providers.base import AnswerCollector, CollectedAnswer, ModelRequest, Provider, ProviderEvent
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.http import MOST_EVENT, StreamFraming, events, lines
 from mcphost.providers.ollama import OllamaProvider, OllamaStream
@@ -216,6 +216,16 @@ def framed(framing: StreamFraming, *chunks: bytes, limit: int = MOST_EVENT) -> l
         return [each async for each in framing(given(), limit)]
 
     return asyncio.run(documents())
+
+
+async def gather(provider: Provider, request: ModelRequest, into: AnswerCollector | None = None) -> CollectedAnswer:
+    """The whole answer. Where it fails, ``into`` holds what came before."""
+    into = into or AnswerCollector()
+    async with aclosing(provider.stream(request)) as events:
+        async for event in events:
+            into.add(event)
+    assert into.done is not None
+    return into.gathered
 
 
 def gathered(events: list[ProviderEvent]) -> AnswerCollector:

@@ -1,15 +1,9 @@
 from __future__ import annotations
 
-import asyncio
-from contextlib import aclosing
-
 import pytest
 
-from mcphost.errors import Declined, ModelError, ModelUnreachable
-from mcphost.providers.base import AnswerFinished, Price, TokenUsage, estimate_tokens, gather
-from mcphost.providers.manual import ManualAnswer, ManualProvider
-from tests.conftest import Until
-from tests.providers.endpoints import ASKED
+from mcphost.errors import ModelError
+from mcphost.providers.base import Price, TokenUsage, estimate_tokens
 
 
 @pytest.mark.parametrize(
@@ -34,51 +28,5 @@ def test_a_cost_is_known_or_unknown_and_never_a_guess(usage: TokenUsage, cost: f
     assert Price(input=3, output=15).of(usage) == cost
 
 
-async def test_a_person_answers_for_a_model(until: Until) -> None:
-    asked: list[ManualAnswer] = []
-    provider = ManualProvider("me", asked.append)
-    task = asyncio.create_task(gather(provider, ASKED))
-    await until(lambda: asked)
-    (question,) = asked
-    assert (question.request, question.waiting) == (ASKED, True)
-    question.give("yes")
-    question.give("no")
-    question.refuse()
-    told = (await task).result
-    assert (told.message.text, told.model, told.stop_reason, question.waiting) == ("yes", "human", "endTurn", False)
-
-
-@pytest.mark.parametrize("how", ["refused", "closed", "cancelled"])
-async def test_a_person_may_not_answer(how: str, until: Until) -> None:
-    asked: list[ManualAnswer] = []
-    provider = ManualProvider("me", asked.append)
-    task = asyncio.create_task(gather(provider, ASKED))
-    await until(lambda: asked)
-    failures = {"refused": Declined, "closed": ModelUnreachable, "cancelled": asyncio.CancelledError}
-    if how == "refused":
-        asked[0].refuse()
-    elif how == "closed":
-        await provider.aclose()
-    else:
-        task.cancel()
-    with pytest.raises(failures[how]):
-        await task
-    assert not asked[0].waiting
-    asked[0].give("too late")
-
-
-async def test_each_request_waits_for_its_own_answer(until: Until) -> None:
-    asked: list[ManualAnswer] = []
-    provider = ManualProvider("me", asked.append, model="Ada")
-    tasks = [asyncio.create_task(gather(provider, ASKED)) for _ in range(2)]
-    await until(lambda: len(asked) == 2)
-    for number in (1, 0):
-        asked[number].give(str(number))
-    assert [(await task).result.message.text for task in tasks] == ["0", "1"]
-    async with aclosing(ManualProvider("me", lambda answer: answer.give("")).stream(ASKED)) as events:
-        assert [event async for event in events] == [AnswerFinished("endTurn", "human")]
-
-
 def test_an_error_says_which_model_it_is_about() -> None:
     assert str(ModelError("big", "went away")) == "model big: went away"
-    assert ModelError("big", "x").partial is None

@@ -11,9 +11,9 @@ import pytest
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelKeyRefused, ModelRefused
 from mcphost.protocol.models.sampling import SamplingMessage, ToolChoice, ToolResult, text_block
 from mcphost.protocol.models.tools import Tool
-from mcphost.providers.base import CollectedAnswer, ModelRequest, gather
+from mcphost.providers.base import CollectedAnswer, ModelRequest
 from mcphost.providers.retry import RetryLimits
-from tests.providers.endpoints import KEY, VENDORS, each_vendor
+from tests.providers.endpoints import KEY, VENDORS, each_vendor, gather
 from tests.whole import model_endpoints
 from tests.whole.model_endpoints import script, verdict
 

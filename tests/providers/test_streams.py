@@ -10,12 +10,12 @@ import pytest
 
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelRefused
 from mcphost.providers.base import (
+    AnswerCollector,
     AnswerFinished,
     ProviderEvent,
     TextDelta,
     ThoughtDelta,
     TokenUsage,
-    gather,
 )
 from mcphost.providers.http import MOST_EVENT
 from mcphost.providers.retry import RetryLimits
@@ -30,6 +30,7 @@ from tests.providers.endpoints import (
     breaks_off,
     chunk,
     each_vendor,
+    gather,
     gathered,
     meeting,
     read,
@@ -90,9 +91,9 @@ async def test_what_came_before_an_answer_broke_off_is_kept(vendor: str, end: An
     """M05: cut with and without a clean end of the body."""
     *events, _ = VENDORS[vendor].stream((("text", "so far"), ("use", "u1", "add", "{}")))
     async with meeting(vendor, end(*events)) as met:
-        with pytest.raises(ModelAnswerCut, match=r"^model big: http://127.* broke off its answer.*try again") as caught:
-            await gather(met.provider, ASKED)
-    told = caught.value.partial.result
+        with pytest.raises(ModelAnswerCut, match=r"^model big: http://127.* broke off its answer.*try again"):
+            await gather(met.provider, ASKED, came := AnswerCollector())
+    told = came.gathered.result
     assert (told.message.text, told.stop_reason) == ("so far", None)
     assert len(met.web.visits) == 1  # what was begun is not asked again unasked
 
@@ -171,9 +172,9 @@ async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
     first = so_far(vendor)
     error = VENDORS[vendor].frame(VENDORS[vendor].error(kind, "out of \x1b[2Jluck"))
     async with meeting(vendor, streams(*first, error)) as met:
-        with pytest.raises(failure, match="out of ␛\\[2Jluck") as caught:
-            await gather(met.provider, ASKED)
-    assert caught.value.partial.result.message.text == "so far"
+        with pytest.raises(failure, match="out of ␛\\[2Jluck"):
+            await gather(met.provider, ASKED, came := AnswerCollector())
+    assert came.gathered.result.message.text == "so far"
     assert len(met.web.visits) == 1
 
 

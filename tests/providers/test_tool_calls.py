@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcphost.protocol.models.sampling import SamplingMessage, ToolUse
-from mcphost.providers.base import AnswerFinished, ToolUseBegun, ToolUseReady, gather
+from mcphost.providers.base import AnswerFinished, ToolUseBegun, ToolUseReady
 from mcphost.providers.tool_calls import MOST_ARGUMENTS, MOST_USES
 from tests.providers.endpoints import (
     ASKED,
@@ -18,6 +18,7 @@ from tests.providers.endpoints import (
     VENDORS,
     chunk,
     each_vendor,
+    gather,
     gathered,
     line,
     meeting,

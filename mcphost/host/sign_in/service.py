@@ -199,11 +199,11 @@ class SignInService:
 
     async def standing(self, server: str) -> SignInStatus:
         """Who is signed in. Raises SignInFailed where nobody can be, ConfigError."""
-        return await (await self._port_of(server)).standing(server)
+        return await (await self._port_of(server)).status()
 
     async def sign_out(self, server: str) -> str:
         """Forget the tokens of this server; what happened, in words. Raises SignInFailed, ConfigError."""
-        told = await (await self._port_of(server)).sign_out(server)
+        told = await (await self._port_of(server)).sign_out()
         self._witness.note({"event": "sign-out", "server": server, "outcome": told})
         return told
 
@@ -250,7 +250,7 @@ class SignInService:
     async def _carry_out(self, sign_in: SignIn) -> None:
         try:
             why, port = sign_in.why, await self._port_of(sign_in.server)
-            sign_in.standing = await port.sign_in(sign_in.server, why.www_authenticate, why.status, sign_in)
+            sign_in.standing = await port.sign_in(why.www_authenticate, why.status, sign_in)
         except asyncio.CancelledError:
             sign_in.ended(SignInState.CANCELLED)
             return

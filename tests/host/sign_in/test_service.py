@@ -88,7 +88,7 @@ class Keeper:
         self.pasted: list[str] = []
         self.choices: list[SignInConsent] = []
 
-    async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
+    async def sign_in(self, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         self.challenges.append((status, challenge))
         person.step(1, RecordedExchange("Look", "GET", "https://as.example/x"))
         self.choices.append(await person.agree(plan()))
@@ -99,12 +99,12 @@ class Keeper:
         if isinstance(token, McphostError):
             raise token
         self.token = token
-        return await self.standing(server)
+        return await self.status()
 
-    async def standing(self, server: str) -> SignInStatus:
+    async def status(self) -> SignInStatus:
         return SignInStatus(bool(self.token), "https://as.example", kept_in="in memory" if self.token else "")
 
-    async def sign_out(self, server: str) -> str:
+    async def sign_out(self) -> str:
         self.token = ""
         return "signed out"
 

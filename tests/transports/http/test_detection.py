@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from mcphost.composition import StateFiles, fittings
+from mcphost.composition.detected_transports import KEPT, DetectedTransports
 from mcphost.config import Config, ServerConfig, Values
 from mcphost.errors import AuthorizationRequired, ConnectionLost, HttpStatusError, McphostError
 from mcphost.host.consent.questions import DeclineAll
 from mcphost.protocol.wire.jsonrpc import Request
-from mcphost.transports.http.detection import KEPT, DetectedTransport, DetectedTransports, Kind
+from mcphost.transports.http.detection import DetectedTransport, Kind
 from mcphost.transports.http.sse_2024 import SseTransport
 from mcphost.transports.http.streamable import HttpTransport
 from tests.transports.http.http_connection import HELLO, QUICK, SMALL, Echo, Inbox, Talk, Web, WebLine

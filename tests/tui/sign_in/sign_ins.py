@@ -121,10 +121,12 @@ class ScriptedPort:
     """Pasted addresses with this in them will not do."""
     choices: list[SignInConsent] = field(default_factory=list)
     pasted: list[str] = field(default_factory=list)
+    asked_for: list[str] = field(default_factory=list)
+    """The server names for which the port was looked up."""
     signed_out: list[str] = field(default_factory=list)
     now: SignInStatus = field(default_factory=lambda: SignInStatus(False))
 
-    async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
+    async def sign_in(self, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         for number, step in enumerate(self.steps, 1):
             await self._step(person, number, step)
         self.choices += [await person.agree(each) for each in self.plans]
@@ -137,12 +139,12 @@ class ScriptedPort:
         self.now = self.end
         return self.end
 
-    async def standing(self, server: str) -> SignInStatus:
+    async def status(self) -> SignInStatus:
         return self.now
 
-    async def sign_out(self, server: str) -> str:
+    async def sign_out(self) -> str:
         self.now = SignInStatus(False)
-        self.signed_out.append(server)
+        self.signed_out.append(self.asked_for[-1])
         return "signed out; the tokens were revoked"
 
     async def _step(self, person: SignInUser, number: int, step: RecordedExchange) -> None:
@@ -191,6 +193,7 @@ async def signing(
         folder.mkdir(exist_ok=True)
 
         async def find(config: Config, name: str) -> ScriptedPort:
+            port.asked_for.append(name)
             return port
 
         parts = fittings(approver, values_for(config, os.environ), state=folder, open_url=opener or Opener())
