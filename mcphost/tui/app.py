@@ -1,4 +1,4 @@
-"""The app: the host's state on screen, the user's wishes to the host, and every question to the user.
+"""The app: the main screen, one controller per feature, and the host's questions to the user.
 
 It decides nothing about consent and starts nothing by itself. The host is already running when the app starts and
 stops the servers after it has left.
@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.text import Text
 from textual import on
@@ -18,6 +18,7 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.events import Event as TextualEvent
 from textual.events import Key, MouseDown, Paste
+from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer, TimerCallback
 from textual.worker import WorkerFailed
@@ -31,23 +32,31 @@ from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, Scr
 from mcphost.tui.chat.controller import ChatWishes
 from mcphost.tui.driver import Driver
 from mcphost.tui.elicitation.controller import InquiryWishes
-from mcphost.tui.error_boundary import ErrorBoundary, FailureCount, place, sentence
+from mcphost.tui.error_boundary import FailureCount, failures_reported_to, place, sentence
 from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.keys import KeyOrder
+from mcphost.tui.kit.messages import CallChosen, CancelRequested, LogLevelRequested
 from mcphost.tui.kit.modal import Dialog
 from mcphost.tui.kit.timers import unskipped
-from mcphost.tui.main.refresh import Showing
+from mcphost.tui.main.refresh import MainScreenUpdater
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.offers.controller import Offering, OfferWishes
-from mcphost.tui.results.controller import MediaWishes
+from mcphost.tui.results.controller import ResultsController
+from mcphost.tui.results.messages import OpenRequested
 from mcphost.tui.sampling.controller import LendingWishes
 from mcphost.tui.servers import reload
-from mcphost.tui.servers.controller import ServerWishes
+from mcphost.tui.servers.card import ServerCard
+from mcphost.tui.servers.controller import ServersController
 from mcphost.tui.servers.list import ServersPane
 from mcphost.tui.sign_in.controller import SignInWishes
-from mcphost.tui.tasks.controller import TaskWishes
-from mcphost.tui.traffic.controller import TrafficWishes
+from mcphost.tui.tasks.controller import TasksController
+from mcphost.tui.tools.call_list import CallList
+from mcphost.tui.tools.controller import ToolsController
+from mcphost.tui.traffic.controller import TrafficController
+
+if TYPE_CHECKING:
+    from mcphost.tui.traffic.pane import TrafficPane
 
 GUARD: Final = 0.3
 """Seconds after a dialog appears in which keys do nothing; nor do letters that follow each other without that pause."""
@@ -62,16 +71,11 @@ DEMO: Final = "This is the built-in demo server: everything here can be tried wi
 
 
 class McphostApp(
-    ErrorBoundary,
     OfferWishes,
-    MediaWishes,
-    TaskWishes,
     SignInWishes,
     InquiryWishes,
     ChatWishes,
     LendingWishes,
-    ServerWishes,
-    TrafficWishes,
     App[None],
 ):
     """mcphost on a terminal."""
@@ -107,10 +111,15 @@ class McphostApp(
         self.questions, self.standings = QuestionQueue(self, host, approver), {}
         self._reread = reread
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
-        self.main = MainScreen(host.logs, host.traffic, host.config.ui.log_panel, welcome)
+        self.main = MainScreen(host, welcome)
         """There from the start, whatever is above it."""
-        self.showing = Showing(host, self.main, self.questions, self.account, start.how_to)
+        self.updater = MainScreenUpdater(host, self.main, self.questions, self.account, start.how_to)
         self.offering = Offering(self, host, self.main)
+        self.results = ResultsController(self)
+        self.servers = ServersController(self, host, self.main)
+        self.tasks = TasksController(self, host, self.main)
+        self.tools = ToolsController(self, host, self.main, self.updater)
+        self.traffic = TrafficController(self, host)
         self._gatherer: EventGatherer | None = None
 
     def set_timer(self, delay: float, callback: TimerCallback | None = None, **options: Any) -> Timer:
@@ -125,10 +134,10 @@ class McphostApp(
         """Begin to listen, and show what is there already."""
         if self.host.config.ui.theme in self.available_themes:
             self.theme = self.host.config.ui.theme
-        self.draw_pictures(self.host.config.ui.images != "off")
+        self.results.draw_pictures(self.host.config.ui.images != "off")
         self._gatherer = EventGatherer(self.host.bus, self)
         self.approver.attach(self)
-        self.call_after_refresh(self.showing.everything)
+        self.call_after_refresh(self.updater.everything)
         if self.start.missing is not None:
             words = f"This is the built-in demo. Your own servers go into {show_line(str(self.start.missing), 4096)}"
             self.notify(words, title="No configuration found", timeout=20, markup=False)
@@ -139,6 +148,7 @@ class McphostApp(
         """Stop listening."""
         if self._gatherer is not None:
             self._gatherer.close()
+        self.results.close()
 
     async def on_event(self, event: TextualEvent) -> None:
         """Give out keys one at a time, and drop what was typed before a dialog could be read."""
@@ -171,21 +181,57 @@ class McphostApp(
         for event in events:
             if isinstance(event, Alarmed):
                 self.notify(show(event.text), severity="error", timeout=15, markup=False)
-        self.showing.changed([event for event in events if not isinstance(event, Alarmed)])
+        self.updater.changed([event for event in events if not isinstance(event, Alarmed)])
         self.sign_ins_changed(events, self.main.servers.chosen)
         self.inquiries_changed(events)
         self.chats_changed(events)
         self.samplings_changed(events)
 
+    # What the user chose in a pane.
+
+    @on(CallChosen)
+    async def _call_chosen(self, event: CallChosen) -> None:
+        await self.tools.open_call(event.number)
+
+    @on(CallList.RepeatRequested)
+    async def _repeat_requested(self, event: CallList.RepeatRequested) -> None:
+        await self.tools.open_again(event.number)
+
+    @on(CancelRequested)
+    def _cancel_requested(self, event: CancelRequested) -> None:
+        self.tools.cancel(event.number)
+
+    @on(LogLevelRequested)
+    def _log_level_requested(self, event: LogLevelRequested) -> None:
+        self.servers.choose_level(event.server)
+
+    @on(MainScreen.TasksRequested)
+    def _tasks_requested(self, event: MainScreen.TasksRequested) -> None:
+        self.tasks.show(event.server)
+
+    @on(OpenRequested)
+    def _open_requested(self, event: OpenRequested) -> None:
+        self.results.open(event.block)
+
+    @on(ServerCard.UsageRead)
+    def _usage_read(self) -> None:
+        self.updater.card()
+
+    def on_traffic_pane_resend_requested(self, event: TrafficPane.ResendRequested) -> None:
+        """Named, as the pane is imported late."""
+        self.traffic.resend(event.frame)
+
+    # Facts from the main screen.
+
     @on(MainScreen.PaneMade)
     def _pane_made(self) -> None:
-        self.showing.offers()
+        self.updater.offers()
         self.show_chat()
 
     @on(ServersPane.Highlighted)
     def _server_highlighted(self, event: ServersPane.Highlighted) -> None:
         event.stop()
-        self.showing.chosen()
+        self.updater.chosen()
         self.learn_standing(event.server)
 
     # Questions.
@@ -193,13 +239,13 @@ class McphostApp(
     def on_questions_changed(self, _: QuestionsChanged) -> None:
         """Open what waits, close what was withdrawn."""
         self.questions.changed()
-        self.showing.top_line()
+        self.updater.top_line()
 
     @on(MainScreen.InFront)
     def _in_front(self) -> None:
         self.room_again()
         self.questions.ask_next()
-        self.showing.top_line()
+        self.updater.top_line()
 
     @on(InboxScreen.DeclineWanted)
     def _decline(self, event: InboxScreen.DeclineWanted) -> None:
@@ -237,7 +283,7 @@ class McphostApp(
         yield SystemCommand("Keys", "The keys that work here", self.action_keys)
         yield SystemCommand("Inbox", "What waits for your answer", self.action_inbox)
         yield SystemCommand("Allowed tools", "What runs without asking; take it back", self.action_grants)
-        yield SystemCommand("Tasks", "Calls that servers answer later: list them, stop them", self.show_tasks)
+        yield SystemCommand("Tasks", "Calls that servers answer later: list them, stop them", self.tasks.show)
         yield SystemCommand("Reload the configuration", "Read the file again, and see what changed", self.action_reload)
         for name, part in (
             ("Chat", "chat"),
@@ -265,6 +311,10 @@ class McphostApp(
                 yield SystemCommand(f"Here: {binding.description}", tooltip, act)
 
     # When the screen itself fails.
+
+    async def _dispatch_message(self, message: Message) -> None:
+        with failures_reported_to(self):  # Textual ends a message pump after the first failure
+            await super()._dispatch_message(message)
 
     def _handle_exception(self, error: Exception) -> None:
         """Keep the app: what a server sent may break a part of it, and must not break the rest."""

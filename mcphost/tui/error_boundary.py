@@ -7,9 +7,12 @@ the exception's words and local variables may hold a secret.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from textual.app import App
 from textual.message import Message
 from textual.message_pump import MessagePump
 
@@ -54,10 +57,17 @@ def place(error: BaseException) -> str:
 
 
 class ErrorBoundary(_Pump):
-    """Goes on after a message whose handling failed; Textual's own parts never hear again after such a message."""
+    """A screen that goes on after a message whose handling failed; a message pump of Textual's ends after one."""
 
     async def _dispatch_message(self, message: Message) -> None:
-        try:
+        with failures_reported_to(self.app):
             await super()._dispatch_message(message)
-        except Exception as error:  # told, counted, and the next message may be a better one
-            self.app._handle_exception(error)
+
+
+@contextmanager
+def failures_reported_to(app: App[Any]) -> Iterator[None]:
+    """Let ``app`` report an exception and count it; the next message may be a better one."""
+    try:
+        yield
+    except Exception as error:
+        app._handle_exception(error)

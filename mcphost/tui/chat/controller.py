@@ -9,18 +9,20 @@ import shlex
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.worker import Worker
 
 from mcphost.errors import McphostError, NotDone
 from mcphost.host.events import Event, Logged, TrafficAdded
+from mcphost.host.host import Host
 from mcphost.protocol.display import show
 from mcphost.tui.inbox.queue import QuestionQueue
+from mcphost.tui.kit.export import save_as
 from mcphost.tui.kit.modal import Dialog
-from mcphost.tui.kit.requests import SaveWanted
-from mcphost.tui.tools.controller import CallWishes
+from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.tools.controller import ToolsController
 
 if TYPE_CHECKING:  # conversations would delay the first picture
     from mcphost.host.chat.chat import Chat
@@ -30,15 +32,22 @@ if TYPE_CHECKING:  # conversations would delay the first picture
     from mcphost.tui.chat.items import TranscriptItem
     from mcphost.tui.chat.pane import ChatPane
 
+    _App = App[Any]
+else:
+    _App = object
+
 Work = Callable[[], Coroutine[None, None, None]]
 """A coroutine is made only where it is awaited: a worker may be replaced before it begins."""
 
 _NOTHING_NEW: Final = (Logged, TrafficAdded)
 
 
-class ChatWishes(CallWishes):
+class ChatWishes(_App):
     """The app's ear for these wishes."""
 
+    host: Host
+    main: MainScreen
+    tools: ToolsController
     questions: QuestionQueue
     _shown: Chat | None = None
 
@@ -157,14 +166,14 @@ class ChatWishes(CallWishes):
 
     def _export(self, chat: Chat) -> None:
         name = f"chat-{datetime.now():%Y%m%d-%H%M%S}.md"
-        self.main.post_message(SaveWanted(name, chat.markdown.encode("utf-8", "replace")))
+        save_as(self, name, chat.markdown.encode("utf-8", "replace"))
 
     def _open_part(self, item: TranscriptItem | None) -> None:
         from mcphost.tui.chat.items import UseItem
         from mcphost.tui.kit.reader import ReaderScreen
 
         if isinstance(item, UseItem) and item.use.number is not None and item.use.number in self.host.calls:
-            self.run_worker(self.open_call(item.use.number))
+            self.run_worker(self.tools.open_call(item.use.number))
         elif item is not None:
             self.push_screen(ReaderScreen("Conversation", item.source))
 

@@ -28,7 +28,7 @@ from mcphost.tui.chat.input import ChatInput
 from mcphost.tui.chat.items import TranscriptItem, UseItem, told
 from mcphost.tui.chat.side import ChatLine, ChatSide, tally_of
 from mcphost.tui.chat.transcript import Transcript
-from mcphost.tui.kit.requests import CopyWanted
+from mcphost.tui.kit.export import copy_text
 from mcphost.tui.kit.search import Searchable, SearchArea
 
 BESIDE: Final = 110
@@ -325,7 +325,7 @@ class ChatPane(SearchArea):
         """The part under the cursor, as it came."""
         item = self.transcript.item
         if item is not None:
-            self.post_message(CopyWanted(told(item.use) if isinstance(item, UseItem) else item.source))
+            copy_text(self.app, told(item.use) if isinstance(item, UseItem) else item.source)
 
     @on(ChatInput.Entered)
     def _entered(self, event: ChatInput.Entered) -> None:

@@ -23,7 +23,7 @@ from mcphost.host.tool_calls.validation import validate
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.consent.origin import QuestionOrigin, page_reason
 from mcphost.tui.inbox.queue import PageChosen, QuestionQueue
-from mcphost.tui.kit.requests import FoldersWanted, MuteWanted
+from mcphost.tui.kit.messages import MuteToggled, RootsRequested
 from mcphost.tui.roots.tree import list_folders
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class InquiryWishes(_App):
             elif isinstance(event, RootsChanged):
                 self._folders_changed()
 
-    def on_mute_wanted(self, event: MuteWanted) -> None:
+    def on_mute_toggled(self, event: MuteToggled) -> None:
         """Decline everything of a server, or listen to it again."""
         self.mute(event.server, event.muted)
 
@@ -116,7 +116,7 @@ class InquiryWishes(_App):
         """The user comes back to this terminal, and may have moved folders in another one."""
         self.run_worker(self.host.check_roots(), group="check-roots")
 
-    def on_folders_wanted(self, event: FoldersWanted) -> None:
+    def on_roots_requested(self, event: RootsRequested) -> None:
         """Choose the folders of a server."""
         self.show_folders(event.server)
 

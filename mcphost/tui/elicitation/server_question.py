@@ -22,8 +22,8 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.answers import AnswerOption, AnswerOptions
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
+from mcphost.tui.kit.messages import MuteToggled
 from mcphost.tui.kit.modal import KEYS, QuestionDialog, ReadToEnd
-from mcphost.tui.kit.requests import MuteWanted
 from mcphost.tui.kit.rows import RowList
 
 TALL: Final = 34
@@ -211,7 +211,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
     def action_mute(self) -> None:
         """No, and so to all that comes from there."""
         if self.waiting is not None:
-            self.post_message(MuteWanted(self.waiting.question.server, True))
+            self.post_message(MuteToggled(self.waiting.question.server, True))
             self.dismiss(Answer(allow=False))
 
 

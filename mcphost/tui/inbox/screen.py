@@ -18,8 +18,8 @@ from textual.widgets import Static
 from mcphost.protocol.display import show_line
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.inbox.rows import InboxRow, RowKind
+from mcphost.tui.kit.messages import MuteToggled
 from mcphost.tui.kit.modal import KEYS
-from mcphost.tui.kit.requests import MuteWanted
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 EMPTY: Final = (
@@ -125,9 +125,9 @@ class InboxScreen(ErrorBoundary, ModalScreen[InboxRow | None]):
             self.post_message(self.DeclineWanted(tuple(row.number for row in same)))
 
     def action_mute(self) -> None:
-        """See `MuteWanted`."""
+        """Decline everything the server asks, or take that back."""
         if self._rows.item is not None:
-            self.post_message(MuteWanted(self._rows.item.server, self._rows.item.kind is not RowKind.MUTED))
+            self.post_message(MuteToggled(self._rows.item.server, self._rows.item.kind is not RowKind.MUTED))
 
     def action_back(self) -> None:
         """Close without opening one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,21 +13,21 @@ from textual.screen import ModalScreen
 
 from mcphost.host.logs import LogRecord, LogSource
 from mcphost.protocol.display import show, show_line
+from mcphost.tui.kit.export import copy_text
 from mcphost.tui.kit.json_text import json_lines, json_spans, parse
+from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.logs.filter import OWN_NAME
 
-LogAction = Literal["call", "copy"]
 
-
-class LogDetail(ModalScreen[LogAction | None]):
-    """The whole text of a record, laid out when it is JSON. Its result is what the user wants done with it."""
+class LogDetail(ModalScreen[None]):
+    """The whole text of a record, laid out when it is JSON."""
 
     HELP = "One line of the log in full.\ny copies it · C goes to the call that was running · Esc goes back"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "back", "back", tooltip="Back to the log", id="log_detail.back"),
-        Binding("y", "wish('copy')", "copy", tooltip="Copy this line", id="log_detail.copy"),
-        Binding("C", "wish('call')", "call", tooltip="Go to the call that was running", id="log_detail.call"),
+        Binding("y", "copy", "copy", tooltip="Copy this line", id="log_detail.copy"),
+        Binding("C", "call", "call", tooltip="Go to the call that was running", id="log_detail.call"),
     ]
     DEFAULT_CSS = """
     LogDetail {
@@ -54,15 +54,36 @@ class LogDetail(ModalScreen[LogAction | None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A line that came while no call ran has none to go to."""
-        return not (parameters == ("call",) and self.record.call is None)
+        return not (action == "call" and self.record.call is None)
 
     def action_back(self) -> None:
         """Close."""
         self.dismiss(None)
 
-    def action_wish(self, wish: LogAction) -> None:
-        """Close, and let the log do it."""
-        self.dismiss(wish)
+    def action_copy(self) -> None:
+        """Close, and copy the line."""
+        self.dismiss()
+        copy_text(self.app, log_line(self.record))
+
+    def action_call(self) -> None:
+        """Close, and go to the call that was running."""
+        if self.record.call is not None:
+            self.dismiss()
+            self.app.post_message(CallChosen(self.record.call))
+
+
+def log_line(record: LogRecord) -> str:
+    """A record as text for a file or the clipboard; later lines of its text are indented."""
+    words = [
+        f"{datetime.fromtimestamp(record.time).astimezone().isoformat(timespec='milliseconds')}",
+        show_line(record.server, 100) or OWN_NAME,
+        record.source.value,
+        record.level.wire,
+        "" if record.call is None else f"call:{record.call}",
+        f"{show_line(record.logger, 100)}:" if record.logger else "",
+        show(record.text).replace("\n", "\n    "),
+    ]
+    return " ".join(word for word in words if word)
 
 
 def text_view(text: str) -> TextView:

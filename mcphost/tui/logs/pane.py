@@ -1,12 +1,10 @@
 """The log of all servers in one pane: what they logged, what they wrote to stderr, what mcphost decided.
 
-Knows which lines are shown and how. Refuses to do anything about them: jumping to a call, copying, saving and setting
-a server's level are wishes that the parent fulfils.
+Lines are copied and saved here; the app shows calls and sets the levels of servers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import ClassVar, Final
@@ -16,16 +14,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 
 from mcphost.host.logs import LogBook, LogRecord, LogSource
-from mcphost.protocol.display import show, show_line
+from mcphost.protocol.display import show_line
 from mcphost.protocol.models.tools import LogLevel
+from mcphost.tui.kit.export import copy_text, save_as
 from mcphost.tui.kit.filter_line import FilterLine
+from mcphost.tui.kit.messages import CallChosen, LogLevelRequested
 from mcphost.tui.kit.ranking import Search
-from mcphost.tui.kit.requests import CopyWanted, SaveWanted
 from mcphost.tui.kit.rows import Cell, RowList, columns
-from mcphost.tui.logs.detail import LogAction, LogDetail
+from mcphost.tui.logs.detail import LogDetail, log_line
 from mcphost.tui.logs.filter import EXAMPLES, OWN_NAME, LogFilter, parse_filter
 
 
@@ -42,20 +40,6 @@ def log_row(record: LogRecord, width: int, name_width: int, search: Search) -> C
     if record.call is not None:
         cells.append(Cell(f"↗{record.call}", "$text-accent", 4, len(str(record.call)) + 1, "right"))
     return columns(width, cells)
-
-
-def log_line(record: LogRecord) -> str:
-    """A record as text for a file or the clipboard; later lines of its text are indented."""
-    words = [
-        f"{datetime.fromtimestamp(record.time).astimezone().isoformat(timespec='milliseconds')}",
-        show_line(record.server, 100) or OWN_NAME,
-        record.source.value,
-        record.level.wire,
-        "" if record.call is None else f"call:{record.call}",
-        f"{show_line(record.logger, 100)}:" if record.logger else "",
-        show(record.text).replace("\n", "\n    "),
-    ]
-    return " ".join(word for word in words if word)
 
 
 def _text(record: LogRecord, width: int, search: Search) -> Content:
@@ -126,18 +110,6 @@ class LogsPane(Vertical):
         &:focus-within { border: round $accent; border-title-color: $text; }
     }
     """
-
-    @dataclass
-    class CallWanted(Message):
-        """Go to the call of this number."""
-
-        number: int
-
-    @dataclass
-    class LevelWanted(Message):
-        """Choose what this server logs; None when no server's line is under the cursor."""
-
-        server: str | None
 
     def __init__(self, book: LogBook, *, limit: int = LINES, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -326,14 +298,7 @@ class LogsPane(Vertical):
     def on_row_list_selected(self, event: RowList.Selected[LogRecord]) -> None:
         """Show the whole line."""
         event.stop()
-        record = event.item
-        self.app.push_screen(LogDetail(record), lambda wish: self._fulfil(wish, record))
-
-    def _fulfil(self, wish: LogAction | None, record: LogRecord) -> None:
-        if wish == "copy":
-            self.post_message(CopyWanted(log_line(record)))
-        elif wish == "call" and record.call is not None:
-            self.post_message(self.CallWanted(record.call))
+        self.app.push_screen(LogDetail(event.item))
 
     def action_least(self) -> None:
         """Show only higher levels, or all again."""
@@ -343,17 +308,18 @@ class LogsPane(Vertical):
     def action_server_level(self) -> None:
         """Let the user choose what the server itself logs."""
         record = self._rows.item
-        self.post_message(self.LevelWanted(record.server or None if record else None))
+        self.post_message(LogLevelRequested(record.server or None if record else None))
 
     def action_call(self) -> None:
         """Go to the call that was running."""
-        if self._rows.item:
-            self._fulfil("call", self._rows.item)
+        record = self._rows.item
+        if record is not None and record.call is not None:
+            self.post_message(CallChosen(record.call))
 
     def action_copy(self) -> None:
         """Copy the line under the cursor."""
-        if self._rows.item:
-            self._fulfil("copy", self._rows.item)
+        if self._rows.item is not None:
+            copy_text(self.app, log_line(self._rows.item))
 
     def action_save(self) -> None:
         """Save what is shown, oldest first."""
@@ -361,7 +327,7 @@ class LogsPane(Vertical):
         if records:
             name = f"mcphost-{datetime.fromtimestamp(records[-1].time):%Y%m%d-%H%M%S}.log"
             text = "".join(f"{log_line(record)}\n" for record in records)
-            self.post_message(SaveWanted(name, text.encode("utf-8", "replace")))
+            save_as(self.app, name, text.encode("utf-8", "replace"))
 
     def action_clear(self) -> None:
         """Begin with an empty view; the lines are still in the book."""

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import TabPane
 
-from mcphost.host.traffic.book import TrafficBook
+from mcphost.host.host import Host
 
 if TYPE_CHECKING:
     from mcphost.tui.chat.pane import ChatPane
@@ -30,9 +30,9 @@ class LatePanes(Screen[None]):
     class PaneMade(Message):
         """A pane was made, and nothing is shown in it yet."""
 
-    def __init__(self, traffic: TrafficBook) -> None:
+    def __init__(self, host: Host) -> None:
         super().__init__()
-        self._traffic_book = traffic
+        self._host = host
         self._making = asyncio.Lock()
         self.resources: ResourcesPane | None = None
         self.prompts: PromptsPane | None = None
@@ -74,7 +74,7 @@ class LatePanes(Screen[None]):
             if self.traffic is None:
                 from mcphost.tui.traffic.pane import TrafficPane
 
-                self.traffic = await self._put("traffic", TrafficPane(self._traffic_book))
+                self.traffic = await self._put("traffic", TrafficPane(self._host.traffic))
         return self.traffic
 
     async def _made(self, tab: str, pane: Made) -> Made:

@@ -27,7 +27,7 @@ CALLS = (CallStarted, CallChanged, CallFinished)
 NO_SERVERS: Final = "No servers are configured."
 
 
-class Showing:
+class MainScreenUpdater:
     """Brings ``host`` onto ``main``; ``questions`` are those that wait unseen, ``account`` says who is signed in."""
 
     def __init__(

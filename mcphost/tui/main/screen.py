@@ -1,13 +1,12 @@
 """The main screen: servers, what one does with them, and the logs below.
 
-It arranges the panes and brings what they ask for to the app; it holds no state of the host's.
+It arranges the panes; it holds no state of the host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -21,16 +20,13 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane
 
-from mcphost.host.logs import LogBook
-from mcphost.host.traffic.book import TrafficBook
+from mcphost.host.host import Host
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.key_bar import KeyLine
-from mcphost.tui.kit.requests import CopyWanted, SaveWanted
 from mcphost.tui.kit.timers import unskipped
 from mcphost.tui.logs.pane import LogsPane
 from mcphost.tui.main.lazy_panes import LatePanes
 from mcphost.tui.main.top_bar import TopBar
-from mcphost.tui.offers.list import FilteredOffers
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.list import ServersPane
 from mcphost.tui.tools.call_list import CallList
@@ -108,8 +104,8 @@ class MainScreen(ErrorBoundary, LatePanes):
     """
 
     @dataclass
-    class TasksWanted(Message):
-        """Show the tasks that this server keeps; None: that all keep."""
+    class TasksRequested(Message):
+        """The user asked for the tasks of this server; None: of all servers."""
 
         server: str | None
 
@@ -119,15 +115,15 @@ class MainScreen(ErrorBoundary, LatePanes):
     class ChatOpened(Message):
         """The conversation is in front now."""
 
-    def __init__(self, logs: LogBook, traffic: TrafficBook, log_panel: str, welcome: str) -> None:
-        super().__init__(traffic)
-        self._log_panel = log_panel
+    def __init__(self, host: Host, welcome: str) -> None:
+        super().__init__(host)
+        self._log_panel: str = host.config.ui.log_panel
         self.top_line = TopBar()
         self.servers = ServersPane()
-        self.tools = ToolsPane(welcome)
+        self.tools = ToolsPane(host, welcome)
         self.calls = CallList()
-        self.card = ServerCard()
-        self.logs = LogsPane(logs)
+        self.card = ServerCard(host)
+        self.logs = LogsPane(host.logs)
         self._keys = KeyLine()
         self._tasks_there = False
         self._counts: Mapping[str, int] = {}
@@ -278,9 +274,9 @@ class MainScreen(ErrorBoundary, LatePanes):
             self.refresh_bindings()
 
     def action_tasks(self) -> None:
-        """See `TasksWanted`: of the call under the cursor, or of the servers chosen."""
+        """List the tasks of the server of the call under the cursor, or of the servers chosen."""
         call = self.calls.item if self.calls.has_focus_within else None
-        self.post_message(self.TasksWanted(self.servers.chosen if call is None else call.request.server))
+        self.post_message(self.TasksRequested(self.servers.chosen if call is None else call.request.server))
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Say in the labels of these tabs how many there are, where there is room."""
@@ -307,32 +303,8 @@ class MainScreen(ErrorBoundary, LatePanes):
             self.set_class(False, "-no-logs")
             self.logs.focus_rows()
 
-    # What the panes ask for that needs no host.
-
-    @on(FilteredOffers.DefinitionWanted)
-    def _show_definition(self, event: FilteredOffers.DefinitionWanted) -> None:
-        from mcphost.tui.kit.json_text import json_text
-        from mcphost.tui.kit.reader import ReaderScreen
-
-        self.app.push_screen(ReaderScreen(f"{event.server} › definition", json_text(event.definition), is_json=True))
-
-    @on(CopyWanted)
-    def _copy(self, event: CopyWanted) -> None:
-        self.app.copy_to_clipboard(event.text)
-        self.notify(f"Copied {len(event.text):,} characters.")
-
-    @on(SaveWanted)
-    def _save(self, event: SaveWanted) -> None:
-        from mcphost.tui.results.saving import SaveScreen
-
-        def saved(path: Path | None) -> None:
-            if path is not None:
-                self.notify(f"Saved {path}", markup=False)
-
-        self.app.push_screen(SaveScreen(event.name, event.content, Path.cwd()), saved)
-
-    @on(ServersPane.CardWanted)
-    def _card_wanted(self, event: ServersPane.CardWanted) -> None:
+    @on(ServersPane.Selected)
+    def _server_selected(self, event: ServersPane.Selected) -> None:
         if event.server is None:
             event.stop()
             self.action_go("tools")

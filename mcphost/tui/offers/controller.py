@@ -19,7 +19,7 @@ from mcphost.tui.main.screen import MainScreen
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.tools import ReadResourceResult
-    from mcphost.tui.kit.requests import ResourceWanted
+    from mcphost.tui.kit.messages import ResourceLinkFollowed
     from mcphost.tui.offers.pane import OfferPane
     from mcphost.tui.offers.prompts import PromptsPane
     from mcphost.tui.offers.resources import ResourcesPane
@@ -174,6 +174,6 @@ class OfferWishes:
         """Suggest what might be typed."""
         self.offering.suggest(event)
 
-    def on_resource_wanted(self, event: ResourceWanted) -> None:
+    def on_resource_link_followed(self, event: ResourceLinkFollowed) -> None:
         """Read what an answer links to."""
         self.offering.open(event.server, event.uri, event.size)

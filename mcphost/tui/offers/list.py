@@ -5,9 +5,8 @@ Knows the filter above and the list below. What a row looks like, and what can b
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -59,13 +58,6 @@ class FilteredOffers(Vertical, Generic[Offered]):
 
     class Chosen(Message):
         """The user wants to use the row under the cursor."""
-
-    @dataclass
-    class DefinitionWanted(Message):
-        """The user wants to read how a server defines what is under the cursor."""
-
-        server: str
-        definition: Mapping[str, Any]
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,9 +182,13 @@ class FilteredOffers(Vertical, Generic[Offered]):
             self.rows.focus()
 
     def action_definition(self) -> None:
-        """See `DefinitionWanted`."""
+        """Show how its server defines what is under the cursor."""
+        from mcphost.tui.kit.json_text import json_text
+        from mcphost.tui.kit.reader import ReaderScreen
+
         if self.item is not None:
-            self.post_message(self.DefinitionWanted(self.item.server, self.defined(self.item).definition()))
+            text = json_text(self.defined(self.item).definition())
+            self.app.push_screen(ReaderScreen(f"{self.item.server} › definition", text, is_json=True))
 
     def _prepared(self) -> list[SearchText]:
         return [self.search_text(each) for each in self._offered] if self._texts is None else self._texts

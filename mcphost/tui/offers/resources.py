@@ -20,8 +20,8 @@ from mcphost.host.connections.subscriptions import Subscription
 from mcphost.protocol.display import show, show_line, size_text
 from mcphost.protocol.models.tools import CompletionRef, Resource, ResourceTemplate, TemplateRef
 from mcphost.tui.forms.argument_form import TextField
+from mcphost.tui.kit.export import copy_text
 from mcphost.tui.kit.ranking import SearchText
-from mcphost.tui.kit.requests import CopyWanted
 from mcphost.tui.kit.rows import Cell, columns
 from mcphost.tui.offers.list import FilteredOffers
 from mcphost.tui.offers.pane import OfferPane
@@ -278,7 +278,7 @@ class ResourcesPane(OfferPane[OfferedEither]):
         """Copy the URI of what is meant."""
         meant = self._meant
         if meant is not None:
-            self.post_message(CopyWanted(meant[1]))
+            copy_text(self.app, meant[1])
 
     @property
     def _meant(self) -> tuple[str, str] | None:

@@ -25,6 +25,7 @@ from mcphost.tui.kit.markdown import AT_ONCE, MarkdownView, render_markdown
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.content import Block, BlockPresentation, Shown, best_look, cut, pretty
 from mcphost.tui.results.links import links_in
+from mcphost.tui.results.messages import OpenRequested
 from mcphost.tui.results.picture_view import OFF, PictureView, why_not
 
 
@@ -203,24 +204,10 @@ class BlockList(VerticalScroll):
     ]
 
     class LinkFollowed(Message):
-        """The user wants the resource that a block points to; ``size`` in bytes, as far as its server said."""
+        """The user followed the link of a block; ``size`` in bytes, as far as its server said."""
 
         def __init__(self, uri: str, size: int | None) -> None:
             self.uri, self.size = uri, size
-            super().__init__()
-
-    class Enlarged(Message):
-        """The user wants to see a picture large."""
-
-        def __init__(self, block: Block) -> None:
-            self.block = block
-            super().__init__()
-
-    class OpenWanted(Message):
-        """The user wants to see or hear a block in a program of the desktop."""
-
-        def __init__(self, block: Block) -> None:
-            self.block = block
             super().__init__()
 
     def __init__(self, *widgets: Widget) -> None:
@@ -299,14 +286,16 @@ class BlockList(VerticalScroll):
             self.post_message(self.LinkFollowed(uri, None))
 
     def action_enlarge(self) -> None:
-        """Ask for the picture to be shown large."""
+        """Show the picture large."""
+        from mcphost.tui.results.picture_screen import PictureScreen
+
         if self.current is not None:
-            self.post_message(self.Enlarged(self.current.block))
+            self.app.push_screen(PictureScreen(self.current.block))
 
     def action_open(self) -> None:
         """Ask for the block to be opened."""
         if self.current is not None:
-            self.post_message(self.OpenWanted(self.current.block))
+            self.post_message(OpenRequested(self.current.block))
 
     def action_toggle_pictures(self) -> None:
         """Draw pictures everywhere, or nowhere."""

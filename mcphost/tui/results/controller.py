@@ -1,7 +1,6 @@
-"""What the user wants of pictures, sounds and files in what servers sent: to see them large, to open them.
+"""Opens pictures, sounds and files that servers sent, with programs of the desktop.
 
-Knows the questions that are asked before. Refuses to open anything without: a program of the desktop is about to read
-bytes that somebody else chose.
+Asks before each: a program is about to read bytes that somebody else chose.
 """
 
 from __future__ import annotations
@@ -18,47 +17,37 @@ from mcphost.tui.results.picture_view import OFF
 
 if TYPE_CHECKING:
     from mcphost.tui.kit.facts_table import Fact
-    from mcphost.tui.results.blocks import BlockList
     from mcphost.tui.results.content import Block
 
-    _App = App[Any]
-else:
-    _App = object
 
+class ResultsController:
+    """Opens blocks for ``app`` with programs of the desktop."""
 
-class MediaWishes(_App):
-    """The app's ear for these wishes."""
-
-    _desktop: Desktop | None = None
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self._desktop: Desktop | None = None
 
     def draw_pictures(self, on: bool) -> None:
-        """Draw pictures among other things, or only name them, until the user says otherwise."""
-        self.set_class(not on, OFF)
+        """Draw pictures among other blocks, or only name them, until the user says otherwise."""
+        self._app.set_class(not on, OFF)
 
-    def on_block_list_enlarged(self, event: BlockList.Enlarged) -> None:
-        """Show a picture large."""
-        from mcphost.tui.results.picture_screen import PictureScreen
-
-        self.push_screen(PictureScreen(event.block))
-
-    def on_block_list_open_wanted(self, event: BlockList.OpenWanted) -> None:
-        """Ask, then open."""
+    def open(self, block: Block) -> None:
+        """Ask, then open a block."""
         from mcphost.tui.kit.modal import AskScreen
 
-        block = event.block
         try:
             program = opener()
         except NotDone as problem:
-            self.notify(str(problem), severity="warning", markup=False)
+            self._app.notify(str(problem), severity="warning", markup=False)
             return
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.run_worker(self._open(program, block), group="open-file")
+                self._app.run_worker(self._open(program, block), group="open-file")
 
-        self.push_screen(AskScreen("Open this with a program?", _facts(program, block), "open it"), answered)
+        self._app.push_screen(AskScreen("Open this with a program?", _facts(program, block), "open it"), answered)
 
-    def on_unmount(self) -> None:
+    def close(self) -> None:
         """Remove the copies that were opened."""
         if self._desktop is not None:
             self._desktop.close()
@@ -69,9 +58,9 @@ class MediaWishes(_App):
             content, _ = await asyncio.to_thread(block.content)
             await self._desktop.open(program, content, block.opens_as)
         except NotDone as problem:
-            self.notify(str(problem), severity="error", markup=False)
+            self._app.notify(str(problem), severity="error", markup=False)
         else:
-            self.notify("Opened a copy. It is removed when mcphost ends.")
+            self._app.notify("Opened a copy. It is removed when mcphost ends.")
 
 
 def _facts(program: str, block: Block) -> list[Fact]:

@@ -14,8 +14,8 @@ from textual.widgets import Static
 
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.modal import KEYS
-from mcphost.tui.results.blocks import BlockList
 from mcphost.tui.results.content import Block
+from mcphost.tui.results.messages import OpenRequested
 from mcphost.tui.results.picture_view import PictureView
 from mcphost.tui.results.pictures import REMOVE, place, shows_pictures
 
@@ -88,7 +88,7 @@ class PictureScreen(ErrorBoundary, ModalScreen[None]):
 
     def action_open(self) -> None:
         """Ask for it to be opened."""
-        self.post_message(BlockList.OpenWanted(self._block))
+        self.post_message(OpenRequested(self._block))
 
     def _place(self) -> None:
         views = self.query(PictureView)

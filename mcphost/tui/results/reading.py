@@ -28,7 +28,8 @@ from mcphost.protocol.models.tools import (
     ResourceContents,
     UnreadableContent,
 )
-from mcphost.tui.kit.requests import CopyWanted, ResourceWanted, SaveWanted
+from mcphost.tui.kit.export import copy_text, save_as
+from mcphost.tui.kit.messages import ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.results.blocks import BlockList, BlockView
 from mcphost.tui.results.content import BLOCKS, Block, describe, quoted, weight, with_room
@@ -153,26 +154,28 @@ class ReadingView(Vertical):
     def action_copy(self) -> None:
         """Copy the current block."""
         if self.current is not None:
-            self.post_message(CopyWanted(self.current.copied))
+            copy_text(self.app, self.current.copied)
 
     def action_save(self) -> None:
         """Save the current block."""
         if self.current is not None and self.reading is not None:
             content, mime_type = self.current.content()
             name = file_name(self.reading.server, self.reading.name[-40:], datetime.now(), mime_type)
-            self.post_message(SaveWanted(name, content))
+            save_as(self.app, name, content)
 
     def on_block_list_link_followed(self, event: BlockList.LinkFollowed) -> None:
         """A link is to be read."""
         event.stop()
         if self.reading is not None:
-            self.post_message(ResourceWanted(self.reading.server, event.uri, event.size))
+            self.post_message(ResourceLinkFollowed(self.reading.server, event.uri, event.size))
 
     def on_resize(self) -> None:
         """Names in the title get the room there is."""
         self._tell_title()
 
     def _rebuild(self, offset: int = 0) -> None:
+        if not self._area.is_attached:
+            return  # the app exits
         before, body = self._body, self._made()
         self._area.forget_search()
         self._body = body

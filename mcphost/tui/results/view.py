@@ -26,9 +26,10 @@ from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.validation import ValidationResult
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.protocol.models.tools import Progress, Task
+from mcphost.tui.kit.export import copy_text, save_as
 from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, json_text
 from mcphost.tui.kit.marks import CALL_MARKS
-from mcphost.tui.kit.requests import CopyWanted, ResourceWanted, SaveWanted
+from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.blocks import BlockList, BlockView
@@ -375,13 +376,6 @@ class ResultView(Vertical):
         Binding("escape,x", "cancel", "cancel call", id="result.cancel", tooltip="Cancel the call that runs"),
     ]  # fmt: skip
 
-    class CancelWanted(Message):
-        """The user wants call ``number`` to stop."""
-
-        def __init__(self, number: int) -> None:
-            self.number = number
-            super().__init__()
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.call: ToolCall | None = None
@@ -459,7 +453,7 @@ class ResultView(Vertical):
         """Copy the current block, or the tab."""
         picked = self._picked()
         if picked is not None:
-            self.post_message(CopyWanted(picked.copied))
+            copy_text(self.app, picked.copied)
 
     def action_save(self) -> None:
         """Save the current block, or the tab."""
@@ -468,12 +462,12 @@ class ResultView(Vertical):
             content, mime_type = picked.content()
             request = self.call.request
             name = file_name(request.server, request.tool, datetime.now(), mime_type)
-            self.post_message(SaveWanted(name, content))
+            save_as(self.app, name, content)
 
     def action_cancel(self) -> None:
         """Stop the call."""
         if self.call is not None:
-            self.post_message(self.CancelWanted(self.call.number))
+            self.post_message(CancelRequested(self.call.number))
 
     def on_tab_strip_chosen(self, message: TabStrip.Chosen) -> None:
         """A tab was clicked."""
@@ -484,7 +478,7 @@ class ResultView(Vertical):
         """A link of the result is to be read."""
         message.stop()
         if self.call is not None:
-            self.post_message(ResourceWanted(self.call.request.server, message.uri, message.size))
+            self.post_message(ResourceLinkFollowed(self.call.request.server, message.uri, message.size))
 
     def on_resize(self) -> None:
         """Names in the title get the room there is."""

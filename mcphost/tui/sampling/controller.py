@@ -16,7 +16,7 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.inbox.queue import AnswerChosen, QuestionQueue
-from mcphost.tui.kit.requests import BudgetWanted
+from mcphost.tui.kit.messages import BudgetRequested
 
 if TYPE_CHECKING:
     from mcphost.tui.sampling.messages import (
@@ -91,7 +91,7 @@ class LendingWishes(_App):
 
     # Budgets.
 
-    def on_budget_wanted(self, event: BudgetWanted) -> None:
+    def on_budget_requested(self, event: BudgetRequested) -> None:
         """Ask, then let the server use more."""
         self.raise_budget(event.server)
 

@@ -31,8 +31,8 @@ from mcphost.tui.consent.origin import reason_of
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.key_bar import KeyBar
+from mcphost.tui.kit.messages import BudgetRequested, MuteToggled
 from mcphost.tui.kit.modal import QuestionDialog
-from mcphost.tui.kit.requests import BudgetWanted, MuteWanted
 from mcphost.tui.results.saving import file_name
 from mcphost.tui.sampling.facts import Known, answer_facts, has_budget, request_facts
 from mcphost.tui.sampling.messages import (
@@ -412,7 +412,7 @@ class SamplingScreen(SamplingView):
 
     def action_mute(self) -> None:
         """No, and so to all that comes from there."""
-        self.post_message(MuteWanted(self.sampling.server, True))
+        self.post_message(MuteToggled(self.sampling.server, True))
 
     def action_park(self) -> None:
         """Leave; what is asked waits in the inbox, with what was changed."""
@@ -471,8 +471,8 @@ class SamplingScreen(SamplingView):
         self.post_message(SamplingContextWanted(self.sampling))
 
     def action_budget(self) -> None:
-        """See `BudgetWanted`."""
-        self.post_message(BudgetWanted(self.sampling.server))
+        """Ask, then raise the server's sampling budget."""
+        self.post_message(BudgetRequested(self.sampling.server))
 
     def action_limits(self) -> None:
         """Change how far the model may go."""

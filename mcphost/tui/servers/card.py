@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -13,7 +14,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
+from textual.worker import Worker
 
+from mcphost.errors import McphostError
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.connections.keepalive import RoundTrip
 from mcphost.host.connections.process_usage import UsageReading
@@ -26,7 +29,7 @@ from mcphost.protocol.display import age_text, duration_text, show, show_line, s
 from mcphost.protocol.models.tools import Implementation
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.marks import SERVER_MARKS
-from mcphost.tui.kit.requests import BudgetWanted, FoldersWanted, MuteWanted, RestartWanted
+from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RootsRequested, SignInRequested
 from mcphost.tui.roots.seen import asked_words, folder_words
 from mcphost.tui.sampling.facts import has_budget, spent_words
 from mcphost.tui.sign_in.account import NOBODY, Account, account_facts, key_of
@@ -175,38 +178,25 @@ class ServerCard(VerticalScroll):
     ServerCard { border: round $panel-lighten-2; padding: 0 1; &:focus { border: round $accent; } }
     """
 
+    class UsageRead(Message):
+        """The memory and processor use of the server's program was read."""
+
     @dataclass
-    class PingWanted(Message):
-        """Ask this server for a sign of life."""
+    class SignOutRequested(Message):
+        """The user asked to sign out of this server."""
 
         server: str
 
     @dataclass
-    class UsageWanted(Message):
-        """Look what this server's program takes of the machine."""
+    class ForgetRequested(Message):
+        """The user asked to forget everything about this server."""
 
         server: str
 
-    @dataclass
-    class SignInWanted(Message):
-        """Sign in to this server, or show the sign-in that runs."""
-
-        server: str
-
-    @dataclass
-    class SignOutWanted(Message):
-        """Sign out of this server."""
-
-        server: str
-
-    @dataclass
-    class ForgetWanted(Message):
-        """Forget everything about this server."""
-
-        server: str
-
-    def __init__(self) -> None:
+    def __init__(self, host: Host) -> None:
         super().__init__()
+        self._host = host
+        self._connection: Connection | None = None
         self._answering: str | None = None
         self._shown: tuple[str, str] = ("", "")
         self._muted = self._budget = False
@@ -231,6 +221,7 @@ class ServerCard(VerticalScroll):
 
         ``seen`` is what its program was seen to take; None where there is none to look at.
         """
+        self._connection = connection
         self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
         nothing = [Fact("", Content(EMPTY), wide=True)]
         self._facts.show_facts(nothing if connection is None else card(connection, now, dropped, account, asks, seen))
@@ -267,10 +258,15 @@ class ServerCard(VerticalScroll):
         self.action_usage()
 
     def action_usage(self) -> None:
-        """See `UsageWanted`."""
-        if self._program is not None:
+        """Read what the server's program takes of the machine."""
+        if self._program is not None and self._connection is not None:
             self._looked = (self._program, time.monotonic())
-            self.post_message(self.UsageWanted(self._program))
+            work = partial(self._read_usage, self._connection)
+            _: Worker[None] = self.run_worker(work, group="usage", exclusive=True)
+
+    async def _read_usage(self, connection: Connection) -> None:
+        await self._host.gauges.read(connection)
+        self.post_message(self.UsageRead())
 
     def _look_again(self) -> None:
         """Look anew where this is in view, and drawn for a reason of its own: nothing here keeps time."""
@@ -279,37 +275,46 @@ class ServerCard(VerticalScroll):
             self.action_usage()
 
     def action_ping(self) -> None:
-        """See `PingWanted`."""
-        if self._answering is not None:
-            self.post_message(self.PingWanted(self._answering))
+        """Ping the server."""
+        if self._answering is not None and self._connection is not None:
+            self.app.run_worker(self._ping(self._connection))
+
+    async def _ping(self, connection: Connection) -> None:
+        try:
+            answer = await connection.ping()
+        except McphostError as error:
+            self.notify(show(f"{connection.name}: {error}", limit=400), severity="error", markup=False)
+        else:
+            self.notify(f"{connection.name} answered a ping in {duration_text(answer.seconds)}.", markup=False)
 
     def action_restart(self) -> None:
-        """See `RestartWanted`."""
-        self.post_message(RestartWanted(self._shown[0]))
+        """Disconnect the server and connect anew, or retry now."""
+        if self._connection is not None:
+            self._connection.restart()
 
     def action_sign_in(self) -> None:
-        """See `SignInWanted`."""
-        self.post_message(self.SignInWanted(self._shown[0]))
+        """Sign in to the server, or show the sign-in that runs."""
+        self.post_message(SignInRequested(self._shown[0]))
 
     def action_sign_out(self) -> None:
-        """See `SignOutWanted`."""
-        self.post_message(self.SignOutWanted(self._shown[0]))
+        """Ask, then sign out."""
+        self.post_message(self.SignOutRequested(self._shown[0]))
 
     def action_forget(self) -> None:
-        """See `ForgetWanted`."""
-        self.post_message(self.ForgetWanted(self._shown[0]))
+        """Ask, then forget everything about the server."""
+        self.post_message(self.ForgetRequested(self._shown[0]))
 
     def action_folders(self) -> None:
-        """See `FoldersWanted`."""
-        self.post_message(FoldersWanted(self._shown[0]))
+        """Choose which roots the server is told of."""
+        self.post_message(RootsRequested(self._shown[0]))
 
     def action_mute(self) -> None:
-        """See `MuteWanted`."""
-        self.post_message(MuteWanted(self._shown[0], not self._muted))
+        """Decline everything the server asks, or take that back."""
+        self.post_message(MuteToggled(self._shown[0], not self._muted))
 
     def action_budget(self) -> None:
-        """See `BudgetWanted`."""
-        self.post_message(BudgetWanted(self._shown[0]))
+        """Ask, then raise the server's sampling budget."""
+        self.post_message(BudgetRequested(self._shown[0]))
 
     def action_copy(self) -> None:
         """Put the card on the clipboard."""

@@ -1,7 +1,4 @@
-"""The servers: a list with their state, and the card of the chosen one.
-
-Shows what connections hold and posts what the user wants of them.
-"""
+"""The servers: a list with their state; keys start, stop and restart them."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from textual.message import Message
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.tool_calls.tasks import keeps_tasks
 from mcphost.tui.kit.marks import SERVER_MARKS
-from mcphost.tui.kit.requests import RestartWanted
+from mcphost.tui.kit.messages import LogLevelRequested, SignInRequested
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 
@@ -62,28 +59,10 @@ class ServersPane(Vertical):
         server: str | None
 
     @dataclass
-    class CardWanted(Message):
-        """Show this server's card."""
+    class Selected(Message):
+        """The user pressed enter on this server; None: on all of them."""
 
         server: str | None
-
-    @dataclass
-    class ToggleWanted(Message):
-        """Switch this server on or off."""
-
-        server: str
-
-    @dataclass
-    class SignInWanted(Message):
-        """Sign in to this server, or show the sign-in that runs."""
-
-        server: str
-
-    @dataclass
-    class LevelWanted(Message):
-        """Choose the level of log messages this server sends."""
-
-        server: str
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +111,7 @@ class ServersPane(Vertical):
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[ServerRow]) -> None:
         event.stop()
-        self.post_message(self.CardWanted(_name(event.item)))
+        self.post_message(self.Selected(_name(event.item)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """One signs in where that is needed; elsewhere the key is another's."""
@@ -140,24 +119,32 @@ class ServersPane(Vertical):
         return action != "sign_in" or (row is not None and _wants_sign_in(row))
 
     def action_sign_in(self) -> None:
-        """See `SignInWanted`."""
+        """Sign in to the server, or show the sign-in that runs."""
         if self.chosen is not None:
-            self.post_message(self.SignInWanted(self.chosen))
+            self.post_message(SignInRequested(self.chosen))
 
     def action_on_off(self) -> None:
-        """See `ToggleWanted`."""
-        if self.chosen is not None:
-            self.post_message(self.ToggleWanted(self.chosen))
+        """Start a server that is at rest or failed, else stop it."""
+        server = self._connection
+        if server is not None:
+            off = server.state in (ServerState.STOPPED, ServerState.DISABLED, ServerState.FAILED)
+            server.start() if off else server.stop()
 
     def action_restart(self) -> None:
-        """See `RestartWanted`."""
-        if self.chosen is not None:
-            self.post_message(RestartWanted(self.chosen))
+        """Disconnect the server and connect anew, or retry now."""
+        if self._connection is not None:
+            self._connection.restart()
 
     def action_level(self) -> None:
-        """See `LevelWanted`."""
+        """Choose which log messages the server sends."""
         if self.chosen is not None:
-            self.post_message(self.LevelWanted(self.chosen))
+            self.post_message(LogLevelRequested(self.chosen))
+
+    @property
+    def _connection(self) -> Connection | None:
+        """The server under the cursor; None for all."""
+        row = self.rows.item
+        return None if row is None else row.connection
 
 
 def _wants_sign_in(row: ServerRow) -> bool:

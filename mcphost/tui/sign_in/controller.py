@@ -22,10 +22,10 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.kit.facts_table import Fact, fact
+from mcphost.tui.kit.messages import SignInRequested
 from mcphost.tui.kit.modal import QuestionDialog
-from mcphost.tui.main.refresh import Showing
+from mcphost.tui.main.refresh import MainScreenUpdater
 from mcphost.tui.servers.card import ServerCard
-from mcphost.tui.servers.list import ServersPane
 from mcphost.tui.sign_in.account import Account
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class SignInWishes(_App):
     host: Host
     approver: ScreenApprover
     questions: QuestionQueue
-    showing: Showing
+    updater: MainScreenUpdater
     standings: dict[str, SignInStatus]
     """Who was signed in where, when last asked."""
     _learned: tuple[str, ServerState] | None = None
@@ -72,11 +72,7 @@ class SignInWishes(_App):
 
     # Begin, or go on.
 
-    def on_servers_pane_sign_in_wanted(self, event: ServersPane.SignInWanted) -> None:
-        """Sign in, or show how it goes."""
-        self.sign_in_to(event.server)
-
-    def on_server_card_sign_in_wanted(self, event: ServerCard.SignInWanted) -> None:
+    def on_sign_in_requested(self, event: SignInRequested) -> None:
         """Sign in, or show how it goes."""
         self.sign_in_to(event.server)
 
@@ -117,11 +113,11 @@ class SignInWishes(_App):
 
     # Sign out, forget.
 
-    def on_server_card_sign_out_wanted(self, event: ServerCard.SignOutWanted) -> None:
+    def on_server_card_sign_out_requested(self, event: ServerCard.SignOutRequested) -> None:
         """Ask, then sign out."""
         self.sign_out_of(event.server)
 
-    def on_server_card_forget_wanted(self, event: ServerCard.ForgetWanted) -> None:
+    def on_server_card_forget_requested(self, event: ServerCard.ForgetRequested) -> None:
         """Ask, then forget."""
         self.forget(event.server)
 
@@ -191,7 +187,7 @@ class SignInWishes(_App):
             self.standings[server] = await self.host.standing(server)
         except McphostError:  # nobody can be signed in there; why is said when somebody tries
             self.standings.pop(server, None)
-        self.showing.card()
+        self.updater.card()
 
     def _ask(self, title: str, facts: list[Fact], yes: str, do: Callable[[], Awaitable[str]]) -> None:
         from mcphost.tui.kit.modal import AskScreen

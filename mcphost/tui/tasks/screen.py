@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Static
+from textual.worker import Worker
 
 from mcphost.host.tool_calls.tasks import KeptTask
 from mcphost.protocol.display import age_text, duration_text, show, show_line
@@ -23,6 +22,9 @@ from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.marks import TASK_MARKS
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.rows import Cell, RowList, columns
+
+if TYPE_CHECKING:
+    from mcphost.tui.tasks.controller import TasksController
 
 
 def task_row(kept: KeptTask, width: int, now: datetime, *, mixed: bool) -> Content:
@@ -92,7 +94,7 @@ EMPTY = (
 
 
 class TasksScreen(ErrorBoundary, ModalScreen[None]):
-    """Shows what `show_tasks` is given of ``server`` (None: of all); what the user wants of it is posted to the app."""
+    """Lists the tasks of ``server`` (None: of all servers)."""
 
     HELP = (
         "The tasks that servers keep, of this run and of others. enter shows what a task brought, or waits for it;\n"
@@ -121,29 +123,9 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
     }
     """
 
-    @dataclass
-    class ListWanted(Message):
-        """List the tasks again."""
-
-        screen: TasksScreen
-
-    @dataclass
-    class CancelWanted(Message):
-        """Stop this task."""
-
-        screen: TasksScreen
-        kept: KeptTask
-
-    @dataclass
-    class ResultWanted(Message):
-        """Show what this task brought."""
-
-        screen: TasksScreen
-        kept: KeptTask
-
-    def __init__(self, server: str | None) -> None:
+    def __init__(self, controller: TasksController, server: str | None) -> None:
         super().__init__()
-        self.server = server
+        self._controller, self.server = controller, server
         """Whose tasks; None: everybody's."""
         self.rows = RowList[KeptTask](self._row, empty=ASKING)
         self._facts, self._remarks = FactsTable(labels=16), Static("", id="remarks", markup=False)
@@ -167,7 +149,7 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
         self.action_refresh()
 
     def show_tasks(self, kept: Sequence[KeptTask], remarks: Sequence[str]) -> None:
-        """These are kept now; ``remarks`` say what could not be had."""
+        """Show these tasks; ``remarks`` say why there may be more."""
         self._now = datetime.now(UTC)
         self.rows.empty = EMPTY
         newest_first = sorted(kept, key=lambda each: each.task.created or LONG_AGO, reverse=True)
@@ -183,9 +165,10 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
         self._tell_facts()
 
     @on(RowList.Selected)
-    def _selected(self, event: RowList.Selected[KeptTask]) -> None:
+    async def _selected(self, event: RowList.Selected[KeptTask]) -> None:
         event.stop()
-        self.post_message(self.ResultWanted(self, event.item))
+        self.dismiss()
+        self.app.call_later(self._controller.show_result, event.item)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only a task that goes on can be cancelled."""
@@ -195,13 +178,13 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
         return item is not None if action == "copy" else True
 
     def action_refresh(self) -> None:
-        """See `ListWanted`."""
-        self.post_message(self.ListWanted(self))
+        """List the tasks again."""
+        _: Worker[None] = self.run_worker(self._list, group="list-tasks", exclusive=True)
 
     def action_cancel(self) -> None:
-        """See `CancelWanted`."""
+        """Cancel the task under the cursor, and list them again."""
         if self.rows.item is not None:
-            self.post_message(self.CancelWanted(self, self.rows.item))
+            self.app.run_worker(self._cancel(self.rows.item), group="cancel-task")  # also when this screen is closed
 
     def action_copy(self) -> None:
         """Put the id, as it came, on the clipboard."""
@@ -212,6 +195,14 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
     def action_back(self) -> None:
         """Close."""
         self.dismiss(None)
+
+    async def _list(self) -> None:
+        self.show_tasks(*await self._controller.fetch(self.server))
+
+    async def _cancel(self, kept: KeptTask) -> None:
+        await self._controller.cancel(kept)
+        if self.is_attached:
+            self.action_refresh()
 
     def _row(self, kept: KeptTask, width: int) -> Content:
         return task_row(kept, width, self._now, mixed=self._mixed)

@@ -17,6 +17,7 @@ from textual.message import Message
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.kit.marks import CALL_MARKS
+from mcphost.tui.kit.messages import CallChosen, CancelRequested
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 EMPTY = "No calls yet.\nChoose a tool (t), fill its form and run it:\nevery call of this run is listed here."
@@ -41,20 +42,8 @@ class CallList(Vertical):
     """
 
     @dataclass
-    class Chosen(Message):
-        """Show this call."""
-
-        number: int
-
-    @dataclass
-    class CancelWanted(Message):
-        """Stop this call."""
-
-        number: int
-
-    @dataclass
-    class AgainWanted(Message):
-        """Fill the tool's form as it was for this call."""
+    class RepeatRequested(Message):
+        """The user asked for the form of a call's tool as it was for this call."""
 
         number: int
 
@@ -79,17 +68,17 @@ class CallList(Vertical):
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[ToolCall]) -> None:
         event.stop()
-        self.post_message(self.Chosen(event.item.number))
+        self.post_message(CallChosen(event.item.number))
 
     def action_cancel(self) -> None:
-        """See `CancelWanted`."""
+        """Cancel the call under the cursor."""
         if self.item is not None:
-            self.post_message(self.CancelWanted(self.item.number))
+            self.post_message(CancelRequested(self.item.number))
 
     def action_again(self) -> None:
-        """See `AgainWanted`."""
+        """Open the tool of the call under the cursor with the same arguments."""
         if self.item is not None:
-            self.post_message(self.AgainWanted(self.item.number))
+            self.post_message(self.RepeatRequested(self.item.number))
 
 
 def _row(call: ToolCall, width: int) -> Content:

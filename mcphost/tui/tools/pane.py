@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual import on
@@ -12,9 +11,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
-from textual.message import Message
 
 from mcphost.host.catalog import OfferedTool
+from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.kit.ranking import SearchText
@@ -94,15 +93,9 @@ class ToolsPane(Container):
     }
     """
 
-    @dataclass
-    class RunWanted(Message):
-        """Run this tool with these arguments."""
-
-        offered: OfferedTool
-        arguments: Mapping[str, Any]
-
-    def __init__(self, welcome: str = "", *, single: bool = False) -> None:
+    def __init__(self, host: Host, welcome: str = "", *, single: bool = False) -> None:
         super().__init__(classes="-list -single" if single else "-list")
+        self._host = host
         self.list = ToolList()
         self._welcome = welcome
         self._bench: Workbench | None = None
@@ -175,15 +168,18 @@ class ToolsPane(Container):
             return
         if takes_nothing(offered):
             await (await self.bench()).load(offered)
-            self.post_message(self.RunWanted(offered, {}))
+            await self._run(offered, {})
         else:
             await self.open_tool(offered)
 
-    def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
+    async def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
         """Run the tool with what the form holds."""
         event.stop()
         if self._bench is not None and self._bench.offered is not None:
-            self.post_message(self.RunWanted(self._bench.offered, event.arguments))
+            await self._run(self._bench.offered, event.arguments)
+
+    async def _run(self, offered: OfferedTool, arguments: Mapping[str, Any]) -> None:
+        await self.show_call(self._host.call_tool(offered.server, offered.tool.name, arguments))
 
     def action_back(self) -> None:
         """One step back; the call goes on, and what was typed stays."""

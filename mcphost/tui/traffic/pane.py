@@ -1,7 +1,6 @@
 """The traffic of all servers in one pane: every message both ways, stderr, stray lines and HTTP heads between them.
 
-Knows what can be done with a frame. Refuses to do it: sending again, pinning, copying, saving and going to a call are
-wishes that the parent fulfils.
+Frames are pinned, copied and exported here; the app sends requests again and shows calls.
 """
 
 from __future__ import annotations
@@ -18,9 +17,12 @@ from textual.containers import Container
 from textual.events import Resize
 from textual.message import Message
 
+from mcphost.errors import NotDone
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.frames import Frame, FrameKind
-from mcphost.tui.kit.requests import CopyWanted, SaveWanted
+from mcphost.protocol.display import show
+from mcphost.tui.kit.export import copy_text, save_as
+from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.timers import unskipped
 from mcphost.tui.traffic.detail import TrafficDetail
@@ -67,22 +69,9 @@ class TrafficPane(Container):
     """
 
     @dataclass
-    class CallWanted(Message):
-        """Go to the call of this number."""
+    class ResendRequested(Message):
+        """The user asked to send this request again."""
 
-        number: int
-
-    @dataclass
-    class ResendWanted(Message):
-        """Send this request again."""
-
-        frame: Frame
-
-    @dataclass
-    class PinWanted(Message):
-        """Pin this frame of the pane's book, or no longer."""
-
-        pane: TrafficPane
         frame: Frame
 
     def __init__(self, live: TrafficBook) -> None:
@@ -144,11 +133,6 @@ class TrafficPane(Container):
         if self.list.file:
             self.list.show_book(self._live)
         self.list.show_filtered(f"call:{number}")
-
-    def frame_changed(self) -> None:
-        """The parent did something to the frame in view."""
-        self._show_facts()
-        self.rows.refresh()
 
     # The frame that has the user's attention.
 
@@ -262,14 +246,14 @@ class TrafficPane(Container):
         self.app.push_screen(OpenTrafficScreen(Path.cwd()), opened)
 
     def action_call(self) -> None:
-        """See `CallWanted`."""
+        """Go to the call that the frame belongs to."""
         if self.frame is not None and self.frame.call is not None:
-            self.post_message(self.CallWanted(self.frame.call))
+            self.post_message(CallChosen(self.frame.call))
 
     def action_resend(self) -> None:
-        """See `ResendWanted`."""
+        """Send the request again."""
         if self.frame is not None:
-            self.post_message(self.ResendWanted(self.frame))
+            self.post_message(self.ResendRequested(self.frame))
 
     def action_say_no_call(self) -> None:
         """The key of a call, where there is none."""
@@ -284,14 +268,21 @@ class TrafficPane(Container):
         )
 
     def action_pin(self) -> None:
-        """See `PinWanted`."""
-        if self.frame is not None:
-            self.post_message(self.PinWanted(self, self.frame))
+        """Keep the frame whatever comes, or no longer."""
+        book, frame = self.book, self.frame
+        if frame is None:
+            return
+        try:
+            book.unpin(frame) if book.is_pinned(frame) else book.pin(frame)
+        except NotDone as error:
+            self.notify(show(str(error)), severity="warning", markup=False)
+        self._show_facts()
+        self.rows.refresh()
 
     def action_copy(self) -> None:
         """Copy the frame, laid out or as it came, whichever is shown."""
         if self.frame is not None:
-            self.post_message(CopyWanted((self.book.raw if self.detail.raw else self.book.pretty)(self.frame)))
+            copy_text(self.app, (self.book.raw if self.detail.raw else self.book.pretty)(self.frame))
 
     def action_save(self) -> None:
         """Save what is shown."""
@@ -301,4 +292,4 @@ class TrafficPane(Container):
         """Secrets are taken out of thousands of frames: that is felt, so a thread does it."""
         content = await asyncio.to_thread(self.book.export, frames)
         name = f"mcphost-traffic-{datetime.now():%Y%m%d-%H%M%S}.jsonl"
-        self.post_message(SaveWanted(name, content))
+        save_as(self.app, name, content)

@@ -13,12 +13,13 @@ from mcphost.host.logs import LogBook, LogBudget, LogRecord, LogSource
 from mcphost.protocol.models.tools import LogLevel
 from mcphost.tui.app import McphostApp
 from mcphost.tui.kit.filter_line import FilterLine
+from mcphost.tui.kit.messages import CallChosen, LogLevelRequested
 from mcphost.tui.kit.ranking import HIT
-from mcphost.tui.kit.requests import CopyWanted, SaveWanted
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.logs.detail import LogDetail, text_view
 from mcphost.tui.logs.filter import FilterError, parse_filter
 from mcphost.tui.logs.pane import LogsPane
+from mcphost.tui.results.saving import SaveScreen
 from tests.tui.stage import echo, on_stage
 
 RECORDS = (
@@ -113,13 +114,13 @@ class CountingPane(LogsPane):
 
 
 class Logs(App[None]):
-    """The pane over the whole screen; keeps what it asked for."""
+    """The pane over the whole screen; keeps what was chosen in it."""
 
     def __init__(self, limit: int = 1000) -> None:
         super().__init__()
         self.now = 1_000_000.0
         self.book = LogBook(lambda: self.now, lambda text: text, lambda: None)
-        self.pane, self.wishes = CountingPane(self.book, limit=limit), list[Message]()
+        self.pane, self.chosen = CountingPane(self.book, limit=limit), list[Message]()
 
     def compose(self) -> ComposeResult:
         yield self.pane
@@ -127,17 +128,11 @@ class Logs(App[None]):
     def on_mount(self) -> None:
         self.pane.focus_rows()
 
-    def on_logs_pane_call_wanted(self, event: LogsPane.CallWanted) -> None:
-        self.wishes.append(event)
+    def on_call_chosen(self, event: CallChosen) -> None:
+        self.chosen.append(event)
 
-    def on_logs_pane_level_wanted(self, event: LogsPane.LevelWanted) -> None:
-        self.wishes.append(event)
-
-    def on_copy_wanted(self, event: CopyWanted) -> None:
-        self.wishes.append(event)
-
-    def on_save_wanted(self, event: SaveWanted) -> None:
-        self.wishes.append(event)
+    def on_log_level_requested(self, event: LogLevelRequested) -> None:
+        self.chosen.append(event)
 
     def log_lines(self, count: int, text: str = "line", server: str = "db", **more: Any) -> None:
         for number in range(count):
@@ -294,23 +289,21 @@ async def test_a_wrong_filter_says_so_and_leaves_the_last_good_one() -> None:
         assert app.pane._rows.has_focus
 
 
-async def test_keys_post_what_the_user_wants() -> None:
+async def test_keys_copy_and_save_lines_and_post_what_the_user_chose() -> None:
     app = Logs()
     app.book.add("db", LogSource.SERVER, LogLevel.INFO, "one\ntwo \x1b[0m", logger="pool", call=12)
     app.book.add("", LogSource.MCPHOST, LogLevel.INFO, "three")
     async with running(app) as pilot:
         await pilot.press("C", "L", "up", "C", "L", "y", "w")
         await pilot.pause()
-        level, call, server_level, copied, saved = app.wishes
-        assert (level, call) == (LogsPane.LevelWanted(None), LogsPane.CallWanted(12))
-        assert server_level == LogsPane.LevelWanted("db")
-        assert isinstance(copied, CopyWanted)
-        assert copied.text.partition(" ")[2] == "db server info call:12 pool: one\n    two ␛[0m"
-        assert isinstance(saved, SaveWanted)
-        assert saved.content.startswith(copied.text.encode())
-        assert saved.content.endswith(b" mcphost mcphost info three\n")
-        assert saved.name.startswith("mcphost-1970")
-        assert saved.name.endswith("4640.log")
+        assert app.chosen == [LogLevelRequested(None), CallChosen(12), LogLevelRequested("db")]
+        assert app.clipboard.partition(" ")[2] == "db server info call:12 pool: one\n    two ␛[0m"
+        saved = app.screen
+        assert isinstance(saved, SaveScreen)
+        assert saved._content.startswith(app.clipboard.encode())
+        assert saved._content.endswith(b" mcphost mcphost info three\n")
+        assert saved._file_name.startswith("mcphost-1970")
+        assert saved._file_name.endswith("4640.log")
 
 
 @pytest.mark.parametrize(
@@ -339,7 +332,7 @@ async def test_enter_opens_the_line_and_c_goes_from_there_to_its_call() -> None:
     async with running(app) as pilot:
         await pilot.press("enter", "C")
         await pilot.pause()
-        assert app.wishes == [LogsPane.CallWanted(12)]
+        assert app.chosen == [CallChosen(12)]
         await pilot.press("enter")
         assert isinstance(app.screen, LogDetail)
         await pilot.press("escape")

@@ -24,9 +24,10 @@ from mcphost.host.tool_calls.call import CallRequest, ToolCall
 from mcphost.host.tool_calls.validation import ValidationResult
 from mcphost.protocol.models.tools import CallToolResult, Progress
 from mcphost.protocol.schema.validation import SchemaProblem
-from mcphost.tui.kit.requests import CopyWanted, ResourceWanted, SaveWanted
+from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.failure import failure_of
+from mcphost.tui.results.saving import SaveScreen
 from mcphost.tui.results.view import ResultView, progress_line
 from tests.conftest import LoopWatchdog, Until
 from tests.tui.results.test_media import PNG, WAV
@@ -41,22 +42,20 @@ class Clock:
 
 
 class Stage(App[None]):
-    """A result's pane, and what it asked for."""
+    """A result's pane, and what was chosen in it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.animation_level = "none"
-        self.view, self.clock, self.wanted = ResultView(), Clock(), list[Message]()
+        self.view, self.clock, self.chosen = ResultView(), Clock(), list[Message]()
 
     def compose(self) -> ComposeResult:
         yield self.view
 
-    def on_result_view_cancel_wanted(self, message: Message) -> None:
-        self.wanted.append(message)
+    def on_cancel_requested(self, message: Message) -> None:
+        self.chosen.append(message)
 
-    on_copy_wanted = on_result_view_cancel_wanted
-    on_save_wanted = on_result_view_cancel_wanted
-    on_resource_wanted = on_result_view_cancel_wanted
+    on_resource_link_followed = on_cancel_requested
 
     def call(self, tool: str = "echo", **more: Any) -> ToolCall:
         """A call that was sent."""
@@ -112,7 +111,8 @@ def encoded(data: bytes) -> str:
 async def test_the_empty_pane_says_what_fills_it(app: Stage) -> None:
     async with showing(None, app, "y", "w", "x", "1", "right"):
         assert "Results appear here" in app.text
-        assert app.wanted == []
+        assert (app.chosen, app.clipboard) == ([], "")
+        assert len(app.screen_stack) == 1
 
 
 async def test_a_running_call_moves_only_by_events_and_ends_in_its_result(app: Stage) -> None:
@@ -155,13 +155,11 @@ def test_progress_is_drawn_whatever_the_numbers_are(progress: Progress | None, w
 async def test_a_running_call_is_cancelled_by_a_key_and_an_ended_one_is_not(app: Stage, key: str) -> None:
     call = app.call()
     async with showing(call, app, key) as pilot:
-        (wish,) = app.wanted
-        assert isinstance(wish, ResultView.CancelWanted)
-        assert wish.number == 7
+        assert app.chosen == [CancelRequested(7)]
         call.cancelled()
         app.view.refresh_call()
         await pilot.press(key)
-        assert len(app.wanted) == 1
+        assert len(app.chosen) == 1
         assert "◌ cancelled" in app.text
 
 
@@ -201,9 +199,7 @@ async def test_every_kind_of_content_is_shown_in_order_in_a_frame_of_its_own(app
 async def test_the_arrows_walk_the_blocks_and_enter_follows_a_link(app: Stage) -> None:
     links = [{"type": "resource_link", "uri": f"file:///{n}", "name": str(n)} for n in range(5)]
     async with showing(app.done(*links), app, *["down"] * 14, "up", "enter", size=(80, 16)):
-        (wish,) = app.wanted
-        assert isinstance(wish, ResourceWanted)
-        assert (wish.server, wish.uri) == ("everything", "file:///3")
+        assert app.chosen == [ResourceLinkFollowed("everything", "file:///3")]
         assert "▸ link · 3" in app.text
 
 
@@ -233,14 +229,15 @@ async def test_long_markdown_is_read_beside_the_screen_and_a_hostile_one_holds_n
 async def test_nineteen_megabytes_are_cut_and_saved_whole(app: Stage, loop_watchdog: LoopWatchdog) -> None:
     """T12"""
     words = "a line of words\n" * 1_200_000
-    async with showing(app.done(text(words)), app, "end", "w"):
+    async with showing(app.done(text(words)), app, "end") as pilot:
         assert "… 19 MB more — w saves all" in app.text
+        await pilot.press("w")
         assert loop_watchdog.longest < 1.0
-        (wish,) = app.wanted
-        assert isinstance(wish, SaveWanted)
-        assert wish.content == words.encode()
-        assert wish.name.startswith("everything-echo-")
-        assert wish.name.endswith(".txt")
+        saved = app.screen
+        assert isinstance(saved, SaveScreen)
+        assert saved._content == words.encode()
+        assert saved._file_name.startswith("everything-echo-")
+        assert saved._file_name.endswith(".txt")
 
 
 HOSTILE = [
@@ -274,9 +271,7 @@ async def test_structured_content_of_any_type_has_a_tab_and_none_has_not(app: St
             await pilot.press("2", "y")
             assert "▸2 Structured" in app.text
             assert "\u202e" not in app.text
-            wish = app.wanted.pop()
-            assert isinstance(wish, CopyWanted)
-            assert wish.text == json.dumps(value, indent=2, ensure_ascii=False)
+            assert app.clipboard == json.dumps(value, indent=2, ensure_ascii=False)
         app.view.show_call(app.done(text("t")))
         await pilot.press("2")
         await pilot.pause()
@@ -409,9 +404,7 @@ async def test_the_raw_tab_shows_every_member_and_the_call_tab_what_was_sent(app
         ):
             assert words in app.text
         await pilot.press("right", "left", "left", "y")
-        wish = app.wanted[-1]
-        assert isinstance(wish, CopyWanted)
-        assert '"x-future": {}' in wish.text
+        assert '"x-future": {}' in app.clipboard
 
 
 async def test_a_large_raw_result_is_there_at_once_and_complete_soon(app: Stage, until: Until) -> None:

@@ -125,7 +125,7 @@ async def test_the_key_is_on_the_line_only_where_a_server_keeps_tasks() -> None:
         await stage.press("s", "T")
         assert len(stage.app.screen_stack) == 1
         assert "T tasks" not in stage.text
-        stage.app.show_tasks()  # the palette
+        stage.app.tasks.show()  # the palette
         await stage.at(TasksScreen)
         await stage.shows("No server that is ready keeps tasks")
         await stage.press("escape")

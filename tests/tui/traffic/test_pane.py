@@ -19,7 +19,8 @@ from textual.widgets import Input, Static
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 from mcphost.host.traffic.frames import Frame
 from mcphost.tui.kit.filter_line import FilterLine
-from mcphost.tui.kit.requests import CopyWanted, SaveWanted
+from mcphost.tui.kit.messages import CallChosen
+from mcphost.tui.results.saving import SaveScreen
 from mcphost.tui.traffic import list as traffic_list
 from mcphost.tui.traffic.list import TrafficFeed
 from mcphost.tui.traffic.open import OpenTrafficScreen
@@ -30,13 +31,13 @@ SECRET = "hunter2-hunter2"
 
 
 class Passing(App[None]):
-    """The pane over the whole screen; keeps what it asked for."""
+    """The pane over the whole screen; keeps what was chosen in it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 1_000_000.0
         self.book = TrafficBook(lambda text: text.replace(SECRET, "•••"), clock=self.clock, monotonic=self.clock)
-        self.pane, self.wishes = TrafficPane(self.book), list[Message]()
+        self.pane, self.chosen = TrafficPane(self.book), list[Message]()
 
     def clock(self) -> float:
         return self.now
@@ -47,21 +48,11 @@ class Passing(App[None]):
     def on_mount(self) -> None:
         self.pane.focus_rows()
 
-    def on_traffic_pane_call_wanted(self, event: TrafficPane.CallWanted) -> None:
-        self.wishes.append(event)
+    def on_call_chosen(self, event: CallChosen) -> None:
+        self.chosen.append(event)
 
-    def on_traffic_pane_resend_wanted(self, event: TrafficPane.ResendWanted) -> None:
-        self.wishes.append(event)
-
-    def on_traffic_pane_pin_wanted(self, event: TrafficPane.PinWanted) -> None:
-        self.book.pin(event.frame)
-        event.pane.frame_changed()
-
-    def on_copy_wanted(self, event: CopyWanted) -> None:
-        self.wishes.append(event)
-
-    def on_save_wanted(self, event: SaveWanted) -> None:
-        self.wishes.append(event)
+    def on_traffic_pane_resend_requested(self, event: TrafficPane.ResendRequested) -> None:
+        self.chosen.append(event)
 
     def call(self, number: int, seconds: float = 0.01, text: str = "done", server: str = "db", **more: Any) -> None:
         """A tool call and its answer after ``seconds``; it is the host's call of the same number."""
@@ -275,20 +266,20 @@ async def test_pausing_counts_what_is_new_and_clearing_leaves_what_is_pinned() -
         assert app.numbers == [1, 2, 3, 4]
 
 
-async def test_keys_post_what_the_user_wants_and_nothing_that_cannot_be() -> None:
+async def test_keys_copy_and_export_frames_and_post_what_the_user_chose() -> None:
     app = Passing()
     app.call(1, text=SECRET)
     async with running(app) as pilot:
         await pilot.press("R", "y", "up", "R", "C", "w")
-        await until(pilot, lambda _: len(app.wishes) == 4)
-        copied, again, call, saved = app.wishes
-        assert isinstance(copied, CopyWanted)
-        assert json.loads(copied.text)["result"]["content"][0]["text"] == "•••"
-        assert again == TrafficPane.ResendWanted(app.book.frame(1))  # type: ignore[arg-type]
-        assert call == TrafficPane.CallWanted(1)
-        assert isinstance(saved, SaveWanted)
-        assert [json.loads(line)["direction"] for line in saved.content.splitlines()] == ["out", "in"]
-        assert SECRET.encode() not in saved.content
+        await until(pilot, lambda _: isinstance(app.screen, SaveScreen))
+        assert json.loads(app.clipboard)["result"]["content"][0]["text"] == "•••"
+        request = app.book.frame(1)
+        assert request is not None
+        assert app.chosen == [TrafficPane.ResendRequested(request), CallChosen(1)]
+        saved = app.screen
+        assert isinstance(saved, SaveScreen)
+        assert [json.loads(line)["direction"] for line in saved._content.splitlines()] == ["out", "in"]
+        assert SECRET.encode() not in saved._content
 
 
 def problem_says(screen: OpenTrafficScreen, words: str, _: object) -> bool:
@@ -314,7 +305,7 @@ async def test_an_exported_file_is_read_only_and_the_live_traffic_is_a_key_away(
         await until(pilot, lambda _: len(app.numbers) == 2)
         assert app.heading == "Traffic · file theirs.jsonl, read only"
         await pilot.press("up", "R", "C")
-        assert not app.wishes
+        assert not app.chosen
         await pilot.press("escape")
         assert len(app.numbers) == 4
         assert app.heading == "Traffic · following"
