@@ -18,6 +18,8 @@ from mcphost.transports.stdio.transport import INHERITED
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+TESTS = (ROOT / "tests" / "README.md").read_text("utf-8")
 SECURITY = README.partition("\n## Security and privacy\n")[2].partition("\n## ")[0]
 
 
@@ -60,6 +62,13 @@ def test_licence_version_and_the_way_to_report_a_hole_are_stated() -> None:
 def test_every_file_that_is_linked_is_there() -> None:
     for link in re.findall(r"\]\((?!https?:)([^)#]+)", README):
         assert (ROOT / link).is_file(), link
+
+
+@pytest.mark.parametrize("text", [CONTRIBUTING, TESTS])
+def test_every_path_that_developers_are_told_of_exists(text: str) -> None:
+    named = re.findall(r"`(?:python )?((?:mcphost|tests)/[\w/.]*)[ `]", text)
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_every_command_is_documented(capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,9 +102,14 @@ def is_terminal(stream: IO[str] | None) -> bool:
 
 
 def answer(text: str) -> None:
-    """Write all of ``text`` to stdout. Raises BrokenPipeError where its reader is gone, ConfigError on a full disk."""
-    if sys.stdout is None or not text:
+    """Write all of ``text`` to stdout.
+
+    Raises BrokenPipeError where its reader is gone, ConfigError where it is closed or the disk is full.
+    """
+    if not text:
         return
+    if sys.stdout is None:
+        raise ConfigError("the answer could not be written to stdout: it is closed")
     encoding = sys.stdout.encoding if is_terminal(sys.stdout) else "utf-8"
     try:
         _write(memoryview(text.encode(encoding, "replace")))

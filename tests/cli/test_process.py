@@ -85,6 +85,12 @@ def test_an_answer_that_cannot_be_written_is_said() -> None:
     assert err == b"mcphost: the answer could not be written to stdout: No space left on device\n"
 
 
+def test_an_answer_to_a_closed_stdout_is_a_mistake() -> None:
+    command = ["sh", "-c", '"$@" >&-', "sh", *mcphost_command("list", "tools", echo())]
+    done = subprocess.run(command, capture_output=True, timeout=SECONDS)
+    assert (done.returncode, done.stderr) == (2, b"mcphost: the answer could not be written to stdout: it is closed\n")
+
+
 def test_what_is_said_to_a_closed_stderr_is_no_answer(tmp_path: Path) -> None:
     (tmp_path / "mcphost.toml").write_text(entry("here"))
     command = ["sh", "-c", '"$@" 2>&-', "sh", *mcphost_command("config", "trust", "--yes")]
