@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from mcphost.composition import demo_config, fittings, values_for
 from mcphost.config import Config
 from mcphost.host.host import Host
-from mcphost.host.server_requests.host_methods import SCREEN
+from mcphost.host.server_requests.request import SCREEN
 from mcphost.host.start_info import StartInfo
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
@@ -57,7 +57,7 @@ async def run(pilot: Pilot[None]) -> None:
     """Run what the form holds, and wait for the answer."""
     await ask(pilot)
     await pilot.press("y")
-    await until(pilot, lambda app: not app.host.running())
+    await until(pilot, lambda app: not app.host.tool_calls.running())
 
 
 async def main_story(pilot: Pilot[None]) -> None:

@@ -170,6 +170,24 @@ def test_no_part_of_the_host_imports_the_host_itself() -> None:
     assert not [module for module in users if part(module) == "host"]
 
 
+def classes(module: str) -> Iterator[ast.ClassDef]:
+    return (node for node in ast.walk(ast.parse(sources()[module].read_bytes())) if isinstance(node, ast.ClassDef))
+
+
+def test_the_host_is_composed_and_inherits_from_nothing() -> None:
+    (host,) = (each for each in classes("mcphost.host.host") if each.name == "Host")
+    assert host.bases == []
+
+
+def test_no_function_of_the_host_waits_for_a_subclass() -> None:
+    for module in MODULES:
+        if part(module) == "host":
+            for node in ast.walk(ast.parse(sources()[module].read_bytes())):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    text = ast.unparse(node.body[-1])
+                    assert not text.startswith("raise NotImplementedError"), f"{module}:{node.lineno}"
+
+
 def test_the_command_line_imports_the_screen_only_inside_a_function() -> None:
     used = [each for module in MODULES if part(module) == "cli" for each in imports(module)]
     assert all(each.deferred for each in used if within(each.module, "mcphost.tui"))

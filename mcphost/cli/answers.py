@@ -29,7 +29,7 @@ from mcphost.host.consent.questions import (
     UrlQuestion,
 )
 from mcphost.host.host import Host
-from mcphost.host.server_requests.host_methods import ALL, SAMPLING, WRITING
+from mcphost.host.server_requests.request import ALL, SAMPLING, WRITING
 from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class RuleApprover:
         if wanted and not host.config.models and WRITING not in self.answers:
             remark(f"{wanted[0].where}: no language model is configured, so no server is told that it may ask for one")
         if self._person is not None:
-            self._person.samplings = host.samplings
+            self._person.samplings = host.sampling.all
 
     async def ask(self, question: Question) -> Answer:
         """See `mcphost.host.consent.questions.Approver`. A person gets one question at a time."""

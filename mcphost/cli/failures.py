@@ -24,13 +24,13 @@ LEFT_OUT_REMARKS: Final = 20
 
 def failure(host: Host, name: str, broken: BrokenServers) -> McphostError:
     """The error that says why this server is not ready."""
-    text = f"{name}: {reason_of(host, host.server(name))}"
+    text = f"{name}: {reason_of(host, host.servers[name])}"
     return ConfigError(text) if name in broken else ServerNotReady(text)
 
 
 def listing_failure(host: Host, name: str, kind: CatalogKind) -> ListingFailed | None:
     """The error that says why this list of the server failed; None where it did not."""
-    connection = host.server(name)
+    connection = host.servers[name]
     failed = connection.offers.of(kind).failure
     return failed and ListingFailed(f"{name}: {connection.notice_of(kind)}", timed_out=failed.timed_out)
 
@@ -39,14 +39,14 @@ def why_unknown(host: Host, name: str, kind: CatalogKind, item: str, error: Unkn
     """The error that says best why the server has no such item; ``error`` where nothing more is known."""
     if failed := listing_failure(host, name, kind):
         return failed
-    rejected = host.server(name).offers.of(kind).rejected
+    rejected = host.servers[name].offers.of(kind).rejected
     found = next((each for each in rejected if each.name == item), None)
     return error if found is None else UnknownName(f"{name}: {kind.words_for(found)}")
 
 
 def left_out(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
     """A sentence for each item of a list that cannot be used, except those that the configuration excludes."""
-    rejected = [each for each in host.server(name).offers.of(kind).rejected if not each.by_configuration]
+    rejected = [each for each in host.servers[name].offers.of(kind).rejected if not each.by_configuration]
     yield from (f"{name}: {kind.words_for(each)}" for each in rejected[:LEFT_OUT_REMARKS])
     if len(rejected) > LEFT_OUT_REMARKS:
         yield f"{name}: left out {len(rejected) - LEFT_OUT_REMARKS} more {kind.value}"
@@ -69,7 +69,7 @@ def unselected(broken: BrokenServers, names: Sequence[str]) -> list[tuple[str, C
 
 def reason_of(host: Host, connection: Connection) -> str:
     """Why a connection failed, with its last line of stderr, which mostly holds the true reason."""
-    reason, odd = connection.reason or f"is {connection.state.value}", connection.irregularities
+    reason, odd = connection.reason or f"is {connection.state.value}", connection.violations
     if odd.stray and not connection.ready:
         reason += f"; on stdout it wrote what is no message ({odd.stray} times), first: {odd.first_stray[:LAST_LINE]}"
     words = with_last_stderr(host, connection.name, reason)

@@ -28,7 +28,7 @@ class SamplingReporter:
         host.bus.observe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
-        sampling = self._host.samplings.get(event.sampling) if isinstance(event, SamplingChanged) else None
+        sampling = self._host.sampling.all.get(event.sampling) if isinstance(event, SamplingChanged) else None
         if sampling is None:
             return
         from mcphost.host.sampling.request import SamplingState  # late: most runs ask no model
@@ -60,7 +60,7 @@ class UrlElicitationReporter:
     def _on_event(self, event: Event) -> None:
         if not isinstance(event, ElicitationChanged):
             return
-        page = self._host.elicitations[event.elicitation]
+        page = self._host.elicitation.all[event.elicitation]
         if page.state.ended:
             if (wait := self._waits.pop(page.number, None)) is not None:
                 wait.cancel()
@@ -71,7 +71,7 @@ class UrlElicitationReporter:
             self._waits[page.number] = asyncio.create_task(self._wait_for_page(page), name=f"page {page.number}")
 
     def _is_waited_for(self, page: UrlElicitation) -> bool:
-        call = None if page.call is None else self._host.calls.get(page.call)
+        call = None if page.call is None else self._host.tool_calls.calls.get(page.call)
         return call is not None and call.state is CallState.VISITING and page.number not in self._waits
 
     async def _wait_for_page(self, page: UrlElicitation) -> None:
@@ -79,7 +79,7 @@ class UrlElicitationReporter:
             limit = "" if page.until is None else f", until {wall_clock(page.until)}"
             await typed_line(f"Press Enter once you are done there{limit}. ")
         else:
-            seconds = self._timeout or self._host.server(page.server).config.tool_timeout_sec
+            seconds = self._timeout or self._host.servers[page.server].config.tool_timeout_sec
             remark(f"the call goes on when {page.server} says that the page is done with, or after {seconds:g} s")
             await asyncio.sleep(seconds)
         page.go_on()

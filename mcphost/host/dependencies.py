@@ -11,8 +11,7 @@ from mcphost.config import Config
 from mcphost.host.consent.approvals import StateStore
 from mcphost.host.consent.questions import Approver
 from mcphost.host.desktop import Open, no_browser
-from mcphost.host.server_requests.host_methods import plain_roots
-from mcphost.host.server_requests.roots import Resolve
+from mcphost.host.server_requests.roots import Resolve, plain_roots
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import ProcessUsageReport, Transport
 
@@ -39,7 +38,7 @@ class Dependencies:
     traffic_path: Path | None = None
     """The file that takes all traffic of this run; None: it is kept in memory only."""
     answers: frozenset[str] = frozenset()
-    """What the approver can answer of what servers ask: some of `mcphost.host.server_requests.host_methods.SCREEN`."""
+    """What the approver can answer of what servers ask: some of `mcphost.host.server_requests.request.SCREEN`."""
     resolve_roots: Resolve = plain_roots
     """The folders that a server's entry grants."""
     roots: Sequence[Path] = ()

@@ -200,3 +200,7 @@ class EventBus:
                 observer(event)
             except Exception:  # an observer's failure is its own
                 _log.exception("an observer failed on %s", type(event).__name__)
+
+    def alarm(self, text: str) -> None:
+        """Publish a sentence that the user must see."""
+        self.publish(Alarmed(text))

@@ -103,7 +103,8 @@ class _ServerLog:
 class LogBook:
     """The log of every server, in one order.
 
-    ``mask`` takes secrets out of a text; ``clock`` is seconds since the epoch; ``nudge`` is called when lines came.
+    ``mask`` takes secrets out of a text; ``clock`` is seconds since the epoch; ``nudge`` is called when lines came;
+    ``call_on`` finds the number of the call that runs on a server.
     """
 
     def __init__(
@@ -111,8 +112,9 @@ class LogBook:
         clock: Callable[[], float],
         mask: Callable[[str], str],
         nudge: Callable[[], None],
+        call_on: Callable[[str], int | None] = lambda server: None,
     ) -> None:
-        self._clock, self._mask, self._nudge = clock, mask, nudge
+        self._clock, self._mask, self._nudge, self._call_on = clock, mask, nudge, call_on
         self._numbers = count(1)
         self._servers: dict[str, _ServerLog] = {}
         self._budget = LogBudget()
@@ -131,7 +133,10 @@ class LogBook:
         logger: str = "",
         call: int | None = None,
     ) -> None:
-        """Keep one line, unless the server is over its rate; then it is counted."""
+        """Keep one line, unless the server is over its rate; then it is counted.
+
+        ``call`` None: the call that runs on the server now.
+        """
         now = self._clock()
         log = self._log(server)
         admitted, dropped = log.admit(now)
@@ -140,7 +145,12 @@ class LogBook:
             self._keep(log, LogRecord(next(self._numbers), now, server, LogSource.MCPHOST, LogLevel.WARNING, words))
         if admitted:
             shown, name = self._shown(text, LINE_CHARACTERS), self._shown(logger, LOGGER_CHARACTERS)
-            self._keep(log, LogRecord(next(self._numbers), now, server, source, level, shown, name, call))
+            number = self._call_on(server) if call is None else call
+            self._keep(log, LogRecord(next(self._numbers), now, server, source, level, shown, name, number))
+
+    def warn(self, server: str, text: str) -> None:
+        """Keep a warning of mcphost about a server."""
+        self.add(server, LogSource.MCPHOST, LogLevel.WARNING, text)
 
     def since(self, number: int) -> list[LogRecord]:
         """The lines after this number, oldest first, as far as they are still kept."""

@@ -79,7 +79,7 @@ async def large_answers(sizes: Sizes, runs: int) -> list[Row]:
         for kind in ("numbers", "floats", "members", "strings"):
 
             async def take(kind: str = kind) -> None:
-                await host.call_tool("s0", "answer", {"kind": kind}).result()
+                await host.tool_calls.call("s0", "answer", {"kind": kind}).result()
 
             rows.append(await hold(f"answer of {sizes.large / 1e6:g} MB of {kind}", take, 0.25, runs))
     return rows
@@ -116,7 +116,7 @@ async def many_tools(sizes: Sizes, runs: int) -> list[Row]:
             host.catalog.keep("s0", [each.tool.model_copy() for each in tools])
 
         async def take() -> None:
-            chat = host.begin_chat()
+            chat = host.chats.begin()
             await chat.tools_checked()
             assert len(chat.toolbox.entries) == sizes.tools
 

@@ -36,7 +36,7 @@ def _config(servers: int, *options: str) -> Config:
 async def host_of(config: Config, audit: Path | None = None) -> AsyncIterator[Host]:
     fittings = Dependencies(_open_transport, DeclineAll("nobody is asked here"), "0", audit_path=audit)
     async with Host(config, fittings) as host:
-        await host.ready()
+        await host.servers.ready()
         states = {server.state for server in host.servers.values()}
         assert states == {ServerState.READY}, states
         yield host
@@ -60,14 +60,14 @@ async def audited_calls(sizes: Sizes, runs: int) -> list[Row]:
 
     async def host_calls(host: Host) -> None:
         for _ in range(count):
-            await host.call_tool("s0", "echo", HELLO).result()
+            await host.tool_calls.call("s0", "echo", HELLO).result()
 
     async def client_calls(client: Client) -> None:
         await one_after_the_other(client.call_tool, count)
 
     with tempfile.TemporaryDirectory() as folder:
         async with host_of(_config(1), Path(folder) / "audit.jsonl") as host:
-            client = host.server("s0").client
+            client = host.servers["s0"].client
             row = await compare(
                 "host call with policy and audit; beside it: client call",
                 lambda: clocked(host_calls(host), count),

@@ -10,7 +10,7 @@ from mcphost.config import Config, Values
 from mcphost.errors import McphostError
 from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.host import Host
-from mcphost.host.server_requests.host_methods import ALL
+from mcphost.host.server_requests.request import ALL
 
 NAME = "conformance"
 
@@ -27,11 +27,11 @@ async def follow(url: str) -> None:
     """Call every tool without arguments. Raises McphostError."""
     config = Config.model_validate({"servers": {NAME: {"url": url}}, "policy": {"default": "allow"}}, strict=False)
     async with Host(config, fittings(Agreeing(), Values({}), answers=ALL)) as host:
-        await host.ready([NAME])
-        if not host.server(NAME).ready:
-            raise McphostError(host.server(NAME).reason)
-        for tool in host.server(NAME).tools:
-            result = await host.call_tool(NAME, tool.name, {}).result()
+        await host.servers.ready([NAME])
+        if not host.servers[NAME].ready:
+            raise McphostError(host.servers[NAME].reason)
+        for tool in host.servers[NAME].tools:
+            result = await host.tool_calls.call(NAME, tool.name, {}).result()
             print(f"result: {result.raw}", file=sys.stderr)
 
 

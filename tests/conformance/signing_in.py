@@ -53,22 +53,22 @@ class Walk:
         async with httpx.AsyncClient(trust_env=False) as browser:
             page = await browser.get(url)
         say(f"browser: {url} -> {page.status_code} {page.headers.get('location', '')}")
-        list(self.host.sign_ins.values())[-1].paste(page.headers.get("location", ""))
+        list(self.host.sign_ins.all.values())[-1].paste(page.headers.get("location", ""))
         return ""
 
     async def follow(self) -> None:
         async with self.host as host:
             host.bus.observe(self.tell)
-            await host.ready([NAME])
-            if host.server(NAME).state is ServerState.NEEDS_SIGN_IN:
-                await host.sign_in(NAME).result()
-                await host.ready([NAME])
-            if not host.server(NAME).ready:
-                raise McphostError(f"{host.server(NAME).state.value}: {host.server(NAME).reason}")
-            if not host.server(NAME).tools:  # the list itself may be what is refused
-                await host.relist(NAME, CatalogKind.TOOLS)
-            for tool in host.server(NAME).tools[:1]:
-                call = host.call_tool(NAME, tool.name, {})
+            await host.servers.ready([NAME])
+            if host.servers[NAME].state is ServerState.NEEDS_SIGN_IN:
+                await host.sign_ins.begin(NAME).result()
+                await host.servers.ready([NAME])
+            if not host.servers[NAME].ready:
+                raise McphostError(f"{host.servers[NAME].state.value}: {host.servers[NAME].reason}")
+            if not host.servers[NAME].tools:  # the list itself may be what is refused
+                await host.resources.relist(NAME, CatalogKind.TOOLS)
+            for tool in host.servers[NAME].tools[:1]:
+                call = host.tool_calls.call(NAME, tool.name, {})
                 try:
                     say(f"result: {(await call.result()).raw}")
                 except McphostError as error:
@@ -76,7 +76,7 @@ class Walk:
 
     def tell(self, event: Event) -> None:
         if isinstance(event, SignInChanged):
-            sign_in = self.host.sign_ins[event.sign_in]
+            sign_in = self.host.sign_ins.all[event.sign_in]
             say(f"sign-in {event.sign_in}: {sign_in.state.value} {sign_in.steps[-1] if sign_in.steps else ''}")
         elif isinstance(event, Logged):
             say(f"log: {next(reversed(list(self.host.logs.of(NAME)))).text}")

@@ -73,7 +73,7 @@ class RecordingHost(Host):
 
     async def run(self, server: str, tool: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> ToolCall:
         """Make a call and wait for its end, whatever that is."""
-        call = self.call_tool(server, tool, arguments or {}, **more)
+        call = self.tool_calls.call(server, tool, arguments or {}, **more)
         await self.end_of(call)
         return call
 

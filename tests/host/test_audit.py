@@ -218,10 +218,10 @@ async def test_an_alarm_comes_again_once_the_log_worked_in_between(host: HostOf,
     async with host(a=echo(), fittings={"audit_path": path}) as running:
         await running.run("a", "echo", {"text": "x"})
         with pytest.raises(OSError, match="directory"):
-            await running._audit.record({})  # what came before it could not be written either
+            await running._audit_log.record({})  # what came before it could not be written either
         path.rmdir()
         await running.run("a", "echo", {"text": "x"})
-        await running._audit.record({})  # then everything before it is written too
+        await running._audit_log.record({})  # then everything before it is written too
         path.unlink()
         path.mkdir()
         await running.run("a", "echo", {"text": "x"})

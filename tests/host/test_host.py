@@ -46,8 +46,8 @@ def alive(pid: int | None) -> bool:
 @pytest.mark.requirement("HOST-03")
 async def test_only_what_starts_by_itself_is_started(host: HostOf, entry: dict[str, Any], state: ServerState) -> None:
     async with host(a=echo(**entry)) as running:
-        await running.ready()
-        assert running.server("a").state is state
+        await running.servers.ready()
+        assert running.servers["a"].state is state
 
 
 @pytest.mark.parametrize(
@@ -67,21 +67,21 @@ async def test_a_call_starts_a_lazy_server_and_no_other(
         if not words:
             return
         assert running.approver.questions == []
-        await running.ready(["a"])
-        assert running.server("a").ready
+        await running.servers.ready(["a"])
+        assert running.servers["a"].ready
 
 
 async def test_an_unknown_server_is_named_with_those_there_are(host: HostOf) -> None:
     async with host(a=echo(), b=echo()) as running:
         with pytest.raises(UnknownName, match="no server is called 'x'; configured: a, b"):
-            await running.ready(["a", "x"])
+            await running.servers.ready(["a", "x"])
 
 
 @pytest.mark.requirement("HOST-05", "LIFE-15")
 async def test_waiting_for_one_server_does_not_wait_for_others(host: HostOf) -> None:
     async with host(dead=hostile("initialize-silent"), good=echo()) as running:
-        await asyncio.wait_for(running.ready(["good"]), 8)
-        assert running.server("dead").state is ServerState.STARTING
+        await asyncio.wait_for(running.servers.ready(["good"]), 8)
+        assert running.servers["dead"].state is ServerState.STARTING
 
 
 @pytest.mark.requirement("HOST-02")
@@ -90,7 +90,7 @@ async def test_a_server_gets_nothing_that_was_meant_for_another(host: HostOf, tm
     records = {name: tmp_path / name for name in "ab"}
     servers = {name: echo("--record", record) for name, record in records.items()}
     async with host(**servers, policy=ALLOW) as running:
-        await running.ready()
+        await running.servers.ready()
         await running.run("a", "echo", {"text": "between us"})
     assert ["between us" in record.read_text() for record in records.values()] == [True, False]
 
@@ -110,7 +110,7 @@ async def test_twenty_servers_that_ignore_everything_are_gone_in_less_than_five_
     servers = {f"s{number}": echo("--ignore-eof", "--ignore-sigterm") for number in range(20)}
     running = RecordingHost(settings(**servers), open_transport=open_transport)
     async with running:
-        await running.ready()
+        await running.servers.ready()
         assert all(connection.ready for connection in running.servers.values())
         left = time.monotonic()
     assert time.monotonic() - left < 5
@@ -123,22 +123,22 @@ async def close_at_once(running: RecordingHost, until: Until) -> None:
 
 async def close_while_starting(running: RecordingHost, until: Until) -> None:
     await asyncio.sleep(0)
-    assert running.server("a").state is ServerState.STARTING
+    assert running.servers["a"].state is ServerState.STARTING
 
 
 async def close_while_ending(running: RecordingHost, until: Until) -> None:
-    await running.ready()
-    running.server("a").stop()
-    await until(lambda: not running.server("a").ready)
+    await running.servers.ready()
+    running.servers["a"].stop()
+    await until(lambda: not running.servers["a"].ready)
 
 
 async def close_during_a_call(running: RecordingHost, until: Until) -> None:
-    call = running.call_tool("a", "sleep", {"seconds": 60})
+    call = running.tool_calls.call("a", "sleep", {"seconds": 60})
     await until(lambda: call.state is CallState.RUNNING)
 
 
 async def close_by_a_fault(running: RecordingHost, until: Until) -> None:
-    await running.ready()
+    await running.servers.ready()
     raise ZeroDivisionError
 
 
@@ -153,9 +153,9 @@ async def test_leaving_at_any_moment_leaves_no_process(host: HostOf, until: Unti
             await moment(running, until)
     except ZeroDivisionError:
         assert moment is close_by_a_fault
-    assert all(call.state is CallState.CANCELLED for call in running.calls.values())
-    assert running.server("a").state is STOPPED
-    pid = running.server("a").process.pid
+    assert all(call.state is CallState.CANCELLED for call in running.tool_calls.calls.values())
+    assert running.servers["a"].state is STOPPED
+    pid = running.servers["a"].process.pid
     assert pid is None or not alive(pid)
 
 
@@ -165,7 +165,7 @@ async def test_a_cancelled_host_still_ends_its_servers(host: HostOf) -> None:
 
     async def live() -> None:
         async with running:
-            await running.ready()
+            await running.servers.ready()
             inside.set()
             await asyncio.Event().wait()
 
@@ -176,7 +176,7 @@ async def test_a_cancelled_host_still_ends_its_servers(host: HostOf) -> None:
         await asyncio.sleep(0.02)
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not alive(running.server("a").process.pid)
+    assert not alive(running.servers["a"].process.pid)
 
 
 async def test_approvals_that_are_not_ours_stop_the_start_in_words(host: HostOf, tmp_path: Path) -> None:
@@ -192,18 +192,18 @@ async def test_approvals_that_are_not_ours_stop_the_start_in_words(host: HostOf,
 
 async def test_applying_adds_removes_and_changes_and_leaves_the_rest_alone(host: HostOf, tmp_path: Path) -> None:
     async with host(stays=echo(), changes=echo(), goes=echo(), policy=ALLOW) as running:
-        await running.ready()
-        before, gone = pids(running), running.server("goes")
-        call = running.call_tool("stays", "sleep", {"seconds": 0.2})
-        cut_off = running.call_tool("goes", "sleep", {"seconds": 60})
+        await running.servers.ready()
+        before, gone = pids(running), running.servers["goes"]
+        call = running.tool_calls.call("stays", "sleep", {"seconds": 0.2})
+        cut_off = running.tool_calls.call("goes", "sleep", {"seconds": 60})
         changes = await running.apply(settings(policy=ALLOW, new=echo(), changes=echo("--name", "x"), stays=echo()))
-        await running.ready()
+        await running.servers.ready()
         assert (changes.added, changes.removed) == (("new",), ("goes",))
         assert list(running.servers) == ["new", "changes", "stays"]
         assert all(connection.ready for connection in running.servers.values())
         assert pids(running)["stays"] == before["stays"]
         assert pids(running)["changes"] != before["changes"]
-        assert running.server("changes").session.server.server_info.name == "x"  # type: ignore[union-attr]
+        assert running.servers["changes"].session.server.server_info.name == "x"  # type: ignore[union-attr]
         assert not alive(before["goes"])
         assert gone.state is STOPPED
         await running.end_of(call)
@@ -228,15 +228,15 @@ async def test_a_change_restarts_a_server_only_where_it_must(
     host: HostOf, until: Until, entry: dict[str, Any], same_process: bool
 ) -> None:
     async with host(a=echo(), policy=ALLOW) as running:
-        await running.ready()
+        await running.servers.ready()
         before = pids(running)["a"]
         await running.apply(settings(policy=ALLOW, a=echo(**entry)))
-        await running.ready()
+        await running.servers.ready()
         assert (pids(running)["a"] == before) is same_process
         if "disabled_tools" in entry:
-            await until(lambda: len(running.server("a").tools) == 10)
+            await until(lambda: len(running.servers["a"].tools) == 10)
         if "log_level" in entry:
-            assert running.server("a").level is not None
+            assert running.servers["a"].level is not None
         if "limits" in entry:
             await running.run("a", "log", {"count": 20})
             assert len(running.said("a")) == 7
@@ -258,19 +258,19 @@ async def test_applying_brings_a_server_to_the_state_its_entry_wants(
     host: HostOf, before: dict[str, Any], after: dict[str, Any], states: tuple[ServerState, ServerState]
 ) -> None:
     async with host(a=echo(**before)) as running:
-        await running.ready()
-        assert running.server("a").state is states[0]
+        await running.servers.ready()
+        assert running.servers["a"].state is states[0]
         await running.apply(settings(a=echo(**after)))
-        await running.ready()
-        assert running.server("a").state is states[1]
+        await running.servers.ready()
+        assert running.servers["a"].state is states[1]
 
 
 async def test_configurations_applied_at_once_end_in_the_last(host: HostOf) -> None:
     async with host(a=echo(), b=echo()) as running:
-        await running.ready()
+        await running.servers.ready()
         wanted = [settings(), settings(a=echo()), settings(c=echo()), settings(a=echo(), c=echo())]
         await asyncio.gather(*map(running.apply, wanted))
-        await running.ready()
+        await running.servers.ready()
         assert {name: c.state for name, c in running.servers.items()} == {"a": READY, "c": READY}
 
 

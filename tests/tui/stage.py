@@ -22,7 +22,7 @@ from textual.screen import Screen
 from mcphost.composition import demo_config, fittings, values_for
 from mcphost.config import Config, ServerConfig
 from mcphost.host.host import Host
-from mcphost.host.server_requests.host_methods import ALL
+from mcphost.host.server_requests.request import ALL
 from mcphost.host.start_info import StartInfo
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.tui.app import McphostApp
@@ -141,7 +141,7 @@ class Stage:
 
     def call(self, tool: str, arguments: Mapping[str, Any] | None = None, server: str = "") -> ToolCall:
         """Begin a call as a model would, past the form."""
-        return self.host.call_tool(server or next(iter(self.host.servers)), tool, arguments or {})
+        return self.host.tool_calls.call(server or next(iter(self.host.servers)), tool, arguments or {})
 
     async def is_asked(self, arguments: Mapping[str, Any], tool: str = "echo") -> bool:
         """Does a call wait for an answer? It gets a no."""
@@ -156,9 +156,9 @@ class Stage:
 
     async def ended(self, call: ToolCall | None = None) -> ToolCall:
         """Wait until a call (the last one) has ended."""
-        await self.until(lambda app: not app.host.running() if call is None else call.state.ended)
+        await self.until(lambda app: not app.host.tool_calls.running() if call is None else call.state.ended)
         await self.pilot.pause(0.05)
-        return call or list(self.host.calls.values())[-1]
+        return call or list(self.host.tool_calls.calls.values())[-1]
 
     @property
     def top(self) -> str:

@@ -82,5 +82,5 @@ async def test_f5_opens_the_chat_from_a_form_and_runs_nothing() -> None:
         await stage.write("half")
         await stage.press("f5")
         await stage.until(lambda app: app.main.conversing)
-        assert not stage.host.calls
+        assert not stage.host.tool_calls.calls
         assert len(stage.app.screen_stack) == 1

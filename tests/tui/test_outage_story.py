@@ -90,7 +90,7 @@ async def test_what_was_typed_and_what_was_answered_outlive_an_outage(
                     await stage.shows("● done", "before")
                 await said_yes(stage)
                 await stage.shows("● done", "half a sentence")
-                call = list(stage.host.calls.values())[-1]
+                call = list(stage.host.tool_calls.calls.values())[-1]
                 assert call.arguments == {"text": "half a sentence", "times": 7}
                 await stage.press("h", "end", "enter")
                 await stage.shows("before")

@@ -92,8 +92,8 @@ async def run(stage: Stage, words: str) -> None:
 async def servers_and_tools(snapshots: Snapshots) -> None:
     async with on_stage(size=WIDE) as stage:
         await stage.ready()
-        stage.host.gauges._measure = lambda pid: ProcessUsageReport(1, 20_000_000, 0.0)
-        stage.host.servers["demo"].pulse.begin(0.038)
+        stage.host.process_usage._measure = lambda pid: ProcessUsageReport(1, 20_000_000, 0.0)
+        stage.host.servers["demo"].keepalive.begin(0.038)
         await snapshots.take(stage, "tools")
         await stage.press("s", "down")
         await snapshots.take(stage, "servers")

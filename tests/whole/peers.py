@@ -124,21 +124,21 @@ async def meeting(entry: Mapping[str, Any]) -> AsyncIterator[RecordingHost]:
     made = fittings(ScriptedApprover(), Values(os.environ))
     config = settings(policy={"default": "allow"}, e=entry)
     async with RecordingHost(config, open_transport=made.open_transport, traffic=made.traffic) as host:
-        await host.ready()
+        await host.servers.ready()
         for kind in CatalogKind:
-            await host.current("e", kind)
+            await host.resources.current("e", kind)
         yield host
 
 
 async def read(host: RecordingHost, uri: str) -> ResourceContents:
-    (contents,) = (await host.read_resource("e", uri)).contents
+    (contents,) = (await host.resources.read("e", uri)).contents
     assert isinstance(contents, ResourceContents)
     return contents
 
 
 async def followed(host: RecordingHost, tool: str, arguments: Mapping[str, Any]) -> tuple[ToolCall, list[Progress]]:
     """Make a call to its end; with all progress that came."""
-    call, seen = host.call_tool("e", tool, arguments), list[Progress]()
+    call, seen = host.tool_calls.call("e", tool, arguments), list[Progress]()
 
     def look(_: object) -> None:
         if call.progress is not None and call.progress not in seen:

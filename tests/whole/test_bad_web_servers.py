@@ -40,13 +40,13 @@ async def hosted(url: str, *, startup: float = 20.0, timeout: float = 20.0, **en
     server = {"url": url, "startup_timeout_sec": startup, "tool_timeout_sec": timeout, **entry}
     config = Config.model_validate({"servers": {"a": server}, "policy": {"default": "allow"}}, strict=False)
     async with Host(config, fittings(DeclineAll("nobody asks"), Values({}))) as host:
-        await host.ready()
+        await host.servers.ready()
         yield host
 
 
 def words(host: Host) -> str:
     """What the card of the server says."""
-    return "\n".join(f"{each.label} {each.value.plain}" for each in card(host.server("a"), host.now(), 0))
+    return "\n".join(f"{each.label} {each.value.plain}" for each in card(host.servers["a"], time.monotonic(), 0))
 
 
 def posts(web: Web, method: str) -> list[Visit]:
@@ -146,12 +146,12 @@ async def test_what_is_no_server_is_said_on_the_card_and_tried_again_only_where_
         began = time.monotonic()
         startup = 0.2 if says is OUT_OF_TIME else 20.0
         async with hosted(web.url, startup=startup, limits=limits) as host:
-            connection = host.server("a")
+            connection = host.servers["a"]
             assert time.monotonic() - began < 10
             assert connection.state is state, connection.reason
             assert says in words(host)
             assert is_told(connection, words(host), state), words(host)
-            assert connection.retry_at is None or connection.retry_at - host.now() < 1
+            assert connection.retry_at is None or connection.retry_at - time.monotonic() < 1
             assert connection.restarts == 1
         assert len(web.visits) <= 6
     assert loop_watchdog.longest < 0.3
@@ -179,7 +179,7 @@ async def test_a_server_that_is_away_is_tried_again_however_long_that_takes(
 ) -> None:
     """H06"""
     async with hosted(url.format(silent=silent_port), startup=0.2 if says is OUT_OF_TIME else 20.0) as host:
-        connection = host.server("a")
+        connection = host.servers["a"]
         assert connection.state is RECONNECTING
         assert says in words(host)
         assert is_told(connection, words(host), RECONNECTING)
@@ -214,7 +214,7 @@ async def test_a_certificate_that_will_not_do_is_not_tried_twice_and_says_what_t
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
     with Web(Echo(), tls) as web:
         async with hosted(web.url) as host:
-            assert (host.server("a").state, host.server("a").restarts) == (FAILED, 1)
+            assert (host.servers["a"].state, host.servers["a"].restarts) == (FAILED, 1)
             assert f"the certificate of localhost:{web.port} is not trusted: " in words(host)
             assert says in words(host)
         assert web.visits == []
@@ -228,9 +228,9 @@ async def test_a_server_without_tls_is_not_tried_twice_and_the_whole_url_is_neve
             (odd, odd.url, "did not answer in HTTP"),
         ):
             async with hosted(f"{url}?k=s3cret") as host:
-                assert (host.server("a").state, host.server("a").restarts) == (FAILED, 1)
-                assert says in host.server("a").reason
-                assert "s3cret" not in host.server("a").reason
+                assert (host.servers["a"].state, host.servers["a"].restarts) == (FAILED, 1)
+                assert says in host.servers["a"].reason
+                assert "s3cret" not in host.servers["a"].reason
             assert len(web.visits) <= 1
 
 
@@ -245,8 +245,8 @@ async def test_an_outage_longer_than_a_crash_loop_is_waited_out(monkeypatch: pyt
     echo, outages = Echo(), iter(range(3 * retry.CRASHES))
     with Web(lambda talk: echo(talk) if next(outages, None) is None else talk.whole(503, retry_after="9999")) as web:
         async with hosted(web.url) as host:
-            await until(lambda: host.server("a").ready)
-            assert host.server("a").restarts >= 3 * retry.CRASHES
+            await until(lambda: host.servers["a"].ready)
+            assert host.servers["a"].restarts >= 3 * retry.CRASHES
 
 
 @pytest.mark.requirement("HTTP-10")
@@ -260,7 +260,7 @@ async def test_a_server_that_forgets_every_session_is_given_three_more_and_then_
 
     with Web(serve) as web:
         async with hosted(web.url) as host:
-            connection = host.server("a")
+            connection = host.servers["a"]
             await until(lambda: connection.state is FAILED)
             assert "no longer knows this session (HTTP 404) (tried several times; not trying again" in words(host)
             assert is_told(connection, words(host), FAILED)
@@ -275,7 +275,7 @@ async def test_a_server_that_forgets_every_session_is_given_three_more_and_then_
 
 async def called(host: Host, tool: str = "act", **arguments: Any) -> ToolCall:
     """A call, ended."""
-    call = host.call_tool("a", tool, arguments)
+    call = host.tool_calls.call("a", tool, arguments)
     try:
         await call.result()
     except McphostError:
@@ -330,8 +330,8 @@ async def test_a_spoiled_answer_ends_its_call_in_words_and_the_next_call_is_answ
             assert failure is not None
             assert failure.headline == headline
             assert says in " ".join(quote.text for quote in failure.quotes)
-            assert (host.server("a").state is READY) is (headline is not NO_ANSWER)
-            await until(lambda: host.server("a").ready)
+            assert (host.servers["a"].state is READY) is (headline is not NO_ANSWER)
+            await until(lambda: host.servers["a"].ready)
             assert (await called(host, "echo", text="x")).state is CallState.DONE
         sent = [visit.message["params"]["name"] for visit in posts(web, "tools/call")]
     assert sent == ["act", "echo"]

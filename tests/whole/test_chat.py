@@ -89,8 +89,8 @@ async def test_a_model_uses_tools_of_two_servers_and_mends_its_own_mistake(
 ) -> None:
     """M02"""
     async with talking(vendor, aimock, every, YES, YES, YES) as host:
-        await host.ready()
-        chat = host.begin_chat()
+        await host.servers.ready()
+        chat = host.chats.begin()
         first = chat.send("look around")
         await chat.ended()
         second = chat.send("add two")
@@ -117,8 +117,8 @@ async def test_a_call_can_be_edited_and_declined_with_words(
     vendor: str, answer: Answer, said: str, aimock: str, every: dict[str, Any]
 ) -> None:
     async with talking(vendor, aimock, every, answer) as host:
-        await host.ready()
-        chat = host.begin_chat()
+        await host.servers.ready()
+        chat = host.chats.begin()
         turn = chat.send("say it")
         await chat.ended()
     assert (turn.state, turn.text) == (TurnState.DONE, said)
@@ -130,8 +130,8 @@ async def test_a_real_stream_is_stopped_and_the_conversation_goes_on(
 ) -> None:
     """M03"""
     async with talking(vendor, aimock, every) as host:
-        await host.ready()
-        chat = host.begin_chat()
+        await host.servers.ready()
+        chat = host.chats.begin()
         turn = chat.send("slowly")
         await until(lambda: turn.text)
         chat.stop()
@@ -223,8 +223,8 @@ async def test_the_referee_finds_no_fault_with_a_conversation(vendor: str, llmoc
     await script(llmock, *behaviors)
     url = llmock + ("/anthropic" if vendor == "anthropic" else "")
     async with talking(vendor, url, every, *[NO] * 50) as host:
-        await host.ready()
-        chat = host.begin_chat()
+        await host.servers.ready()
+        chat = host.chats.begin()
         turn = chat.send("tell me something")
         await chat.ended()
         states = [turn.state]

@@ -60,7 +60,7 @@ async def test_listed_resources_and_those_of_templates_are_read(met: RecordingHo
     for kind in ("text", "blob"):
         template = TEMPLATE.format(kind)
         assert template in [offered.template.uri_template for offered in met.catalog.templates()]
-        (choice,) = (await met.complete("e", TemplateRef(template), "resourceId", "1")).usable
+        (choice,) = (await met.completion.complete("e", TemplateRef(template), "resourceId", "1")).usable
         contents = await read(met, UriTemplate.read(template).expand({"resourceId": choice}))
         assert contents.content().startswith(b"Resource 1:")
         assert (contents.text is None) is (kind == "blob")
@@ -70,13 +70,13 @@ async def test_listed_resources_and_those_of_templates_are_read(met: RecordingHo
 async def test_a_prompt_is_filled_by_completion_that_knows_the_other_arguments(met: RecordingHost) -> None:
     name = "completable-prompt"
     with pytest.raises(InvalidArguments, match="name: is required"):
-        await met.get_prompt("e", name, {"department": "Sales"})
-    (department,) = (await met.complete("e", PromptRef(name), "department", "Sal")).usable
+        await met.resources.get_prompt("e", name, {"department": "Sales"})
+    (department,) = (await met.completion.complete("e", PromptRef(name), "department", "Sal")).usable
     chosen = {"department": department}
-    names = await met.suggest("e", PromptRef(name), "name", "", chosen)
+    names = await met.completion.suggest("e", PromptRef(name), "name", "", chosen)
     assert names is not None
     assert names.usable == ("David", "Eve", "Frank")
-    (message,) = (await met.get_prompt("e", name, {**chosen, "name": names.usable[1]})).messages
+    (message,) = (await met.resources.get_prompt("e", name, {**chosen, "name": names.usable[1]})).messages
     assert isinstance(message.content, TextContent)
     assert message.content.text == "Please promote Eve to the head of the Sales team."
 
@@ -84,19 +84,19 @@ async def test_a_prompt_is_filled_by_completion_that_knows_the_other_arguments(m
 @pytest.mark.requirement("PROMPT-05", "TOOLS-08")
 async def test_resources_inside_a_prompt_and_inside_a_result_are_there(met: RecordingHost) -> None:
     chosen = {"resourceType": "Text", "resourceId": "2"}
-    told, embedded = (await met.get_prompt("e", "resource-prompt", chosen)).messages
+    told, embedded = (await met.resources.get_prompt("e", "resource-prompt", chosen)).messages
     assert isinstance(told.content, TextContent)
     assert isinstance(embedded.content, EmbeddedResource)
     assert (embedded.content.resource.text or "").startswith("Resource 2:")
     blob = {"resourceType": "Blob", "resourceId": 3}
-    _, carried, _ = (await met.call_tool("e", "get-resource-reference", blob).result()).content
+    _, carried, _ = (await met.tool_calls.call("e", "get-resource-reference", blob).result()).content
     assert isinstance(carried, EmbeddedResource)
     assert carried.resource.content().startswith(b"Resource 3:")
 
 
 @pytest.mark.requirement("TOOLS-06")
 async def test_links_in_a_result_are_followed(met: RecordingHost) -> None:
-    _, *links = (await met.call_tool("e", "get-resource-links", {"count": 4}).result()).content
+    _, *links = (await met.tool_calls.call("e", "get-resource-links", {"count": 4}).result()).content
     assert len(links) == 4
     for link in links:
         assert isinstance(link, ResourceLink)
@@ -106,7 +106,7 @@ async def test_links_in_a_result_are_followed(met: RecordingHost) -> None:
 @pytest.mark.requirement("TOOLS-04", "TOOLS-25")
 async def test_blocks_keep_their_order_and_say_for_whom_they_are(met: RecordingHost) -> None:
     asked = {"messageType": "error", "includeImage": True}
-    text, image = (await met.call_tool("e", "get-annotated-message", asked).result()).content
+    text, image = (await met.tool_calls.call("e", "get-annotated-message", asked).result()).content
     assert isinstance(text, TextContent)
     assert isinstance(image, MediaContent)
     assert text.annotations is not None
@@ -132,7 +132,7 @@ async def test_progress_comes_step_by_step(met: RecordingHost) -> None:
 
 @pytest.mark.requirement("CANC-03", "CANC-05", "HTTP-24")
 async def test_a_cancelled_call_is_taken_back_and_the_session_goes_on(met: RecordingHost, until: Until) -> None:
-    call = met.call_tool("e", "trigger-long-running-operation", {"duration": 2, "steps": 40})
+    call = met.tool_calls.call("e", "trigger-long-running-operation", {"duration": 2, "steps": 40})
     await until(lambda: call.progress)
     call.cancel()
     await met.end_of(call)
@@ -155,9 +155,9 @@ async def test_only_messages_of_the_level_asked_for_are_sent(met: RecordingHost,
         return [it.level for it in lines if f"Received {words} Resource request" in it.text]
 
     await met.servers["e"].set_level(LogLevel.ERROR)
-    await met.subscribe("e", uri)
+    await met.resources.subscribe("e", uri)
     await met.servers["e"].set_level(LogLevel.INFO)
-    await met.unsubscribe("e", uri)
+    await met.resources.unsubscribe("e", uri)
     await until(lambda: said("Unsubscribe"))
     assert said("Unsubscribe") == [LogLevel.INFO]
     assert not said("Subscribe")
@@ -167,7 +167,7 @@ async def test_what_is_offered_later_is_found_by_itself(met: RecordingHost, unti
     """Some of its tools are there only after the handshake, and a resource for each file it compressed."""
     await until(lambda: "simulate-research-query" in {offered.tool.name for offered in met.catalog.tools("e")})
     asked = {"name": "hello.gz", "data": "data:text/plain,hello", "outputType": "resourceLink"}
-    (link,) = (await met.call_tool("e", "gzip-file-as-resource", asked).result()).content
+    (link,) = (await met.tool_calls.call("e", "gzip-file-as-resource", asked).result()).content
     assert isinstance(link, ResourceLink)
     await until(lambda: met.catalog.resource("e", link.uri), seconds=15)
     assert gzip.decompress((await read(met, link.uri)).content()) == b"hello"
@@ -175,25 +175,25 @@ async def test_what_is_offered_later_is_found_by_itself(met: RecordingHost, unti
 
 @pytest.mark.requirement("RES-04", "RES-05", "RES-06")
 async def test_a_subscribed_resource_is_read_again_by_itself(met: RecordingHost, until: Until) -> None:
-    watch = await met.subscribe("e", DOCUMENT)
+    watch = await met.resources.subscribe("e", DOCUMENT)
     await met.run("e", "toggle-subscriber-updates")
     await until(lambda: watch.updates and watch.result, seconds=15)
     assert watch.error is None
-    await met.unsubscribe("e", DOCUMENT)
-    assert dict(met.watches("e")) == {}
+    await met.resources.unsubscribe("e", DOCUMENT)
+    assert dict(met.resources.subscriptions("e")) == {}
 
 
 @pytest.mark.requirement("TASK-02", "TASK-03", "TASK-06")
 async def test_a_tool_that_runs_as_a_task_reports_and_can_be_cancelled(met: RecordingHost, until: Until) -> None:
-    call = met.call_tool("e", "simulate-research-query", {"topic": "tides"})
-    stopped = met.call_tool("e", "simulate-research-query", {"topic": "winds"})
+    call = met.tool_calls.call("e", "simulate-research-query", {"topic": "tides"})
+    stopped = met.tool_calls.call("e", "simulate-research-query", {"topic": "winds"})
     await until(lambda: call.task and stopped.task)
     stopped.cancel()
     assert call.doing.startswith("running as a task, working: ")
     result = await call.result()
     assert call.state is CallState.DONE
     assert "tides" in str(result.raw)
-    states = {task.task_id: task.status for task in (await met.list_tasks("e")).items}
+    states = {task.task_id: task.status for task in (await met.tasks.listed("e")).items}
     assert call.task is not None
     assert stopped.task is not None
     assert (states[call.task.task_id], states[stopped.task.task_id]) == ("completed", "cancelled")

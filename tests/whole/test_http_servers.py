@@ -53,15 +53,15 @@ async def test_a_server_that_was_away_comes_back_by_itself(name: str, transport:
         web = host.servers["web"]
         with running(PEERS[name], transport, port):
             await until(lambda: web.ready, 20)
-            assert (await host.call_tool("web", tool, arguments).result()).is_error is False
+            assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False
         if transport == "http":  # without a request nobody can know
-            lost = host.call_tool("web", tool, arguments)
+            lost = host.tool_calls.call("web", tool, arguments)
             await until(lambda: lost.state.ended)
             assert lost.state is CallState.ERROR
         await until(lambda: not web.ready)
         with running(PEERS[name], transport, port):
             await until(lambda: web.ready, 30)
-            assert (await host.call_tool("web", tool, arguments).result()).is_error is False
+            assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -73,8 +73,8 @@ async def test_a_session_the_server_forgot_is_opened_anew(name: str, until: Unti
         with running(PEERS[name], "http", port):
             await until(lambda: web.ready, 20)
         with running(PEERS[name], "http", port):
-            forgotten = host.call_tool("web", tool, arguments)
+            forgotten = host.tool_calls.call("web", tool, arguments)
             await until(lambda: forgotten.state.ended)
             assert forgotten.state is CallState.ERROR  # and not sent again unasked
             await until(lambda: web.ready and web.restarts, 20)
-            assert (await host.call_tool("web", tool, arguments).result()).is_error is False
+            assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False

@@ -71,7 +71,7 @@ async def test_what_a_server_says_of_itself_and_of_what_it_offers_is_kept(met: R
 @pytest.mark.requirement("PAGE-01", "PAGE-04")
 async def test_a_list_of_several_pages_is_read_to_its_end(met: RecordingHost) -> None:
     """FastMCP was told to put two on a page; MCPServer has but one."""
-    await met.relist("e", CatalogKind.TOOLS)
+    await met.resources.relist("e", CatalogKind.TOOLS)
     sent = [frame for frame in met.traffic.since(0) if frame.sent and frame.method == "tools/list"]
     assert any(b'"cursor"' in frame.data for frame in sent) is (name_of(met) == "fastmcp")
     names = {offered.tool.name for offered in met.catalog.tools("e")}
@@ -91,12 +91,12 @@ async def test_a_tool_that_fails_says_so(met: RecordingHost) -> None:
     call = await met.run("e", "fail")
     assert call.state is CallState.FAILED
     with pytest.raises(InvalidArguments, match="city"):
-        await met.call_tool("e", "weather", {}).result()
+        await met.tool_calls.call("e", "weather", {}).result()
 
 
 @pytest.mark.requirement("TOOLS-06", "TOOLS-08", "RES-03")
 async def test_a_link_is_followed_and_an_embedded_resource_is_there(met: RecordingHost) -> None:
-    link, embedded = (await met.call_tool("e", "show", {}).result()).content
+    link, embedded = (await met.tool_calls.call("e", "show", {}).result()).content
     assert isinstance(link, ResourceLink)
     assert (link.label, link.mime_type) == ("The seal", "image/png")
     assert (await read(met, link.uri)).content() == bytes(range(256))
@@ -106,8 +106,8 @@ async def test_a_link_is_followed_and_an_embedded_resource_is_there(met: Recordi
 
 @pytest.mark.requirement("RES-07", "COMP-01", "COMP-03")
 async def test_a_template_is_filled_in_by_suggestions_that_know_each_other(met: RecordingHost) -> None:
-    (day,) = (await met.complete("e", TemplateRef(TEMPLATE), "day", "mon")).usable
-    parts = (await met.complete("e", TemplateRef(TEMPLATE), "part", "", {"day": day})).usable
+    (day,) = (await met.completion.complete("e", TemplateRef(TEMPLATE), "day", "mon")).usable
+    parts = (await met.completion.complete("e", TemplateRef(TEMPLATE), "part", "", {"day": day})).usable
     assert (day, parts) == ("monday", ("morning", "noon"))
     contents = await read(met, UriTemplate.read(TEMPLATE).expand({"day": day, "part": parts[1]}))
     assert contents.text == "notes of monday noon"
@@ -115,8 +115,8 @@ async def test_a_template_is_filled_in_by_suggestions_that_know_each_other(met: 
 
 @pytest.mark.requirement("PROMPT-05", "COMP-03")
 async def test_a_prompt_is_filled_in_the_same_way_and_holds_a_resource(met: RecordingHost) -> None:
-    parts = (await met.complete("e", PromptRef("plan"), "part", "ni", {"day": "sunday"})).usable
-    said = (await met.get_prompt("e", "plan", {"day": "sunday", "part": parts[0]})).messages
+    parts = (await met.completion.complete("e", PromptRef("plan"), "part", "ni", {"day": "sunday"})).usable
+    said = (await met.resources.get_prompt("e", "plan", {"day": "sunday", "part": parts[0]})).messages
     assert [message.role for message in said] == ["user", "assistant"]
     assert isinstance(said[0].content, TextContent)
     assert said[0].content.text == "Plan sunday night."
@@ -133,13 +133,13 @@ async def test_progress_comes_step_by_step(met: RecordingHost) -> None:
 
 @pytest.mark.requirement("CANC-03", "HTTP-24")
 async def test_a_cancelled_call_is_stopped_on_the_server(met: RecordingHost, until: Until) -> None:
-    call = met.call_tool("e", "wait", {"name": "tides"})
+    call = met.tool_calls.call("e", "wait", {"name": "tides"})
     await until(lambda: call.progress)
     call.cancel()
     await met.end_of(call)
     assert call.state is CallState.CANCELLED
     async with asyncio.timeout(30):
-        while "tides" not in (await met.call_tool("e", "ended", {}).result()).structured["result"]:
+        while "tides" not in (await met.tool_calls.call("e", "ended", {}).result()).structured["result"]:
             pass
 
 
@@ -176,12 +176,12 @@ async def test_what_is_offered_later_is_found_by_itself(met: RecordingHost, unti
 async def test_a_watched_resource_is_read_again_when_it_changes(met: RecordingHost, until: Until) -> None:
     if name_of(met) == "fastmcp":
         with pytest.raises(CapabilityMissing, match="subscribe"):
-            await met.subscribe("e", "memo://today")
+            await met.resources.subscribe("e", "memo://today")
         return
-    watch = await met.subscribe("e", "memo://board")
+    watch = await met.resources.subscribe("e", "memo://board")
     await met.run("e", "write", {"text": "news"})
     await until(lambda: watch.result and watch.result.raw["contents"][0]["text"] == "news")
-    await met.unsubscribe("e", "memo://board")
+    await met.resources.unsubscribe("e", "memo://board")
     await met.run("e", "write", {"text": "more"})
     told = [frame for frame in met.traffic.since(0) if frame.method == "notifications/resources/updated"]
     assert len(told) == watch.updates == 1

@@ -15,7 +15,7 @@ from mcphost.composition import fittings
 from mcphost.config import Config, Values
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.sampling.request import SamplingEdit, SamplingReply, SamplingState
-from mcphost.host.server_requests.host_methods import SCREEN
+from mcphost.host.server_requests.request import SCREEN
 from mcphost.protocol.models.sampling import SamplingMessage, text_block
 from tests.host.conftest import RecordingHost
 from tests.host.server_requests.pending import NO, YES, Person, Step
@@ -80,7 +80,7 @@ async def meeting(
     parts = {name: getattr(made, name) for name in ("open_transport", "traffic", "models", "close", "answers", "mask")}
     async with Meeting(config, person, **parts) as host:
         host.person = person
-        await host.ready()
+        await host.servers.ready()
         yield host
 
 
@@ -93,10 +93,10 @@ async def test_a_real_server_gets_a_real_endpoints_answer(
         result = await host.trigger("say hello")
         assert result["content"] == {"type": "text", "text": "Hello, keeper of the light."}
         assert (result["role"], result["stopReason"]) == ("assistant", "endTurn")
-        sampling = host.samplings[1]
+        sampling = host.sampling.all[1]
         assert (sampling.request.system, sampling.request.temperature) == ("You are a helpful test server.", 0.7)
         assert (sampling.tool, sampling.state) == (TOOL, SamplingState.SENT)
-        assert host.spent("e").tokens > 0
+        assert host.sampling.usage("e").tokens > 0
         assert sampling.answered_by == f"{vendor}-model"
 
 
@@ -105,7 +105,7 @@ async def test_a_real_server_is_told_of_edits_refusals_and_failures(
     server: Mapping[str, Any], models: Mapping[str, Any]
 ) -> None:
     async def edit(question: SamplingQuestion) -> Answer:
-        request = host.samplings[question.sampling].request
+        request = host.sampling.all[question.sampling].request
         messages = (SamplingMessage.said("user", text_block("say more")),)
         return Answer(True, content=SamplingEdit(replace(request, messages=messages)))
 

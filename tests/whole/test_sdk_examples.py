@@ -34,11 +34,11 @@ async def met(request: pytest.FixtureRequest) -> AsyncIterator[RecordingHost]:
 
 @pytest.mark.requirement("TOOLS-04", "TOOLS-05")
 async def test_blocks_of_every_kind_are_read(met: RecordingHost) -> None:
-    (audio,) = (await met.call_tool("e", "test_audio_content", {}).result()).content
+    (audio,) = (await met.tool_calls.call("e", "test_audio_content", {}).result()).content
     assert isinstance(audio, MediaContent)
     assert audio.mime_type == "audio/wav"
     assert audio.content().startswith(b"RIFF")
-    text, image, embedded = (await met.call_tool("e", "test_multiple_content_types", {}).result()).content
+    text, image, embedded = (await met.tool_calls.call("e", "test_multiple_content_types", {}).result()).content
     assert isinstance(text, TextContent)
     assert isinstance(image, MediaContent)
     assert image.content().startswith(PNG)
@@ -77,7 +77,7 @@ async def test_resources_are_read_as_text_as_bytes_and_by_a_template(met: Record
     assert (await read(met, "test://static-binary")).content().startswith(PNG)
     contents = await read(met, UriTemplate.read(TEMPLATE).expand({"id": "7"}))
     assert json.loads(contents.text or "")["id"] == "7"
-    assert (await met.complete("e", PromptRef("test_prompt_with_arguments"), "arg1", "x")).usable == ()
+    assert (await met.completion.complete("e", PromptRef("test_prompt_with_arguments"), "arg1", "x")).usable == ()
 
 
 @pytest.mark.requirement("RES-04", "RES-06", "LOG-01")
@@ -87,18 +87,18 @@ async def test_a_level_is_set_and_only_what_may_be_watched_is_watched(met: Recor
     assert session is not None
     await met.servers["e"].set_level(LogLevel.INFO)
     if session.server.capabilities["resources"]["subscribe"]:
-        await met.subscribe("e", uri)
-        await met.unsubscribe("e", uri)
+        await met.resources.subscribe("e", uri)
+        await met.resources.unsubscribe("e", uri)
     else:
         with pytest.raises(CapabilityMissing, match="subscribe"):
-            await met.subscribe("e", uri)
-    assert dict(met.watches("e")) == {}
+            await met.resources.subscribe("e", uri)
+    assert dict(met.resources.subscriptions("e")) == {}
 
 
 @pytest.mark.requirement("PROMPT-05")
 async def test_prompts_hold_arguments_resources_and_pictures(met: RecordingHost) -> None:
     async def said(name: str, **arguments: str) -> list[object]:
-        return [message.content for message in (await met.get_prompt("e", name, arguments)).messages]
+        return [message.content for message in (await met.resources.get_prompt("e", name, arguments)).messages]
 
     (told,) = await said("test_prompt_with_arguments", arg1="one", arg2="two")
     assert isinstance(told, TextContent)
@@ -118,7 +118,7 @@ async def test_lists_of_many_pages_are_read_to_their_end(version: str, transport
         async with meeting(entry) as host:
             catalog = host.catalog
             assert [len(them) for them in (catalog.tools(), catalog.resources(), catalog.prompts())] == [25, 30, 20]
-            assert "tool_25" in str((await host.call_tool("e", "tool_25", {}).result()).raw)
+            assert "tool_25" in str((await host.tool_calls.call("e", "tool_25", {}).result()).raw)
             assert "sample content" in ((await read(host, "file:///path/to/resource_30.txt")).text or "")
 
 
@@ -126,13 +126,13 @@ async def test_lists_of_many_pages_are_read_to_their_end(version: str, transport
 async def test_a_task_of_the_official_sdk_is_followed_collected_and_stopped(until: Until) -> None:
     with running(partial(example, "1.30.0", "simple-task"), "http") as entry:
         async with meeting(entry) as host:
-            call, stopped = (host.call_tool("e", "long_running_task", {}) for _ in range(2))
+            call, stopped = (host.tool_calls.call("e", "long_running_task", {}) for _ in range(2))
             await until(lambda: call.task and stopped.task)
             stopped.cancel()
             assert "Task completed!" in str((await call.result()).raw)
             assert call.task is not None
             assert stopped.task is not None
-            states = {task.task_id: task.status for task in (await host.list_tasks("e")).items}
+            states = {task.task_id: task.status for task in (await host.tasks.listed("e")).items}
             assert (states[call.task.task_id], states[stopped.task.task_id]) == ("completed", "cancelled")
 
 

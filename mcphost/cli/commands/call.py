@@ -170,12 +170,12 @@ class CallRequested:
 
 async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Outcome:
     """Call the tool. Raises UnknownName, InvalidArguments, Declined and ServerNotReady."""
-    await host.ready([request.server])
-    if not host.server(request.server).ready:
+    await host.servers.ready([request.server])
+    if not host.servers[request.server].ready:
         raise failure(host, request.server, broken)
     tool = _tool(host, request)
     arguments = typed_arguments(request.given, tool.input_schema)
-    running = host.call_tool(request.server, tool.name, arguments, timeout=request.timeout)
+    running = host.tool_calls.call(request.server, tool.name, arguments, timeout=request.timeout)
     try:
         return await outcome_of(host, running, broken, as_json=request.as_json, output=request.output)
     except InvalidArguments as error:
@@ -229,8 +229,8 @@ def result_text(result: CallToolResult) -> str:
 
 async def when_ready(host: Host, server: str, broken: BrokenServers, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
     """Run ``work`` once the server is ready. Raises what kept mcphost from doing it."""
-    await host.ready([server])
-    if not host.server(server).ready:
+    await host.servers.ready([server])
+    if not host.servers[server].ready:
         raise failure(host, server, broken)
     try:
         return await work()
@@ -245,7 +245,7 @@ def failure_outcome(host: Host, server: str, error: McphostError) -> Outcome:
     reason = f"{server}: {error}"
     if isinstance(error, ConnectionLost):
         reason = with_last_stderr(host, server, reason)
-    advice = next_step(error, server, host.server(server).config)
+    advice = next_step(error, server, host.servers[server].config)
     return Outcome(code=exit_for(error), remarks=(reason, *([advice] if advice else [])))
 
 
@@ -263,7 +263,7 @@ def _suggestion(host: Host, request: CallRequested, error: UnknownName) -> Unkno
     names = [each.tool.name for each in host.catalog.tools(request.server)]
     if near := get_close_matches(request.tool, names, 3):
         return UnknownName(f"{request.server} has no tool {request.tool!r}; did you mean {' or '.join(near)}?")
-    notice = host.server(request.server).notice  # why it may be missing
+    notice = host.servers[request.server].notice  # why it may be missing
     return UnknownName(f"{error}; {notice}") if notice else error
 
 

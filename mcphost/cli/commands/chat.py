@@ -216,16 +216,16 @@ async def chat(host: Host, request: ChatRequested, broken: BrokenServers) -> Out
     """Send the message and print the turn. Raises what prevents asking the model."""
     await _start_servers(host, request, broken)
     if request.resume:
-        talk = await host.resume_chat(request.resume, model=request.model, as_configured=True)
+        talk = await host.chats.resume(request.resume, model=request.model, as_configured=True)
     else:
-        talk = host.begin_chat(model=request.model, as_configured=True)
+        talk = host.chats.begin(model=request.model, as_configured=True)
     await talk.tools_checked()
     for dropped in talk.toolbox.dropped:
         remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
-    made = await host.compose(request.text)
+    made = await host.chats.compose(request.text)
     for words in await asyncio.to_thread(_unresolved_mentions, made.text, list(host.servers)):
         remark(words)
-    piped = [host.attach_text("stdin", request.piped)] if request.piped.strip() else []
+    piped = [host.chats.attach_text("stdin", request.piped)] if request.piped.strip() else []
     parts = made.text, [*piped, *made.attachments], made.prompts
     if made.prompts and has_terminal() and not await _confirm_preview(talk.preview(*parts)):
         return Outcome(code=Exit.DECLINED, remarks=("nothing was sent",))
@@ -262,14 +262,14 @@ def _unresolved_mentions(text: str, servers: Sequence[str]) -> list[str]:
 
 async def _start_servers(host: Host, request: ChatRequested, broken: BrokenServers) -> None:
     """Wait for the servers of this run. Raises where one that was named is missing."""
-    await host.ready(request.servers or None)
+    await host.servers.ready(request.servers or None)
     for name in broken.keys() - host.servers.keys():
         remark(f"without {name}: {broken[name]}")
     for name, server in host.servers.items():
         if server.config.start == "manual" and name not in request.servers:
             continue
         try:
-            await host.current(name, CatalogKind.TOOLS)
+            await host.resources.current(name, CatalogKind.TOOLS)
             missing: McphostError | None = listing_failure(host, name, CatalogKind.TOOLS)
         except McphostError:
             missing = failure(host, name, broken)

@@ -113,11 +113,11 @@ async def login(host: Host, request: LoginRequested, broken: BrokenServers) -> O
     """Sign in. Raises SignInFailed, Declined, and ServerNotReady where the server does not respond."""
     if request.scopes:
         await host.apply(await _with_scopes(host, request))
-    await host.ready([request.server])
-    connection = host.server(request.server)
+    await host.servers.ready([request.server])
+    connection = host.servers[request.server]
     if not connection.ready and connection.state is not ServerState.NEEDS_SIGN_IN:
         raise failure(host, request.server, broken)
-    sign_in = host.sign_in(request.server)
+    sign_in = host.sign_ins.begin(request.server)
     teller = _ProgressPrinter(sign_in, request.verbose)
     stop = host.bus.observe(teller.heard)
     pasting = asyncio.create_task(_paste(sign_in, teller), name="read what is pasted")
@@ -127,21 +127,21 @@ async def login(host: Host, request: LoginRequested, broken: BrokenServers) -> O
         stop()
         pasting.cancel()
         await asyncio.gather(pasting, return_exceptions=True)
-    await host.ready([request.server])
+    await host.servers.ready([request.server])
     text = json_text(status_object(standing)) if request.as_json else f"{request.server}: {status_text(standing)}\n"
     return Outcome(text, remarks=tuple(_remarks(host, request.server)))
 
 
 async def logout(host: Host, server: str) -> Outcome:
     """Delete the tokens. Raises SignInFailed."""
-    return Outcome(f"{server}: {show_line(await host.sign_out(server), 1000)}\n")
+    return Outcome(f"{server}: {show_line(await host.sign_ins.sign_out(server), 1000)}\n")
 
 
 async def _with_scopes(host: Host, request: LoginRequested) -> Config:
     """The configuration with the requested scopes added to those of before. Raises ConfigError."""
     if odd := [scope for scope in request.scopes if not scope.isascii() or set(scope) & set(' "\\') or not scope]:
         raise ConfigError(f"--scope {odd[0]!a}: a scope is one word without quotes and backslashes")
-    asked = (await host.standing(request.server)).asked
+    asked = (await host.sign_ins.status(request.server)).asked
     entry = host.config.servers[request.server]
     more = [scope.replace("${", "$${") for scope in (*asked, *request.scopes)]
     scopes = dict.fromkeys(more if asked else [*entry.oauth.scopes, *more])
@@ -151,7 +151,7 @@ async def _with_scopes(host: Host, request: LoginRequested) -> Config:
 
 
 def _remarks(host: Host, server: str) -> Iterator[str]:
-    connection = host.server(server)
+    connection = host.servers[server]
     if not connection.ready:
         yield f"{server}: signed in, but it is {connection.state.value}: {connection.reason}"
 

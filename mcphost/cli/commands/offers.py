@@ -88,7 +88,7 @@ OFFER_KINDS: Final[Mapping[str, OfferKind]] = {
 async def list_offers(host: Host, what: str, names: Sequence[str], broken: BrokenServers, *, as_json: bool) -> Outcome:
     """List what servers offer of one kind. A server that fails becomes a remark, and the others are listed."""
     listing = OFFER_KINDS[what]
-    await host.ready(list(names))
+    await host.servers.ready(list(names))
     found: dict[str, Sequence[Any]] = {}
     failures: list[McphostError] = []
 
@@ -116,19 +116,19 @@ async def list_offers(host: Host, what: str, names: Sequence[str], broken: Broke
 async def _listed(host: Host, name: str, kind: CatalogKind, broken: BrokenServers) -> Sequence[Any]:
     """The items of one server. Raises why they are not known."""
     try:
-        if host.server(name).ready and kind is not CatalogKind.TOOLS:  # those are listed before a server is ready
-            await host.current(name, kind)
+        if host.servers[name].ready and kind is not CatalogKind.TOOLS:  # those are listed before a server is ready
+            await host.resources.current(name, kind)
     except ServerNotReady:
         raise failure(host, name, broken) from None
-    if not host.server(name).ready:
+    if not host.servers[name].ready:
         raise failure(host, name, broken)
     if failed := listing_failure(host, name, kind):
         raise failed
-    return list(host.server(name).offers.of(kind).items)
+    return list(host.servers[name].offers.of(kind).items)
 
 
 def _remarks(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
-    connection = host.server(name)
+    connection = host.servers[name]
     if not connection.offers.offers(kind):
         yield f"{name}: offers no {kind.value}"
     elif notice := connection.notice_of(kind):
@@ -143,7 +143,7 @@ async def read(
 
     async def work() -> Outcome:
         await _warn_if_large(host, server, uri)
-        result = await host.read_resource(server, uri)
+        result = await host.resources.read(server, uri)
         spoilt = [each for each in result.contents if isinstance(each, UnreadableContent)]
         remarks = [f"{server}: contents that cannot be read: {each.reason}" for each in spoilt]
         if output is not None:
@@ -158,7 +158,7 @@ async def read(
 async def _warn_if_large(host: Host, server: str, uri: str) -> None:
     """Warn before a large resource is read. The message limit protects where the list comes too late."""
     with suppress(McphostError, TimeoutError):
-        await asyncio.wait_for(host.current(server, CatalogKind.RESOURCES), LIST_SECONDS)
+        await asyncio.wait_for(host.resources.current(server, CatalogKind.RESOURCES), LIST_SECONDS)
     listed, limits = host.catalog.resource(server, uri), host.config.limits_for(server)
     if listed is not None and (listed.size or 0) > limits.resource_bytes:
         most = f"a message may have {size_text(limits.message_bytes)}"
@@ -171,7 +171,7 @@ async def prompt(
     """Get a prompt, and print its messages."""
 
     async def work() -> Outcome:
-        result = await host.get_prompt(server, name, arguments)
+        result = await host.resources.get_prompt(server, name, arguments)
         text = json_text(result.raw) if as_json else prompt_text(result)
         return Outcome(text, remarks=tuple(_unlisted(host, server, name, arguments)))
 
@@ -202,7 +202,7 @@ async def complete(
     """Print what the server suggests, one value a line."""
 
     async def work() -> Outcome:
-        found = await host.complete(server, ref, argument, value, context)
+        found = await host.completion.complete(server, ref, argument, value, context)
         left = (found.total or 0) - len(found.values)
         more = f"{left} more" if left > 0 else "there are more" if found.has_more else ""
         return Outcome("".join(f"{each}\n" for each in found.usable), remarks=(f"{server}: {more}",) if more else ())

@@ -96,14 +96,14 @@ async def check(host: Host, names: Sequence[str], broken: BrokenServers, *, as_j
         if as_json
         else table([HEADING, *(each.as_row() for each in results)])
     )
-    remarks = (words for name in names if host.server(name).ready for words in left_out(host, name, CatalogKind.TOOLS))
+    remarks = (words for name in names if host.servers[name].ready for words in left_out(host, name, CatalogKind.TOOLS))
     return Outcome(text, worst_exit([each.failure for each in results if each.failure]), tuple(remarks))
 
 
 async def _check(host: Host, name: str, broken: BrokenServers) -> ServerCheck:
     began = time.monotonic()
-    await host.ready([name])
-    seconds, connection = time.monotonic() - began, host.server(name)
+    await host.servers.ready([name])
+    seconds, connection = time.monotonic() - began, host.servers[name]
     session, standing = connection.session, await _standing(host, name)
     if not connection.ready or session is None:
         waits = connection.state is ServerState.NEEDS_SIGN_IN
@@ -124,14 +124,14 @@ async def _check(host: Host, name: str, broken: BrokenServers) -> ServerCheck:
 
 
 async def _standing(host: Host, name: str) -> SignInStatus | None:
-    if not host.server(name).config.signs_in:
+    if not host.servers[name].config.signs_in:
         return None
     with suppress(SignInFailed, ConfigError):
-        return await host.standing(name)
+        return await host.sign_ins.status(name)
     return None
 
 
 def _show_waiting(host: Host, names: Sequence[str], status: StatusLine) -> None:
-    if waiting := [name for name in names if host.server(name).state.value == "starting"]:
+    if waiting := [name for name in names if host.servers[name].state.value == "starting"]:
         told = f"{len(names) - len(waiting)} of {len(names)} servers answered; waiting for {', '.join(waiting)}"
         status.show(told, last=True)

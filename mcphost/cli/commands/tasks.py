@@ -25,7 +25,7 @@ async def show(host: Host, server: str, broken: BrokenServers, *, as_json: bool)
     """List a server's tasks."""
 
     async def work() -> Outcome:
-        listing = await host.list_tasks(server)
+        listing = await host.tasks.listed(server)
         remarks = [f"{server}: {listing.notice}"] if listing.notice else []
         remarks += [f"{server}: a task that cannot be read was left out: {each.reason}" for each in listing.rejected]
         if as_json:
@@ -42,7 +42,7 @@ async def cancel(host: Host, server: str, task: str, broken: BrokenServers, *, a
     """Cancel a task and print its state."""
 
     async def work() -> Outcome:
-        stands = await host.cancel_task(server, task)
+        stands = await host.tasks.cancel(server, task)
         text = json_text(stands.definition()) if as_json else f"{show_line(stands.words)}\n"
         return Outcome(text, Exit.DONE if stands.status == "cancelled" else Exit.TOOL_FAILED)
 
@@ -55,7 +55,7 @@ async def collect(
     """Wait for a task's result and print it; the task goes on when the wait is interrupted."""
 
     async def work() -> Outcome:
-        collected = host.collect_task(server, task)
+        collected = host.tasks.collect(server, task)
         return await outcome_of(host, collected, broken, as_json=as_json, output=output)
 
     return await when_ready(host, server, broken, work)

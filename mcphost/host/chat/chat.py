@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.errors import NotDone, UnknownName
-from mcphost.host.chat.dependencies import ChatParts
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.messages import OWN, messages_of, system
 from mcphost.host.chat.preferences import ChatSettings, Hold
 from mcphost.host.chat.preview import MessagePreview, pieces_of
 from mcphost.host.chat.provenance import FOLDERS, OURS, YOURS, Passage, passages
+from mcphost.host.chat.services import ChatServices
 from mcphost.host.chat.tools import ToolSelection
 from mcphost.host.chat.transcript_store import all_records, choices_record
 from mcphost.host.chat.turns import Attachment, PromptUsed, Turn, TurnState, UserMessage
@@ -44,7 +44,7 @@ class Chat:
     """One conversation."""
 
     def __init__(
-        self, number: int, chat_id: str, parts: ChatParts, run: Run, choices: ChatSettings = NOTHING_SET
+        self, number: int, chat_id: str, services: ChatServices, run: Run, choices: ChatSettings = NOTHING_SET
     ) -> None:
         self.number, self.id = number, chat_id
         """The id names its transcript, in this and later runs."""
@@ -60,7 +60,7 @@ class Chat:
         """The conversation it was branched from, and how many of its turns it shares."""
         self.allowance = 1
         """How many times its budget it may use."""
-        self._parts, self._run = parts, run
+        self._services, self._run = services, run
         self._task: asyncio.Task[None] | None = None
         self._toolbox: tuple[object, ToolSelection] | None = None
         self._checking: asyncio.Task[None] | None = None
@@ -81,7 +81,7 @@ class Chat:
     @property
     def hold(self) -> Hold:
         """Which results wait for the user before the model gets them."""
-        return self.choices.hold or self._parts.settings().hold
+        return self.choices.hold or self._services.settings.hold
 
     @property
     def title(self) -> str:
@@ -91,13 +91,13 @@ class Chat:
     @property
     def markdown(self) -> str:
         """The conversation as Markdown, without secrets."""
-        return self._parts.mask(markdown(self.title[:100] or self.id, self.turns))
+        return self._services.mask(markdown(self.title[:100] or self.id, self.turns))
 
     @property
     def model(self) -> AvailableModel:
         """The model that is talked to. Raises UnknownName where there is none of that name, or none at all."""
-        named = self.entry or self._parts.settings().model
-        models = [model for model in self._parts.models.all if not model.by_hand]
+        named = self.entry or self._services.settings.model
+        models = [model for model in self._services.models.all if not model.by_hand]
         found = next((model for model in models if named in (None, "", model.entry)), None)
         if found is None and named:
             known = ", ".join(model.entry for model in models) or "none"
@@ -109,7 +109,7 @@ class Chat:
     @property
     def over_budget(self) -> str:
         """Which budget is used up, in a sentence; empty where none is."""
-        settings, spent = self._parts.settings(), self.spent
+        settings, spent = self._services.settings, self.spent
         if spent.tokens >= settings.budget_tokens * self.allowance:
             return f"this conversation used {spent.tokens} tokens (chat.budget_tokens)"
         most = settings.budget_cost
@@ -123,12 +123,16 @@ class Chat:
 
         Of very many new tools only some are in it at first: `tools_checked` waits for the rest.
         """
-        offers, limit, choices = self._parts.tools(), self._parts.settings().tools_tokens, self.choices
+        offers, limit, choices = self._services.tools(), self._services.settings.tools_tokens, self.choices
         state = [id(each.tool) for each in offers], limit, choices.servers, choices.tools
         if self._toolbox is None or self._toolbox[0] != state:
-            if not self._parts.checked.check(offers, CHECK_SECONDS) and (not self._checking or self._checking.done()):
-                self._checking = self._parts.spawn(self._check_the_rest(), f"check tools of chat {self.number}")
-            self._toolbox = state, ToolSelection(offers, choices.on, limit, self._parts.checked)
+            if not self._services.checked.check(offers, CHECK_SECONDS) and (
+                not self._checking or self._checking.done()
+            ):
+                self._checking = self._services.background.start(
+                    self._check_the_rest(), f"check tools of chat {self.number}"
+                )
+            self._toolbox = state, ToolSelection(offers, choices.on, limit, self._services.checked)
         return self._toolbox[1]
 
     async def tools_checked(self) -> None:
@@ -141,17 +145,17 @@ class Chat:
         done = False
         while not done:
             await asyncio.sleep(0)
-            done = self._parts.checked.check(self._parts.tools(), CHECK_SECONDS)
+            done = self._services.checked.check(self._services.tools(), CHECK_SECONDS)
         self._toolbox = None
         self.changed()
 
     def instructions(self, server: str) -> str:
         """What a server says on how to use it; empty where it says nothing."""
-        return self._parts.instructions(server)
+        return self._services.instructions(server)
 
     def told_instructions(self, server: str) -> bool:
         """Is the model told them? Only as the user accepted them: a changed text takes a new yes."""
-        text = self._parts.instructions(server)
+        text = self._services.instructions(server)
         return bool(text) and self.choices.told.get(server) == _digest(text)
 
     def request(self) -> ModelRequest:
@@ -160,19 +164,19 @@ class Chat:
         tools = self.toolbox.offered(self.found) if model.able.tools else ()
         return ModelRequest(
             messages=messages_of(self.turns, model.able),
-            max_tokens=self._parts.settings().max_tokens,
-            system=system(self._parts.settings().system, self._context()),
+            max_tokens=self._services.settings.max_tokens,
+            system=system(self._services.settings.system, self._context()),
             tools=tools,
         )
 
     def passages(self) -> Iterator[Passage]:
         """What the model was told by anybody but the person who talks to it."""
         yield Passage(OURS, "", OWN)
-        yield Passage(YOURS, "", self._parts.settings().system)
+        yield Passage(YOURS, "", self._services.settings.system)
         if self.choices.folders:
-            yield Passage(FOLDERS, "", "\n".join(self._parts.folders()))
+            yield Passage(FOLDERS, "", "\n".join(self._services.folders()))
         for server in filter(self.told_instructions, self._servers()):
-            yield Passage(server, server, self._parts.instructions(server))
+            yield Passage(server, server, self._services.instructions(server))
         yield from passages(self.turns)
 
     def preview(
@@ -227,7 +231,7 @@ class Chat:
     def use_model(self, entry: str) -> None:
         """Talk to another model from the next answer on. Raises UnknownName where there is none of that name."""
         before = self.choices
-        self.choices = replace(before, model=entry, instead_of=self._parts.settings().model or "")
+        self.choices = replace(before, model=entry, instead_of=self._services.settings.model or "")
         try:
             _ = self.model
         except UnknownName:
@@ -246,7 +250,7 @@ class Chat:
     def tell_instructions(self, server: str, *, on: bool) -> None:
         """Tell the model a server's instructions as they are now, or do not."""
         others = {name: digest for name, digest in self.choices.told.items() if name != server}
-        self._choose(told=others | ({server: _digest(self._parts.instructions(server))} if on else {}))
+        self._choose(told=others | ({server: _digest(self._services.instructions(server))} if on else {}))
 
     def tell_folders(self, *, on: bool) -> None:
         """Tell the model which folders servers may know of, or do not."""
@@ -274,7 +278,7 @@ class Chat:
     def resume(self, turns: Sequence[Turn], origin: tuple[str, int] | None) -> None:
         """Begin with what was written down; ``spent`` is counted anew, by today's prices."""
         self.turns, self.branch_of, self._kept = list(turns), origin, True
-        models = {model.entry: model for model in self._parts.models.all}
+        models = {model.entry: model for model in self._services.models.all}
         for turn in self.turns:
             self._note_outside(turn)
             for each in turn.rounds:
@@ -289,7 +293,7 @@ class Chat:
 
     def changed(self) -> None:
         """Tell everyone."""
-        self._parts.changed(self.number)
+        self._services.publish_change(self.number)
 
     def read_outside(self, what: str) -> None:
         """The model gets something that others may have written."""
@@ -302,8 +306,8 @@ class Chat:
     def _chosen(self, before: ChatSettings) -> None:
         if self.choices != before:
             if self._kept:
-                self._parts.keep(self.id, choices_record(self.choices))
-            self._parts.chosen(before, self.choices)
+                self._services.keep(self.id, choices_record(self.choices))
+            self._services.remember(before, self.choices)
             self.changed()
 
     def _note_outside(self, turn: Turn) -> None:
@@ -318,8 +322,8 @@ class Chat:
         if not self._kept:
             self._kept = True
             for record in all_records(self.id, self.branch_of, self.choices, self.turns[:-1]):
-                self._parts.keep(self.id, record)
-        self._task = task = self._parts.spawn(self._run(self, turn), f"chat {self.number}")
+                self._services.keep(self.id, record)
+        self._task = task = self._services.background.start(self._run(self, turn), f"chat {self.number}")
         task.add_done_callback(lambda _: self._over(turn))
         self.changed()
 
@@ -329,10 +333,10 @@ class Chat:
         self.changed()
 
     def _context(self) -> Iterator[str]:
-        if self.choices.folders and (folders := self._parts.folders()):
+        if self.choices.folders and (folders := self._services.folders()):
             yield "The person's folders that servers may know of: " + ", ".join(folders)
         for server in filter(self.told_instructions, self._servers()):
-            text = show(self._parts.instructions(server))
+            text = show(self._services.instructions(server))
             yield f"What the server {server} says on how to use it (data, see above):\n{text}"
 
     def _servers(self) -> Iterable[str]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final
 
 from mcphost.errors import McphostError, ModelAnswerCut
 from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.dependencies import ChatParts
+from mcphost.host.chat.services import ChatServices
 from mcphost.host.chat.tool_execution import ToolExecution
 from mcphost.host.chat.transcript_store import ended_record, round_record, turn_record
 from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState
@@ -46,13 +47,13 @@ class LimitReached(Exception):
 class TurnRunner:
     """Works on turns of any conversation."""
 
-    def __init__(self, parts: ChatParts) -> None:
-        self._parts = parts
-        self._carrying = ToolExecution(parts)
+    def __init__(self, services: ChatServices) -> None:
+        self._services = services
+        self._tools = ToolExecution(services)
 
     async def run(self, chat: Chat, turn: Turn) -> None:
         """To its end, whatever that is."""
-        self._parts.keep(chat.id, turn_record(turn))
+        self._services.keep(chat.id, turn_record(turn))
         try:
             await self._rounds(chat, turn)
         except asyncio.CancelledError:
@@ -60,7 +61,7 @@ class TurnRunner:
         except LimitReached as limit:
             self._end(chat, turn, TurnState.BOUNDED, str(limit))
         except McphostError as error:
-            self._end(chat, turn, TurnState.FAILED, str(without_secrets(error, self._parts.mask)))
+            self._end(chat, turn, TurnState.FAILED, str(without_secrets(error, self._services.mask)))
         except Exception as error:  # a fault in here must end neither the servers nor other conversations
             self._end(chat, turn, TurnState.FAILED, str(fault(error)))
         else:
@@ -73,11 +74,11 @@ class TurnRunner:
             last.waiting, last.writing = None, ""
             if state is TurnState.FAILED and not last.stop_reason:
                 last.error = reason
-        self._parts.keep(chat.id, ended_record(turn))
+        self._services.keep(chat.id, ended_record(turn))
         chat.changed()
 
     async def _rounds(self, chat: Chat, turn: Turn) -> None:
-        clock = _Clock(self._parts.clock)
+        clock = _Clock(time.monotonic)
         while True:
             self._within_bounds(chat, turn, clock)
             model = chat.model
@@ -93,21 +94,21 @@ class TurnRunner:
                     raise LimitReached(self._too_long()) from None
                 raise
             finally:
-                self._parts.keep(chat.id, round_record(turn, answer))
+                self._services.keep(chat.id, round_record(turn, answer))
             if not answer.uses:
                 return
             turn.state = TurnState.CALLING
             chat.changed()
-            await self._carrying.carry_out(chat, turn, answer, model)
+            await self._tools.carry_out(chat, turn, answer, model)
             clock.add(max((use.seconds for use in answer.uses), default=0.0))
             chat.changed()
 
     def _within_bounds(self, chat: Chat, turn: Turn, clock: _Clock) -> None:
-        settings = self._parts.settings()
+        settings = self._services.settings
         answers = sum(not each.superseded for each in turn.rounds)
         if answers >= settings.max_rounds * turn.allowance:
             raise LimitReached(f"the model answered {answers} times to this message (chat.max_rounds)")
-        if turn.uses and self._carrying.calls(turn) > settings.max_calls * turn.allowance:
+        if turn.uses and self._tools.calls(turn) > settings.max_calls * turn.allowance:
             raise LimitReached(f"there were {settings.max_calls} calls for this message (chat.max_calls)")
         if chat.over_budget:
             raise LimitReached(chat.over_budget)
@@ -115,18 +116,18 @@ class TurnRunner:
             raise LimitReached(self._too_long())
 
     def _left(self, clock: _Clock) -> float:
-        return self._parts.settings().turn_seconds - clock.seconds
+        return self._services.settings.turn_seconds - clock.seconds
 
     def _too_long(self) -> str:
         return (
-            f"this message was worked on for {duration_text(self._parts.settings().turn_seconds)} (chat.turn_seconds)"
+            f"this message was worked on for {duration_text(self._services.settings.turn_seconds)} (chat.turn_seconds)"
         )
 
     async def _answer(self, chat: Chat, answer: ModelRound, model: AvailableModel) -> None:
         await chat.tools_checked()
         request = chat.request()
         known = {use.id for turn in chat.turns for use in turn.uses}
-        provider = await self._parts.models.provider(model)
+        provider = await self._services.models.provider(model)
         try:
             async with aclosing(provider.stream(request)) as events:
                 async for event in events:

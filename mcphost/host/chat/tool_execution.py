@@ -12,9 +12,9 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.dependencies import ChatParts
 from mcphost.host.chat.provenance import ReadTexts
 from mcphost.host.chat.results import ModelResult, failure, links_in, said, stopped, told
+from mcphost.host.chat.services import ChatServices
 from mcphost.host.chat.tools import SEARCH, SelectedTool, ToolSelection
 from mcphost.host.chat.transcript_store import results_record
 from mcphost.host.chat.turns import NOT_RUN, ModelRound, ModelToolUse, Turn, TurnState
@@ -33,8 +33,8 @@ RAW: Final = 500
 class ToolExecution:
     """Carries out the tool uses of any conversation."""
 
-    def __init__(self, parts: ChatParts) -> None:
-        self._parts = parts
+    def __init__(self, services: ChatServices) -> None:
+        self._services = services
         self._readings: WeakKeyDictionary[Chat, ReadTexts] = WeakKeyDictionary()
 
     def calls(self, turn: Turn) -> int:
@@ -59,7 +59,7 @@ class ToolExecution:
             for use in answer.uses:
                 self._close(use, box, model)
             held = [_held_back(use) for use in answer.uses if _waits(chat, use)]
-            self._parts.keep(chat.id, results_record(turn, answer))
+            self._services.keep(chat.id, results_record(turn, answer))
         if held:
             await self._review(chat, turn, answer, held, model)
 
@@ -74,7 +74,9 @@ class ToolExecution:
         self, chat: Chat, answer: ModelRound, uses: list[ModelToolUse], model: AvailableModel, readings: ReadTexts
     ) -> None:
         """At once where nobody would be asked about any of them; else one after the other, as they were written."""
-        if len(uses) > 1 and all(self._parts.runs(use.server, use.tool, use.arguments, answer.outside) for use in uses):
+        if len(uses) > 1 and all(
+            self._services.runs_unasked(use.server, use.tool, use.arguments, answer.outside) for use in uses
+        ):
             calls = [self._begin(use, answer, model, readings) for use in uses]
             chat.changed()
             for call in calls:
@@ -90,7 +92,7 @@ class ToolExecution:
         request = CallRequest(
             use.server, use.tool, use.arguments, model.name, outside=answer.outside, borrowed=borrowed
         )
-        call = self._parts.call(request)
+        call = self._services.tool_calls.begin(request)
         use.call, use.number = call, call.number
         return call
 
@@ -111,7 +113,7 @@ class ToolExecution:
         return use.result
 
     def _too_much(self, turn: Turn, use: ModelToolUse) -> str:
-        settings = self._parts.settings()
+        settings = self._services.settings
         uses = turn.uses[: next(place for place, each in enumerate(turn.uses) if each is use)]
         if sum(bool(each.server) for each in uses) >= settings.max_calls * turn.allowance:
             return f"{settings.max_calls} calls were made for this message, which is the most there may be."
@@ -143,7 +145,7 @@ class ToolExecution:
         use.outside = call.sent_at is not None and _may_be_from_outside(box.find(use.name))
 
     def _told(self, use: ModelToolUse, call: ToolCall, model: AvailableModel) -> ModelResult:
-        return told(use.id, call, model.able, self._parts.settings().result_characters)
+        return told(use.id, call, model.able, self._services.settings.result_characters)
 
     # Results that wait for the user.
 
@@ -157,11 +159,11 @@ class ToolExecution:
             for use, result, outside in held:
                 use.outside = await self._passed_on(use, result, model) and outside
         finally:
-            self._parts.keep(chat.id, results_record(turn, answer))
+            self._services.keep(chat.id, results_record(turn, answer))
 
     async def _passed_on(self, use: ModelToolUse, result: ToolResult, model: AvailableModel) -> bool:
         """Does the model get it, in these words or the user's?"""
-        reply = await self._parts.ask(_question(use, result, model))
+        reply = await self._services.approver.ask(_question(use, result, model))
         if not reply.allow:
             why = f", who says: {reply.reason}" if reply.reason else ""
             use.result = failure(use.id, f"What it answered was kept back by the user{why}.")

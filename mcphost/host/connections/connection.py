@@ -1,7 +1,6 @@
-"""One configured server, kept connected: started, watched, and started again when it dies.
+"""Keeps one configured server connected: starts it, watches it, and starts it again when it dies.
 
-Knows states and backoff. Refuses to know other servers, consent and screens. Its failures are its own: whatever a
-server does, and whatever fails in here, ends in a state with words.
+Its failures are its own: whatever a server does, and whatever fails in here, ends in a state with a reason.
 
 Specification: basic/lifecycle; server/utilities/logging (levels).
 """
@@ -9,58 +8,73 @@ Specification: basic/lifecycle; server/utilities/logging (levels).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine
+import random
+import time
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.client.client import Client, Identity, Session
+from mcphost.client.client import Client, Session
 from mcphost.client.paging import Rejected
 from mcphost.errors import AuthorizationRequired, McphostError, ServerNotReady
 from mcphost.host.cancellation import first_of, to_the_end
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.keepalive import Keepalive, RoundTrip
-from mcphost.host.connections.observer import ConnectionObserver, Ears, ProtocolViolations, Surroundings
+from mcphost.host.connections.observer import ConnectionObserver, ProtocolViolations
 from mcphost.host.connections.offers import Offers
 from mcphost.host.connections.retry import Backoff, Disconnect, LastFailure, after_failure
 from mcphost.host.connections.setup import ask_for_level, check_required, masked, new_client
 from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, WEIGHTS, ServerState
 from mcphost.host.connections.subscriptions import Subscriptions
 from mcphost.host.error_boundary import fault
+from mcphost.host.events import (
+    Event,
+    PromptsChanged,
+    ResourcesChanged,
+    ResourceUpdated,
+    ServerChanged,
+    ToolsChanged,
+)
 from mcphost.host.failure_advice import next_step
 from mcphost.host.logs import LogSource
 from mcphost.protocol.models.tools import LogLevel, Tool
 from mcphost.transports.base import ProcessReport, Transport
 
+if TYPE_CHECKING:
+    from mcphost.host.connections.context import ConnectionContext
+
 __all__ = ["Connection", "ServerState"]
+
+_LISTED: Final[Mapping[CatalogKind, Callable[[str], Event]]] = {
+    CatalogKind.TOOLS: ToolsChanged,
+    CatalogKind.RESOURCES: ResourcesChanged,
+    CatalogKind.TEMPLATES: ResourcesChanged,
+    CatalogKind.PROMPTS: PromptsChanged,
+}
 
 
 class Connection:
     """The life of one server. Its host runs `supervise`; everything else may be called at any time."""
 
-    def __init__(self, name: str, around: Surroundings, identity: Identity) -> None:
+    def __init__(self, name: str, context: ConnectionContext) -> None:
         self.name = name
-        self.config = around.current_config().servers[name]
+        self.config = context.config().servers[name]
         """The server's entry as it is now."""
-        self._around = around
-        self._identity = identity
-        self._log = partial(around.log, name)
-        self._backoff = Backoff(around.random)
+        self._context = context
+        self._backoff = Backoff(random.random)
         self._wanted = self.config.enabled and self.config.start == "eager"
-        self._poke = asyncio.Event()
+        self._wake = asyncio.Event()
         self._change = asyncio.Event()
-        self._loss = Disconnect()
-        self._said = ""
+        self._disconnect = Disconnect()
+        self._last_note = ""
         self._client: Client | None = None
-        listed = partial(around.listed, name)
-        self.offers = Offers(self._note, listed, self._changed, self._refused)
-        self.watches = Subscriptions(self._note, lambda uri: around.resource_updated(name, uri), around.mask)
+        self.offers = Offers(self._note, self._listed, self.publish_change, self._refused)
+        self.subscriptions = Subscriptions(self._note, self._resource_updated, context.mask)
         self.refusal: AuthorizationRequired | None = None
         """What the server refused for want of a sign-in, last; None since it let us in. A server that is up may have
         refused a list."""
-        told = self.offers.mark_stale, self.watches.updated, partial(around.elicitation_completed, name)
-        self._listening = ConnectionObserver(Ears(self._log, *told, self._lost, self._changed, around.mask))
-        self.pulse = Keepalive(around.now, lambda: around.busy(name), self._note, self._changed)
+        self._observer = ConnectionObserver(self, context)
+        self.keepalive = Keepalive(time.monotonic, self._busy, self._note, self.publish_change)
         self.state = ServerState.STARTING if self._wanted else self._at_rest
         self.reason = ""
         """Why it is in this state; empty where the state says it all."""
@@ -100,12 +114,12 @@ class Connection:
     def notice_of(self, kind: CatalogKind) -> str | None:
         """What was odd about the last listing of this kind."""
         notice = self.offers.of(kind).notice
-        return None if notice is None else self._around.mask(notice)
+        return None if notice is None else self._context.mask(notice)
 
     @property
-    def irregularities(self) -> ProtocolViolations:
+    def violations(self) -> ProtocolViolations:
         """What the server sent that it must not send."""
-        return self._listening.irregularities
+        return self._observer.violations
 
     @property
     def client(self) -> Client:
@@ -129,16 +143,16 @@ class Connection:
         """Disconnect if need be, and connect anew."""
         self._wanted = True
         self._backoff.reset()
-        self._poke.set()
+        self._wake.set()
 
     def stop(self) -> None:
         """Disconnect and stay so."""
         self._wanted = False
-        self._poke.set()
+        self._wake.set()
 
     def reconfigured(self, fields: Collection[str]) -> None:
         """Go over to the server's new entry, in which ``fields`` differ; without a new start where that will do."""
-        self.config = self._around.current_config().servers[self.name]
+        self.config = self._context.config().servers[self.name]
         if "log_level" in fields:
             self.level = LogLevel.read(self.config.log_level)
         if self.ready and LIVE_FIELDS.issuperset(fields):
@@ -148,29 +162,29 @@ class Connection:
         begins = self.state is ServerState.DISABLED and self.config.start == "eager"
         self._wanted = self.config.enabled and (self._wanted or begins)
         self._backoff.reset()
-        self._poke.set()
+        self._wake.set()
 
     async def settled(self, *, retries: bool = False) -> None:
         """Wait until the server is neither starting nor about to be; with ``retries`` nor waiting to be tried again."""
         moving = (ServerState.STARTING, ServerState.RECONNECTING) if retries else (ServerState.STARTING,)
-        while self._poke.is_set() or self.state in moving:
+        while self._wake.is_set() or self.state in moving:
             await self._change.wait()
 
     async def supervise(self) -> None:
         """Keep the server in the state that is wanted, until cancelled. Never raises anything else."""
         while True:
-            self._poke.clear()
+            self._wake.clear()
             if self._wanted:
                 await self._one_life()
                 await self._pause()
             else:
                 self._enter(self._at_rest)
-                await self._poke.wait()
+                await self._wake.wait()
 
     def over(self) -> None:
-        """Nobody supervises it any more: whoever waits for it is let go."""
+        """Release waiters after the supervisor has ended."""
         self._wanted = False
-        self._poke.clear()
+        self._wake.clear()
         self._enter(self._at_rest)
 
     def signed_in(self) -> None:
@@ -185,11 +199,11 @@ class Connection:
         """Ask for log messages of ``level`` and above; remembered for the next connection. Raises as a request does."""
         await self.client.set_log_level(level)
         self.level = level
-        self._changed()
+        self.publish_change()
 
     async def ping(self) -> RoundTrip:
         """Ask for a sign of life now. Raises as a request does."""
-        return await self.pulse.ping(self.client)
+        return await self.keepalive.ping(self.client)
 
     async def reach(self) -> Client:
         """The client once the server is up; a lazy one is started. Raises as `client` does."""
@@ -218,16 +232,14 @@ class Connection:
 
     async def _one_life(self) -> None:
         """Connect, stay connected, and disconnect when told to or when it fails; the state says how it goes on."""
-        self.started_at, self.ready_at = self._around.now(), None
-        self._loss = Disconnect()
+        self.started_at, self.ready_at = time.monotonic(), None
+        self._disconnect = Disconnect()
         self._enter(ServerState.STARTING)
         transport: Transport | None = None
         failure: McphostError | None = None
         try:
-            transport = await self._around.open_transport(self.name)
-            limits = self._around.current_config().limits_for(self.name)
-            answers = self._around.answers_for(self.name)
-            self._client = new_client(transport, self._listening, self._identity, self.config, limits, answers)
+            transport = await self._context.open_transport(self._context.config(), self.name)
+            self._client = self._new_client(transport)
             await self._live(self._client, transport)
         except McphostError as error:
             failure = error
@@ -239,19 +251,24 @@ class Connection:
         finally:
             await self._end_life(transport, failure)
 
+    def _new_client(self, transport: Transport) -> Client:
+        limits, requests = self._context.config().limits_for(self.name), self._context.server_requests
+        answers = requests.handler(self.name), requests.capabilities(self.name)
+        return new_client(transport, self._observer, self._context.identity, self.config, limits, answers)
+
     async def _live(self, client: Client, transport: Transport) -> None:
-        await first_of(self._poke.wait(), self._get_ready(client), self._loss.wait())
-        if self._poke.is_set():
+        await first_of(self._wake.wait(), self._get_ready(client), self._disconnect.wait())
+        if self._wake.is_set():
             return
-        self.ready_at = self._around.now()
+        self.ready_at = time.monotonic()
         self._look_at(transport)
         self._enter(ServerState.READY)
-        await first_of(self._poke.wait(), self._loss.wait(), *self._chores(client))
+        await first_of(self._wake.wait(), self._disconnect.wait(), *self._chores(client))
 
     def _chores(self, client: Client) -> list[Coroutine[Any, Any, None]]:
-        chores = [*self.offers.chores(client, lambda: self.config), self.watches.keep_current(client)]
+        chores = [*self.offers.chores(client, lambda: self.config), self.subscriptions.keep_current(client)]
         if self.config.ping_interval_sec > 0:
-            chores.append(self.pulse.watch(client, self.config.ping_interval_sec))
+            chores.append(self.keepalive.watch(client, self.config.ping_interval_sec))
         return chores
 
     async def _get_ready(self, client: Client) -> None:
@@ -259,7 +276,7 @@ class Connection:
         seconds = self.config.startup_timeout_sec
         self.session = await client.connect(seconds)
         self.refusal = None
-        self.pulse.begin(self.session.seconds)
+        self.keepalive.begin(self.session.seconds)
         check_required(self.session, self.config)
         self.offers.begin(self.session.server.capabilities)
         try:
@@ -276,8 +293,8 @@ class Connection:
         self._look_at(transport)
         failed_at: float | None = None
         if failure is not None and self._wanted:
-            failed_at = self._around.now()
-            self._fall(failure)
+            failed_at = time.monotonic()
+            self._plan_retry(failure)
         elif self._wanted:
             self._enter(ServerState.STARTING, "closing the connection before")
         else:
@@ -294,35 +311,36 @@ class Connection:
     def _look_at(self, transport: Transport | None) -> None:
         """Keep what is known of the process."""
         if transport is not None:
-            self.process = masked(transport.report(), self._around.mask)
+            self.process = masked(transport.report(), self._context.mask)
 
-    def _fall(self, failure: McphostError) -> None:
-        now = self._around.now()
+    def _plan_retry(self, failure: McphostError) -> None:
+        now = time.monotonic()
         self.restarts += 1
-        ahead = after_failure(failure, self.name, self.config, self._backoff, now, self.ready_at)
-        if ahead.state is ServerState.NEEDS_SIGN_IN and isinstance(failure, AuthorizationRequired):
+        plan = after_failure(failure, self.name, self.config, self._backoff, now, self.ready_at)
+        if plan.state is ServerState.NEEDS_SIGN_IN and isinstance(failure, AuthorizationRequired):
             self.refusal = failure
-        self.retry_at = None if ahead.wait is None else now + ahead.wait
-        self._enter(ahead.state, ahead.reason, ahead.advice)
+        self.retry_at = None if plan.wait is None else now + plan.wait
+        self._enter(plan.state, plan.reason, plan.advice)
 
     async def _pause(self) -> None:
         """After a failure wait for the time to try again, or until told."""
         if self.state in (ServerState.FAILED, ServerState.NEEDS_SIGN_IN):
-            await self._poke.wait()
+            await self._wake.wait()
         elif self.state is ServerState.RECONNECTING and self.retry_at is not None:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.retry_at - self._around.now()):
-                    await self._poke.wait()
+                async with asyncio.timeout(self.retry_at - time.monotonic()):
+                    await self._wake.wait()
 
     def _refused(self, refusal: AuthorizationRequired) -> None:
         """A list needs a sign-in: a server that starts waits for it; one that is up goes on with what runs there."""
         if self.config.signs_in:
             self.refusal = refusal
             if refusal.status == 401 and not self.ready:
-                self._lost(refusal)
+                self.disconnected(refusal)
 
-    def _lost(self, reason: Exception) -> None:
-        self._loss.came(reason)
+    def disconnected(self, reason: Exception) -> None:
+        """The connection ended by itself."""
+        self._disconnect.came(reason)
         if not self.ready:  # those whose calls just failed must not find it ready
             return
         if isinstance(reason, AuthorizationRequired) and self.config.signs_in:
@@ -332,24 +350,43 @@ class Connection:
             self._enter(ServerState.RECONNECTING, str(reason))
 
     def _enter(self, state: ServerState, reason: str = "", advice: str = "") -> None:
-        self.state, self.reason, self.advice = state, self._around.mask(reason), advice
+        self.state, self.reason, self.advice = state, self._context.mask(reason), advice
         if state is not ServerState.RECONNECTING:
             self.retry_at = None
         if state is not ServerState.READY:
             self.offers.clear()
-            self.watches.lost()
+            self.subscriptions.lost()
         self._say(f"{state.value}{f': {self.reason}' if reason else ''}", WEIGHTS.get(state, LogLevel.INFO))
-        self._changed()
+        self.publish_change()
 
     def _say(self, text: str, level: LogLevel) -> None:
-        if text != self._said:
+        if text != self._last_note:
             self._note(level, text)
-        self._said = text
+        self._last_note = text
 
     def _note(self, level: LogLevel, text: str) -> None:
-        self._log(LogSource.MCPHOST, level, text)
+        self._context.logs.add(self.name, LogSource.MCPHOST, level, text)
 
-    def _changed(self) -> None:
+    def _busy(self) -> bool:
+        """Is a call running on it?"""
+        return self._context.calls.newest_sent(self.name) is not None
+
+    def _listed(self, kind: CatalogKind, items: Sequence[Any]) -> None:
+        """Keep what the server offers of this kind now."""
+        if self.name in self._context.servers:
+            self._context.catalog.keep_kind(self.name, kind, items)
+        else:
+            self._context.catalog.forget(self.name)
+        self._context.bus.publish(_LISTED[kind](self.name))
+
+    def _resource_updated(self, uri: str) -> None:
+        self._context.bus.publish(ResourceUpdated(self.name, uri))
+
+    def publish_change(self) -> None:
+        """Wake whoever waits for a change, and publish it; what was asked about a server that is gone is moot."""
         self._change.set()
         self._change = asyncio.Event()
-        self._around.state_changed(self.name)
+        if not self.ready:
+            self._context.consent.withdraw(self.name)
+            self._context.server_requests.elicitation.session_ended(self.name)
+        self._context.bus.publish(ServerChanged(self.name))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from mcphost.config import Config
 from mcphost.errors import Declined, ServerNotReady
-from mcphost.host.audit import AuditLog, AuditWriter
+from mcphost.host.audit import AuditWriter
 from mcphost.host.cancellation import is_cancelled
 from mcphost.host.consent.approvals import ANY, Approval, Approvals, ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.consent.argument_rules import problem
@@ -62,15 +62,14 @@ class ConsentBroker:
         config: Callable[[], Config],
         approvals: Approvals,
         approver: Approver,
-        audit: AuditLog,
+        audit: AuditWriter,
         changed: Callable[[], None],
         alarm: Callable[[str], None],
     ) -> None:
-        self._config, self.approvals, self._approver = config, approvals, approver
+        self._config, self.approvals, self._approver, self._audit = config, approvals, approver, audit
         self._changed, self._alarm = changed, alarm
-        self.witness = AuditWriter(config, audit, alarm)
         self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
-        self._log, self._began = audit.path, datetime.now().astimezone()
+        self._began = datetime.now().astimezone()
 
     async def settle(self, proposal: Proposal) -> Answer:
         """The yes to this call, recorded before anything is sent.
@@ -118,7 +117,7 @@ class ConsentBroker:
 
     async def past(self, question: ToolCallQuestion, calls: Iterable[ToolCall]) -> CallHistory:
         """The calls of the tool that is asked about: of ``calls``, those of this run, and of the audit log."""
-        return await past_of(question, calls, self._log, self._began)
+        return await past_of(question, calls, self._audit.path, self._began)
 
     def grants(self) -> list[Approval]:
         """What runs without asking because the user said so, not too long ago."""
@@ -146,7 +145,7 @@ class ConsentBroker:
             "outcome": call.state.value,
             "seconds": round(call.elapsed, 3),
         }
-        self.witness.note(record)
+        self._audit.note(record)
 
     @property
     def _oldest(self) -> datetime | None:
@@ -232,7 +231,7 @@ class ConsentBroker:
             self._remember(proposal, Answer(allow=True))
 
     async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:
-        await self.witness.before(
+        await self._audit.before(
             {
                 "event": "decision",
                 "call": proposal.call,

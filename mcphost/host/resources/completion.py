@@ -8,13 +8,14 @@ Specification: server/utilities/completion.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from mcphost.client.client import RequestTimeouts
 from mcphost.errors import McphostError
-from mcphost.host.connections.connection import Connection
+from mcphost.host.connections.servers import Servers
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.tools import Completion, CompletionRef
@@ -35,39 +36,43 @@ _Question = tuple[_Field, str, frozenset[tuple[str, str]], float | None]
 
 
 class CompletionService:
-    """``server`` finds a connection or raises UnknownName; ``now`` tells seconds of a monotonic clock."""
+    """Suggests values for arguments."""
 
-    def __init__(self, server: Callable[[str], Connection], now: Callable[[], float]) -> None:
-        self._server, self._now = server, now
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
         self._kept: OrderedDict[_Question, tuple[float, Completion]] = OrderedDict()
         self._asking: dict[_Field, asyncio.Task[Completion]] = {}
 
     def offered(self, server: str) -> bool:
         """Is it worth asking this server?"""
         try:
-            return self._server(server).client.completions.offered
+            return self._servers[server].client.completions.offered
         except McphostError:
             return False
 
     async def complete(
-        self, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str]
+        self, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str] | None = None
     ) -> Completion:
-        """Ask now, or answer from what was answered lately in this connection. Raises as a request does."""
-        connection = self._server(server)
+        """Ask now, or answer from what was answered lately in this connection. Raises as a request does.
+
+        ``context`` holds the other arguments of the same form.
+        """
+        context = context or {}
+        connection = self._servers[server]
         client = await connection.reach()
         question = ((server, ref, argument), value, frozenset(context.items()), connection.ready_at)
         kept = self._kept.get(question)
-        if kept is not None and self._now() < kept[0]:
+        if kept is not None and time.monotonic() < kept[0]:
             return kept[1]
         answer = await client.completions.complete(ref, argument, value, context, patience=PATIENCE)
-        self._kept[question] = self._now() + KEPT_SECONDS, answer
+        self._kept[question] = time.monotonic() + KEPT_SECONDS, answer
         self._kept.move_to_end(question)
         if len(self._kept) > KEPT_ANSWERS:
             self._kept.popitem(last=False)
         return answer
 
     async def suggest(
-        self, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str]
+        self, server: str, ref: CompletionRef, argument: str, value: str, context: Mapping[str, str] | None = None
     ) -> Completion | None:
         """Ask once typing pauses. None: the text is another by now, and the later call brings what is to be shown.
 
@@ -77,7 +82,7 @@ class CompletionService:
         before = self._asking.get(field)
         if before is not None:
             before.cancel()
-        asking = asyncio.ensure_future(self._after_a_pause(server, ref, argument, value, context))
+        asking = asyncio.ensure_future(self._after_a_pause(server, ref, argument, value, context or {}))
         self._asking[field] = asking
         try:
             await asyncio.wait([asking])

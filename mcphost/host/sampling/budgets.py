@@ -58,7 +58,7 @@ class SamplingBudgets:
         self._config, self._now = config, now
         self._accounts: dict[str, _Account] = {}
 
-    def spent(self, server: str) -> SamplingUsage:
+    def usage(self, server: str) -> SamplingUsage:
         """How a server stands."""
         account = self._of(server)
         tokens, cost = self._most(server)

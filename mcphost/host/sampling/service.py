@@ -9,28 +9,32 @@ Specification: client/sampling (2024-11-05 to 2025-11-25).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
 from mcphost.client.server_requests import InputRefused
 from mcphost.config import Config, SamplingConfig, ServerConfig
 from mcphost.errors import Declined, InvalidSampling, McphostError, ModelAnswerCut, ModelRefused
 from mcphost.host.audit import AuditWriter
+from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_policy
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.error_boundary import fault
-from mcphost.host.events import Alarmed, Event, SamplingChanged, ServerChanged
+from mcphost.host.events import EventBus, SamplingChanged, ServerChanged
 from mcphost.host.json_size import weight
+from mcphost.host.logs import LogBook
 from mcphost.host.models import ModelCatalog
 from mcphost.host.sampling.budgets import SamplingBudgets, SamplingUsage
 from mcphost.host.sampling.draft import bounded, checked, draft, labelled
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply, SamplingState
 from mcphost.host.sampling.stream import ask_model
-from mcphost.host.server_requests.pending import MUTED, OPEN, Ending, PendingRequests, Warn
-from mcphost.host.server_requests.service import ServerRequest
+from mcphost.host.server_requests.pending import MUTED, OPEN, Ending, PendingRequests
+from mcphost.host.server_requests.request import ServerRequest
+from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.protocol.eras.revisions import NEWEST_LEGACY
 from mcphost.protocol.models.sampling import CreateMessageRequest, CreateMessageResult, check
+from mcphost.protocol.models.tools import TextContent
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 REJECTED: Final = -1
@@ -47,37 +51,37 @@ KEPT: Final = 50
 KEPT_BYTES: Final = 32 << 20
 """About how much of them."""
 
+TEXT_CHARACTERS: Final = 16_000
+"""Characters of what a server said before that are added to a prompt, where that is allowed."""
+
 KEPT_ROUNDS: Final = 1000
 """Calls of which is known how often the model wanted tools for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingParts:
-    """What the desk is given. ``front``: is there somebody who answers questions about sampling?
+class SamplingService:
+    """Every sampling request of this run.
 
-    ``version`` is the revision a server speaks; ``said`` what it said before, for a prompt.
+    ``asks``: there is somebody who answers questions about sampling. ``mask`` takes secrets out of errors.
     """
 
-    config: Callable[[], Config]
-    models: ModelCatalog
-    inquiries: PendingRequests
-    budgets: SamplingBudgets
-    witness: AuditWriter
-    publish: Callable[[Event], None]
-    warn: Warn
-    mask: Callable[[str], str]
-    version: Callable[[str], str | None]
-    said: Callable[[str], str]
-    front: bool
-
-
-class SamplingService:
-    """Every sampling request of this run."""
-
-    def __init__(self, parts: SamplingParts) -> None:
-        self._parts = parts
-        self._config, self._models, self._budgets = parts.config, parts.models, parts.budgets
-        self._inquiries, self._witness = parts.inquiries, parts.witness
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        models: ModelCatalog,
+        servers: Servers,
+        calls: CallRegistry,
+        pending: PendingRequests,
+        audit: AuditWriter,
+        logs: LogBook,
+        bus: EventBus,
+        mask: Callable[[str], str],
+        *,
+        asks: bool,
+    ) -> None:
+        self._config, self._models, self._servers, self._calls = config, models, servers, calls
+        self._pending, self._audit, self._logs, self._bus = pending, audit, logs, bus
+        self._mask, self._asks = mask, asks
+        self._budgets = SamplingBudgets(config, time.monotonic)
         self.all: dict[int, Sampling] = {}
         """By number, oldest first: all that go on, and the last of those that ended."""
         self._last = 0
@@ -89,31 +93,31 @@ class SamplingService:
     def declared(self, server: str) -> Mapping[str, Any] | None:
         """The capability as this server is told of it; None where nobody would answer."""
         config = self._config()
-        settings, told = _settings(config, server), sampling_policy(config, server)
+        settings, policy = _settings(config, server), sampling_policy(config, server)
         models = self._models.for_server(server)
         off = (
             not settings.capabilities.sampling
             or settings.sampling.per_minute == 0
-            or told.verdict is PolicyVerdict.DENY
+            or policy.verdict is PolicyVerdict.DENY
         )
-        unasked = told.verdict is PolicyVerdict.ALLOW and not told.review
-        if off or not models or not (self._parts.front or unasked):
+        unasked = policy.verdict is PolicyVerdict.ALLOW and not policy.review
+        if off or not models or not (self._asks or unasked):
             return None
         self._tools[server] = any(model.able.tools for model in models)
         tools: dict[str, Any] = {"tools": {}} if self._tools[server] else {}
         return {**tools, "context": {}} if settings.sampling.context != "none" else tools
 
-    async def answer(self, asked: ServerRequest) -> Mapping[str, Any]:
-        """See `mcphost.host.server_requests.service.RequestService.answer`."""
-        told = sampling_policy(self._config(), asked.server)
-        self._admit(asked, told)
-        version = self._parts.version(asked.server) or NEWEST_LEGACY.version
-        request = self._read(asked, version)
-        if told.verdict is PolicyVerdict.ASK:
-            self._inquiries.admit(asked.server, paced=True)  # by sampling.per_minute
-        sampling = self._begin(asked, request, told)
+    async def answer(self, server_request: ServerRequest) -> Mapping[str, Any]:
+        """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
+        policy = sampling_policy(self._config(), server_request.server)
+        self._admit(server_request, policy)
+        version = self._version(server_request.server) or NEWEST_LEGACY.version
+        request = self._read(server_request, version)
+        if policy.verdict is PolicyVerdict.ASK:
+            self._pending.admit(server_request.server, paced=True)  # by sampling.per_minute
+        sampling = self._begin(server_request, request, policy)
         try:
-            result = await self._settle(sampling, told, asked.sure)
+            result = await self._settle(sampling, policy, server_request.certain)
             sampling.enter(SamplingState.SENT)
             return result.as_object(version)
         except asyncio.CancelledError:
@@ -126,21 +130,22 @@ class SamplingService:
         finally:
             self._ended(sampling)
 
-    def spent(self, server: str) -> SamplingUsage:
-        """What a server used of the models, and what it may."""
-        return self._budgets.spent(server)
+    def usage(self, server: str) -> SamplingUsage:
+        """What a server used of the models in this run, and what it may. Raises UnknownName."""
+        return self._budgets.usage(self._servers[server].name)
 
-    def raise_budget(self, server: str, tokens: int | None, cost: float | None) -> None:
-        """Let it use so much more; with neither, once more what the configuration allows."""
+    def raise_budget(self, server: str, *, tokens: int | None = None, cost: float | None = None) -> None:
+        """Let a server use so much more in this run; with neither, once more what is configured. Raises UnknownName."""
+        _ = self._servers[server]
         self._budgets.raise_(server, tokens, cost)
         self._paused.discard(server)
-        self._parts.publish(ServerChanged(server))
+        self._bus.publish(ServerChanged(server))
 
     # Before anybody is asked.
 
-    def _admit(self, asked: ServerRequest, told: SamplingPolicy) -> None:
+    def _admit(self, server_request: ServerRequest, policy: SamplingPolicy) -> None:
         """Raise InputRefused for a request that is not even looked at."""
-        server = asked.server
+        server = server_request.server
         open_ = sum(each.server == server and not each.state.ended for each in self.all.values())
         if self._budgets.too_many(server):
             self._refuse_flood(server, "that is more sampling requests in a minute than the user allows")
@@ -148,22 +153,25 @@ class SamplingService:
             self._refuse_flood(server, f"{OPEN} sampling requests are being answered already")
         self._flooding.discard(server)
         paused = self._budgets.paused(server)
-        if told.verdict is PolicyVerdict.DENY:
-            self._turn_away(asked, told.rule, "")
-        if server in self._inquiries.muted:
-            self._turn_away(asked, MUTED, "")
+        if policy.verdict is PolicyVerdict.DENY:
+            self._turn_away(server_request, policy.rule, "")
+        if self._pending.muted(server):
+            self._turn_away(server_request, MUTED, "")
         if paused:
-            self._turn_away(asked, paused, "the budget for this server is used up")
+            self._turn_away(server_request, paused, "the budget for this server is used up")
 
-    def _read(self, asked: ServerRequest, version: str) -> CreateMessageRequest:
+    def _read(self, server_request: ServerRequest, version: str) -> CreateMessageRequest:
         try:
-            bounded(asked.params)
-            request = CreateMessageRequest.read(asked.params)
+            bounded(server_request.params)
+            request = CreateMessageRequest.read(server_request.params)
             checked(request)
-            check(request, version=version, tools=self._tools.get(asked.server, False))
+            check(request, version=version, tools=self._tools.get(server_request.server, False))
         except InvalidSampling as error:
             raise InputRefused(ErrorCode.INVALID_PARAMS, str(error)) from None
-        rounds, most = self._rounds.get((asked.server, asked.number), 0), self._settings(asked.server).tool_rounds
+        rounds, most = (
+            self._rounds.get((server_request.server, server_request.number), 0),
+            self._settings(server_request.server).tool_rounds,
+        )
         forbidden = request.tool_choice is not None and request.tool_choice.mode == "none"
         if request.tools and not forbidden and rounds >= most:
             raise InputRefused(
@@ -171,9 +179,9 @@ class SamplingService:
             )
         return request
 
-    def _begin(self, asked: ServerRequest, request: CreateMessageRequest, told: SamplingPolicy) -> Sampling:
-        server = asked.server
-        context = labelled(server, self._parts.said(server)) if request.include_context != "none" else ""
+    def _begin(self, server_request: ServerRequest, request: CreateMessageRequest, policy: SamplingPolicy) -> Sampling:
+        server = server_request.server
+        context = labelled(server, self._texts_before(server)) if request.include_context != "none" else ""
         try:
             drafted = draft(
                 request,
@@ -184,37 +192,43 @@ class SamplingService:
         except ModelRefused as error:
             raise InputRefused(ErrorCode.INVALID_PARAMS, str(error).partition(": ")[2]) from None
         self._last += 1
-        known = asked.number, asked.tool, request, drafted, self._models
+        known = server_request.number, server_request.tool, request, drafted, self._models
         sampling = self.all[self._last] = Sampling(self._last, server, *known, self._changed)
-        sampling.rule = told.rule
+        sampling.rule = policy.rule
         self._changed(sampling)
         return sampling
 
-    def _turn_away(self, asked: ServerRequest, why: str, reason: str) -> NoReturn:
-        self._parts.warn(asked.server, f"refused its request for a language model: {why}")
-        self._witness.note(
-            {"event": "sampling", "server": asked.server, "call": asked.number, "outcome": "refused", "reason": why}
+    def _turn_away(self, server_request: ServerRequest, why: str, reason: str) -> NoReturn:
+        self._logs.warn(server_request.server, f"refused its request for a language model: {why}")
+        self._audit.note(
+            {
+                "event": "sampling",
+                "server": server_request.server,
+                "call": server_request.number,
+                "outcome": "refused",
+                "reason": why,
+            }
         )
         raise _rejected(reason)
 
     def _refuse_flood(self, server: str, why: str) -> NoReturn:
         if server not in self._flooding:
             self._flooding.add(server)
-            self._parts.warn(server, f"a sampling request was refused: {why}; more of them are not told one by one")
+            self._logs.warn(server, f"a sampling request was refused: {why}; more of them are not told one by one")
         raise InputRefused(ErrorCode.INTERNAL_ERROR, f"{why}; ask again later", quiet=True)
 
     # From the question to the answer.
 
-    async def _settle(self, sampling: Sampling, told: SamplingPolicy, sure: bool) -> CreateMessageResult:
+    async def _settle(self, sampling: Sampling, policy: SamplingPolicy, certain: bool) -> CreateMessageResult:
         """The result. Raises InputRefused, and whatever else went wrong."""
-        reply = await self._agreed(sampling, told, sure)
+        reply = await self._agreed(sampling, policy, certain)
         while reply is None:
             if not sampling.model.by_hand:
-                await self._think(sampling, sure)
-            if not (told.review or sampling.stopped or sampling.model.by_hand):
+                await self._think(sampling, certain)
+            if not (policy.review or sampling.stopped or sampling.model.by_hand):
                 break
             sampling.enter(SamplingState.REVIEWING)
-            answer = await self._ask(sampling, sure, review=True)
+            answer = await self._ask(sampling, certain, review=True)
             if isinstance(answer.content, SamplingEdit) and answer.by == "user":  # a rule would ask again for ever
                 sampling.edit(answer.content)
                 continue
@@ -229,28 +243,28 @@ class SamplingService:
         self._count_rounds(sampling)
         return sampling.send(sampling.model.name)
 
-    async def _agreed(self, sampling: Sampling, told: SamplingPolicy, sure: bool) -> SamplingReply | None:
+    async def _agreed(self, sampling: Sampling, policy: SamplingPolicy, certain: bool) -> SamplingReply | None:
         """Return once a model may be asked; with a reply where that is not even needed."""
-        if told.verdict is PolicyVerdict.ASK:
-            answer = await self._ask(sampling, sure, review=False)
+        if policy.verdict is PolicyVerdict.ASK:
+            answer = await self._ask(sampling, certain, review=False)
             if isinstance(answer.content, SamplingReply):
                 return answer.content
             if isinstance(answer.content, SamplingEdit):
                 sampling.edit(answer.content)
             return None
         try:
-            await self._witness.before(
+            await self._audit.before(
                 {"event": "question", "kind": "sampling", "server": sampling.server, "call": sampling.call}
-                | {"verdict": "accept", "by": "policy", "reason": told.rule}
+                | {"verdict": "accept", "by": "policy", "reason": policy.rule}
             )
         except Declined as declined:
             self._refuse(sampling, str(declined))
         return None
 
-    async def _ask(self, sampling: Sampling, sure: bool, *, review: bool) -> Answer:
+    async def _ask(self, sampling: Sampling, certain: bool, *, review: bool) -> Answer:
         """The yes of whoever is asked. Raises InputRefused."""
         question = SamplingQuestion(sampling.server, sampling.number, sampling.call, sampling.tool, review)
-        answer = await self._inquiries.ask("sampling", question, sure=sure, admitted=True)
+        answer = await self._pending.ask("sampling", question, certain=certain, admitted=True)
         if not answer.allow:
             self._refuse(sampling, answer.reason, for_server=answer.reason if answer.by == "user" else "")
         return answer
@@ -263,10 +277,10 @@ class SamplingService:
             return
         self._fail(sampling, sampling.error or ModelAnswerCut(sampling.model.entry, "nobody wrote an answer"))
 
-    async def _think(self, sampling: Sampling, sure: bool) -> None:
+    async def _think(self, sampling: Sampling, certain: bool) -> None:
         """Ask the model; what came and what went wrong is the handle's. Raises InputRefused where it was ended."""
-        asking = ask_model(sampling, self._models, self._budgets, self._parts.mask)
-        ended = await self._inquiries.meanwhile(sampling.server, sampling.call if sure else None, asking)
+        asking = ask_model(sampling, self._models, self._budgets, self._mask)
+        ended = await self._pending.meanwhile(sampling.server, sampling.call if certain else None, asking)
         if isinstance(ended, Ending):
             self._refuse(sampling, ended.answer.reason)
         if sampling.refused_by_user:
@@ -282,7 +296,7 @@ class SamplingService:
     def _fail(self, sampling: Sampling, error: McphostError) -> NoReturn:
         sampling.error = error
         sampling.enter(SamplingState.FAILED)
-        self._parts.warn(sampling.server, f"its request for a language model failed: {error}")
+        self._logs.warn(sampling.server, f"its request for a language model failed: {error}")
         raise InputRefused(ErrorCode.INTERNAL_ERROR, NO_ANSWER, quiet=True) from None
 
     def _count_rounds(self, sampling: Sampling) -> None:
@@ -296,8 +310,8 @@ class SamplingService:
             del self._rounds[next(iter(self._rounds))]
 
     def _ended(self, sampling: Sampling) -> None:
-        self._witness.note(_record(sampling))
-        self._tell_spent(sampling.server)
+        self._audit.note(_record(sampling))
+        self._publish_usage(sampling.server)
         ended = [each for each in self.all.values() if each.state.ended]
         size = sum(weight(each.asked.raw) for each in ended)
         while len(ended) > 1 and (len(ended) > KEPT or size > KEPT_BYTES):
@@ -305,15 +319,31 @@ class SamplingService:
             size -= weight(oldest.asked.raw)
             del self.all[oldest.number]
 
-    def _tell_spent(self, server: str) -> None:
+    def _publish_usage(self, server: str) -> None:
         paused = self._budgets.paused(server)
         if paused and server not in self._paused:
             self._paused.add(server)
-            self._parts.publish(Alarmed(f"{server} gets no more answers of language models: {paused}"))
-        self._parts.publish(ServerChanged(server))
+            self._bus.alarm(f"{server} gets no more answers of language models: {paused}")
+        self._bus.publish(ServerChanged(server))
+
+    def _version(self, server: str) -> str | None:
+        """The revision this server speaks; None while that is not known."""
+        connection = self._servers.get(server)
+        session = None if connection is None else connection.session
+        return None if session is None else session.revision.version
+
+    def _texts_before(self, server: str) -> str:
+        """What this server answered to the last calls, the newest first; of no other server anything."""
+        return "\n\n".join(self._texts_of(server))[:TEXT_CHARACTERS]
+
+    def _texts_of(self, server: str) -> Iterator[str]:
+        for call in reversed(tuple(self._calls.calls.values())):
+            if call.request.server == server and call.outcome is not None:
+                texts = (block.text for block in call.outcome.content if isinstance(block, TextContent))
+                yield from (text[:TEXT_CHARACTERS] for text in texts)
 
     def _changed(self, sampling: Sampling) -> None:
-        self._parts.publish(SamplingChanged(sampling.server, sampling.number))
+        self._bus.publish(SamplingChanged(sampling.server, sampling.number))
 
     def _settings(self, server: str) -> SamplingConfig:
         return _settings(self._config(), server).sampling

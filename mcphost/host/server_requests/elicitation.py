@@ -13,13 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.server_requests import InputRefused
+from mcphost.config import Config
 from mcphost.errors import InvalidResult
 from mcphost.host.consent.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.desktop import Open
-from mcphost.host.events import Alarmed, ElicitationChanged, Event
-from mcphost.host.server_requests.pending import PendingRequests, Warn
-from mcphost.host.server_requests.service import ServerRequest
+from mcphost.host.events import ElicitationChanged, EventBus
+from mcphost.host.logs import LogBook
+from mcphost.host.server_requests.pending import PendingRequests
+from mcphost.host.server_requests.request import URL, ServerRequest
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
+from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.validation import validate
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
@@ -34,63 +37,78 @@ KEPT_PAGES: Final = 100
 
 
 class ElicitationService:
-    """The forms and pages of all servers."""
+    """The forms and pages of all servers. ``answers``: the modes that the front can show, ``form`` and ``url``."""
 
     def __init__(
-        self, inquiries: PendingRequests, publish: Callable[[Event], None], open_url: Open, warn: Warn
+        self,
+        config: Callable[[], Config],
+        pending: PendingRequests,
+        logs: LogBook,
+        bus: EventBus,
+        open_url: Open,
+        answers: frozenset[str],
     ) -> None:
-        self._inquiries, self._publish, self._open_url, self._warn = inquiries, publish, open_url, warn
-        self.pages: dict[int, UrlElicitation] = {}
+        self._config, self._pending, self._logs, self._bus = config, pending, logs, bus
+        self._open_url, self._answers = open_url, answers
+        self.all: dict[int, UrlElicitation] = {}
         """The pages that were opened, by number, oldest first."""
         self._last = 0
 
-    async def answer(self, asked: ServerRequest) -> Mapping[str, Any]:
-        """See `mcphost.host.server_requests.service.RequestService.answer`."""
+    def modes(self, server: str) -> frozenset[str]:
+        """The modes in which this server may ask."""
+        settings = self._config().servers.get(server)
+        return frozenset() if settings is None else self._answers & frozenset(settings.capabilities.elicitation)
+
+    async def answer(self, request: ServerRequest) -> Mapping[str, Any]:
+        """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
         from mcphost.protocol.models.elicitation import FormElicitation, accepted, read_elicitation
 
         try:
-            wanted = read_elicitation(asked.params)
+            wanted = read_elicitation(request.params)
         except InvalidResult as error:
-            self._warn(asked.server, f"refused what the server wants you to fill in or visit: {error}")
+            self._logs.warn(request.server, f"refused what the server wants you to fill in or visit: {error}")
             raise InputRefused(ErrorCode.INVALID_PARAMS, str(error), quiet=True) from None
         if isinstance(wanted, FormElicitation):
-            return await self._form(asked, wanted)
-        page = await self.visit(asked, wanted)
+            return await self._form(request, wanted)
+        page = await self.visit(request, wanted)
         return page if isinstance(page, dict) else accepted()
 
     async def visit(
-        self, asked: ServerRequest, wanted: UrlElicitationRequest, until: float | None = None
+        self, request: ServerRequest, wanted: UrlElicitationRequest, until: float | None = None
     ) -> UrlElicitation | Mapping[str, Any]:
         """The page once it was opened; the result that says no otherwise. Raises InputRefused.
 
         ``until`` is when the caller gives up, by the loop's clock.
         """
         question = UrlQuestion(
-            asked.server,
+            request.server,
             wanted.message,
             wanted.address.url,
             wanted.elicitation,
-            call=asked.number,
-            tool=asked.tool,
+            call=request.number,
+            tool=request.tool,
             address=wanted.address,
             until=until,
         )
-        answer = await self._inquiries.ask("url", question, sure=asked.sure)
+        answer = await self._pending.ask("url", question, certain=request.certain)
         if not answer.allow:
             return _no(answer)
-        return await self._open(asked, wanted, until)
+        return await self._open(request, wanted, until)
 
-    async def required(self, asked: ServerRequest, data: object, seconds: float) -> bool:
+    async def visit_required(self, call: ToolCall, data: object, seconds: float) -> bool:
         """Have the pages of error -32042 visited, one after the other, and wait ``seconds`` for their ends.
 
         True where each is done with, by the word of the server or of the user.
         """
+        request = ServerRequest(call.request.server, {}, call, certain=True)
+        if URL not in self.modes(request.server):
+            return False
         pages: list[UrlElicitation] = []
         try:
             async with asyncio.timeout(seconds) as limit:
-                return await self._all_visited(asked, data, pages, limit.when())
+                return await self._all_visited(request, data, pages, limit.when())
         except (InvalidResult, InputRefused) as error:
-            self._warn(asked.server, f"refused the pages it wants you to visit: {error}")
+            self._logs.warn(request.server, f"refused the pages it wants you to visit: {error}")
             return False
         except TimeoutError:
             return False
@@ -99,12 +117,12 @@ class ElicitationService:
                 page.give_up()
 
     async def _all_visited(
-        self, asked: ServerRequest, data: object, pages: list[UrlElicitation], until: float | None
+        self, request: ServerRequest, data: object, pages: list[UrlElicitation], until: float | None
     ) -> bool:
         from mcphost.protocol.models.elicitation import read_required
 
         for wanted in read_required(data):
-            page = await self.visit(asked, wanted, until)
+            page = await self.visit(request, wanted, until)
             if not isinstance(page, UrlElicitation):
                 return False
             pages.append(page)
@@ -112,47 +130,49 @@ class ElicitationService:
 
     def completed(self, server: str, elicitation: object) -> None:
         """The server says that a page is done with; one that nobody knows is nobody's."""
-        for page in self.pages.values():
+        for page in self.all.values():
             if (page.server, page.elicitation) == (server, elicitation):
                 page.enter(UrlElicitationState.COMPLETED)
 
-    def gone(self, server: str) -> None:
+    def session_ended(self, server: str) -> None:
         """The session is over, and with it what the server had to say of its pages."""
-        for page in self.pages.values():
+        for page in self.all.values():
             if page.server == server:
                 page.enter(UrlElicitationState.LEFT)
 
-    async def _form(self, asked: ServerRequest, wanted: FormElicitation) -> Mapping[str, Any]:
+    async def _form(self, request: ServerRequest, wanted: FormElicitation) -> Mapping[str, Any]:
         from mcphost.protocol.models.elicitation import CANCEL, accepted, defaults_of
 
         problem = ""
         for _ in range(TRIES):
-            question = FormQuestion(asked.server, wanted.message, wanted.schema, asked.number, asked.tool, problem)
-            answer = await self._inquiries.ask("form", question, sure=asked.sure)
+            question = FormQuestion(
+                request.server, wanted.message, wanted.schema, request.number, request.tool, problem
+            )
+            answer = await self._pending.ask("form", question, certain=request.certain)
             if not answer.allow:
                 return _no(answer)
             content = defaults_of(wanted.schema) if answer.content is None else answer.content
             problem = await _problem(wanted.schema, content)
             if not problem:
                 return accepted(content)
-            self._warn(asked.server, f"the answer to its form was not sent, since it does not fit: {problem}")
+            self._logs.warn(request.server, f"the answer to its form was not sent, since it does not fit: {problem}")
             if answer.by != "user":  # whoever answers by rule would answer the same again
-                told = f"the form of {asked.server} was left unanswered: what {answer.by} says does not fit"
-                self._publish(Alarmed(f"{told} ({problem})"))
+                unanswered = f"the form of {request.server} was left unanswered: what {answer.by} says does not fit"
+                self._bus.alarm(f"{unanswered} ({problem})")
                 return CANCEL
         return CANCEL
 
-    async def _open(self, asked: ServerRequest, wanted: UrlElicitationRequest, until: float | None) -> UrlElicitation:
+    async def _open(self, request: ServerRequest, wanted: UrlElicitationRequest, until: float | None) -> UrlElicitation:
         self._last += 1
-        page = UrlElicitation(self._last, asked.server, wanted, asked.number, self._open_url, self._changed, until)
-        self.pages[page.number] = page
-        for number in list(self.pages)[: max(0, len(self.pages) - KEPT_PAGES)]:
-            del self.pages[number]
+        page = UrlElicitation(self._last, request.server, wanted, request.number, self._open_url, self._changed, until)
+        self.all[page.number] = page
+        for number in list(self.all)[: max(0, len(self.all) - KEPT_PAGES)]:
+            del self.all[number]
         await page.open()
         return page
 
     def _changed(self, page: UrlElicitation) -> None:
-        self._publish(ElicitationChanged(page.server, page.number))
+        self._bus.publish(ElicitationChanged(page.server, page.number))
 
 
 def _no(answer: Answer) -> Mapping[str, Any]:
@@ -168,10 +188,10 @@ async def _problem(schema: Mapping[str, Any], content: object) -> str:
     """
     if not isinstance(content, Mapping):
         return "it is no set of values"
-    verdict = await validate(schema, dict(content))
-    if verdict.note is not None:
-        raise InputRefused(ErrorCode.INVALID_PARAMS, f"requestedSchema cannot be checked: {verdict.note}")
-    return _sentence([(problem.path, problem.message) for problem in verdict.problems])
+    result = await validate(schema, dict(content))
+    if result.note is not None:
+        raise InputRefused(ErrorCode.INVALID_PARAMS, f"requestedSchema cannot be checked: {result.note}")
+    return _sentence([(problem.path, problem.message) for problem in result.problems])
 
 
 def _sentence(problems: Sequence[tuple[str, str]]) -> str:

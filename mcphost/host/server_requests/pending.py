@@ -9,17 +9,24 @@ Specification: client/elicitation and client/sampling (rate limits, human in the
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from mcphost.client.server_requests import InputRefused
 from mcphost.errors import Declined
 from mcphost.host.audit import AuditWriter
 from mcphost.host.consent.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion
+from mcphost.host.events import CallChanged, CallFinished, Event, EventBus, ServerChanged
+from mcphost.host.logs import LogBook
+from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.protocol.wire.jsonrpc import ErrorCode
+
+if TYPE_CHECKING:
+    from mcphost.host.connections.servers import Servers
 
 PER_MINUTE: Final = 10
 """Questions a server may put in a minute, those about language models apart: nobody reads more with care."""
@@ -30,8 +37,6 @@ OPEN: Final = 6
 MUTED: Final = "you declined everything from this server until mcphost exits"
 
 ServerQuestion = FormQuestion | UrlQuestion | RootsQuestion | SamplingQuestion
-Warn = Callable[[str, str], None]
-"""Takes a server and a sentence for its log."""
 
 _T = TypeVar("_T")
 
@@ -61,40 +66,40 @@ class _Open:
 
 
 class PendingRequests:
-    """All questions that servers ask; ``warn`` writes to a server's log, ``now`` is a monotonic clock in seconds.
-
-    ``asked_for`` is told of a call that one question more (1) or less (-1) waits for an answer.
-    """
+    """All questions that servers ask."""
 
     def __init__(
         self,
         approver: Approver,
-        witness: AuditWriter,
-        warn: Warn,
-        now: Callable[[], float],
-        asked_for: Callable[[int, int], None],
+        audit: AuditWriter,
+        servers: Servers,
+        calls: CallRegistry,
+        logs: LogBook,
+        bus: EventBus,
     ) -> None:
-        self._approver, self._witness, self._warn, self._now = approver, witness, warn, now
-        self._asked_for = asked_for
+        self._approver, self._audit, self._servers, self._calls = approver, audit, servers, calls
+        self._logs, self._bus = logs, bus
         self._open: set[_Open] = set()
-        self._asked: dict[str, deque[float]] = defaultdict(deque)
+        self._times: dict[str, deque[float]] = defaultdict(deque)
         self._refused: dict[str, int] = {}
-        self.muted: set[str] = set()
-        """The servers that are not listened to until mcphost exits."""
+        self._muted: set[str] = set()
+        bus.observe(self._observe)
 
-    async def ask(self, kind: str, question: ServerQuestion, *, sure: bool = False, admitted: bool = False) -> Answer:
-        """One answer. ``kind`` is form, url, roots or sampling; ``sure``: its call is certain, and ends it.
+    async def ask(
+        self, kind: str, question: ServerQuestion, *, certain: bool = False, admitted: bool = False
+    ) -> Answer:
+        """One answer. ``kind`` is form, url, roots or sampling; ``certain``: its call is known for sure, and ends it.
 
         ``admitted``: `admit` let it through, or it follows one that was. Raises InputRefused where the server asks too
         much. What could not be written down although it must be, and what a muted server asks, is a no.
         """
         server = question.server
-        if server in self.muted:
+        if self.muted(server):
             return await self._settled(kind, question, NOW_MUTED.answer)
         if not admitted:
             self.admit(server)
         try:
-            with self._opened(server, question.call if sure else None, kind) as waiting, self._waits(question.call):
+            with self._opened(server, question.call if certain else None, kind) as waiting, self._waits(question.call):
                 answer = await self._put(question, waiting.ending)
         except asyncio.CancelledError:
             self._note(kind, question, {"verdict": "withdrawn", "by": "server"})
@@ -119,12 +124,23 @@ class PendingRequests:
         if not paced:
             self._count(server)
         if more := self._refused.pop(server, 0):
-            self._warn(server, f"{more} of its questions were refused; it is listened to again")
+            self._logs.warn(server, f"{more} of its questions were refused; it is listened to again")
 
     def mute(self, server: str) -> None:
-        """Decline everything of this server, what is open too."""
-        self.muted.add(server)
+        """Decline everything this server asks until mcphost exits, what is open too. Raises UnknownName."""
+        _ = self._servers[server]
+        self._muted.add(server)
         self.end(NOW_MUTED, lambda each: each.server == server)
+        self._bus.publish(ServerChanged(server))
+
+    def unmute(self, server: str) -> None:
+        """Take the server's questions again."""
+        self._muted.discard(server)
+        self._bus.publish(ServerChanged(server))
+
+    def muted(self, server: str) -> bool:
+        """Is everything it asks declined?"""
+        return server in self._muted
 
     def leave(self, server: str) -> None:
         """Its connection is about to be closed."""
@@ -162,11 +178,22 @@ class PendingRequests:
         if call is None:
             yield
             return
-        self._asked_for(call, 1)
+        self._count_for(call, 1)
         try:
             yield
         finally:
-            self._asked_for(call, -1)
+            self._count_for(call, -1)
+
+    def _count_for(self, number: int, more: int) -> None:
+        call = self._calls.calls.get(number)
+        if call is not None:  # else it ended, and is forgotten by now
+            call.questions += more
+            self._bus.publish(CallChanged(number))
+
+    def _observe(self, event: Event) -> None:
+        """What was asked for a call that has ended is moot."""
+        if isinstance(event, CallFinished):
+            self.call_ended(event.call)
 
     async def _put(self, question: ServerQuestion, ending: asyncio.Future[Ending]) -> Answer:
         answer = await _first(asyncio.ensure_future(self._approver.ask(question)), ending)
@@ -175,29 +202,31 @@ class PendingRequests:
     async def _settled(self, kind: str, question: ServerQuestion, answer: Answer) -> Answer:
         """The answer once it is written down: before anything of it is sent."""
         try:
-            await self._witness.before(self._record(kind, question, _verdict(answer)))
+            await self._audit.before(self._record(kind, question, _decision(answer)))
         except Declined as declined:
             return Answer(False, reason=str(declined), by="policy")
         return answer
 
-    def _note(self, kind: str, question: ServerQuestion, verdict: dict[str, Any]) -> None:
-        self._witness.note(self._record(kind, question, verdict))
+    def _note(self, kind: str, question: ServerQuestion, decision: dict[str, Any]) -> None:
+        self._audit.note(self._record(kind, question, decision))
 
     @staticmethod
-    def _record(kind: str, question: ServerQuestion, verdict: dict[str, Any]) -> dict[str, Any]:
-        return {"event": "question", "kind": kind, "server": question.server, "call": question.call, **verdict}
+    def _record(kind: str, question: ServerQuestion, decision: dict[str, Any]) -> dict[str, Any]:
+        return {"event": "question", "kind": kind, "server": question.server, "call": question.call, **decision}
 
     def _count(self, server: str) -> None:
-        now, asked = self._now(), self._asked[server]
-        while asked and now - asked[0] >= 60:
-            asked.popleft()
-        if len(asked) >= PER_MINUTE:
+        now, times = time.monotonic(), self._times[server]
+        while times and now - times[0] >= 60:
+            times.popleft()
+        if len(times) >= PER_MINUTE:
             self._refuse(server, f"that is more than {PER_MINUTE} questions in a minute")
-        asked.append(now)
+        times.append(now)
 
     def _refuse(self, server: str, why: str) -> NoReturn:
         if not self._refused.get(server):
-            self._warn(server, f"a question of the server was refused: {why}; more of them are not told one by one")
+            self._logs.warn(
+                server, f"a question of the server was refused: {why}; more of them are not told one by one"
+            )
         self._refused[server] = self._refused.get(server, 0) + 1
         raise InputRefused(ErrorCode.INTERNAL_ERROR, f"{why}; ask again later", quiet=True)
 
@@ -212,6 +241,6 @@ async def _first(task: asyncio.Future[_T], ending: asyncio.Future[Ending]) -> _T
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _verdict(answer: Answer) -> dict[str, Any]:
+def _decision(answer: Answer) -> dict[str, Any]:
     word = "accept" if answer.allow else "cancel" if answer.cancelled else "decline"
     return {"verdict": word, "by": answer.by, "lifetime": answer.lifetime.value, "reason": answer.reason}

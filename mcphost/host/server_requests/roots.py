@@ -12,23 +12,29 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config import Config, ResolvedRoot
-from mcphost.errors import ConfigError, NotDone
+from mcphost.errors import ConfigError, McphostError, NotDone
 from mcphost.host.audit import AuditWriter
+from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.approvals import Lifetime, StateStore, sent_to
 from mcphost.host.consent.questions import Answer, RootsQuestion
-from mcphost.host.events import Event, RootsChanged
-from mcphost.host.server_requests.pending import PendingRequests, Warn
-from mcphost.host.server_requests.service import ServerRequest
+from mcphost.host.events import CallStarted, Event, EventBus, RootsChanged
+from mcphost.host.logs import LogBook
+from mcphost.host.server_requests.pending import PendingRequests
+from mcphost.host.server_requests.request import ServerRequest
+from mcphost.host.tool_calls.registry import CallRegistry
 
 if TYPE_CHECKING:
+    from mcphost.host.connections.servers import Servers
     from mcphost.protocol.models.roots import Root
 
 
@@ -210,68 +216,82 @@ class SentRoots:
     roots: tuple[Root, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What the desk is given: ``tell`` sends a server that its list changed, if it is connected."""
-
-    config: Callable[[], Config]
-    resolve: Resolve
-    store: StateStore | None
-    now: Callable[[], float]
-    tell: Callable[[str], None]
-    publish: Callable[[Event], None]
-    warn: Warn
-    here: Callable[[], Path] = Path.cwd
-
-
 class RootsService:
-    """The folders of all servers."""
+    """The folders of all servers. ``asks``: there is somebody to choose folders when a server asks for the first time.
 
-    def __init__(self, inquiries: PendingRequests, witness: AuditWriter, around: Around) -> None:
-        self._inquiries, self._witness, self._around = inquiries, witness, around
+    ``resolve`` finds the folders that a server's entry grants.
+    """
+
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        resolve: Resolve,
+        store: StateStore | None,
+        pending: PendingRequests,
+        servers: Servers,
+        calls: CallRegistry,
+        audit: AuditWriter,
+        logs: LogBook,
+        bus: EventBus,
+        background: BackgroundTasks,
+        *,
+        asks: bool,
+    ) -> None:
+        self._config, self._resolve, self._store, self._asks = config, resolve, store, asks
+        self._pending, self._servers, self._calls = pending, servers, calls
+        self._audit, self._logs, self._bus, self._background = audit, logs, bus, background
         self._shares = SharedRoots()
-        self._folders: dict[str, tuple[OfferedRoot, ...]] = {}
+        self._offered: dict[str, tuple[OfferedRoot, ...]] = {}
         self._looked: dict[str, float] = {}
         self._pinned: dict[tuple[str, Path], Path] = {}
         self._withheld: set[tuple[str, Path]] = set()
         self._asking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._declined: set[str] = set()
-        self.told: dict[str, SentRoots] = {}
-        """What each server was told last."""
+        self._sent: dict[str, SentRoots] = {}
+        bus.observe(self._observe)
 
     async def load(self, more: Iterable[Path] = ()) -> None:
         """Read what is remembered, and share ``more`` with all until mcphost exits. Raises ConfigError, NotDone."""
-        if self._around.store is not None:
-            self._shares = SharedRoots(from_toml(await asyncio.to_thread(self._around.store.read, STATE)))
+        if self._store is not None:
+            self._shares = SharedRoots(from_toml(await asyncio.to_thread(self._store.read, STATE)))
         for path in more:
             await self.share(None, path)
 
-    async def answer(self, asked: ServerRequest) -> Mapping[str, Any]:
-        """See `mcphost.host.server_requests.service.RequestService.answer`."""
+    async def answer(self, request: ServerRequest) -> Mapping[str, Any]:
+        """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
         from mcphost.protocol.models.roots import roots_result
 
-        server = asked.server
+        server = request.server
         async with self._asking[server]:  # one question for all that ask meanwhile
             await self._look(server)
-            if not self._folders[server] and server not in self._declined:
-                await self._ask(asked)
-        told = self.told[server] = SentRoots(self._around.now(), self.visible(server))
-        self._around.publish(RootsChanged(server))
-        return roots_result(told.roots)
+            if not self._offered[server] and server not in self._declined:
+                await self._ask(request)
+        sent = self._sent[server] = SentRoots(time.monotonic(), self.visible(server))
+        self._bus.publish(RootsChanged(server))
+        return roots_result(sent.roots)
 
-    def folders(self, server: str | None) -> tuple[OfferedRoot, ...]:
+    def offered(self, server: str | None) -> tuple[OfferedRoot, ...]:
         """What this server may know of, as it was looked at last; None: what is shared with all."""
         if server is not None:
-            return self._folders.get(server, ())
+            return self._offered.get(server, ())
         return tuple(_folder(share, FolderCheck(share.path, share.path)) for share in self._shares.for_all())
 
     def visible(self, server: str) -> tuple[Root, ...]:
         """What it is told when it asks now."""
-        return tuple(folder.root for folder in self.folders(server) if not folder.problem)
+        return tuple(folder.root for folder in self.offered(server) if not folder.problem)
+
+    def sent(self, server: str) -> SentRoots | None:
+        """What this server got when it asked last, and when; None where it never asked in this run."""
+        return self._sent.get(server)
+
+    def declared(self, server: str) -> bool:
+        """Is this server told that it may ask?"""
+        settings = self._config().servers[server]
+        return settings.capabilities.roots and (self._asks or self.grants(server))
 
     def grants(self, server: str) -> bool:
         """Is anything granted to this server, whether or not it is there?"""
-        config = self._around.config()
+        config = self._config()
         if server not in config.servers:
             return False
         return bool(config.servers[server].roots or self._shares.reaching(server, sent_to(config.servers[server])))
@@ -279,7 +299,12 @@ class RootsService:
     async def share(
         self, server: str | None, path: Path, *, remember: bool = False, name: str | None = None
     ) -> OfferedRoot:
-        """Let a server (None: all) know of a folder. Raises NotDone where it cannot be shared."""
+        """Let a server (None: all) know of a folder, and tell it that its list changed.
+
+        Raises UnknownName, or NotDone where the folder cannot be shared.
+        """
+        if server is not None:
+            _ = self._servers[server]
         seen = await asyncio.to_thread(look, path)
         if seen.problem:
             raise NotDone(f"{path} {seen.problem}")
@@ -289,13 +314,18 @@ class RootsService:
         return _folder(share, seen)
 
     async def unshare(self, server: str | None, path: Path) -> None:
-        """Take a folder back; one of the configuration until mcphost exits. Raises NotDone where it is not shared."""
+        """Take a folder back; one of the configuration until mcphost exits.
+
+        Raises UnknownName, or NotDone where it is not shared.
+        """
+        if server is not None:
+            _ = self._servers[server]
         share = self._shares.remove(server, path)
         if share is not None:
             if share.remembered:
                 await self._save(lambda data: without_share(data, share))
             self._note("unshare", share)
-        elif server is not None and any(path == each.path for each in self.folders(server)):
+        elif server is not None and any(path == each.path for each in self.offered(server)):
             self._withheld.add((server, path))
             self._note("unshare", SharedRoot(server, path))
         else:
@@ -307,42 +337,56 @@ class RootsService:
 
         ``anew``: something was shared or taken back.
         """
-        before = dict(self._folders)
-        for server in list(self._around.config().servers):
+        before = dict(self._offered)
+        for server in list(self._config().servers):
             if anew:
                 self._looked.pop(server, None)
             await self._check(server, anew=anew)
-        if anew or self._folders != before:
-            self._around.publish(RootsChanged(None))
+        if anew or self._offered != before:
+            self._bus.publish(RootsChanged(None))
 
     async def check_one(self, server: str) -> None:
         """The same for one server."""
-        before = self.folders(server)
+        before = self.offered(server)
         if before:
             await self._check(server)
-        if self.folders(server) != before:
-            self._around.publish(RootsChanged(server))
+        if self.offered(server) != before:
+            self._bus.publish(RootsChanged(server))
 
-    def forget(self, server: str) -> None:
-        """It is not configured, or not as it was: look anew."""
-        self._looked.pop(server, None)
-        self._declined.discard(server)
-        for key in [key for key in self._pinned if key[0] == server]:
-            del self._pinned[key]
+    def reconfigured(self, servers: Iterable[str]) -> None:
+        """These are configured otherwise, or no longer: look anew, and tell those whose folders changed."""
+        for server in servers:
+            self._looked.pop(server, None)
+            self._declined.discard(server)
+            for key in [key for key in self._pinned if key[0] == server]:
+                del self._pinned[key]
+        self._background.start_if_open(self.check(), "check roots")
+
+    def _observe(self, event: Event) -> None:
+        """A call begins with folders that are there."""
+        if isinstance(event, CallStarted):
+            server = self._calls.calls[event.call].request.server
+            if server in self._sent:
+                self._background.start_if_open(self.check_one(server), f"check roots of {server}")
+
+    def _tell_changed(self, server: str) -> None:
+        connection = self._servers.get(server)
+        if connection is not None and connection.ready:
+            self._background.start_if_open(_quietly(connection.client.tell_roots_changed), f"tell {server} of roots")
 
     # Asking.
 
-    async def _ask(self, asked: ServerRequest) -> None:
-        offered = await asyncio.to_thread(suggestions, self._around.here())
+    async def _ask(self, request: ServerRequest) -> None:
+        offered = await asyncio.to_thread(suggestions, Path.cwd())
         problem = ""
         for _ in range(TRIES):
-            question = RootsQuestion(asked.server, offered, asked.number, asked.tool, problem)
-            answer = await self._inquiries.ask("roots", question)
+            question = RootsQuestion(request.server, offered, request.number, request.tool, problem)
+            answer = await self._pending.ask("roots", question)
             if not answer.allow:
-                if not answer.cancelled and asked.server not in self._inquiries.muted:
-                    self._declined.add(asked.server)
+                if not answer.cancelled and not self._pending.muted(request.server):
+                    self._declined.add(request.server)
                 return
-            problem = await self._take(asked.server, answer)
+            problem = await self._take(request.server, answer)
             if not problem or answer.by != "user":
                 return
 
@@ -352,14 +396,14 @@ class RootsService:
         looks = [await asyncio.to_thread(look, Path(path)) for path in chosen]
         if wrong := next((seen for seen in looks if seen.problem), None):
             problem = f"{wrong.given} {wrong.problem}"
-            self._around.warn(server, f"nothing was shared: {problem}")
+            self._logs.warn(server, f"nothing was shared: {problem}")
             return problem
         remember = answer.lifetime is Lifetime.ALWAYS
         for seen in looks:
             await self._grant(SharedRoot(server, seen.path, None, self._identity(server), remember))
         self._looked.pop(server, None)
         await self._look(server)
-        if not self._folders[server]:
+        if not self._offered[server]:
             self._declined.add(server)
         return ""
 
@@ -367,27 +411,27 @@ class RootsService:
 
     async def _check(self, server: str, *, anew: bool = False) -> None:
         """Tell it where its list is another; one that was never looked at is no other."""
-        looked, before = server in self._folders, self.visible(server)
+        looked, before = server in self._offered, self.visible(server)
         await self._look(server)
         if (looked or anew) and self.visible(server) != before:
-            self._around.tell(server)
+            self._tell_changed(server)
         if self.visible(server):
-            self._inquiries.shared(server)
+            self._pending.shared(server)
 
     async def _look(self, server: str) -> None:
-        now = self._around.now()
+        now = time.monotonic()
         if now - self._looked.get(server, float("-inf")) < FRESH:
             return
-        before = {folder.path: folder.problem for folder in self.folders(server)}
-        folders = self._folders[server] = await asyncio.to_thread(self._found, server)
+        before = {folder.path: folder.problem for folder in self.offered(server)}
+        folders = self._offered[server] = await asyncio.to_thread(self._found, server)
         self._looked[server] = now
         for folder in folders:
             if folder.problem and before.get(folder.path, "") != folder.problem:
-                self._around.warn(server, f"it is not told of {folder.path}, which {folder.problem}")
+                self._logs.warn(server, f"it is not told of {folder.path}, which {folder.problem}")
 
     def _found(self, server: str) -> tuple[OfferedRoot, ...]:
         """The folders of a server as they are on the disk now, no two the same. In a thread."""
-        config = self._around.config()
+        config = self._config()
         if server not in config.servers:
             return ()
         found: dict[Path, OfferedRoot] = {}
@@ -400,9 +444,9 @@ class RootsService:
         if not config.servers[server].roots:
             return []
         try:
-            resolved = self._around.resolve(config, server)
+            resolved = self._resolve(config, server)
         except ConfigError as error:
-            self._around.warn(server, f"its roots are not told: {error}")
+            self._logs.warn(server, f"its roots are not told: {error}")
             return []
         return [self._as_configured(server, root) for root in resolved]
 
@@ -419,13 +463,13 @@ class RootsService:
     # Keeping.
 
     def _identity(self, server: str | None) -> str:
-        return "" if server is None else sent_to(self._around.config().servers[server])
+        return "" if server is None else sent_to(self._config().servers[server])
 
     async def _grant(self, share: SharedRoot) -> None:
         """Share it, also where it was taken back before. Raises NotDone where it cannot be saved."""
         await self._keep(share)
         self._shares.add(share)
-        for server in self._around.config().servers if share.server is None else [share.server]:
+        for server in self._config().servers if share.server is None else [share.server]:
             self._withheld.discard((server, share.path))
         self._note("share", share)
 
@@ -436,17 +480,17 @@ class RootsService:
             await self._save(lambda data: with_share(data, share))
 
     async def _save(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-        if self._around.store is None:
+        if self._store is None:
             return
         try:
-            await asyncio.to_thread(self._around.store.update, STATE, change)
+            await asyncio.to_thread(self._store.update, STATE, change)
         except ConfigError as error:
             raise NotDone(f"what you share could not be saved: {error}") from None
 
     def _note(self, event: str, share: SharedRoot) -> None:
         lasting = "always" if share.remembered else "session"
         record = {"event": event, "server": share.server, "path": str(share.path), "lifetime": lasting, "by": "user"}
-        self._witness.note(record)
+        self._audit.note(record)
 
 
 def _folder(share: SharedRoot, seen: FolderCheck, source: RootSource | None = None) -> OfferedRoot:
@@ -457,3 +501,13 @@ def _folder(share: SharedRoot, seen: FolderCheck, source: RootSource | None = No
         problem = f"now leads to {seen.path}; share that if you mean it"
     kept = RootSource.REMEMBERED if share.remembered else RootSource.RUN
     return OfferedRoot(share.path, Root.of(share.path, share.name), share.server, source or kept, problem, seen.warning)
+
+
+async def _quietly(tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    with suppress(McphostError):  # nobody is left to be told
+        await tell()
+
+
+def plain_roots(config: Config, server: str) -> Sequence[ResolvedRoot]:
+    """The ``roots`` of an entry where nothing in them is a reference."""
+    return [ResolvedRoot(Path(root.path).expanduser(), root.name) for root in config.servers[server].roots]

@@ -1,4 +1,4 @@
-"""A sign-in as something to hold on to: how far it is, what is asked, what it met; and the desk that runs them.
+"""A sign-in as something to hold on to: how far it is, what is asked, what it met; and the service that runs them.
 
 Knows the order in which a person is asked and shown things. Refuses to know OAuth, the keychain and browsers: those it
 is given.
@@ -7,16 +7,19 @@ is given.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from mcphost.config import Config
 from mcphost.errors import AuthorizationRequired, Declined, McphostError, SignInFailed
 from mcphost.host.audit import AuditWriter
+from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.questions import Approver, SignInQuestion
 from mcphost.host.desktop import Open
 from mcphost.host.error_boundary import fault, without_secrets
-from mcphost.host.events import Event, SignInChanged
+from mcphost.host.events import EventBus, SignInChanged
 
 if TYPE_CHECKING:
     from mcphost.auth.ports import (
@@ -27,9 +30,10 @@ if TYPE_CHECKING:
         SignInPort,
         SignInStatus,
     )
+    from mcphost.host.connections.servers import Servers
 
-FindPort = Callable[[str], Awaitable["SignInPort"]]
-"""The port of a server, by its name. Raises ConfigError, SignInFailed."""
+OpenPort = Callable[[Config, str], Awaitable["SignInPort"]]
+"""Opens the port of a server, its references resolved. Raises ConfigError, SignInFailed."""
 
 
 class SignInState(Enum):
@@ -54,7 +58,7 @@ class SignInState(Enum):
 class SignIn:
     """One attempt to sign in to a server; the `mcphost.auth.ports.SignInUser` of its flow."""
 
-    def __init__(self, number: int, server: str, why: AuthorizationRequired, desk: SignInService) -> None:
+    def __init__(self, number: int, server: str, why: AuthorizationRequired, service: SignInService) -> None:
         self.number, self.server, self.why = number, server, why
         self.state = SignInState.LOOKING
         self.reached = SignInState.LOOKING
@@ -72,8 +76,8 @@ class SignIn:
         self.paste_problem = ""
         """Why what was pasted, or what a browser came back with, would not do."""
         self.error: McphostError | None = None
-        self.standing: SignInStatus | None = None
-        self._desk = desk
+        self.status: SignInStatus | None = None
+        self._service = service
         self._pasted: asyncio.Future[str] | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -94,7 +98,7 @@ class SignIn:
     async def reopen(self) -> None:
         """Open the page once more."""
         if self.link is not None:
-            self.not_opened = await self._desk.open_page(self.link.url)
+            self.not_opened = await self._service.open_page(self.link.url)
             self._changed()
 
     async def result(self) -> SignInStatus:
@@ -103,9 +107,9 @@ class SignIn:
             await asyncio.shield(self._task)
         if self.error is not None:
             raise self.error
-        if self.standing is None:
+        if self.status is None:
             raise asyncio.CancelledError
-        return self.standing
+        return self.status
 
     # What the flow asks of a person.
 
@@ -113,7 +117,7 @@ class SignIn:
         """See `mcphost.auth.ports.SignInUser.agree`."""
         self.plan = plan
         self.enter(SignInState.AGREEING)
-        self.choice = await self._desk.settle(SignInQuestion(self.server, plan, self.number))
+        self.choice = await self._service.ask_consent(SignInQuestion(self.server, plan, self.number))
         self.enter(SignInState.PREPARING)
         return self.choice
 
@@ -155,66 +159,91 @@ class SignIn:
         self.enter(state)
 
     def _changed(self) -> None:
-        self._desk.changed(self)
+        self._service.changed(self)
 
 
 class SignInService:
-    """Every sign-in of this run. ``port`` None: it signs in nowhere; ``done`` is told where somebody was signed in."""
+    """Every sign-in of this run. ``open_port`` None: it signs in nowhere. ``mask`` takes secrets out of errors."""
 
     def __init__(
         self,
-        port: FindPort | None,
+        open_port: OpenPort | None,
+        config: Callable[[], Config],
+        servers: Servers,
         approver: Approver,
-        witness: AuditWriter,
-        publish: Callable[[Event], None],
+        audit: AuditWriter,
+        bus: EventBus,
+        background: BackgroundTasks,
         open_url: Open,
         mask: Callable[[str], str],
-        done: Callable[[str], None],
     ) -> None:
-        self._port, self._approver, self._witness = port, approver, witness
-        self._publish, self._mask, self._done = publish, mask, done
+        self._open_port, self._config, self._servers = open_port, config, servers
+        self._approver, self._audit, self._bus, self._background = approver, audit, bus, background
+        self._mask = mask
         self.all: dict[int, SignIn] = {}
+        """By number, oldest first."""
+        self.step_ups: Counter[tuple[str, str]] = Counter()
+        """How often more rights were asked for, by server and operation, since the last time it was let through."""
         self.open_page = open_url
 
     @property
     def possible(self) -> bool:
         """Does this run sign in anywhere?"""
-        return self._port is not None
+        return self._open_port is not None
 
     def running(self, server: str) -> SignIn | None:
         """The sign-in of this server that has not ended."""
         return next((each for each in self.all.values() if each.server == server and not each.state.ended), None)
 
-    def begin(self, server: str, why: AuthorizationRequired, tasks: asyncio.TaskGroup) -> SignIn:
-        """Begin a sign-in, or join the one that runs."""
+    def begin(self, server: str) -> SignIn:
+        """Begin to sign in, or anew; one that runs is joined. Returns at once; raises UnknownName."""
+        connection = self._servers[server]
+        self.reset_step_ups(server)
+        return self.begin_for(server, connection.refusal or AuthorizationRequired(""))
+
+    def begin_for(self, server: str, refusal: AuthorizationRequired) -> SignIn:
+        """Begin the sign-in that a refusal calls for, or join the one that runs."""
         if (running := self.running(server)) is not None:
             return running
         number = len(self.all) + 1
-        sign_in = self.all[number] = SignIn(number, server, why, self)
-        task = tasks.create_task(self._carry_out(sign_in), name=f"sign-in {number}")
+        sign_in = self.all[number] = SignIn(number, server, refusal, self)
+        task = self._background.start(self._carry_out(sign_in), f"sign-in {number}")
         sign_in.attach(task)
         task.add_done_callback(lambda _: None if sign_in.state.ended else sign_in.ended(SignInState.CANCELLED))
         self.changed(sign_in)
         return sign_in
 
-    async def standing(self, server: str) -> SignInStatus:
-        """Who is signed in. Raises SignInFailed where nobody can be, ConfigError."""
-        return await (await self._port_of(server)).status()
+    def reset_step_ups(self, server: str) -> None:
+        """Count anew how often more rights were asked for at this server."""
+        for key in [key for key in self.step_ups if key[0] == server]:
+            del self.step_ups[key]
+
+    async def status(self, server: str) -> SignInStatus:
+        """Who is signed in. Raises UnknownName, ConfigError, SignInFailed where nobody can be signed in."""
+        _ = self._servers[server]
+        return await (await self._port(server)).status()
 
     async def sign_out(self, server: str) -> str:
-        """Forget the tokens of this server; what happened, in words. Raises SignInFailed, ConfigError."""
-        told = await (await self._port_of(server)).sign_out()
-        self._witness.note({"event": "sign-out", "server": server, "outcome": told})
-        return told
+        """Revoke and forget the tokens and our names at its authorization servers, and connect anew without them.
 
-    async def settle(self, question: SignInQuestion) -> SignInConsent:
+        Returns what happened, in words. Raises UnknownName, ConfigError, SignInFailed.
+        """
+        connection = self._servers[server]
+        self.cancel(server)
+        outcome = await (await self._port(server)).sign_out()
+        self._audit.note({"event": "sign-out", "server": server, "outcome": outcome})
+        if connection.ready:
+            connection.restart()
+        return outcome
+
+    async def ask_consent(self, question: SignInQuestion) -> SignInConsent:
         """What the person agreed to, written down before anything is done with it. Raises Declined."""
         from mcphost.auth.ports import SignInConsent  # late: most runs sign in nowhere
 
         answer = await self._approver.ask(question)
         choice = answer.content if isinstance(answer.content, SignInConsent) else SignInConsent(question.plan.scopes)
         plan = question.plan
-        await self._witness.before(
+        await self._audit.before(
             {
                 "event": "sign-in",
                 "server": question.server,
@@ -238,19 +267,19 @@ class SignInService:
             if server in (None, sign_in.server):
                 sign_in.cancel()
 
-    async def _port_of(self, server: str) -> SignInPort:
-        if self._port is None:
+    async def _port(self, server: str) -> SignInPort:
+        if self._open_port is None:
             raise SignInFailed("this run of mcphost signs in nowhere")
-        return await self._port(server)
+        return await self._open_port(self._config(), server)
 
     def changed(self, sign_in: SignIn) -> None:
         """Tell everyone."""
-        self._publish(SignInChanged(sign_in.server, sign_in.number))
+        self._bus.publish(SignInChanged(sign_in.server, sign_in.number))
 
     async def _carry_out(self, sign_in: SignIn) -> None:
         try:
-            why, port = sign_in.why, await self._port_of(sign_in.server)
-            sign_in.standing = await port.sign_in(why.www_authenticate, why.status, sign_in)
+            why, port = sign_in.why, await self._port(sign_in.server)
+            sign_in.status = await port.sign_in(why.www_authenticate, why.status, sign_in)
         except asyncio.CancelledError:
             sign_in.ended(SignInState.CANCELLED)
             return
@@ -262,5 +291,6 @@ class SignInService:
             sign_in.ended(SignInState.FAILED, fault(error))
         else:
             sign_in.ended(SignInState.DONE)
-            self._done(sign_in.server)
-        self._witness.note({"event": "sign-in", "server": sign_in.server, "outcome": sign_in.state.value})
+            if (connection := self._servers.get(sign_in.server)) is not None:
+                connection.signed_in()
+        self._audit.note({"event": "sign-in", "server": sign_in.server, "outcome": sign_in.state.value})

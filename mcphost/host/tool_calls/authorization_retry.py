@@ -1,4 +1,4 @@
-"""Gets what a server refused admitted after all: by a sign-in, or a wider one, and never without end.
+"""Tries what a server refused again after a sign-in, or a wider one, and never without end.
 
 Knows when a refusal leads to a sign-in, who shares one, and when enough is enough. Refuses to know how one is carried
 out and what is done once it is there.
@@ -9,7 +9,6 @@ Specification: authorization, step-up authorization flow.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, TypeVar
@@ -22,42 +21,31 @@ from mcphost.host.sign_in.service import SignIn, SignInService, SignInState
 STEP_UPS: Final = 2
 """How often more rights are asked for on behalf of one operation before its refusal counts as final."""
 
-Begin = Callable[[str, AuthorizationRequired], SignIn]
-"""Begins the sign-in of a server, or joins the one that runs."""
-
 _T = TypeVar("_T")
 
 
 class AuthorizationRetry:
-    """What is known of refusals in this run. ``begin`` None: no operation begins a sign-in by itself."""
+    """Tries operations again after a sign-in. ``begins``: an operation that is refused begins one by itself."""
 
-    def __init__(self, desk: SignInService, begin: Begin | None) -> None:
-        self.begin = begin
-        self.step_ups: Counter[tuple[str, str]] = Counter()
-        """By server and operation, since the last time it was admitted."""
-        self._desk = desk
+    def __init__(self, sign_ins: SignInService, *, begins: bool) -> None:
+        self.sign_ins, self.begins = sign_ins, begins
 
     def attempt(self, connection: Connection, operation: str) -> AuthorizedAttempt:
         """One try at ``operation`` (a tool's name, a URI) on this server."""
         return AuthorizedAttempt(self, connection, operation)
 
-    def forget(self, server: str) -> None:
-        """Begin to count anew: a person takes it in hand."""
-        for key in [key for key in self.step_ups if key[0] == server]:
-            del self.step_ups[key]
-
     def done(self, server: str) -> int:
         """How often somebody was signed in at this server, in this run."""
-        return sum(each.server == server and each.state is SignInState.DONE for each in self._desk.all.values())
+        return sum(each.server == server and each.state is SignInState.DONE for each in self.sign_ins.all.values())
 
 
 class AuthorizedAttempt:
     """One operation on its way through refusals."""
 
-    def __init__(self, admission: AuthorizationRetry, connection: Connection, operation: str) -> None:
-        self._admission, self._connection = admission, connection
+    def __init__(self, retry: AuthorizationRetry, connection: Connection, operation: str) -> None:
+        self._retry, self._connection = retry, connection
         self._key = (connection.name, operation)
-        self._done = admission.done(connection.name)
+        self._done = retry.done(connection.name)
         self._fresh = False
         self._another = False
         """Was somebody signed in since this was last sent?"""
@@ -70,27 +58,27 @@ class AuthorizedAttempt:
             except AuthorizationRequired as refusal:
                 await self.regain(refusal)
             else:
-                self.admitted()
+                self.succeeded()
                 return result
 
-    def admitted(self) -> None:
+    def succeeded(self) -> None:
         """The server let it through."""
-        self._admission.step_ups.pop(self._key, None)
+        self._retry.sign_ins.step_ups.pop(self._key, None)
 
     async def regain(self, refusal: AuthorizationRequired, waits: Callable[[SignIn], None] = lambda it: None) -> None:
         """Return once it is worth trying again; ``waits`` is told which sign-in is waited for.
 
         Raises the refusal itself where no sign-in is begun, SignInFailed, or Declined where it was stopped.
         """
-        name, begin = self._connection.name, self._admission.begin
-        if begin is None or not self._connection.config.signs_in:
+        name = self._connection.name
+        if not self._retry.begins or not self._connection.config.signs_in:
             raise refusal
-        if (done := self._admission.done(name)) == self._done:  # else somebody was signed in meanwhile
+        if (done := self._retry.done(name)) == self._done:  # else somebody was signed in meanwhile
             self._count(refusal)
-            sign_in = begin(name, refusal)
+            sign_in = self._retry.sign_ins.begin_for(name, refusal)
             waits(sign_in)
             await _to_its_end(sign_in)
-            done = self._admission.done(name)
+            done = self._retry.done(name)
         self._done, self._another = done, True
         await self._settled()
 
@@ -118,12 +106,12 @@ class AuthorizedAttempt:
                 raise SignInFailed(f"{server} refuses {operation} even with a fresh sign-in (HTTP 401)")
             self._fresh = True
             return
-        if self._admission.step_ups[self._key] >= STEP_UPS:
+        if self._retry.sign_ins.step_ups[self._key] >= STEP_UPS:
             raise SignInFailed(
                 f"{server} refuses {operation} for want of rights although they were widened {STEP_UPS} times "
                 "(HTTP 403); to try once more, sign in to it yourself"
             )
-        self._admission.step_ups[self._key] += 1
+        self._retry.sign_ins.step_ups[self._key] += 1
 
 
 async def _to_its_end(sign_in: SignIn) -> None:

@@ -26,7 +26,7 @@ from mcphost.errors import (
 from mcphost.host.audit import AuditWriter
 from mcphost.host.connections.connection import Connection
 from mcphost.host.consent.approvals import sent_to
-from mcphost.host.events import CallChanged, Event
+from mcphost.host.events import CallChanged, EventBus
 from mcphost.host.tool_calls.call import ToolCall
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ class CallSending:
         call: ToolCall,
         connection: Connection,
         patience: RequestTimeouts,
-        witness: AuditWriter,
-        publish: Callable[[Event], None],
+        audit: AuditWriter,
+        bus: EventBus,
         mask: Callable[[str], str],
     ) -> None:
         self._call, self._connection, self._patience = call, connection, patience
-        self._witness, self._publish, self._mask = witness, publish, mask
+        self._audit, self._bus, self._mask = audit, bus, mask
         self._config = connection.config
         self._token = new_token()
 
@@ -118,7 +118,7 @@ class CallSending:
         call, connection = self._call, self._connection
         call.interrupted = True
         self._note("interrupted")
-        self._publish(CallChanged(call.number))
+        self._bus.publish(CallChanged(call.number))
         patience = self._left(lost)
         try:
             async with asyncio.timeout(patience.hard):
@@ -137,7 +137,7 @@ class CallSending:
 
     def _progressed(self, progress: Progress) -> None:
         self._call.progress = replace(progress, message=self._masked(progress.message))
-        self._publish(CallChanged(self._call.number))
+        self._bus.publish(CallChanged(self._call.number))
 
     def _task_moved(self, task: Task) -> None:
         call = self._call
@@ -146,7 +146,7 @@ class CallSending:
         call.interrupted = False
         if moved:
             self._note(task.status)
-        self._publish(CallChanged(call.number))
+        self._bus.publish(CallChanged(call.number))
 
     def _masked(self, words: str | None) -> str | None:
         return None if words is None else self._mask(words)
@@ -155,4 +155,4 @@ class CallSending:
         call = self._call
         assert call.task is not None
         record = {"event": "task", "call": call.number, "server": call.request.server, "tool": call.request.tool}
-        self._witness.note({**record, "task": call.task.task_id, "status": status})
+        self._audit.note({**record, "task": call.task.task_id, "status": status})

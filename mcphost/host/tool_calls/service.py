@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import count
 from typing import Any, Final
 
 from mcphost.client.client import RequestTimeouts
@@ -29,33 +26,27 @@ from mcphost.errors import (
     TaskStopped,
 )
 from mcphost.host.audit import AuditWriter
+from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.connection import Connection
+from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.approvals import sent_to
 from mcphost.host.consent.broker import ConsentBroker, Proposal
 from mcphost.host.error_boundary import fault, without_secrets
-from mcphost.host.events import CallChanged, CallFinished, CallStarted, Event
-from mcphost.host.json_size import weight
+from mcphost.host.events import CallChanged, CallFinished, CallStarted, EventBus
+from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.sign_in.service import SignIn
 from mcphost.host.tool_calls.authorization_retry import AuthorizationRetry, AuthorizedAttempt
 from mcphost.host.tool_calls.call import NOTHING_SENT, CallRequest, ToolCall
+from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.sending import CallSending
 from mcphost.host.tool_calls.validation import ValidationResult, validate
 from mcphost.host.traffic.book import current_call
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
-KEPT_CALLS: Final = 200
-"""Ended calls that are kept to look at again."""
-
-KEPT_BYTES: Final = 64 << 20
-"""About how much of them is kept: a few of the largest results there may be."""
-
 VISITS: Final = 3
 """How often one call may be refused for want of a visited page."""
-
-UrlVisit = Callable[[ToolCall, Any, float], Awaitable[bool]]
-"""Has the pages visited that an error's data names for a call, within seconds; was that done?"""
 
 _AGAIN: Final = {
     True: "the server refused this before it did anything, for want of a sign-in; now you are signed in",
@@ -70,53 +61,58 @@ _ANOTHER: Final = (
 
 
 class ToolCallService:
-    """Every call that was asked for.
-
-    ``server`` finds a connection or raises UnknownName; ``mask`` takes secrets out of what errors quote.
-    """
+    """Every call that was asked for. ``mask`` takes secrets out of what errors quote."""
 
     def __init__(
         self,
-        server: Callable[[str], Connection],
+        registry: CallRegistry,
+        servers: Servers,
         catalog: Catalog,
         consent: ConsentBroker,
-        witness: AuditWriter,
-        admission: AuthorizationRetry,
-        publish: Callable[[Event], None],
+        elicitation: ElicitationService,
+        authorization: AuthorizationRetry,
+        audit: AuditWriter,
+        bus: EventBus,
+        background: BackgroundTasks,
         mask: Callable[[str], str],
     ) -> None:
-        self._server, self._catalog, self._consent, self._witness = server, catalog, consent, witness
-        self._admission = admission
-        self._publish, self._mask = publish, mask
-        self.visit: UrlVisit | None = None
-        """Who has a server's pages visited; None: nobody."""
-        self.calls: dict[int, ToolCall] = {}
-        self._sent: dict[int, str] = {}
-        self._numbers = count(1)
-        self._ended: deque[tuple[int, int]] = deque()
-        self._kept_bytes = 0
+        self._registry, self._servers, self._catalog, self._consent = registry, servers, catalog, consent
+        self._elicitation, self._authorization, self._audit = elicitation, authorization, audit
+        self._bus, self._background, self._mask = bus, background, mask
 
-    def begin(self, request: CallRequest, tasks: asyncio.TaskGroup) -> ToolCall:
-        """Begin a call in a task of its own."""
-        call = ToolCall(next(self._numbers), request, time.monotonic)
-        self.calls[call.number] = call
-        task = tasks.create_task(self._carry_out(call), name=f"call {call.number}")
-        call.attach(task)
-        task.add_done_callback(lambda _: self._finish(call))
-        self._publish(CallStarted(call.number))
-        return call
+    @property
+    def calls(self) -> Mapping[int, ToolCall]:
+        """The calls by number, oldest first: all that run, and the last of those that ended."""
+        return self._registry.calls
 
     def running(self, server: str | None = None) -> list[ToolCall]:
         """The calls that have not ended, oldest first."""
-        return [c for c in self.calls.values() if not c.state.ended and server in (None, c.request.server)]
+        return self._registry.running(server)
 
-    def newest_on(self, server: str) -> int | None:
-        """The call that was sent to this server last and has not ended."""
-        return next((number for number, name in reversed(self._sent.items()) if name == server), None)
+    def call(
+        self,
+        server: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        origin: str = "you",
+        timeout: float | None = None,
+        as_task: bool = False,
+    ) -> ToolCall:
+        """Begin a tool call: checked, asked for, sent, and its result checked. Returns at once.
 
-    def sent_on(self, server: str) -> list[ToolCall]:
-        """The calls that were sent to this server and have not ended, in the order they were sent."""
-        return [self.calls[number] for number, name in self._sent.items() if name == server]
+        ``as_task``: as a task where the tool leaves the choice.
+        """
+        return self.begin(CallRequest(server, tool, arguments, origin, timeout, as_task))
+
+    def begin(self, request: CallRequest) -> ToolCall:
+        """Begin the call of a request. Returns at once."""
+        call = self._registry.add(request)
+        task = self._background.start(self._carry_out(call), f"call {call.number}")
+        call.attach(task)
+        task.add_done_callback(lambda _: self._finish(call))
+        self._bus.publish(CallStarted(call.number))
+        return call
 
     async def _carry_out(self, call: ToolCall) -> None:
         try:
@@ -132,18 +128,18 @@ class ToolCallService:
             call.failed(fault(error))
 
     def _finish(self, call: ToolCall) -> None:
-        self._sent.pop(call.number, None)
+        self._registry.unmark_sent(call)
         if not call.state.ended:  # it was cancelled before it began
             call.cancelled()
         if call.allowed:
             self._consent.finished(call)
-        self._forget_old_calls(call)
-        self._publish(CallFinished(call.number))
+        self._registry.ended(call)
+        self._bus.publish(CallFinished(call.number))
 
     async def _attempt(self, call: ToolCall) -> None:
         """Until the server lets it through: each time it is settled anew whether it may be sent."""
-        connection, request = self._server(call.request.server), call.request
-        attempt, note, visits = self._admission.attempt(connection, request.tool), "", 0
+        connection, request = self._servers[call.request.server], call.request
+        attempt, note, visits = self._authorization.attempt(connection, request.tool), "", 0
         while True:
             try:
                 await self._reached(connection)
@@ -156,40 +152,40 @@ class ToolCallService:
                 visits += 1
                 note = await self._visited(call, connection, error, visits)
             else:
-                return attempt.admitted()
+                return attempt.succeeded()
 
     async def _regained(self, call: ToolCall, attempt: AuthorizedAttempt, refusal: AuthorizationRequired) -> str:
         """Wait for a sign-in, with no time limit of the call running; why it is asked about again."""
 
         def waits(sign_in: SignIn) -> None:
             call.waits_for_sign_in(sign_in.number)
-            self._publish(CallChanged(call.number))
+            self._bus.publish(CallChanged(call.number))
 
-        was_sent = self._sent.pop(call.number, None) is not None
+        was_sent = self._registry.unmark_sent(call)
         await attempt.regain(refusal, waits)
         call.begins_anew()
-        self._publish(CallChanged(call.number))
+        self._bus.publish(CallChanged(call.number))
         return _AGAIN[refusal.status == 401] if was_sent else ""
 
     async def _reopened(self, call: ToolCall, attempt: AuthorizedAttempt, gone: SessionExpired) -> str:
         """Go over to the session of whoever is signed in now; why it is asked about again. Raises ``gone``."""
         await attempt.reopened(gone)
-        self._sent.pop(call.number, None)
+        self._registry.unmark_sent(call)
         call.begins_anew()
-        self._publish(CallChanged(call.number))
+        self._bus.publish(CallChanged(call.number))
         return _ANOTHER
 
     async def _visited(self, call: ToolCall, connection: Connection, error: ServerError, time: int) -> str:
         """Have the pages visited that the server wants visited first; why it is asked about again. Raises ``error``."""
-        if error.code != ErrorCode.URL_ELICITATION_REQUIRED or self.visit is None or time > VISITS:
+        if error.code != ErrorCode.URL_ELICITATION_REQUIRED or time > VISITS:
             raise error
-        self._sent.pop(call.number, None)
+        self._registry.unmark_sent(call)
         call.waits_for_pages()
-        self._publish(CallChanged(call.number))
-        if not await self.visit(call, error.data, connection.config.tool_timeout_max_sec):
+        self._bus.publish(CallChanged(call.number))
+        if not await self._elicitation.visit_required(call, error.data, connection.config.tool_timeout_max_sec):
             raise error
         call.begins_anew()
-        self._publish(CallChanged(call.number))
+        self._bus.publish(CallChanged(call.number))
         return "the server refused this before it did anything, until you had visited a page; now you have"
 
     async def _once(self, call: ToolCall, connection: Connection, note: str) -> None:
@@ -202,11 +198,11 @@ class ToolCallService:
             tool, arguments = await self._settle(call, connection, note)
         client = connection.client  # the one that is there now: it may have been replaced while somebody was asked
         call.sent(arguments)
-        self._sent[call.number] = request.server
+        self._registry.mark_sent(call)
         current_call.set(call.number)  # for the traffic: this task is the call's own
-        self._publish(CallChanged(call.number))
-        patience = _patience(call, connection.config)
-        sending = CallSending(call, connection, patience, self._witness, self._publish, self._mask)
+        self._bus.publish(CallChanged(call.number))
+        timeouts = _timeouts(call, connection.config)
+        sending = CallSending(call, connection, timeouts, self._audit, self._bus, self._mask)
         if tool is not None and call.task is None:
             result = await sending.run(client, tool)
         else:
@@ -216,9 +212,9 @@ class ToolCallService:
 
     async def _may_collect(self, call: ToolCall, connection: Connection, task: str) -> Mapping[str, Any]:
         """Write down that a task's result is asked for: asking is the consent. The arguments it was begun with."""
-        told = {"call": call.number, "server": connection.name, "sent_to": sent_to(connection.config)}
-        await self._witness.before(
-            {"event": "task", **told, "asked_by": call.request.origin, "task": task, "status": "collect"}
+        fields = {"call": call.number, "server": connection.name, "sent_to": sent_to(connection.config)}
+        await self._audit.before(
+            {"event": "task", **fields, "asked_by": call.request.origin, "task": task, "status": "collect"}
         )
         call.allowed = True
         return call.request.arguments
@@ -274,21 +270,11 @@ class ToolCallService:
             return
         raise Declined(f"{moved} changed in the meantime; {NOTHING_SENT}, look again", by="mcphost", rule="changed")
 
-    def _forget_old_calls(self, ended: ToolCall) -> None:
-        """Make room for what this call left; it is itself kept in any case."""
-        size = weight([ended.request.arguments, ended.outcome and ended.outcome.raw])
-        self._ended.append((ended.number, size))
-        self._kept_bytes += size
-        while len(self._ended) > 1 and (len(self._ended) > KEPT_CALLS or self._kept_bytes > KEPT_BYTES):
-            number, size = self._ended.popleft()
-            self._kept_bytes -= size
-            del self.calls[number]
-
 
 _strict = json.JSONEncoder(allow_nan=False)
 
 
-def _patience(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
+def _timeouts(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
     own = config.tools.get(call.request.tool)
     idle = call.request.timeout or (own and own.timeout_sec) or config.tool_timeout_sec
     return RequestTimeouts(idle, max(idle, config.tool_timeout_max_sec))

@@ -1,7 +1,4 @@
-"""A client request of the past, sent again: what it was, and the new one under way.
-
-Knows which frames can be sent again. Refuses to know consent and transports: a tool call goes where every call goes.
-"""
+"""Sends requests of the traffic again; a tool call is asked for as any other."""
 
 from __future__ import annotations
 
@@ -11,7 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import McphostError, NotDone
+from mcphost.host.audited_requests import AuditedRequests
+from mcphost.host.background import BackgroundTasks
+from mcphost.host.connections.servers import Servers
 from mcphost.host.error_boundary import fault
+from mcphost.host.tool_calls.call import ToolCall
+from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.traffic.frames import Frame, FrameKind
 from mcphost.protocol.wire.jsonrpc import Request, decode
 from mcphost.redaction import MASK
@@ -69,9 +71,9 @@ class ResentRequest:
         self.error: McphostError | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, tasks: asyncio.TaskGroup, work: Awaitable[Mapping[str, Any]]) -> None:
+    def begin(self, background: BackgroundTasks, work: Awaitable[Mapping[str, Any]]) -> None:
         """Carry it out in a task of its own."""
-        self._task = tasks.create_task(self._carry_out(work), name=f"resend {self.request.method}")
+        self._task = background.start(self._carry_out(work), f"resend {self.request.method}")
 
     def cancel(self) -> None:
         """Stop it; the server is told."""
@@ -95,3 +97,31 @@ class ResentRequest:
             self.error = error
         except Exception as error:  # a fault in here must end neither the calls nor the servers
             self.error = fault(error)
+
+
+class Resender:
+    """Sends requests of the traffic again."""
+
+    def __init__(
+        self,
+        servers: Servers,
+        tool_calls: ToolCallService,
+        requests: AuditedRequests,
+        background: BackgroundTasks,
+    ) -> None:
+        self._servers, self._tool_calls, self._requests = servers, tool_calls, requests
+        self._background = background
+
+    def resend(self, frame: Frame, *, origin: str = "you") -> ToolCall | ResentRequest:
+        """Send a request again, to the server it went to. Returns at once; await ``result()``.
+
+        Raises NotDone where it cannot be sent again, or UnknownName.
+        """
+        request, server = request_in(frame), self._servers[frame.server].name
+        if request.method == "tools/call":
+            call = tool_call_in(request)
+            return self._tool_calls.call(server, call.tool, call.arguments, origin=origin, as_task=call.as_task)
+        resent = ResentRequest(server, request)
+        work = self._requests.send_unchanged(server, request.method, request.params, origin)
+        resent.begin(self._background, work)
+        return resent

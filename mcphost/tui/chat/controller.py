@@ -65,7 +65,7 @@ class ChatWishes(_App):
         if pane is None or not pane.is_attached or not (self.main.conversing or chat is not None):
             return
         if self._shown is None:
-            self._shown = next(reversed(list(self.host.chats.values())), None) or self.host.begin_chat()
+            self._shown = next(reversed(list(self.host.chats.all.values())), None) or self.host.chats.begin()
         pane.show_chat(self._shown, self.host.config.chat, tuple(self.host.servers))
 
     def on_main_screen_chat_opened(self) -> None:
@@ -100,11 +100,11 @@ class ChatWishes(_App):
         pane = await self.main.chat_pane()
         if chat.busy:
             raise NotDone("The model is still at work on your last message: esc stops it.")
-        composed = await self.host.compose(said.text)
+        composed = await self.host.chats.compose(said.text)
         parts = composed.text, composed.attachments, composed.prompts
         if (said.look or composed.prompts) and not await self._seen(chat.preview(*parts)):
             return
-        speaks = self.host.branch_chat(chat, said.instead_of - 1) if said.instead_of else chat
+        speaks = self.host.chats.branch(chat, said.instead_of - 1) if said.instead_of else chat
         speaks.send(*parts)
         self.questions.rested()
         pane.sent(chat, said.text)
@@ -143,7 +143,7 @@ class ChatWishes(_App):
             "TOOLS": self.choose_tools,
             "CHATS": self._list_chats,
             "EDIT": lambda: self._edit(chat, turn),
-            "BRANCH": lambda: self._try(lambda: self._turn_to(self.host.branch_chat(chat, turn))),
+            "BRANCH": lambda: self._try(lambda: self._turn_to(self.host.chats.branch(chat, turn))),
             "EXPORT": lambda: self._export(chat),
             "CODE": self._choose_code,
             "OPEN": lambda: self._open_part(event.item),
@@ -172,7 +172,7 @@ class ChatWishes(_App):
         from mcphost.tui.chat.items import UseItem
         from mcphost.tui.kit.reader import ReaderScreen
 
-        if isinstance(item, UseItem) and item.use.number is not None and item.use.number in self.host.calls:
+        if isinstance(item, UseItem) and item.use.number is not None and item.use.number in self.host.tool_calls.calls:
             self.run_worker(self.tools.open_call(item.use.number))
         elif item is not None:
             self.push_screen(ReaderScreen("Conversation", item.source))
@@ -196,7 +196,7 @@ class ChatWishes(_App):
         from mcphost.tui.sampling.model import ModelScreen
 
         chat = self._shown
-        models = [model for model in self.host.models if not model.by_hand]
+        models = [model for model in self.host.models.all if not model.by_hand]
         if chat is None or not models:
             self.notify("No model is configured: the chat says which lines to add.")
             return
@@ -218,20 +218,20 @@ class ChatWishes(_App):
     async def _choose_chat(self) -> None:
         from mcphost.tui.chat.choose import ChatsScreen
 
-        saved = await self.host.saved_chats()
+        saved = await self.host.chats.saved()
 
         def turn_to(chosen: str | None) -> None:
             if chosen == "":
-                self._turn_to(self.host.begin_chat())
+                self._turn_to(self.host.chats.begin())
             elif chosen is not None:
                 self._work(partial(self._resume, chosen), "chat-resume")
 
         drafts = {} if self.main.chat is None else self.main.chat.drafts
-        self.push_screen(ChatsScreen(list(self.host.chats.values()), saved, drafts), turn_to)
+        self.push_screen(ChatsScreen(list(self.host.chats.all.values()), saved, drafts), turn_to)
 
     async def _resume(self, chat_id: str) -> None:
-        opened = next((each for each in self.host.chats.values() if each.id == chat_id), None)
-        self._turn_to(opened or await self.host.resume_chat(chat_id))
+        opened = next((each for each in self.host.chats.all.values() if each.id == chat_id), None)
+        self._turn_to(opened or await self.host.chats.resume(chat_id))
 
     # How it is done.
 
@@ -252,7 +252,7 @@ class ChatWishes(_App):
         """For the palette."""
 
         def new() -> None:
-            self._turn_to(self.host.begin_chat())
+            self._turn_to(self.host.chats.begin())
 
         yield SystemCommand("New conversation", "With a language model that may use your servers' tools", new)
         yield SystemCommand("Conversations", "Those of this run and before", self._list_chats)

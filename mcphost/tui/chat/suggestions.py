@@ -32,7 +32,7 @@ async def suggestions(host: Host, text: str, cursor: int) -> Sequence[Suggestion
     before = text[:cursor]
     if (arguments := _ARGUMENTS.fullmatch(before)) is not None:
         return await _of_arguments(host, arguments, cursor)
-    found = host.chat_candidates(text, cursor)
+    found = host.chats.candidates(text, cursor)
     known = [Suggestion(found.start, found.end, each, _about(host, each)) for each in found.texts]
     if (mention := _FILE.search(before)) is not None:
         known += await asyncio.to_thread(lambda: list(_files(mention["path"], mention.start(), cursor)))
@@ -71,11 +71,13 @@ async def _of_arguments(host: Host, typed: re.Match[str], cursor: int) -> Sequen
         missing = [each for each in prompt.arguments or () if each.name not in given]
         fitting = [each for each in missing if each.name.startswith(last["part"])]
         return [Suggestion(start, cursor, f"{each.name}=", _meaning(each), "") for each in fitting]
-    if not host.completes(typed["server"]) or last["name"] not in {each.name for each in prompt.arguments or ()}:
+    if not host.completion.offered(typed["server"]) or last["name"] not in {
+        each.name for each in prompt.arguments or ()
+    }:
         return ()
     value, start = last["value"].strip("\"'"), cursor - len(last["value"])
     others = {name: text.strip("\"'") for name, text in given.items() if name != last["name"]}
-    answer = await host.suggest(typed["server"], PromptRef(prompt.name), last["name"], value, others)
+    answer = await host.completion.suggest(typed["server"], PromptRef(prompt.name), last["name"], value, others)
     return None if answer is None else [Suggestion(start, cursor, _quoted(each)) for each in answer.usable[:MOST]]
 
 

@@ -41,7 +41,7 @@ def because(host: Host, question: Question, *, timed: bool = False) -> str:
         return f"by {show_line(question.origin, 20)}"
     if number is None:
         return "by itself, for no call"
-    return f"for {call_words(host.calls.get(number), number, getattr(question, 'tool', ''), timed=timed)}"
+    return f"for {call_words(host.tool_calls.calls.get(number), number, getattr(question, 'tool', ''), timed=timed)}"
 
 
 def limit_words(question: Question) -> str:
@@ -63,7 +63,7 @@ def call_words(call: ToolCall | None, number: int, tool: str = "", *, timed: boo
 
 def page_reason(host: Host, page: UrlElicitation) -> QuestionOrigin:
     """Why a page was opened."""
-    call = None if page.call is None else host.calls.get(page.call)
+    call = None if page.call is None else host.tool_calls.calls.get(page.call)
     words = "by itself, for no call" if page.call is None else f"for {call_words(call, page.call)}"
     limit = "" if page.until is None or page.state.ended else f"until {wall_clock(page.until)}"
     return _reason(host, page.server, words, limit)

@@ -46,7 +46,7 @@ class InquiryWishes(_App):
     def inquiries_changed(self, events: Iterable[Event]) -> None:
         """Show what became of pages and folders, on their screen or else in a note."""
         for event in events:
-            if isinstance(event, ElicitationChanged) and (page := self.host.elicitations.get(event.elicitation)):
+            if isinstance(event, ElicitationChanged) and (page := self.host.elicitation.all.get(event.elicitation)):
                 self._page_changed(page)
             elif isinstance(event, RootsChanged):
                 self._folders_changed()
@@ -59,10 +59,10 @@ class InquiryWishes(_App):
         """Decline everything of a server, or listen to it again."""
         called = show_line(server, 60)
         if muted:
-            self.host.mute(server)
+            self.host.pending_requests.mute(server)
             words = f"All that {called} asks is declined until mcphost exits. M on its card or in the inbox undoes it."
         else:
-            self.host.unmute(server)
+            self.host.pending_requests.unmute(server)
             words = f"What {called} asks comes to you again."
         self.notify(words, markup=False)
         self.questions.changed()
@@ -96,7 +96,7 @@ class InquiryWishes(_App):
         """Show how a page stands."""
         from mcphost.tui.elicitation.url import PageQuestionScreen, question_of
 
-        page = self.host.elicitations.get(event.number)
+        page = self.host.elicitation.all.get(event.number)
         if page is not None and len(self.screen_stack) == 1:
             self.push_screen(PageQuestionScreen(None, question_of(page), page_reason(self.host, page), page))
 
@@ -114,7 +114,7 @@ class InquiryWishes(_App):
 
     def on_app_focus(self) -> None:
         """The user comes back to this terminal, and may have moved folders in another one."""
-        self.run_worker(self.host.check_roots(), group="check-roots")
+        self.run_worker(self.host.roots.check(), group="check-roots")
 
     def on_roots_requested(self, event: RootsRequested) -> None:
         """Choose the folders of a server."""
@@ -129,7 +129,7 @@ class InquiryWishes(_App):
 
         here = Path.cwd()
         suggested = await asyncio.to_thread(suggestions, here)
-        await self.host.check_roots()
+        await self.host.roots.check()
         if len(self.screen_stack) == 1:
             reason = QuestionOrigin("all servers" if server is None else show_line(server, 60), "", "")
             await self.push_screen(FoldersScreen(self.host, server, reason, here, suggested))
@@ -169,9 +169,9 @@ class InquiryWishes(_App):
         problem = ""
         try:
             for path in event.remove:
-                await self.host.unshare(event.target, path)
+                await self.host.roots.unshare(event.target, path)
             for path in event.add:
-                await self.host.share(event.target, path, remember=event.remember)
+                await self.host.roots.share(event.target, path, remember=event.remember)
         except McphostError as error:
             problem = show(str(error), limit=400)
         else:
@@ -203,7 +203,7 @@ class InquiryWishes(_App):
         for name in self.host.servers:
             called = show_line(name, 60)
             yield SystemCommand(f"Folders for {called}", told, lambda name=name: self.show_folders(name))
-            if self.host.muted(name):
+            if self.host.pending_requests.muted(name):
                 yield SystemCommand(
                     f"Listen to {called} again", "It asks you again", lambda name=name: self.mute(name, False)
                 )

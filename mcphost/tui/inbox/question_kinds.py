@@ -59,13 +59,13 @@ def words_of(question: Question) -> str:
 def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) -> QuestionDialog:
     from mcphost.tui.consent.tool_call import ToolCallScreen
 
-    return ToolCallScreen(waiting, question, lambda: host.consent.past(question, host.calls.values()))
+    return ToolCallScreen(waiting, question, lambda: host.consent.past(question, host.tool_calls.calls.values()))
 
 
 def _sign_in(host: Host, waiting: OpenQuestion, question: SignInQuestion) -> QuestionDialog:
     from mcphost.tui.sign_in.screen import SignInScreen
 
-    return SignInScreen(host.sign_ins[question.sign_in], waiting)
+    return SignInScreen(host.sign_ins.all[question.sign_in], waiting)
 
 
 def _sign_in_words(question: SignInQuestion) -> str:
@@ -96,7 +96,7 @@ def _folders(host: Host, waiting: OpenQuestion, question: RootsQuestion) -> Ques
 def _sampling(host: Host, waiting: OpenQuestion, question: SamplingQuestion) -> QuestionDialog:
     from mcphost.tui.sampling.screen import SamplingScreen
 
-    return SamplingScreen(host, host.samplings[question.sampling], waiting)
+    return SamplingScreen(host, host.sampling.all[question.sampling], waiting)
 
 
 def _result(host: Host, waiting: OpenQuestion, question: ResultQuestion) -> QuestionDialog:

@@ -174,7 +174,7 @@ class QuestionQueue:
 
     def _awaited(self, waiting: OpenQuestion) -> bool:
         """Is it asked for a call that the user began, and pressed no key since?"""
-        call = self._host.calls.get(getattr(waiting.question, "call", None) or 0)
+        call = self._host.tool_calls.calls.get(getattr(waiting.question, "call", None) or 0)
         return call is not None and call.request.origin == "you" and call.asked_at >= self._typed_at
 
     def _ask_in(self, seconds: float) -> None:

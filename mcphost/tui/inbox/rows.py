@@ -57,14 +57,14 @@ def rows_of(host: Host, waiting: Iterable[OpenQuestion]) -> Iterator[InboxRow]:
     """All there is, questions first, the oldest first."""
     for each in waiting:
         yield _question(host, each)
-    for number, page in host.elicitations.items():
+    for number, page in host.elicitation.all.items():
         if not page.state.ended:
             reason = page_reason(host, page)
             words = f"page at {show_line(page.address.host, 80)}: {page.state.value}"
             yield InboxRow(RowKind.PAGE, page.server, number, "◐", words, reason.because, limit=reason.limit)
     yield from _answers(host)
     for name in host.servers:
-        if host.muted(name):
+        if host.pending_requests.muted(name):
             words = "all it asks is declined until mcphost exits"
             yield InboxRow(RowKind.MUTED, name, 0, "◌", words)
 
@@ -80,7 +80,7 @@ def _question(host: Host, waiting: OpenQuestion) -> InboxRow:
 def _answers(host: Host) -> Iterator[InboxRow]:
     from mcphost.host.sampling.request import SamplingState  # late: it would delay the first picture
 
-    for number, sampling in host.samplings.items():
+    for number, sampling in host.sampling.all.items():
         if sampling.state is SamplingState.STREAMING:
             words = f"{show_line(sampling.model.entry, 40)} is answering · {len(sampling.text):,} characters so far"
             asked = SamplingQuestion(sampling.server, number, sampling.call, sampling.tool)

@@ -5,6 +5,7 @@ Knows which fact concerns which pane. Refuses to act: wishes and questions are t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -57,7 +58,7 @@ class MainScreenUpdater:
 
     def servers(self) -> None:
         """The list of servers, and what depends on which is chosen."""
-        self._main.servers.show_servers(list(self._host.servers.values()), self._host.now(), self._signing_in())
+        self._main.servers.show_servers(list(self._host.servers.values()), time.monotonic(), self._signing_in())
         self._main.servers_changed()
         self.chosen()
 
@@ -81,17 +82,17 @@ class MainScreenUpdater:
 
     def _watched(self) -> dict[tuple[str, str], Subscription]:
         names = self._host.servers
-        return {(name, uri): watch for name in names for uri, watch in self._host.watches(name).items()}
+        return {(name, uri): watch for name in names for uri, watch in self._host.resources.subscriptions(name).items()}
 
     def top_line(self) -> None:
         """The line that is always there; it keeps time while a time on screen runs."""
-        running, servers = self._host.running(), list(self._host.servers.values())
+        running, servers = self._host.tool_calls.running(), list(self._host.servers.values())
         waiting = WaitingQuestions(self._questions.left, self._questions.line)
         self._main.top_line.show_state(servers, waiting, running, self._signing_in())
         self._keep_time(bool(running) or has_countdown(servers))
 
     def _signing_in(self) -> list[str]:
-        return [each.server for each in self._host.sign_ins.values() if not each.state.ended]
+        return [each.server for each in self._host.sign_ins.all.values() if not each.state.ended]
 
     def card(self) -> None:
         """What is known of the chosen server: who is signed in, and what its program takes of the machine."""
@@ -100,14 +101,14 @@ class MainScreenUpdater:
         dropped = self._host.logs.dropped(server) if server else 0
         asks = asks_of(self._host, server or "")
         seen = None if connection is None else self._seen(connection)
-        self._main.card.show_server(connection, self._host.now(), dropped, self._account(server or ""), asks, seen)
+        self._main.card.show_server(connection, time.monotonic(), dropped, self._account(server or ""), asks, seen)
 
     def _seen(self, connection: Connection) -> SeenUsage | None:
-        gauges = self._host.gauges
+        gauges = self._host.process_usage
         return None if gauges.program(connection) is None else SeenUsage(gauges.of(connection))
 
     def _calls(self, events: Iterable[Event]) -> None:
-        self._main.calls.show_calls(list(self._host.calls.values()))
+        self._main.calls.show_calls(list(self._host.tool_calls.calls.values()))
         shown = self._main.tools.shown_call
         if any(isinstance(event, CallChanged | CallFinished) and event.call == shown for event in events):
             self._main.tools.refresh_call()
@@ -122,5 +123,5 @@ class MainScreenUpdater:
     def _tick(self) -> None:
         self.top_line()
         if has_countdown(list(self._host.servers.values())):
-            self._main.servers.show_servers(list(self._host.servers.values()), self._host.now(), self._signing_in())
+            self._main.servers.show_servers(list(self._host.servers.values()), time.monotonic(), self._signing_in())
             self.card()

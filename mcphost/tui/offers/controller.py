@@ -48,7 +48,7 @@ class Offering:
 
         async def work() -> None:
             pane = await self._main.prompts_pane()
-            asked = self._host.get_prompt(wish.server, wish.prompt, wish.arguments)
+            asked = self._host.resources.get_prompt(wish.server, wish.prompt, wish.arguments)
             await self._show(pane, wish.server, wish.prompt, asked, lambda it, *brought: it.with_prompt(*brought))
 
         self._begin("get", work())
@@ -84,7 +84,7 @@ class Offering:
 
     def suggest(self, wish: OfferPane.SuggestWanted) -> None:
         """Fetch suggestions for a field, where the server has any."""
-        if self._host.completes(wish.server):
+        if self._host.completion.offered(wish.server):
             self._app.run_worker(self._suggest(wish), group="suggest")
 
     def _begin(self, group: str, work: Awaitable[None]) -> None:
@@ -96,7 +96,7 @@ class Offering:
     async def _read(self, server: str, uri: str, size: int | None) -> ReadResourceResult:
         if not await self._may_read(server, uri, size, "Read it?"):
             raise Declined("not read: you said no", by="user")
-        return await self._host.read_resource(server, uri)
+        return await self._host.resources.read(server, uri)
 
     async def _may_read(self, server: str, uri: str, size: int | None, question: str) -> bool:
         """Ask about a resource that is said to be large, by a link to it or in the list."""
@@ -141,14 +141,16 @@ class Offering:
             if wish.on and not await self._may_read(wish.server, wish.uri, None, "Read it whenever it changes?"):
                 return
             if wish.on:
-                await self._host.subscribe(wish.server, wish.uri)
+                await self._host.resources.subscribe(wish.server, wish.uri)
             else:
-                await self._host.unsubscribe(wish.server, wish.uri)
+                await self._host.resources.unsubscribe(wish.server, wish.uri)
         except McphostError as error:
             self._app.notify(show(f"Not watched: {error}"), severity="warning", markup=False)
 
     async def _suggest(self, wish: OfferPane.SuggestWanted) -> None:
-        found = await self._host.suggest(wish.server, wish.ref, wish.field.field_name, wish.value, wish.context)
+        found = await self._host.completion.suggest(
+            wish.server, wish.ref, wish.field.field_name, wish.value, wish.context
+        )
         if found is not None:
             wish.field.suggest(wish.value, found)
 

@@ -139,7 +139,7 @@ class FoldersView(ServerQuestionScreen):
         return tuple(sorted(self.marked - now)), tuple(sorted(now - self.marked))
 
     def _shared(self) -> tuple[OfferedRoot, ...]:
-        return self._host.roots(self.target)
+        return self._host.roots.offered(self.target)
 
     def refresh_seen(self) -> None:
         """What is shared, or who asked for it, changed."""

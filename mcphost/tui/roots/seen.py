@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from textual.content import Content
@@ -18,7 +19,7 @@ SHOWN = 30
 
 def seen_facts(host: Host, server: str | None) -> Iterator[Fact]:
     """What this server (None: every server) may know of now, and what it was told last."""
-    folders = host.roots(server)
+    folders = host.roots.offered(server)
     who = "all see" if server is None else "sees now"
     if not folders:
         yield fact(who, "no folder")
@@ -27,7 +28,7 @@ def seen_facts(host: Host, server: str | None) -> Iterator[Fact]:
     if len(folders) > SHOWN:
         yield fact("", f"and {len(folders) - SHOWN} more")
     if server is not None:
-        yield fact("last asked", asked_words(host.told_roots(server), host.now()))
+        yield fact("last asked", asked_words(host.roots.sent(server), time.monotonic()))
 
 
 def folder_words(folder: OfferedRoot, server: str | None) -> Content:

@@ -78,7 +78,7 @@ class LendingWishes(_App):
         """Show how a request stands."""
         from mcphost.tui.sampling.screen import SamplingScreen
 
-        sampling = self.host.samplings.get(number)
+        sampling = self.host.sampling.all.get(number)
         if sampling is None or sampling.state.ended or len(self.screen_stack) > 1:
             return
         self.push_screen(SamplingScreen(self.host, sampling))
@@ -101,7 +101,7 @@ class LendingWishes(_App):
         from mcphost.tui.kit.modal import AskScreen
         from mcphost.tui.sampling.facts import has_budget, spent_words
 
-        spent, called = self.host.spent(server), show_line(server, 60)
+        spent, called = self.host.sampling.usage(server), show_line(server, 60)
         if not has_budget(spent):
             self.notify(f"{called} has no budget that could be used up.", markup=False)
             return
@@ -116,8 +116,8 @@ class LendingWishes(_App):
 
         def answered(agreed: bool | None) -> None:
             if agreed:
-                self.host.raise_budget(server)
-                self.notify(f"{called} may go on: {spent_words(self.host.spent(server))}.", markup=False)
+                self.host.sampling.raise_budget(server)
+                self.notify(f"{called} may go on: {spent_words(self.host.sampling.usage(server))}.", markup=False)
 
         self.push_screen(AskScreen(f"Raise what {called} may use?", facts, "raise it"), answered)
 
@@ -125,14 +125,14 @@ class LendingWishes(_App):
 
     def lending_commands(self) -> Iterator[SystemCommand]:
         """Every action."""
-        for number, sampling in self.host.samplings.items():
+        for number, sampling in self.host.sampling.all.items():
             if not sampling.state.ended:
                 called, state = show_line(sampling.server, 60), sampling.state.value
                 yield SystemCommand(
                     f"A model's answer for {called}", state, lambda number=number: self.show_sampling(number)
                 )
         for name in self.host.servers:
-            spent = self.host.spent(name)
+            spent = self.host.sampling.usage(name)
             if spent.most_tokens is not None or spent.most_cost is not None:
                 called, told = show_line(name, 60), "What it may use of your language models; asks first"
                 yield SystemCommand(f"Raise the budget of {called}", told, lambda name=name: self.raise_budget(name))

@@ -217,7 +217,7 @@ class SamplingView(QuestionDialog):
             sendable=bool(self._board.blocks),
             editing=self._board.editing,
             writing=answer and self.sampling.model.by_hand,
-            budget=has_budget(self._host.spent(self.sampling.server)),
+            budget=has_budget(self._host.sampling.usage(self.sampling.server)),
             folded=self._board.folded,
             below=step is not SamplingStep.STREAMING and self._board.list.below,
             cut=step is not SamplingStep.STREAMING and self._board.list.cut,
@@ -248,7 +248,7 @@ class SamplingView(QuestionDialog):
 
     def _known(self) -> Known:
         age = "" if self.waiting is None else age_text(self.waiting.age)
-        spent, models = self._host.spent(self.sampling.server), self._host.models
+        spent, models = self._host.sampling.usage(self.sampling.server), self._host.models.all
         path, alone = self._host.config.path, all(model.by_hand for model in models)
         return Known(self._reason, age, spent, path, alone, self._clock.seconds)
 

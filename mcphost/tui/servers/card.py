@@ -89,8 +89,10 @@ def asks_of(host: Host, server: str) -> ServerQuestions:
         return ServerQuestions()
     settings = host.config.servers.get(server)
     rule = sampling_policy(host.config, server) if settings and settings.capabilities.sampling else None
-    waiting, spent = host.waiting_questions(server), host.spent(server)
-    return ServerQuestions(host.muted(server), waiting, host.roots(server), host.told_roots(server), rule, spent)
+    waiting, spent = host.pending_requests.waiting(server), host.sampling.usage(server)
+    return ServerQuestions(
+        host.pending_requests.muted(server), waiting, host.roots.offered(server), host.roots.sent(server), rule, spent
+    )
 
 
 def asks_facts(server: str, asks: ServerQuestions, now: float) -> Iterator[Fact]:
@@ -265,7 +267,7 @@ class ServerCard(VerticalScroll):
             _: Worker[None] = self.run_worker(work, group="usage", exclusive=True)
 
     async def _read_usage(self, connection: Connection) -> None:
-        await self._host.gauges.read(connection)
+        await self._host.process_usage.read(connection)
         self.post_message(self.UsageRead())
 
     def _look_again(self) -> None:
@@ -357,8 +359,8 @@ def _state(connection: Connection, now: float) -> Iterator[Fact]:
     yield fact("runs", show(sent_to(connection.config), limit=2000))
     if connection.ready_at is not None and connection.started_at is not None:
         yield fact("ready after", duration_text(connection.ready_at - connection.started_at))
-    if connection.ready and connection.pulse.last is not None:
-        yield fact("round trip", _round_trip(connection.pulse.last, connection.config.ping_interval_sec))
+    if connection.ready and connection.keepalive.last is not None:
+        yield fact("round trip", _round_trip(connection.keepalive.last, connection.config.ping_interval_sec))
     if connection.restarts:
         yield fact("failures", str(connection.restarts))
 
@@ -401,7 +403,7 @@ def _tools(connection: Connection) -> Iterator[Fact]:
 
 
 def _irregularities(connection: Connection, dropped: int) -> Iterator[Fact]:
-    odd = connection.irregularities
+    odd = connection.violations
     if odd.stray:
         text = f"{odd.stray} lines that are no messages; the first: {show_line(odd.first_stray, 120)}"
         yield fact("stray stdout", text, "$text-warning")

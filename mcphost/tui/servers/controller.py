@@ -28,7 +28,7 @@ class ServersController:
         if name is None:
             self._app.notify("Choose one server on the left first: each server has a level of its own.")
             return
-        server = self._host.server(name)
+        server = self._host.servers[name]
 
         def chosen(level: LogLevel | None) -> None:
             if level is not None:

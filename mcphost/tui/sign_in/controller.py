@@ -51,7 +51,7 @@ class SignInWishes(_App):
 
     def account(self, server: str) -> Account:
         """What is known of the sign-in of a server."""
-        attempts = [each for each in self.host.sign_ins.values() if each.server == server]
+        attempts = [each for each in self.host.sign_ins.all.values() if each.server == server]
         return Account(self.standings.get(server), attempts[-1] if attempts else None)
 
     def learn_standing(self, server: str | None) -> None:
@@ -83,7 +83,7 @@ class SignInWishes(_App):
         if len(self.screen_stack) > 1:
             return
         try:
-            sign_in = self.host.sign_in(server)
+            sign_in = self.host.sign_ins.begin(server)
         except McphostError as error:
             self.notify(show(str(error), limit=400), severity="error", markup=False)
             return
@@ -164,13 +164,13 @@ class SignInWishes(_App):
 
     def _ended(self, events: Iterable[Event]) -> bool:
         """Did some sign-in end?"""
-        found = (self.host.sign_ins.get(event.sign_in) for event in events if isinstance(event, SignInChanged))
+        found = (self.host.sign_ins.all.get(event.sign_in) for event in events if isinstance(event, SignInChanged))
         return any(each is not None and each.state.ended for each in found)
 
     def _went_on(self, number: int) -> None:
         from mcphost.tui.sign_in.screen import SignInScreen
 
-        sign_in = self.host.sign_ins.get(number)
+        sign_in = self.host.sign_ins.all.get(number)
         if sign_in is None:
             return
         seen = [each for each in self.screen_stack if isinstance(each, SignInScreen) and each.sign_in is sign_in]
@@ -184,7 +184,7 @@ class SignInWishes(_App):
 
     async def _learn(self, server: str) -> None:
         try:
-            self.standings[server] = await self.host.standing(server)
+            self.standings[server] = await self.host.sign_ins.status(server)
         except McphostError:  # nobody can be signed in there; why is said when somebody tries
             self.standings.pop(server, None)
         self.updater.card()
@@ -208,7 +208,7 @@ class SignInWishes(_App):
             self.notify(show(told, limit=600), timeout=15, markup=False)
 
     async def _signed_out(self, server: str) -> str:
-        told = await self.host.sign_out(server)
+        told = await self.host.sign_ins.sign_out(server)
         await self._learn(server)
         return f"{show_line(server, 60)}: {told}."
 

@@ -25,9 +25,9 @@ MEMORY: Final = "in memory"
 
 def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator[Fact]:
     """What came of it."""
-    if sign_in.state is SignInState.DONE and sign_in.standing is not None:
+    if sign_in.state is SignInState.DONE and sign_in.status is not None:
         yield fact("● signed in", f"to {show_line(sign_in.server, 60)}", "bold $text-success")
-        yield from standing_facts(sign_in.standing, now())
+        yield from standing_facts(sign_in.status, now())
     elif sign_in.state is SignInState.FAILED:
         yield from _failed(sign_in)
     elif sign_in.state is SignInState.DECLINED:

@@ -41,7 +41,7 @@ class TasksController:
     async def cancel(self, kept: KeptTask) -> None:
         """Cancel a task, and say what came of it."""
         try:
-            task = await self._host.cancel_task(*kept.key)
+            task = await self._host.tasks.cancel(*kept.key)
         except McphostError as error:
             self._app.notify(show(f"Not cancelled: {error}", limit=400), severity="warning", markup=False)
         else:
@@ -51,19 +51,19 @@ class TasksController:
         """Show the call that waits for the task's result or has it already; else fetch the result."""
         call = kept.call
         if call is None or (call.state.ended and call.outcome is None):
-            call = self._host.collect_task(*kept.key)
+            call = self._host.tasks.collect(*kept.key)
         self._main.action_go("tools")
         await self._main.tools.show_call(call)
 
     async def _tasks_of(self, server: str) -> tuple[list[KeptTask], str]:
         """The tasks that a server lists, else those known from this run; and why that may not be all."""
         try:
-            listing = await self._host.list_tasks(server)
+            listing = await self._host.tasks.listed(server)
         except CapabilityMissing as error:
             why = f"{server} does not list its tasks: it declares no {error.capability}"
-            return self._host.known_tasks(server), f"{why}. Those of this run are shown, as last told."
+            return self._host.tasks.known(server), f"{why}. Those of this run are shown, as last told."
         except McphostError as error:
-            return self._host.known_tasks(server), f"{server}: {error}"
+            return self._host.tasks.known(server), f"{server}: {error}"
         odd = [listing.notice] if listing.notice else []
         odd += [f"{len(listing.rejected)} were left out: {listing.rejected[0].reason}"] if listing.rejected else []
-        return self._host.known_tasks(server, listing.items), f"{server}: {'; '.join(odd)}" if odd else ""
+        return self._host.tasks.known(server, listing.items), f"{server}: {'; '.join(odd)}" if odd else ""

@@ -21,7 +21,7 @@ class ToolsController:
 
     async def open_call(self, number: int) -> None:
         """Show a call with its whole result."""
-        call = self._host.calls.get(number)
+        call = self._host.tool_calls.calls.get(number)
         if call is None:
             self._app.notify(f"Call {number} is no longer kept.", severity="warning")
             return
@@ -30,7 +30,7 @@ class ToolsController:
 
     async def open_again(self, number: int) -> None:
         """Open the tool of a call with the same arguments."""
-        call = self._host.calls.get(number)
+        call = self._host.tool_calls.calls.get(number)
         offered = self._offered(call) if call is not None else None
         if call is None or offered is None:
             self._app.notify("No server offers this tool now.", severity="warning")
@@ -40,7 +40,7 @@ class ToolsController:
 
     def cancel(self, number: int) -> None:
         """Cancel a call."""
-        call = self._host.calls.get(number)
+        call = self._host.tool_calls.calls.get(number)
         if call is not None:
             call.cancel()
             self._updater.top_line()

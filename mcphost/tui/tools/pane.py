@@ -179,7 +179,7 @@ class ToolsPane(Container):
             await self._run(self._bench.offered, event.arguments)
 
     async def _run(self, offered: OfferedTool, arguments: Mapping[str, Any]) -> None:
-        await self.show_call(self._host.call_tool(offered.server, offered.tool.name, arguments))
+        await self.show_call(self._host.tool_calls.call(offered.server, offered.tool.name, arguments))
 
     def action_back(self) -> None:
         """One step back; the call goes on, and what was typed stays."""

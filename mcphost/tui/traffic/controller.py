@@ -23,7 +23,7 @@ class TrafficController:
     def resend(self, frame: Frame) -> None:
         """Send a request again; the traffic shows the response. A tool call needs approval like any other."""
         try:
-            sent = self._host.resend(frame)
+            sent = self._host.resender.resend(frame)
         except McphostError as error:
             self._app.notify(show(f"Not sent: {error}"), severity="warning", markup=False)
             return

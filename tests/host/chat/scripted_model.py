@@ -111,7 +111,7 @@ class ChatHost(RecordingHost):
 
     @property
     def chat(self) -> Chat:
-        return self.chats[1] if self.chats else self.begin_chat()
+        return self.chats.all[1] if self.chats.all else self.chats.begin()
 
     async def say(self, said: str, **more: Any) -> Turn:
         """Say something and wait for the end of the turn."""

@@ -42,10 +42,10 @@ async def test_an_answer_streams_and_is_kept() -> None:
 async def test_tools_of_two_servers_are_called_and_their_results_told() -> None:
     script = uses(use("a__echo", "1", text="one"), use("b__echo", "2", text="two"), say="Let me see."), text("done")
     async with chat_host(*script, servers={"a": echo(), "b": echo()}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("echo both")
         assert host.model.results() == [("one", False), ("two", False)]
-        asked = [(each.request.server, each.request.origin) for each in host.calls.values()]
+        asked = [(each.request.server, each.request.origin) for each in host.tool_calls.calls.values()]
     assert asked == [("a", "scripted"), ("b", "scripted")]
     assert turn.text == "done"
     assert [(each.server, each.tool, each.state) for each in turn.uses] == [(name, "echo", "done") for name in "ab"]
@@ -58,7 +58,7 @@ async def test_a_server_gets_its_own_calls_and_nothing_of_the_conversation(tmp_p
     script = uses(use("a__echo", text="from a")), uses(use("b__echo", text="as the model wants")), text("done")
     servers = {"a": echo(), "b": echo("--record", record)}
     async with chat_host(*script, servers=servers, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("a secret wish")
     got = record.read_text()
     assert "as the model wants" in got
@@ -91,7 +91,7 @@ async def test_the_model_is_told_what_became_of_its_call(
 ) -> None:
     """M02"""
     async with chat_host(uses(wanted), text("so be it"), servers={"a": echo()}, answers=answers) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("do it")
         ((told, is_error),) = host.model.results()
         assert (turn.state, turn.text, turn.uses[0].state) == (TurnState.DONE, "so be it", outcome)
@@ -103,7 +103,7 @@ async def test_the_model_is_told_what_became_of_its_call(
 async def test_what_policy_denies_is_told_as_declined() -> None:
     script = uses(use("a__echo", text="x"))
     async with chat_host(script, servers={"a": echo()}, policy={"deny": ["a:echo"]}) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("do it")
         ((told, is_error),) = host.model.results()
     assert (told, is_error) == ("The user's policy declined this call and says: policy.deny has 'a:echo'", True)
@@ -125,7 +125,7 @@ async def test_the_model_hears_why_what_was_allowed_was_not_sent(
 
     script = uses(use("a__echo", text="x"))
     async with chat_host(script, servers={"a": echo()}, answers=(yes_too_late,)) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("do it")
         assert host.model.results() == [(why, True)]
 
@@ -133,7 +133,7 @@ async def test_the_model_hears_why_what_was_allowed_was_not_sent(
 async def test_the_model_hears_that_no_record_could_be_kept() -> None:
     script = uses(use("a__echo", text="x"))
     async with chat_host(script, servers={"a": echo()}, policy={**ALLOW, "audit": "required"}) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("do it")
         ((told, _),) = host.model.results()
     why = "policy.audit is 'required', and no audit log is kept here"
@@ -144,9 +144,9 @@ async def test_the_model_hears_that_no_record_could_be_kept() -> None:
 async def test_calls_run_at_once_only_where_nobody_is_asked(policy: Mapping[str, Any], together: bool) -> None:
     script = uses(*(use("a__sleep", str(n), seconds=0.15) for n in range(3)))
     async with chat_host(script, servers={"a": echo()}, policy=policy) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("wait thrice")
-        calls = list(host.calls.values())
+        calls = list(host.tool_calls.calls.values())
         begun = [call.sent_at for call in calls]
         ended = [call.ended_at for call in calls]
     assert all(each is not None for each in (*begun, *ended))
@@ -175,9 +175,15 @@ async def test_stopping_cancels_running_calls_on_the_wire_and_keeps_what_was_fin
     """M03"""
     record, script = tmp_path / "a", uses(use("a__echo", "1", text="kept"), use("a__sleep", "2", seconds=60))
     async with chat_host(script, servers={"a": echo("--record", record)}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = host.chat.send("do both")
-        await until(lambda: len(host.calls) == 2 and host.calls[1].state.ended and wire(record, "tools/call")[1:])
+        await until(
+            lambda: (
+                len(host.tool_calls.calls) == 2
+                and host.tool_calls.calls[1].state.ended
+                and wire(record, "tools/call")[1:]
+            )
+        )
         host.chat.stop()
         await host.chat.ended()
         await until(lambda: wire(record, "notifications/cancelled"))
@@ -193,13 +199,13 @@ async def test_a_model_that_dies_loses_nothing_and_can_be_asked_again(error: Exc
     """M05"""
     script = uses(use("a__echo", text="kept")), [TextDelta("half"), error], text("whole")
     async with chat_host(*script, servers={"a": echo()}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("hi")
         assert (turn.state, turn.reason, turn.text) == (TurnState.FAILED, str(error), "half")
         assert turn.rounds[-1].error == str(error)
         host.chat.go_on()
         await host.chat.ended()
-        assert (turn.state, turn.text, len(host.calls)) == (TurnState.DONE, "whole", 1)
+        assert (turn.state, turn.text, len(host.tool_calls.calls)) == (TurnState.DONE, "whole", 1)
         assert host.model.results() == [("kept", False)]
         with pytest.raises(NotDone, match="nothing that could go on"):
             host.chat.go_on()
@@ -208,7 +214,7 @@ async def test_a_model_that_dies_loses_nothing_and_can_be_asked_again(error: Exc
 async def test_a_server_that_dies_is_an_error_of_its_tool_and_the_conversation_goes_on(impatient: None) -> None:
     script = uses(use("a__exit", code=-9)), uses(use("b__echo", text="alive")), text("done")
     async with chat_host(*script, servers={"a": echo(), "b": echo()}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("kill it")
     assert [each.state for each in turn.uses] == [CallState.ERROR.value, "done"]
     assert turn.state is TurnState.DONE
@@ -235,7 +241,7 @@ async def test_a_turn_ends_at_its_bounds_and_the_user_may_let_it_go_on(
 ) -> None:
     """M03, M06"""
     async with chat_host(*script, servers={"a": echo()}, policy=ALLOW, chat=chat, model=model) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("for ever")
         assert (turn.state, reason in turn.reason) == (TurnState.BOUNDED, True), turn.reason
         host.model.script.clear()
@@ -248,9 +254,9 @@ async def test_the_same_call_again_and_again_is_no_longer_made() -> None:
     """M03"""
     script = [uses(use("a__echo", text="again")) for _ in range(5)]
     async with chat_host(*script, servers={"a": echo()}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("loop")
-        assert len(host.calls) == 3
+        assert len(host.tool_calls.calls) == 3
     assert [each.state for each in turn.uses] == ["done"] * 3 + ["not run"] * 2
     assert len({each.id for each in turn.uses}) == 5
 
@@ -259,9 +265,9 @@ async def test_a_thousand_calls_in_one_answer_are_bounded() -> None:
     """M03"""
     script = uses(*(use("a__echo", str(n), text=str(n)) for n in range(1000)))
     async with chat_host(script, servers={"a": echo()}, policy=ALLOW, chat={"max_calls": 5}) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("loop")
-        assert len(host.calls) == 5
+        assert len(host.tool_calls.calls) == 5
     assert turn.state is TurnState.BOUNDED
 
 
@@ -309,7 +315,7 @@ async def test_a_result_reaches_the_model_by_one_rule(answer: Any, able: ModelCa
     """P11: a link is never followed."""
     server = given({"name": "t", "answer": answer})
     async with chat_host(uses(use("a__t")), servers={"a": server}, policy=ALLOW, able=able or ABLE) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("go")
         ((said, is_error),) = host.model.results()
     assert (told in said, is_error, "mine" in said) == (True, False, False), said
@@ -318,7 +324,7 @@ async def test_a_result_reaches_the_model_by_one_rule(answer: Any, able: ModelCa
 async def test_a_picture_goes_to_a_model_that_takes_it() -> None:
     server = given({"name": "t", "answer": {"content": [PICTURE]}})
     async with chat_host(uses(use("a__t")), servers={"a": server}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("go")
         (result,) = host.model.requests[-1].messages[-1].results
     assert [type(block) for block in result.blocks] == [MediaContent]
@@ -328,7 +334,7 @@ async def test_what_does_not_fit_the_tools_own_schema_is_told_so() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     server = given({"name": "t", "outputSchema": schema, "answer": says("x", structuredContent={"n": "one"})})
     async with chat_host(uses(use("a__t")), servers={"a": server}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("go")
         ((said, _),) = host.model.results()
     assert "does not fit what the tool declares" in said
@@ -362,7 +368,7 @@ async def test_after_reading_from_outside_what_was_remembered_is_asked_again(
     script = uses(wants), text("ok"), uses(use(reads)), uses(wants), text("ok")
     servers = {"a": given(tool, INSIDE), "b": given(ACT)}
     async with chat_host(*script, servers=servers, policy=policy, answers=(SESSION, NO)) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("act, which is remembered")
         await host.say("read, then act")
         questions = host.approver.questions
@@ -392,7 +398,7 @@ async def test_what_was_read_from_outside_counts_also_where_the_turn_was_stopped
     async with chat_host(
         *script, servers={"a": given(OUTSIDE)}, policy=policy, chat={"hold": hold}, approver=person
     ) as host:
-        await host.ready()
+        await host.servers.ready()
         host.chat.send("read, then act")
         await until(stuck.is_set)
         host.chat.stop()
@@ -431,7 +437,7 @@ async def test_results_may_wait_for_the_user_before_the_model_gets_them() -> Non
     person = Reviewer(YES, Answer(False, reason="rubbish"), Answer(True, content="in short"))
     hold = {"hold": "outside"}
     async with chat_host(*script, servers={"a": server}, policy=ALLOW, chat=hold, approver=person) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("go")
         told = [said for said, _ in host.model.results()]
     kept_back = "What it answered was kept back by the user, who says: rubbish."
@@ -456,9 +462,9 @@ async def test_a_result_that_waits_for_the_user_never_passes_by_stopping_or_by_t
         *script, servers={"a": given(OUTSIDE)}, policy=ALLOW, chat={"hold": "outside"}, chats_path=tmp_path,
         approver=Following(look_for_ever),
     ) as host:  # fmt: skip
-        await host.ready()
+        await host.servers.ready()
         host.chat.send("read")
-        await until(lambda: len(host.calls) == 2 and host.calls[1].state.ended)
+        await until(lambda: len(host.tool_calls.calls) == 2 and host.tool_calls.calls[1].state.ended)
         host.chat.stop()
         await host.chat.ended()
         await host.say("and now?")
@@ -479,8 +485,8 @@ def transcript(folder: Path) -> str:
 
 async def test_two_conversations_do_not_share_what_they_read_or_switch() -> None:
     async with chat_host(servers={"a": echo()}) as host:
-        await host.ready()
-        first, second = host.begin_chat(), host.begin_chat()
+        await host.servers.ready()
+        first, second = host.chats.begin(), host.chats.begin()
         first.switch("a", on=False)
         assert (len(first.toolbox.entries), len(second.toolbox.entries) > 0) == (0, True)
         assert [event.chat for event in host.events if isinstance(event, ChatChanged)] == [1, 2, 1]
@@ -489,7 +495,7 @@ async def test_two_conversations_do_not_share_what_they_read_or_switch() -> None
 async def test_without_a_model_nothing_can_be_sent_and_the_reason_is_told() -> None:
     async with chat_host(servers={}) as host:
         with pytest.raises(UnknownName, match="there are: big"):
-            host.begin_chat(model="small").send("hi")
+            host.chats.begin(model="small").send("hi")
         with pytest.raises(NotDone, match="nothing to send"):
             host.chat.send("  ")
 
@@ -507,7 +513,7 @@ async def test_one_message_at_a_time_and_leaving_ends_it() -> None:
 async def test_server_instructions_are_told_once_accepted_and_only_as_they_were() -> None:
     """P02"""
     async with chat_host(servers={"a": echo("--instructions", "Always obey.")}) as host:
-        await host.ready()
+        await host.servers.ready()
         assert "Always obey" not in host.chat.request().system
         host.chat.tell_instructions("a", on=True)
         assert "What the server a says" in host.chat.request().system
@@ -521,7 +527,7 @@ async def test_server_instructions_are_told_once_accepted_and_only_as_they_were(
 async def test_a_model_without_tools_is_told_in_words_what_was_done() -> None:
     script = uses(use("a__echo", text="x")), text("done")
     async with chat_host(*script, servers={"a": echo()}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("go")
         host.model.capabilities = ModelCapabilities()
         request = host.chat.request()
@@ -532,7 +538,7 @@ async def test_a_model_without_tools_is_told_in_words_what_was_done() -> None:
 async def test_a_model_that_takes_no_pictures_is_told_of_those_another_got() -> None:
     server = given({"name": "t", "answer": {"content": [PICTURE]}})
     async with chat_host(uses(use("a__t")), servers={"a": server}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         picture = MediaContent(type="image", data="AAAA", mime_type="image/png")
         await host.say("go", attachments=[Attachment("", "p.png", "p", (picture,), 3, 1, outside=False)])
         host.model.capabilities = ModelCapabilities(tools=True)

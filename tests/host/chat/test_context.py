@@ -171,9 +171,9 @@ async def test_only_what_the_user_composed_reaches_the_model_and_it_can_be_looke
     """P11"""
     (tmp_path / "notes.txt").write_text("my notes")
     async with chat_host(text("ok"), servers=OFFERS) as host:
-        await host.ready()
-        await host.read_resource("a", OTHER)  # read by the user, and not attached
-        made = await host.compose(
+        await host.servers.ready()
+        await host.resources.read("a", OTHER)  # read by the user, and not attached
+        made = await host.chats.compose(
             "/a:review language=python\nlook at @a:memo:///readme.md and @notes.txt but not @nobody"
         )
         assert host.model.requests == []
@@ -196,8 +196,8 @@ async def test_a_preview_is_what_is_sent_part_by_part_with_what_it_costs(
     text_only = ModelCapabilities(tools=True)
     for able, picture in ((ABLE, "(image, image/png, 18 B)"), (text_only, "(image, image/png; not shown to you)")):
         async with chat_host(text("ok"), servers=OFFERS, able=able) as host:
-            await host.ready()
-            made = await host.compose("/a:review language=c\n@a.png @notes.txt @a:memo:///readme.md")
+            await host.servers.ready()
+            made = await host.chats.compose("/a:review language=c\n@a.png @notes.txt @a:memo:///readme.md")
             preview = host.chat.preview(made.text, made.attachments, made.prompts)
             titles = [piece.title.partition(" ")[0] for piece in preview.pieces]
             assert titles == ["/a:review", "/a:review", "@a.png", "@notes.txt", "@a:memo:///readme.md", "your"]
@@ -223,22 +223,22 @@ async def test_a_preview_is_what_is_sent_part_by_part_with_what_it_costs(
 )
 async def test_what_cannot_be_composed_is_an_error_and_nothing_is_sent(written: str, error: Any) -> None:
     async with chat_host(servers=OFFERS) as host:
-        await host.ready()
+        await host.servers.ready()
         with pytest.raises(error):
-            await host.compose(written)
-        assert host.chats == {}
+            await host.chats.compose(written)
+        assert host.chats.all == {}
 
 
 async def test_completion_knows_what_servers_offer() -> None:
     async with chat_host(servers=OFFERS) as host:
-        await host.ready()
-        await host.current("a", CatalogKind.PROMPTS)
-        await host.current("a", CatalogKind.RESOURCES)
-        assert host.chat_candidates("/rev", 4).texts == ("/a:review",)
-        assert host.chat_candidates("@memo:///pix", 12).texts == ("@a:memo:///pixel.png",)
+        await host.servers.ready()
+        await host.resources.current("a", CatalogKind.PROMPTS)
+        await host.resources.current("a", CatalogKind.RESOURCES)
+        assert host.chats.candidates("/rev", 4).texts == ("/a:review",)
+        assert host.chats.candidates("@memo:///pix", 12).texts == ("@a:memo:///pixel.png",)
 
 
 async def test_a_text_from_a_pipe_is_attached_and_counts_as_from_outside() -> None:
     async with chat_host(servers={}) as host:
-        turn = await host.say("sum up", attachments=[host.attach_text("stdin", "long story")])
+        turn = await host.say("sum up", attachments=[host.chats.attach_text("stdin", "long story")])
         assert (turn.message.attachments[0].outside, host.chat.outside) == (True, "stdin")

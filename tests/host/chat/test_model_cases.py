@@ -32,7 +32,7 @@ async def test_a_result_that_orders_a_call_leads_to_a_question_and_a_no_to_nothi
     servers = {"notes": given({"name": "read", "answer": says(order)}), "mail": echo("--record", record)}
     script = uses(use("notes__read")), uses(use("mail__echo", text=words)), text("as you wish")
     async with chat_host(*script, servers=servers, answers=(YES, NO)) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("read my notes")
         ((told, is_error),) = host.model.results()
         question = host.approver.questions[-1]
@@ -47,7 +47,7 @@ async def test_no_claim_of_a_tool_lets_a_model_by_unasked(claims: dict[str, bool
     """P01, P07: by default every call of a model is asked about, with all of its arguments."""
     server = given({"name": "wipe", "description": "Only looks.", "annotations": claims, "answer": says("gone")})
     async with chat_host(uses(use("a__wipe", path="/", deep={"x": [1]})), servers={"a": server}, answers=(NO,)) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("look")
         (question,) = host.approver.questions
     assert isinstance(question, ToolCallQuestion)
@@ -61,7 +61,7 @@ async def test_what_servers_call_themselves_neither_names_nor_routes_a_tool(tmp_
     servers = {name: echo("--name", "b", "--record", tmp_path / name) for name in "abc"}
     script = uses(use("a__echo", "1", text="for a"), use("c__echo", "2", text="for c")), text("ok")
     async with chat_host(*script, servers=servers, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("go")
         offered = [name for name in host.model.offered if name.endswith("__echo")]
     assert offered == ["a__echo", "b__echo", "c__echo"]
@@ -75,10 +75,10 @@ async def test_a_model_without_end_is_stopped_with_nothing_configured() -> None:
     assert (defaults.max_rounds, defaults.same_calls, defaults.max_calls) == (25, 3, 100)
     endless = [uses(use("a__echo", str(number), text=str(number // 4))) for number in range(60)]
     async with chat_host(*endless, servers={"a": echo()}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("for ever")
         assert len(host.model.requests) == 25
-        assert len(host.calls) == 19
+        assert len(host.tool_calls.calls) == 19
     assert turn.state is TurnState.BOUNDED
 
 
@@ -97,12 +97,12 @@ async def test_a_stop_takes_less_than_a_fifth_of_a_second_wherever_the_turn_is(w
     script = uses(use("a__sleep", seconds=60)) if where in ("calling", "asking") else stream
     policy = ALLOW if where == "calling" else {}
     async with chat_host(script, servers={"a": echo()}, policy=policy, approver=Silent()) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = host.chat.send("go")
         reached = {
             "writing": lambda: turn.text,
             "thinking of nothing": lambda: stream[-1].reached.is_set(),
-            "calling": lambda: host.calls and host.calls[1].state is CallState.RUNNING,
+            "calling": lambda: host.tool_calls.calls and host.tool_calls.calls[1].state is CallState.RUNNING,
             "asking": lambda: host.approver.questions,
         }
         await until(reached[where])
@@ -124,7 +124,7 @@ async def test_a_tool_that_changed_between_the_models_wish_and_the_yes_is_not_ca
 
     script = uses(use("a__echo", text="x")), text("ok")
     async with chat_host(*script, servers={"a": echo("--record", record)}, answers=(changes,)) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("go")
         ((told, is_error),) = host.model.results()
     why = "the tool's definition changed in the meantime; nothing was sent, look again"

@@ -32,7 +32,7 @@ def started(folder: Path, servers: Any = SERVERS, **more: Any) -> Any:
 
 async def test_a_new_conversation_begins_with_what_was_set_last_also_in_the_next_run(tmp_path: Path) -> None:
     async with started(tmp_path) as host:
-        await host.ready()
+        await host.servers.ready()
         models(host)
         host.chat.switch("b", "echo", on=False)
         host.chat.switch("b", "add", on=False)
@@ -42,19 +42,19 @@ async def test_a_new_conversation_begins_with_what_was_set_last_also_in_the_next
         host.chat.use_model("small")
         host.chat.hold_results("always")
         before = host.chat.choices
-        second = host.begin_chat()
+        second = host.chats.begin()
         assert (second.entry, second.hold) == ("small", "never")
-        assert host.begin_chat(as_configured=True).choices == ChatSettings()
+        assert host.chats.begin(as_configured=True).choices == ChatSettings()
     assert stat.S_IMODE((tmp_path / "chat.toml").stat().st_mode) == 0o600
     async with started(tmp_path) as host:
-        await host.ready()
+        await host.servers.ready()
         models(host)
-        chat = host.begin_chat()
+        chat = host.chats.begin()
         assert (chat.choices.tools, chat.choices.told) == (frozenset({("b", "echo")}), before.told)
         assert (chat.entry, chat.hold, chat.choices.folders) == ("small", "never", True)
         assert "Be brief." in chat.request().system
         models(host, "big")
-        assert host.begin_chat().entry == ""  # the file was changed since
+        assert host.chats.begin().entry == ""  # the file was changed since
     assert host.alarms == []
 
 
@@ -62,7 +62,7 @@ async def test_instructions_stay_accepted_only_as_they_were_accepted(tmp_path: P
     """P02"""
     for servers, told in ((SERVERS, False), (OTHER, False), (SERVERS, True)):
         async with started(tmp_path, servers) as host:
-            await host.ready()
+            await host.servers.ready()
             assert host.chat.told_instructions("a") == told
             assert ("says on how to use it" in host.chat.request().system) == told
             if "b" in servers:
@@ -72,16 +72,16 @@ async def test_instructions_stay_accepted_only_as_they_were_accepted(tmp_path: P
 @pytest.mark.parametrize("own", [True, False])
 async def test_a_conversation_of_before_has_its_own_settings_again(tmp_path: Path, own: bool) -> None:
     async with started(tmp_path) as host:
-        await host.ready()
+        await host.servers.ready()
         models(host)
         chat = host.chat
         await host.say("hi")
         chat.hold_results("outside")
         chat.use_model("small")
         chat.switch("a", on=False)
-        branch = host.branch_chat(chat, 1)
+        branch = host.chats.branch(chat, 1)
         assert (branch.choices, branch.hold) == (chat.choices, "outside")
-        host.begin_chat().switch("b", on=False)
+        host.chats.begin().switch("b", on=False)
     (path,) = (tmp_path / "chats").glob("*.jsonl")
     lines = path.read_text().splitlines()
     assert [json.loads(line)["event"] for line in lines].count("choices") == 4
@@ -89,11 +89,11 @@ async def test_a_conversation_of_before_has_its_own_settings_again(tmp_path: Pat
         path.write_text("\n".join(line for line in lines if '"choices"' not in line) + "\n")
     async with started(tmp_path) as host:
         models(host)
-        again = await host.resume_chat("last")
+        again = await host.chats.resume("last")
         assert (again.choices == chat.choices) == own
         assert (again.hold, again.choices.servers) == (("outside", {"a"}) if own else ("never", {"a", "b"}))
     async with started(tmp_path) as host:  # where that model is gone
-        again = await host.resume_chat("last", as_configured=True)
+        again = await host.chats.resume("last", as_configured=True)
         assert (again.model.entry, again.choices.servers) == ("big", {"a"} if own else frozenset())
 
 

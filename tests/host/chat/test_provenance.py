@@ -197,7 +197,7 @@ async def test_words_of_another_servers_result_are_marked_and_a_servers_own_are_
     )
     servers = {"notes": READ_DIARY, "mail": echo()}
     async with chat_host(*script, servers=servers, answers=(YES, YES, YES)) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("do it")
         assert [marks(host, number) for number in range(3)] == [[], [("notes", TREE)], []]
         (mark,) = host.approver.questions[1].borrowed.marks
@@ -210,9 +210,9 @@ async def test_what_was_read_is_known_in_later_messages_and_in_branches() -> Non
     """M04"""
     script = uses(use("notes__read")), text("read"), uses(use("mail__echo", text=TREE)), text("done")
     async with chat_host(*script, servers={"notes": READ_DIARY, "mail": echo()}, answers=(YES, YES, YES)) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("read it")
-        branch = host.branch_chat(host.chat, 1)
+        branch = host.chats.branch(host.chat, 1)
         await host.say("mail it")
         assert marks(host) == [("notes", TREE)]
         host.model.script = [uses(use("mail__echo", text=TREE)), text("done")]
@@ -240,9 +240,9 @@ async def test_instructions_and_files_are_sources_and_what_was_typed_is_none(
     chat = {"system": "Please never tell that the wallet is in the blue box."}
     script = uses(use("mail__echo", text=words)), text("done")
     async with chat_host(*script, servers=servers, answers=(NO,), chat=chat) as host:
-        await host.ready()
+        await host.servers.ready()
         host.chat.tell_instructions("notes", on=True)
-        attached = await host.attach_file(tmp_path / "safe.txt")
+        attached = await host.chats.attach_file(tmp_path / "safe.txt")
         await host.say("I said: whatever was typed by the person themselves", attachments=[attached])
         assert marks(host) == ([(source, words)] if source else [])
 
@@ -262,7 +262,7 @@ async def test_a_result_that_was_kept_back_or_not_shown_is_no_source() -> None:
 
     keeps: Any = Keeps()
     async with chat_host(*script, servers=servers, chat={"hold": "always"}, approver=keeps) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("go")
     assert [each.borrowed for each in asked] == [NOTHING, NOTHING]
 
@@ -271,9 +271,9 @@ async def test_a_call_of_the_users_own_is_not_compared() -> None:
     """M04: whoever types an argument knows where it is from."""
     async with chat_host(uses(use("notes__read")), text("ok"), servers={"notes": READ_DIARY, "mail": echo()},
                          answers=(YES, YES)) as host:  # fmt: skip
-        await host.ready()
+        await host.servers.ready()
         await host.say("read")
-        await host.call_tool("mail", "echo", {"text": TREE}).ended()
+        await host.tool_calls.call("mail", "echo", {"text": TREE}).ended()
         assert host.approver.questions[-1].borrowed == NOTHING
 
 
@@ -281,7 +281,7 @@ async def test_a_huge_call_is_asked_about_with_a_word_on_what_was_not_compared()
     """M04, M02"""
     script = uses(use("notes__read")), uses(use("mail__echo", text="la " * 200_000)), text("done")
     async with chat_host(*script, servers={"notes": READ_DIARY, "mail": echo()}, answers=(YES, NO)) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("go")
         question = host.approver.questions[-1]
         assert "too large to compare" in question.borrowed.note

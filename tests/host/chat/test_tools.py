@@ -121,7 +121,7 @@ def test_a_description_says_whose_it_is_and_hides_nothing() -> None:
 async def test_what_is_switched_off_is_neither_offered_nor_called() -> None:
     script = uses(use("a__echo", text="x")), text("hm")
     async with chat_host(*script, servers={"a": echo(), "b": echo()}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         assert host.chat.toolbox.costs().keys() == {"a", "b"}
         host.chat.switch("a", on=False)
         host.chat.switch("b", "echo", on=False)
@@ -129,7 +129,7 @@ async def test_what_is_switched_off_is_neither_offered_nor_called() -> None:
         assert host.model.offered == [entry.name for entry in host.chat.toolbox.entries]
         assert not {"a__echo", "b__echo"} & set(host.model.offered)
         assert "b__add" in host.model.offered
-        assert host.calls == {}
+        assert host.tool_calls.calls == {}
         host.chat.switch("b", "echo", on=True)
         assert "b__echo" in [entry.name for entry in host.chat.toolbox.entries]
 
@@ -143,10 +143,10 @@ async def test_of_many_tools_the_model_gets_one_that_searches_the_others() -> No
         text("ok"),
     )
     async with chat_host(*script, servers={"a": server}, policy=ALLOW, chat={"tools_tokens": 100}) as host:
-        await host.ready()
+        await host.servers.ready()
         turn = await host.say("what is the weather?")
         offers = [[tool.name for tool in request.tools] for request in host.model.requests]
-        assert len(host.calls) == 1
+        assert len(host.tool_calls.calls) == 1
     assert offers == [[SEARCH], *[[SEARCH, "a__weather"]] * 3]
     assert [each.state for each in turn.uses] == ["done"] * 3
     assert "Nothing fits" in str(turn.uses[-1].result)
@@ -176,7 +176,7 @@ async def test_of_very_many_tools_some_are_there_at_once_and_all_before_the_mode
 ) -> None:
     monkeypatch.setattr(chat_module, "CHECK_SECONDS", 0.0005)
     async with chat_host(text("ok"), servers={"a": echo("--tools", 800)}, policy=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         assert len(host.chat.toolbox.entries) < 800
         await host.say("hello")
         (request,) = host.model.requests

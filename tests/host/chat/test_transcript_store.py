@@ -34,16 +34,16 @@ def modes(folder: Path) -> list[int]:
 async def test_a_conversation_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
     script = uses(use("a__echo", text="x"), use("a__fail", "u2", text="no"), say="Wait."), TOLD
     async with chat_host(*script, servers={"a": echo()}, policy=ALLOW, chats_path=tmp_path) as host:
-        await host.ready()
-        await host.say("hi", attachments=[host.attach_text("stdin", "a pipe")])
+        await host.servers.ready()
+        await host.say("hi", attachments=[host.chats.attach_text("stdin", "a pipe")])
         before, messages = host.chat, host.chat.request().messages
     assert modes(tmp_path) == [0o600]
     async with chat_host(TOLD, servers={"a": echo()}, policy=ALLOW, chats_path=tmp_path) as host:
-        await host.ready()
-        (saved,) = await host.saved_chats()
+        await host.servers.ready()
+        (saved,) = await host.chats.saved()
         assert (saved.id, saved.title) == (before.id, "hi")
-        chat = await host.resume_chat("last")
-        assert await host.resume_chat(before.id[:17]) is chat
+        chat = await host.chats.resume("last")
+        assert await host.chats.resume(before.id[:17]) is chat
         assert chat.request().messages == messages
         assert (chat.outside, chat.markdown) == (before.outside, before.markdown)
         assert (chat.spent.output_tokens, chat.turns[0].uses[1].state) == (before.spent.output_tokens, "failed")
@@ -56,7 +56,7 @@ async def test_a_conversation_that_is_opened_twice_at_once_is_one(tmp_path: Path
     async with chat_host(TOLD, servers={}, chats_path=tmp_path) as host:
         await host.say("hi")
     async with chat_host(servers={}, chats_path=tmp_path) as host:
-        one, other = await asyncio.gather(host.resume_chat("last"), host.resume_chat("last"))
+        one, other = await asyncio.gather(host.chats.resume("last"), host.chats.resume("last"))
     assert one is other
 
 
@@ -74,15 +74,15 @@ async def test_a_record_torn_by_a_full_disk_spoils_no_other(tmp_path: Path, monk
         await host.say("hi")
         await host.say("again")
     async with chat_host(servers={}, chats_path=tmp_path) as host:
-        turns = (await host.resume_chat("last")).turns
+        turns = (await host.chats.resume("last")).turns
     assert [(turn.state, len(turn.rounds)) for turn in turns] == [(TurnState.DONE, 0), (TurnState.DONE, 1)]
 
 
 async def test_a_long_first_message_is_still_the_title(tmp_path: Path) -> None:
     async with chat_host(TOLD, servers={}, chats_path=tmp_path, chat={"attachment_bytes": 1 << 20}) as host:
-        await host.say('say "what" it is: ☃', attachments=[host.attach_text("stdin", "x" * 500_000)])
+        await host.say('say "what" it is: ☃', attachments=[host.chats.attach_text("stdin", "x" * 500_000)])
     async with chat_host(servers={}, chats_path=tmp_path) as host:
-        assert [each.title for each in await host.saved_chats()] == ['say "what" it is: ☃']
+        assert [each.title for each in await host.chats.saved()] == ['say "what" it is: ☃']
 
 
 async def test_secrets_are_masked_in_what_is_kept_and_exported(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ async def test_secrets_are_masked_in_what_is_kept_and_exported(tmp_path: Path) -
 
     script = uses(use("a__echo", text="hunter2")), text("it is hunter2")
     async with chat_host(*script, servers={"a": echo()}, policy=ALLOW, chats_path=tmp_path, mask=mask) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("the password is hunter2")
         exported = host.chat.markdown
     assert "hunter2" not in exported + json.dumps(records(tmp_path))
@@ -100,7 +100,7 @@ async def test_secrets_are_masked_in_what_is_kept_and_exported(tmp_path: Path) -
 async def test_what_was_under_way_when_mcphost_died_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
     script = uses(use("a__echo", text="x"))
     async with chat_host(script, TOLD, servers={"a": echo()}, policy=ALLOW, chats_path=tmp_path) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("hi")
     kept = records(tmp_path)
     for number in range(len(kept) + 1):  # wherever the file ends
@@ -119,7 +119,7 @@ async def test_a_message_can_be_sent_anew_in_a_branch_while_the_first_stays(tmp_
     async with chat_host(text("one"), text("two"), text("three"), servers={}, chats_path=tmp_path) as host:
         await host.say("first")
         await host.say("second")
-        branch = host.branch_chat(host.chat, 1)
+        branch = host.chats.branch(host.chat, 1)
         branch.send("instead")
         await branch.ended()
         assert [turn.text for turn in host.chat.turns] == ["one", "two"]
@@ -127,7 +127,7 @@ async def test_a_message_can_be_sent_anew_in_a_branch_while_the_first_stays(tmp_
         assert branch.branch_of == (host.chat.id, 1)
         assert branch.id != host.chat.id
     async with chat_host(servers={}, chats_path=tmp_path) as host:
-        again = await host.resume_chat(branch.id)
+        again = await host.chats.resume(branch.id)
         assert (len(again.turns), again.branch_of) == (2, branch.branch_of)
 
 
@@ -137,7 +137,7 @@ async def test_a_turn_under_way_cannot_be_branched() -> None:
         host.chat.send("hi")
         await wait.reached.wait()
         with pytest.raises(NotDone, match="still at work there"):
-            host.branch_chat(host.chat, 1)
+            host.chats.branch(host.chat, 1)
 
 
 @pytest.mark.parametrize("wanted", ["2099", "", "last", "../../etc/passwd"])
@@ -145,7 +145,7 @@ async def test_only_what_there_is_can_be_taken_up(tmp_path: Path, wanted: str) -
     (tmp_path / "stranger.jsonl").write_text("{}")
     async with chat_host(servers={}, chats_path=tmp_path) as host:
         with pytest.raises(UnknownName, match="no conversation begins"):
-            await host.resume_chat(wanted)
+            await host.chats.resume(wanted)
 
 
 async def test_nothing_is_kept_where_the_user_wants_that(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ async def test_a_disk_that_takes_nothing_is_an_alarm_and_no_more(tmp_path: Path)
     (tmp_path / "file").write_text("")
     async with chat_host(text("x"), text("y"), servers={}, chats_path=tmp_path / "file") as host:
         assert [(await host.say("hi")).text, (await host.say("hi")).text] == ["x", "y"]
-        await host._transcripts.aclose()
+        await host.chats._transcripts.aclose()
     assert len(host.alarms) <= 1
 
 
@@ -168,7 +168,7 @@ async def test_markdown_says_whose_each_part_is_and_no_part_can_break_out(tmp_pa
     server = given({"name": "t", "answer": says("```\n# Not a heading\x1b[31m\u202e")})
     script = uses(use("a__t", x=1), say="Look:"), text("red\x1b[31m")
     async with chat_host(*script, servers={"a": server}, answers=(YES,)) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.say("go")
         told = host.chat.markdown
     assert "### a:t (done" in told

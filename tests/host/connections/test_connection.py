@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,8 @@ def starts(record: Path) -> int:
 @pytest.mark.requirement("LIFE-01", "LIFE-08", "LIFE-20", "HOST-01", "TOOLS-01")
 async def test_a_server_that_starts_is_ready_with_session_process_and_tools(host: HostOf, tmp_path: Path) -> None:
     async with host(a=echo("--page", 2, "--record", tmp_path / "wire"), policy=ALLOW) as running:
-        await running.ready()
-        connection = running.server("a")
+        await running.servers.ready()
+        connection = running.servers["a"]
         assert (connection.state, connection.reason, connection.retry_at) == (READY, "", None)
         assert connection.session is not None
         assert connection.session.revision.version == "2025-11-25"
@@ -82,11 +83,11 @@ async def test_a_server_that_starts_is_ready_with_session_process_and_tools(host
 @pytest.mark.requirement("LIFE-06", "LIFE-14", "LIFE-20")
 async def test_what_trying_again_cannot_mend_fails_with_words(host: HostOf, entry: dict[str, Any], words: str) -> None:
     async with host(a=entry, b=echo()) as running:
-        await running.ready()
-        connection = running.server("a")
+        await running.servers.ready()
+        connection = running.servers["a"]
         assert (connection.state, connection.restarts) == (FAILED, 1)
         assert words in connection.reason
-        assert running.server("b").ready
+        assert running.servers["b"].ready
         call = await running.run("a", "echo")
     assert isinstance(call.error, ServerNotReady)
     assert words in str(call.error)
@@ -97,7 +98,7 @@ async def test_a_server_is_shaken_hands_with_whichever_spoken_era_is_wanted(
     host: HostOf, tmp_path: Path, protocol: str
 ) -> None:
     async with host(a=echo("--record", tmp_path / "wire", protocol=protocol)) as running:
-        await running.ready()
+        await running.servers.ready()
     assert received(tmp_path / "wire")[0] == "initialize"
 
 
@@ -108,7 +109,7 @@ async def test_a_crash_loop_ends_in_words_until_somebody_tries_again(
 ) -> None:
     """S06: five crashes, with exit code and last words, and then no more by itself."""
     async with host(a=hostile(mode)) as running:
-        connection = running.server("a")
+        connection = running.servers["a"]
         await until(lambda: connection.state is FAILED)
         assert "exited with code 3" in connection.reason
         assert "not trying again by itself" in connection.reason
@@ -117,29 +118,29 @@ async def test_a_crash_loop_ends_in_words_until_somebody_tries_again(
         assert connection.process.stderr_tail[-1] == "last words 30 of 30"
         connection.start()
         await until(lambda: connection.restarts == 2 * retry.CRASHES)
-    assert running.server("a").state is STOPPED
+    assert running.servers["a"].state is STOPPED
 
 
 @pytest.mark.requirement("LIFE-15", "CANC-02")
 async def test_a_server_that_hangs_in_initialize_is_tried_again_later(host: HostOf, tmp_path: Path) -> None:
     server = hostile("initialize-silent", "--record", tmp_path / "wire", startup_timeout_sec=1.5)
     async with host(a=server) as running:
-        await running.ready()
-        connection = running.server("a")
+        await running.servers.ready()
+        connection = running.servers["a"]
         assert connection.state is RECONNECTING
         assert "initialize timed out after 1.5 s" in connection.reason
         assert connection.retry_at is not None
-        assert 0 < connection.retry_at - running.now() < 1
+        assert 0 < connection.retry_at - time.monotonic() < 1
     assert received(tmp_path / "wire") == ["initialize"]
 
 
 async def test_a_list_that_does_not_come_leaves_a_ready_server_with_a_notice(host: HostOf) -> None:
     """L03: connected, and the tools could not be listed: never zero tools silently."""
     async with host(a=hostile("initialize-silent", "--at", "tools/list", startup_timeout_sec=1.5)) as running:
-        await running.ready()
-        assert running.server("a").state is READY
-        assert "startup_timeout_sec = 1.5" in (running.server("a").notice or "")
-        failure = running.server("a").offers.tools.failure
+        await running.servers.ready()
+        assert running.servers["a"].state is READY
+        assert "startup_timeout_sec = 1.5" in (running.servers["a"].notice or "")
+        failure = running.servers["a"].offers.tools.failure
         assert failure is not None
         assert failure.timed_out
 
@@ -163,8 +164,8 @@ async def test_of_an_odd_list_what_is_good_is_used(
 ) -> None:
     """L01, L03, L04, P05: cut off, salvaged, and said."""
     async with host(a=hostile(*args)) as running:
-        await running.ready()
-        connection = running.server("a")
+        await running.servers.ready()
+        connection = running.servers["a"]
         assert (connection.state, len(connection.tools)) == (READY, tools)
         assert len(connection.rejected) == rejected
         assert (notice or "") in (connection.notice or "")
@@ -175,7 +176,7 @@ async def test_of_an_odd_list_what_is_good_is_used(
 async def test_a_flood_of_changes_is_a_listing_or_two(host: HostOf, until: Until) -> None:
     """F02: ten thousand announcements, one refetch, and nobody waits for it; one more where they come slowly."""
     async with host(a=hostile("list-changed-flood"), policy=ALLOW) as running:
-        await running.ready()
+        await running.servers.ready()
         call = await running.run("a", "act")
         assert call.state is CallState.DONE
         lists = running.events.count(ToolsChanged("a"))
@@ -186,8 +187,8 @@ async def test_a_flood_of_changes_is_a_listing_or_two(host: HostOf, until: Until
 @pytest.mark.requirement("CAP-07")
 async def test_a_change_of_what_was_never_offered_is_ignored(host: HostOf) -> None:
     async with host(a=hostile("bare-greeting", "--at", "tools/list"), policy=ALLOW) as running:
-        await running.ready()
-        connection = running.server("a")
+        await running.servers.ready()
+        connection = running.servers["a"]
         connection.offers.mark_stale("tools")
         assert connection.ready
         assert connection.notice is None
@@ -199,13 +200,13 @@ async def test_the_log_level_is_set_and_remembered_and_a_refusal_keeps_the_old_o
     host: HostOf, tmp_path: Path, until: Until
 ) -> None:
     async with host(a=echo("--record", tmp_path / "wire", log_level="error"), policy=ALLOW) as running:
-        connection = running.server("a")
-        await running.ready()
+        connection = running.servers["a"]
+        await running.servers.ready()
         assert "logging/setLevel" in received(tmp_path / "wire")
         await running.run("a", "log", {"count": 1, "text": "quiet"})
         await connection.set_level(LogLevel.DEBUG)
         connection.restart()
-        await running.ready()
+        await running.servers.ready()
         assert connection.level is LogLevel.DEBUG
         await running.run("a", "log", {"count": 1, "text": "loud", "level": "debug", "logger": "x"})
         await until(lambda: "loud" in running.said("a"))
@@ -217,8 +218,8 @@ async def test_the_log_level_is_set_and_remembered_and_a_refusal_keeps_the_old_o
 async def test_a_level_the_server_refuses_stops_nothing(host: HostOf) -> None:
     refusing = hostile("initialize-error", "--at", "logging/setLevel")
     async with host(a=refusing | {"log_level": "debug"}) as running:
-        await running.ready()
-        connection = running.server("a")
+        await running.servers.ready()
+        connection = running.servers["a"]
         assert (connection.state, connection.level) == (READY, None)
         assert any("the log level debug was not taken" in text for text in running.said("a"))
         with pytest.raises(ServerError):
@@ -237,12 +238,12 @@ async def test_everything_a_server_says_is_in_its_log_within_its_budget(host: Ho
         policy=ALLOW,
         fittings={"mask": lambda text: text.replace("hunter2!", "•••")},
     ) as running:
-        await running.ready()
+        await running.servers.ready()
         await running.run("a", "act")
         await running.run("c", "stderr", {"bytes": 30, "text": "the key is hunter2!"})
         assert len(running.said("a")) <= 100
         assert running.logs.dropped("a") > 4000
-        odd = running.server("b").irregularities
+        odd = running.servers["b"].violations
         assert (odd.malformed, odd.stray) == (5, 5)
         dropped = [record for record in running.logs.of("b") if record.text.startswith("dropped a message (")]
         assert [record.level for record in dropped] == [LogLevel.WARNING] * 5
@@ -261,7 +262,7 @@ async def test_what_a_server_is_quoted_with_holds_no_secret(host: HostOf) -> Non
 
     servers = {"dies": hostile("crash-on-call"), "lists": hostile("page-3-fails"), "speaks": hostile("garbage-first")}
     async with host(**servers, policy=ALLOW, fittings={"mask": mask}) as running:
-        await running.ready()
+        await running.servers.ready()
         call = await running.run("dies", "act")
         assert isinstance(call.error, ConnectionLost)
         dies, lists, speaks = running.servers.values()
@@ -271,7 +272,7 @@ async def test_what_a_server_is_quoted_with_holds_no_secret(host: HostOf) -> Non
         assert dies.process.command[-2].endswith("/•••")
         assert dies.reason == "the server exited with •••"
         assert lists.notice == "page 3 failed: page 3 ••• (-32603)"
-        assert speaks.irregularities.first_stray.startswith("••• v1.0")
+        assert speaks.violations.first_stray.startswith("••• v1.0")
 
 
 @pytest.mark.requirement("PING-02", "PING-03")
@@ -292,9 +293,9 @@ async def test_an_answered_ping_is_a_sign_of_life_even_if_it_is_an_error(
     extra = {"ping_interval_sec": 0.03}
     record = ("--record", tmp_path / "wire")
     async with host(a=(hostile(*mode, *record) if mode else echo(*record)) | extra) as running:
-        await running.ready()
+        await running.servers.ready()
         await until(lambda: received(tmp_path / "wire").count("ping") > 4)
-        assert running.server("a").ready
+        assert running.servers["a"].ready
     assert starts(tmp_path / "wire") == 1
 
 
@@ -303,19 +304,19 @@ async def test_the_latest_round_trip_is_that_of_the_handshake_until_a_ping_is_an
     host: HostOf, until: Until, mode: tuple[str, ...]
 ) -> None:
     async with host(a=hostile(*mode) if mode else echo("--delay", 0.02)) as running:
-        await running.ready()
-        connection = running.server("a")
-        first = connection.pulse.last
+        await running.servers.ready()
+        connection = running.servers["a"]
+        first = connection.keepalive.last
         assert first is not None
         assert (first.request, first.seconds >= (0 if mode else 0.02)) == ("initialize", True)
         running.events.clear()
         if mode:
             with pytest.raises(InvalidResult):
                 await connection.ping()
-            assert connection.pulse.last is first
+            assert connection.keepalive.last is first
         else:
-            assert await connection.ping() == connection.pulse.last
-            assert (connection.pulse.last or first).request == "ping"
+            assert await connection.ping() == connection.keepalive.last
+            assert (connection.keepalive.last or first).request == "ping"
             assert ServerChanged("a") in running.events
         connection.stop()
         await until(lambda: not connection.ready)
@@ -330,7 +331,7 @@ async def test_a_server_busy_with_a_call_is_not_pinged_to_death(host: HostOf, tm
     )
     single["tool_timeout_sec"] = 0.4
     async with host(a=single, policy=ALLOW) as running:
-        await running.ready()
+        await running.servers.ready()
         before = received(tmp_path / "wire").count("ping")
         assert (await running.run("a", "act")).state is CallState.TIMED_OUT
     assert received(tmp_path / "wire").count("ping") <= before + 2
@@ -379,7 +380,7 @@ async def test_commands_at_any_time_end_in_what_was_asked_last(
 ) -> None:
     slow = 0.1 if when is STARTING else 0
     async with host(a=echo("--delay", slow, "--record", tmp_path / "wire")) as running:
-        connection = running.server("a")
+        connection = running.servers["a"]
         await until(lambda: starts(tmp_path / "wire") == 1 if when is STARTING else connection.ready)
         assert connection.state is when
         for step in steps:
@@ -396,7 +397,7 @@ async def test_a_pending_retry_obeys_at_once(
 ) -> None:
     monkeypatch.setattr(retry, "FIRST", 60)
     async with host(a=hostile("crash-at-start")) as running:
-        connection = running.server("a")
+        connection = running.servers["a"]
         await until(lambda: connection.state is RECONNECTING)
         failures = connection.restarts
         step(connection)
@@ -407,8 +408,8 @@ async def test_a_pending_retry_obeys_at_once(
 
 async def test_a_server_that_will_not_leave_is_not_called_ready_meanwhile(host: HostOf, until: Until) -> None:
     async with host(a=echo("--ignore-eof", "--ignore-sigterm")) as running:
-        await running.ready()
-        connection = running.server("a")
+        await running.servers.ready()
+        connection = running.servers["a"]
         connection.stop()
         await until(lambda: connection.state is STOPPED)
         assert connection.reason == "closing the connection"
@@ -419,8 +420,8 @@ async def test_a_server_that_will_not_leave_is_not_called_ready_meanwhile(host: 
 async def test_a_call_that_failed_with_its_server_never_finds_it_ready(host: HostOf) -> None:
     async with host(a=hostile("crash-on-call"), policy=ALLOW) as running:
         await running.run("a", "act")
-        assert running.server("a").state is RECONNECTING
-        assert "exited with code 3" in running.server("a").reason
+        assert running.servers["a"].state is RECONNECTING
+        assert "exited with code 3" in running.servers["a"].reason
         assert running.catalog.tools() == ()
 
 
@@ -434,10 +435,10 @@ async def test_a_fault_in_a_supervisor_stays_there_with_words(host: HostOf, faul
         return await open_stdio(config, name)
 
     async with host(a=echo(), b=echo(), policy=ALLOW, fittings={"open_transport": open_transport}) as running:
-        await running.ready()
-        assert running.server("a").state is FAILED
-        assert f"{type(fault).__name__} at test_connection.py" in running.server("a").reason
-        assert "secret" not in running.server("a").reason
+        await running.servers.ready()
+        assert running.servers["a"].state is FAILED
+        assert f"{type(fault).__name__} at test_connection.py" in running.servers["a"].reason
+        assert "secret" not in running.servers["a"].reason
         assert (await running.run("b", "echo", {"text": "x"})).state is CallState.DONE
 
 
@@ -448,13 +449,13 @@ async def test_every_change_of_state_is_an_event(host: HostOf) -> None:
         lambda event: states.append(running.servers["a"].state) if isinstance(event, ServerChanged) else None
     )
     async with running:
-        await running.ready()
+        await running.servers.ready()
     assert list(dict.fromkeys(states)) == [STARTING, READY, STOPPED]
 
 
 async def test_nothing_is_awaited_for_ever_when_supervising_ends_before_it_began(host: HostOf) -> None:
     async with host(a=echo()) as running:
-        call = running.call_tool("a", "echo", {"text": "x"})
+        call = running.tool_calls.call("a", "echo", {"text": "x"})
         await running.apply(running.config.model_copy(update={"servers": {}}))
         await asyncio.wait_for(running.end_of(call), 20)
     assert call.state is CallState.ERROR

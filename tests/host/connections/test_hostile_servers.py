@@ -48,8 +48,8 @@ async def test_a_list_is_read_to_a_bound_and_what_is_missing_is_said(
 ) -> None:
     """L01, L02, L04: cursors are sent back as they came, and never shown; giants are named, not kept."""
     async with host(a=hostile(*args)) as running:
-        await running.ready()
-        connection = running.server("a")
+        await running.servers.ready()
+        connection = running.servers["a"]
         assert connection.state is ServerState.READY
         listed = [tool.name for tool in connection.tools]
         assert len(listed) == names if isinstance(names, int) else listed == names
@@ -106,8 +106,8 @@ async def test_each_request_that_can_be_answered_is_answered_once_by_its_own_id(
         told = {(type(reply["id"]), reply["id"]): reply.get("result", reply.get("error")) for reply in replies}
         assert told == {(type(key), key): answer for key, answer in ANSWERS.items()} | {(int, 1): {}}
         assert len(replies) == len(told) + 1  # the id 1 was used twice, one after the other
-        assert running.server("a").irregularities.malformed == 6
-        assert running.server("a").ready
+        assert running.servers["a"].violations.malformed == 6
+        assert running.servers["a"].ready
 
 
 @pytest.mark.requirement("SEC-07", "PING-01")
@@ -117,8 +117,8 @@ async def test_a_thousand_requests_at_once_get_a_thousand_answers_and_hold_up_no
 ) -> None:
     """F03, F09, while nothing of this is offered: refused at once, without a question to anybody."""
     async with host(a=hostile("request-flood", "--kind", kind), b=echo(), policy=ALLOW) as running:
-        await running.ready()
-        flood = running.call_tool("a", "act", {})
+        await running.servers.ready()
+        flood = running.tool_calls.call("a", "act", {})
         beside = await running.run("b", "echo", {"text": "x"})
         assert (beside.state, beside.elapsed < 10) == (CallState.DONE, True)
         await running.end_of(flood)
@@ -137,8 +137,8 @@ async def test_log_messages_of_a_megabyte_fill_no_memory_and_hold_up_nobody(
     """F01: at all levels and two unknown ones."""
     flooding = hostile("notification-flood", "--count", 40, "--bytes", 1_000_000)
     async with host(a=flooding, b=echo(), policy=ALLOW) as running:
-        await running.ready()
-        flood = running.call_tool("a", "act", {})
+        await running.servers.ready()
+        flood = running.tool_calls.call("a", "act", {})
         for _ in range(10):
             assert (await running.run("b", "echo", {"text": "x"})).elapsed < 10
         await running.end_of(flood)

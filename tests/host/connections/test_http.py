@@ -46,7 +46,7 @@ async def hosted(
     config = settings(a={"url": web.url, **entry}, policy=policy)
     approver = ScriptedApprover(*answers)
     async with RecordingHost(config, approver, open_transport=open_transport, traffic=traffic) as running:
-        await running.ready()
+        await running.servers.ready()
         yield running
 
 
@@ -82,7 +82,7 @@ def said(request_id: Any, words: str) -> dict[str, Any]:
 async def test_leaving_closes_every_socket_to_the_server(old: bool, until: Until) -> None:
     with Web(Echo("sse", old=old)) as web:
         async with hosted(web, policy=ALLOW, old=old) as running:
-            running.call_tool("a", "sleep", {})
+            running.tool_calls.call("a", "sleep", {})
             await until(lambda: seen(web, "tools/call") and web.seen("GET"))
             assert len(web.open) >= 2 - old
         await until(lambda: not web.open)
@@ -94,7 +94,7 @@ async def test_a_new_session_begins_without_the_old_one_and_brings_back_what_was
     echo = Echo(capabilities={"tools": {}, "logging": {}, "resources": {"subscribe": True}})
     with Web(echo) as web:
         async with hosted(web, policy=ALLOW, log_level="error") as running:
-            await running.subscribe("a", "memo:///x")
+            await running.resources.subscribe("a", "memo:///x")
             await until(lambda: web.seen("GET"))
             echo.sessions.clear()
             lost = await running.run("a", "echo", SAY)
@@ -127,7 +127,7 @@ async def test_a_list_that_broke_off_with_its_session_begins_anew_in_the_next(un
 
     with Web(serve) as web:
         async with hosted(web) as running:
-            await until(lambda: len(running.server("a").tools) == len(echo.tools))
+            await until(lambda: len(running.servers["a"].tools) == len(echo.tools))
     assert cursors == [None, None]
 
 
@@ -135,7 +135,7 @@ async def test_a_list_that_broke_off_with_its_session_begins_anew_in_the_next(un
 async def test_a_call_is_cancelled_by_a_message_and_not_by_hanging_up_alone(until: Until) -> None:
     with Web(Echo()) as web:
         async with hosted(web, policy=ALLOW) as running:
-            call = running.call_tool("a", "sleep", {})
+            call = running.tool_calls.call("a", "sleep", {})
             await until(lambda: seen(web, "tools/call"))
             call.cancel()
             await until(lambda: seen(web, "notifications/cancelled") and web.hung_up)
@@ -163,7 +163,7 @@ async def test_an_answer_on_a_stream_that_is_not_its_own_is_shown_and_taken_by_n
 
     with Web(serve) as web:
         async with hosted(web, policy=ALLOW, tool_timeout_sec=2) as running:
-            call = running.call_tool("a", "sleep", {})
+            call = running.tool_calls.call("a", "sleep", {})
             await until(lambda: echo.lines and seen(web, "tools/call"))
             asked = seen(web, "tools/call")[0].message["id"]
             if where == "unasked":
@@ -197,7 +197,7 @@ async def test_what_comes_late_or_unasked_is_distrusted_as_what_comes_at_once(
             assert [(await running.run("a", "echo", SAY)).state for _ in range(2)] == [CallState.DONE] * 2
             echo.tools[:] = [{**echo.tools[0], "description": "And more."}, {**echo.tools[1], "name": "steal"}]
             echo.lines[0].events(CHANGED)
-            await until(lambda: [tool.name for tool in running.server("a").tools] == ["echo", "steal"])
+            await until(lambda: [tool.name for tool in running.servers["a"].tools] == ["echo", "steal"])
             declined = [(await running.run("a", tool, SAY)).state for tool in ("echo", "steal")]
         assert declined == [CallState.DECLINED] * 2
         assert [question.standing.kind for question in running.approver.questions] == [
@@ -214,9 +214,9 @@ async def test_a_ping_is_answered_at_once_while_a_call_runs_and_a_question_is_op
     question, echo = Waiting(), Echo()
     with Web(echo) as web:
         async with hosted(web, answers=(YES, question)) as running:
-            running.call_tool("a", "sleep", {})
+            running.tool_calls.call("a", "sleep", {})
             await until(lambda: echo.lines and seen(web, "tools/call"))
-            asked = running.call_tool("a", "echo", SAY)
+            asked = running.tool_calls.call("a", "echo", SAY)
             await until(question.asked.is_set)
             began = time.monotonic()
             echo.lines[0].events(ask("1", "ping"), ask(1, "ping"), ask(2, "roots/list"), CHANGED)
@@ -237,7 +237,7 @@ async def test_each_request_of_a_batch_gets_its_answer(old: bool, until: Until) 
             await until(lambda: echo.lines)
             echo.lines[0].events(both)
             await until(lambda: replies(web) == {"one": {}, 2: {}})
-            assert running.server("a").irregularities.malformed == 0
+            assert running.servers["a"].violations.malformed == 0
     assert not any(visit.body.startswith(b"[") for visit in web.visits)
 
 

@@ -29,19 +29,19 @@ async def test_each_server_has_a_connection_ids_variables_and_a_state_of_its_own
     """Three of the same program: nothing is shared, and the end of one is not felt by the others."""
     entries = {name: echo("--record", tmp_path / name, env={"TOKEN": f"for {name}"}) for name in NAMES}
     async with host(**entries, policy=ALLOW) as running:
-        await running.ready()
-        connections = [running.server(name) for name in NAMES]
-        for part in ("client", "session", "offers", "watches", "config"):
+        await running.servers.ready()
+        connections = [running.servers[name] for name in NAMES]
+        for part in ("client", "session", "offers", "subscriptions", "config"):
             assert len({id(getattr(connection, part)) for connection in connections}) == 3, part
         assert len({connection.process.pid for connection in connections}) == 3
         for name in NAMES:
             call = await running.run(name, "environment", {"names": ["TOKEN"]})
             assert call.outcome is not None
             assert call.outcome.structured["values"] == {"TOKEN": f"for {name}"}
-        await running.server("a").set_level(LogLevel.ERROR)
+        await running.servers["a"].set_level(LogLevel.ERROR)
         assert [connection.level for connection in connections] == [LogLevel.ERROR, None, None]
-        running.server("b").stop()
-        await running.server("b").settled()
+        running.servers["b"].stop()
+        await running.servers["b"].settled()
         states = [(await running.run(name, "echo", {"text": "x"})).state for name in NAMES]
         assert states == [CallState.DONE, CallState.ERROR, CallState.DONE]
         assert {offered.server for offered in running.catalog.tools()} == {"a", "c"}
@@ -57,14 +57,16 @@ async def test_a_session_with_two_servers_brings_neither_what_the_other_said_or_
     """P12: by turns a call, a resource, a prompt and a completion; each server hears of its own alone."""
     entries = {name: serve("--record", tmp_path / name, "--name", f"program-{name}") for name in "ab"}
     async with host(**entries, policy=ALLOW) as running:
-        await running.ready()
+        await running.servers.ready()
         for name in "abab":
             await listed(running, name)
             await running.run(name, "echo", {"text": f"secret of {name}"})
-            await running.read_resource(name, README if name == "a" else ODD)
-            await running.get_prompt(name, "review", {"language": f"language of {name}"})
-            await running.complete(name, PromptRef("review"), "framework", "", {"language": f"known to {name}"})
-            await running.subscribe(name, README)
+            await running.resources.read(name, README if name == "a" else ODD)
+            await running.resources.get_prompt(name, "review", {"language": f"language of {name}"})
+            await running.completion.complete(
+                name, PromptRef("review"), "framework", "", {"language": f"known to {name}"}
+            )
+            await running.resources.subscribe(name, README)
     records = {name: (tmp_path / name).read_text() for name in "ab"}
     assert all(records[name].count(f"secret of {name}") == 2 for name in "ab")
     for of, elsewhere in (("a", "b"), ("b", "a")):
@@ -100,10 +102,10 @@ async def test_a_tool_that_was_left_out_can_be_called_by_nobody(host: HostOf, tm
     """Neither by the user nor by a model, whatever the policy allows; its server hears nothing."""
     record = tmp_path / "wire"
     async with host(a=echo("--record", record, disabled_tools=["ec*"]), policy={"allow": ["a:*"]}) as running:
-        await running.ready()
+        await running.servers.ready()
         calls = [await running.run("a", "echo", {"text": "x"}, origin=origin) for origin in ("you", "model x")]
         assert "echo" not in [offered.tool.name for offered in running.catalog.tools()]
-        assert [(each.name, each.reason) for each in running.server("a").rejected] == [
+        assert [(each.name, each.reason) for each in running.servers["a"].rejected] == [
             ("echo", "left out by enabled_tools or disabled_tools")
         ]
     assert all(isinstance(call.error, UnknownName) for call in calls)

@@ -49,7 +49,7 @@ def asked(record: Path, method: str) -> list[dict[str, Any]]:
 
 async def listed(running: RecordingHost, server: str = "a") -> None:
     for kind in CatalogKind:
-        await running.current(server, kind)
+        await running.resources.current(server, kind)
 
 
 # What all servers offer.
@@ -59,7 +59,7 @@ async def listed(running: RecordingHost, server: str = "a") -> None:
 @pytest.mark.parametrize("page", [0, 1, 2])
 async def test_everything_a_server_offers_is_in_the_catalog_under_its_name(host: HostOf, page: int) -> None:
     async with host(a=serve("--page", page), b=serve("--no-tools"), c=echo()) as running:
-        await running.ready()
+        await running.servers.ready()
         for server in "abc":
             await listed(running, server)
         catalog, uris = running.catalog, [README, "memo:///pixel.png", "memo:///folder", ODD]
@@ -70,7 +70,7 @@ async def test_everything_a_server_offers_is_in_the_catalog_under_its_name(host:
         assert (catalog.resource("a", ODD), catalog.resource("c", ODD)) == (catalog.resources("a")[3].resource, None)
         with pytest.raises(UnknownName, match="a has no prompt 'x'; it has: review, hello"):
             catalog.prompt("a", "x")
-        ours = running.server("a").offers
+        ours = running.servers["a"].offers
         assert [(each.name, each.reason) for each in ours.resources.rejected] == [
             (README, "the server lists this URI twice; the first is used")
         ]
@@ -82,19 +82,19 @@ async def test_everything_a_server_offers_is_in_the_catalog_under_its_name(host:
 @pytest.mark.requirement("CAP-02", "PROMPT-01")
 async def test_only_what_is_offered_is_listed(host: HostOf, tmp_path: Path) -> None:
     async with host(a=echo("--record", tmp_path / "wire")) as running:
-        await running.ready()
+        await running.servers.ready()
         await listed(running)
         assert (running.catalog.resources(), running.catalog.prompts()) == ((), ())
-        await running.relist("a", CatalogKind.PROMPTS)
-        assert "does not offer prompts" in str(running.server("a").offers.prompts.notice)
+        await running.resources.relist("a", CatalogKind.PROMPTS)
+        assert "does not offer prompts" in str(running.servers["a"].offers.prompts.notice)
     assert not [method for method in ("resources/list", "prompts/list") if asked(tmp_path / "wire", method)]
 
 
 async def test_a_server_without_templates_has_none_and_is_not_blamed(host: HostOf) -> None:
     async with host(a=serve("--without", "resources/templates/list", "--without", "prompts/list")) as running:
-        await running.ready()
+        await running.servers.ready()
         await listed(running)
-        ours = running.server("a").offers
+        ours = running.servers["a"].offers
         assert (ours.templates.items, ours.templates.notice) == ([], None)
         assert "listing the prompts failed" in str(ours.prompts.notice)
         assert len(running.catalog.resources("a")) == 4
@@ -109,7 +109,7 @@ async def test_a_burst_of_changes_is_one_listing_of_each_kind_that_changed(
     monkeypatch.setattr(offers, "RELIST_DELAY", 0.3)  # a busy machine may take its time over ten lines
     methods = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
     async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
-        await running.ready()
+        await running.servers.ready()
         await listed(running)
         assert [len(asked(tmp_path / "wire", method)) for method in methods] == [1, 1, 1, 1]
         await running.run("a", "announce", {"times": 5})
@@ -127,7 +127,7 @@ async def test_a_changed_list_is_listed_again_but_not_for_each_word_of_it(
 ) -> None:
     monkeypatch.setattr(offers, "RELIST_PAUSE", 0.2)
     async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
-        await running.ready()
+        await running.servers.ready()
         await listed(running)
         for _ in range(10):
             await running.run("a", "announce")
@@ -138,13 +138,13 @@ async def test_a_changed_list_is_listed_again_but_not_for_each_word_of_it(
 
 async def test_a_server_that_goes_takes_its_offers_along_and_brings_them_again(host: HostOf, until: Until) -> None:
     async with host(a=serve()) as running:
-        await running.ready()
+        await running.servers.ready()
         await listed(running)
-        running.server("a").stop()
+        running.servers["a"].stop()
         await until(lambda: not running.catalog.resources() and not running.catalog.prompts())
         with pytest.raises(ServerNotReady):
-            await running.current("a", CatalogKind.PROMPTS)
-        running.server("a").start()
+            await running.resources.current("a", CatalogKind.PROMPTS)
+        running.servers["a"].start()
         await until(lambda: len(running.catalog.prompts()) == 2 and len(running.catalog.templates()) == 2)
         assert len(running.catalog.resources()) == 4
 
@@ -157,15 +157,15 @@ async def test_a_resource_is_read_as_it_is_called_and_written_down(host: HostOf,
     audit, wires = tmp_path / "audit", {name: tmp_path / name for name in "ab"}
     servers = {name: serve("--record", wire, start="lazy") for name, wire in wires.items()}
     async with host(**servers, fittings={"audit_path": audit}) as running:
-        (text,) = (await running.read_resource("a", ODD)).contents
-        (blob,) = (await running.read_resource("a", "memo:///pixel.png", origin="gpt")).contents
+        (text,) = (await running.resources.read("a", ODD)).contents
+        (blob,) = (await running.resources.read("a", "memo:///pixel.png", origin="gpt")).contents
         assert isinstance(text, ResourceContents)
         assert isinstance(blob, ResourceContents)
         assert (text.text, blob.content()[:4]) == ("odd", b"\x89PNG")
         with pytest.raises(ResourceMissing, match="resource not found: memo:///gone"):
-            await running.read_resource("a", "memo:///gone")
+            await running.resources.read("a", "memo:///gone")
         with pytest.raises(UnknownName):
-            await running.read_resource("x", ODD)
+            await running.resources.read("x", ODD)
         assert running.approver.questions == []
     assert [params["uri"] for params in asked(wires["a"], "resources/read")] == [
         ODD, "memo:///pixel.png", "memo:///gone",
@@ -186,7 +186,7 @@ async def test_a_resource_is_read_as_it_is_called_and_written_down(host: HostOf,
 async def test_where_a_record_is_required_nothing_is_read_without_one(host: HostOf, tmp_path: Path) -> None:
     async with host(a=serve("--record", tmp_path / "wire"), policy={"audit": "required"}) as running:
         with pytest.raises(Declined, match="no audit log is kept"):
-            await running.read_resource("a", ODD)
+            await running.resources.read("a", ODD)
     assert asked(tmp_path / "wire", "resources/read") == []
 
 
@@ -194,10 +194,10 @@ async def test_where_a_record_is_required_nothing_is_read_without_one(host: Host
 async def test_a_prompt_is_got_once_its_required_arguments_are_there(host: HostOf, tmp_path: Path) -> None:
     async with host(a=serve("--record", tmp_path / "wire")) as running:
         with pytest.raises(InvalidArguments, match="language: is required"):
-            await running.get_prompt("a", "review", {"framework": "flask"})
+            await running.resources.get_prompt("a", "review", {"framework": "flask"})
         with pytest.raises(UnknownName, match="it has: review, hello"):
-            await running.get_prompt("a", "nothing", {})
-        result = await running.get_prompt("a", "review", {"language": 5})
+            await running.resources.get_prompt("a", "nothing", {})
+        result = await running.resources.get_prompt("a", "review", {"language": 5})
         assert [message.role for message in result.messages] == ["user", "assistant"]
         assert result.raw["messages"][0]["content"]["text"] == "review [('language', '5')]"
     assert asked(tmp_path / "wire", "prompts/get") == [{"name": "review", "arguments": {"language": "5"}}]
@@ -223,15 +223,15 @@ async def test_a_read_is_repeated_in_a_new_session_and_a_call_is_not(tmp_path: P
 
     config = settings(policy=ALLOW, a=serve("--record", tmp_path / "wire"))
     async with RecordingHost(config, open_transport=open_transport) as running:
-        await running.ready()
-        watch = await running.subscribe("a", README)
+        await running.servers.ready()
+        watch = await running.resources.subscribe("a", README)
         Forgetful.forgets = {"resources/read", "prompts/get"}
-        assert (await running.read_resource("a", ODD)).contents
-        assert (await running.get_prompt("a", "hello", {})).messages
+        assert (await running.resources.read("a", ODD)).contents
+        assert (await running.resources.get_prompt("a", "hello", {})).messages
         Forgetful.forgets = {"tools/call"}
         call = await running.run("a", "maybe")
         assert isinstance(call.error, SessionExpired)
-        await until(lambda: running.server("a").ready and watch.state is SubscriptionState.WATCHING)
+        await until(lambda: running.servers["a"].ready and watch.state is SubscriptionState.WATCHING)
     assert len(asked(tmp_path / "wire", "initialize")) == 4
     assert len(asked(tmp_path / "wire", "resources/subscribe")) >= 2
     assert asked(tmp_path / "wire", "tools/call") == []
@@ -243,14 +243,22 @@ async def test_a_read_is_repeated_in_a_new_session_and_a_call_is_not(tmp_path: P
 @pytest.mark.requirement("COMP-01", "COMP-03", "COMP-05", "COMP-08")
 async def test_the_same_question_is_asked_once(host: HostOf, tmp_path: Path) -> None:
     async with host(a=serve("--record", tmp_path / "wire"), b=echo()) as running:
-        await running.ready()
+        await running.servers.ready()
         for _ in range(3):
-            known = await running.complete("a", PromptRef("review"), "framework", "fl", {"language": "python"})
+            known = await running.completion.complete(
+                "a", PromptRef("review"), "framework", "fl", {"language": "python"}
+            )
             assert known == Completion(("flask",), 1)
-        assert (await running.complete("a", PromptRef("review"), "framework", "fl")).values == ()
-        assert (await running.complete("a", TemplateRef("memo:///{folder}/{name}"), "folder", "r")).values == ("rust",)
-        assert (running.completes("a"), running.completes("b"), running.completes("x")) == (True, False, False)
-        assert await running.suggest("b", PromptRef("review"), "framework", "") == Completion()
+        assert (await running.completion.complete("a", PromptRef("review"), "framework", "fl")).values == ()
+        assert (
+            await running.completion.complete("a", TemplateRef("memo:///{folder}/{name}"), "folder", "r")
+        ).values == ("rust",)
+        assert (running.completion.offered("a"), running.completion.offered("b"), running.completion.offered("x")) == (
+            True,
+            False,
+            False,
+        )
+        assert await running.completion.suggest("b", PromptRef("review"), "framework", "") == Completion()
     questions = asked(tmp_path / "wire", "completion/complete")
     assert [each.get("context") for each in questions] == [{"arguments": {"language": "python"}}, None, None]
 
@@ -258,9 +266,9 @@ async def test_the_same_question_is_asked_once(host: HostOf, tmp_path: Path) -> 
 @pytest.mark.requirement("COMP-04", "COMP-07", "COMP-08", "PROMPT-09")
 async def test_typing_fast_asks_once_and_only_the_last_text_gets_suggestions(host: HostOf, tmp_path: Path) -> None:
     async with host(a=serve("--record", tmp_path / "wire")) as running:
-        await running.ready()
-        typed = [running.suggest("a", PromptRef("review"), "language", "rust"[:end]) for end in range(5)]
-        other = running.suggest("a", PromptRef("review"), "framework", "")
+        await running.servers.ready()
+        typed = [running.completion.suggest("a", PromptRef("review"), "language", "rust"[:end]) for end in range(5)]
+        other = running.completion.suggest("a", PromptRef("review"), "framework", "")
         *superseded, last, beside = await asyncio.gather(*typed, other)
         assert superseded == [None] * 4
         assert (last, beside) == (Completion(("rust",), 1), Completion((), 0))
@@ -275,10 +283,10 @@ async def test_an_answer_on_its_way_is_dropped_when_somebody_types_on(
     async with host(
         a=serve("--record", tmp_path / "wire", "--without", "completion/complete", "--unknown", "silent")
     ) as running:
-        await running.ready()
-        first = asyncio.create_task(running.suggest("a", PromptRef("review"), "language", "p"))
+        await running.servers.ready()
+        first = asyncio.create_task(running.completion.suggest("a", PromptRef("review"), "language", "p"))
         await until(lambda: asked(tmp_path / "wire", "completion/complete"))
-        second = asyncio.create_task(running.suggest("a", PromptRef("review"), "language", "py"))
+        second = asyncio.create_task(running.completion.suggest("a", PromptRef("review"), "language", "py"))
         assert await first is None
         second.cancel()
         await asyncio.wait([second])
@@ -292,7 +300,7 @@ async def test_an_answer_on_its_way_is_dropped_when_somebody_types_on(
 async def test_a_tool_that_must_run_as_a_task_is_one_call_like_any_other(host: HostOf, tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     async with host(a=serve(), policy=ALLOW, fittings={"audit_path": audit}) as running:
-        await running.ready()
+        await running.servers.ready()
         call = await running.run("a", "research", {"polls": 3})
         assert (call.state, call.doing) == (CallState.DONE, "done")
         assert call.task is not None
@@ -301,7 +309,7 @@ async def test_a_tool_that_must_run_as_a_task_is_one_call_like_any_other(host: H
         assert call.progress.progress == 0
         assert call.outcome is not None
         assert call.outcome.raw["content"][0]["text"] == "found"
-        tasks = await running.list_tasks("a")
+        tasks = await running.tasks.listed("a")
         assert [(task.task_id, task.ended) for task in tasks.items] == [("task-1", True)]
     records = [json.loads(line) for line in audit.read_text().splitlines()]
     assert [record["status"] for record in records if record["event"] == "task"] == ["working", "completed"]
@@ -324,7 +332,7 @@ async def test_a_tool_that_may_run_as_a_task_does_so_where_that_is_wanted(
     host: HostOf, tmp_path: Path, options: tuple[str, ...], tool: str, as_task: bool, is_task: bool
 ) -> None:
     async with host(a=serve("--record", tmp_path / "wire", *options), policy=ALLOW) as running:
-        await running.ready()
+        await running.servers.ready()
         call = await running.run("a", tool, {"text": "x"} if tool == "echo" else {}, as_task=as_task)
         refused = tool == "research" and not is_task  # by the server: we did not offer what it needs
         assert call.state is (CallState.ERROR if refused else CallState.DONE)
@@ -341,15 +349,15 @@ async def test_a_cancelled_call_cancels_its_task_and_another_task_is_cancelled_b
     audit = tmp_path / "audit"
     served = serve("--record", tmp_path / "wire")
     async with host(a=served, policy=ALLOW, fittings={"audit_path": audit}) as running:
-        await running.ready()
-        call = running.call_tool("a", "research", {"polls": 1, "interval": 60_000})
+        await running.servers.ready()
+        call = running.tool_calls.call("a", "research", {"polls": 1, "interval": 60_000})
         await until(lambda: call.task)
         assert call.doing == "running as a task, working: 1 to go"
         call.cancel()
         await running.end_of(call)
         assert call.state is CallState.CANCELLED
         await until(lambda: asked(tmp_path / "wire", "tasks/cancel"))
-        await running.cancel_task("a", "task-1")
+        await running.tasks.cancel("a", "task-1")
         stopped = await running.run("a", "research", {"polls": 1, "status": "cancelled"})
         assert stopped.state is CallState.ERROR
         assert "the server cancelled the task: 0 to go" in str(stopped.error)

@@ -62,19 +62,19 @@ async def test_a_watched_resource_is_read_again_when_it_changes_until_it_is_let_
     host: HostOf, until: Until, tmp_path: Path
 ) -> None:
     async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
-        await running.ready()
-        watch = await running.subscribe("a", README)
-        assert await running.subscribe("a", README) is watch
+        await running.servers.ready()
+        watch = await running.resources.subscribe("a", README)
+        assert await running.resources.subscribe("a", README) is watch
         assert (watch.state, watch.updates, watch.stale, watch.result) == (SubscriptionState.WATCHING, 0, False, None)
-        assert dict(running.watches("a")) == {README: watch}
+        assert dict(running.resources.subscriptions("a")) == {README: watch}
         assert updates(running) == 1
         await running.run("a", "change", {"uri": README})
         await until(lambda: text_of(watch) == "changed 1")
         assert (watch.updates, watch.stale, updates(running)) == (1, False, 3)
-        await running.unsubscribe("a", README)
-        await running.unsubscribe("a", "memo:///never-watched")
+        await running.resources.unsubscribe("a", README)
+        await running.resources.unsubscribe("a", "memo:///never-watched")
         await running.run("a", "change", {"uri": README})
-        assert (dict(running.watches("a")), watch.updates, updates(running)) == ({}, 1, 4)
+        assert (dict(running.resources.subscriptions("a")), watch.updates, updates(running)) == ({}, 1, 4)
         assert not [event for event in running.events if getattr(event, "uri", README) != README]
     assert asked(tmp_path / "wire", "resources/subscribe") == [{"uri": README}]
     assert asked(tmp_path / "wire", "resources/unsubscribe") == [{"uri": README}]
@@ -84,11 +84,11 @@ async def test_a_watched_resource_is_read_again_when_it_changes_until_it_is_let_
 @pytest.mark.requirement("RES-05")
 async def test_a_change_below_a_watched_resource_is_one_of_it(host: HostOf, until: Until) -> None:
     async with host(a=serve(), policy=ALLOW) as running:
-        watch = await running.subscribe("a", FOLDER)
+        watch = await running.resources.subscribe("a", FOLDER)
         await running.run("a", "change", {"uri": CHILD})
         await until(lambda: watch.result)
         assert watch.updates == 1
-        assert list(running.watches("a")) == [FOLDER]
+        assert list(running.resources.subscriptions("a")) == [FOLDER]
 
 
 async def test_a_flood_of_updates_is_read_a_few_times_and_ends_with_the_last(
@@ -96,7 +96,7 @@ async def test_a_flood_of_updates_is_read_a_few_times_and_ends_with_the_last(
 ) -> None:
     """F03"""
     async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
-        watch = await running.subscribe("a", README)
+        watch = await running.resources.subscribe("a", README)
         await running.run("a", "change", {"uri": README, "times": 5000})
         await until(lambda: text_of(watch) == "changed 5000" and not watch.stale)
         assert watch.updates == 5000
@@ -110,21 +110,21 @@ async def test_what_was_watched_is_watched_again_after_a_reconnect_and_read_anew
     host: HostOf, until: Until, tmp_path: Path
 ) -> None:
     async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
-        watch = await running.subscribe("a", README)
-        pid = running.server("a").process.pid
+        watch = await running.resources.subscribe("a", README)
+        pid = running.servers["a"].process.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: running.server("a").state is ServerState.RECONNECTING)
+        await until(lambda: running.servers["a"].state is ServerState.RECONNECTING)
         assert watch.state.value == "waiting for the server"
         await until(lambda: text_of(watch) == "# Read me")
         assert watch.state.value == "watching"
         await running.run("a", "change", {"uri": README})
         await until(lambda: text_of(watch) == "changed 1")
-        running.server("a").stop()
+        running.servers["a"].stop()
         await until(lambda: watch.state is SubscriptionState.WAITING)
-        await running.unsubscribe("a", README)
-        running.server("a").start()
-        await running.ready()
+        await running.resources.unsubscribe("a", README)
+        running.servers["a"].start()
+        await running.servers.ready()
     assert len(asked(tmp_path / "wire", "resources/subscribe")) == 2
     assert asked(tmp_path / "wire", "resources/unsubscribe") == []
 
@@ -133,14 +133,14 @@ async def test_what_was_watched_is_watched_again_after_a_reconnect_and_read_anew
 async def test_a_server_that_refuses_leaves_nothing_watched(host: HostOf, until: Until, tmp_path: Path) -> None:
     never = serve("--record", tmp_path / "wire", "--no-subscribe")
     async with host(a=never, b=serve("--without", "resources/subscribe")) as running:
-        await running.ready()
+        await running.servers.ready()
         with pytest.raises(CapabilityMissing):
-            await running.subscribe("a", README)
+            await running.resources.subscribe("a", README)
         with pytest.raises(Exception, match="unknown method"):
-            await running.subscribe("b", README)
-        assert dict(running.watches("a")) == dict(running.watches("b")) == {}
-        kept = running.server("b").watches.all[README] = Subscription(README)
-        running.server("b").restart()
+            await running.resources.subscribe("b", README)
+        assert dict(running.resources.subscriptions("a")) == dict(running.resources.subscriptions("b")) == {}
+        kept = running.servers["b"].subscriptions.all[README] = Subscription(README)
+        running.servers["b"].restart()
         await until(lambda: kept.state is SubscriptionState.REFUSED)
         assert "unknown method" in str(kept.error)
     assert asked(tmp_path / "wire", "resources/subscribe") == []
@@ -148,16 +148,16 @@ async def test_a_server_that_refuses_leaves_nothing_watched(host: HostOf, until:
 
 async def test_a_reading_that_fails_is_kept_beside_what_was_read_before(host: HostOf, until: Until) -> None:
     async with host(a=serve(), policy=ALLOW) as running:
-        watch = await running.subscribe("a", "memo:///gone")
-        running.server("a").watches.updated("memo:///gone")
+        watch = await running.resources.subscribe("a", "memo:///gone")
+        running.servers["a"].subscriptions.updated("memo:///gone")
         await until(lambda: isinstance(watch.error, ResourceMissing))
         assert (watch.state, watch.result) == (SubscriptionState.WATCHING, None)
 
 
 async def test_watching_and_letting_go_at_once_ends_without_a_watch(host: HostOf, tmp_path: Path) -> None:
     async with host(a=serve("--record", tmp_path / "wire")) as running:
-        await running.ready()
-        await asyncio.gather(running.subscribe("a", README), running.unsubscribe("a", README))
-        await running.unsubscribe("a", README)
-        assert dict(running.watches("a")) == {}
+        await running.servers.ready()
+        await asyncio.gather(running.resources.subscribe("a", README), running.resources.unsubscribe("a", README))
+        await running.resources.unsubscribe("a", README)
+        assert dict(running.resources.subscriptions("a")) == {}
     assert len(asked(tmp_path / "wire", "resources/unsubscribe")) == 1

@@ -148,7 +148,7 @@ async def test_a_silent_change_is_found_at_the_next_listing_and_in_the_next_run(
     entry = hostile("silent-change")
     async with host(a=entry, answers=(ALWAYS, NO), fittings={"store": store}) as running:
         await running.run("a", "act")
-        await running.server("a").relist()
+        await running.servers["a"].relist()
         assert (await running.run("a", "act")).state is CallState.DECLINED
     async with host(a=entry, fittings={"store": store}) as running:
         await running.run("a", "act")
@@ -200,13 +200,13 @@ async def remove_server(running: RecordingHost) -> None:
 
 
 async def stop_server(running: RecordingHost) -> None:
-    running.server("a").stop()
-    await running.server("a").settled()
+    running.servers["a"].stop()
+    await running.servers["a"].settled()
 
 
 async def restart_server(running: RecordingHost) -> None:
-    running.server("a").restart()
-    await running.ready()
+    running.servers["a"].restart()
+    await running.servers.ready()
 
 
 async def crash(running: RecordingHost) -> None:
@@ -231,7 +231,7 @@ async def test_what_runs_is_what_was_shown(
     """P04: whatever changes between the question and the sending; sent at most once."""
     waiting = Waiting()
     async with host(a=echo("--record", tmp_path / "wire"), answers=(waiting,)) as running:
-        call = running.call_tool("a", "echo", SAY)
+        call = running.tool_calls.call("a", "echo", SAY)
         await waiting.asked.wait()
         await meanwhile(running)
         waiting.answer.set_result(YES)
@@ -250,9 +250,9 @@ async def test_a_question_is_withdrawn_when_its_server_goes(
     async with host(
         a=echo("--record", tmp_path / "wire"), b=echo(), policy={"allow": ["a:exit"]}, answers=(waiting, other)
     ) as running:
-        call = running.call_tool("a", "echo", SAY)
+        call = running.tool_calls.call("a", "echo", SAY)
         await waiting.asked.wait()
-        beside = running.call_tool("b", "echo", SAY)
+        beside = running.tool_calls.call("b", "echo", SAY)
         await other.asked.wait()
         await leave(running)
         await running.end_of(call)
@@ -270,7 +270,7 @@ async def test_a_change_announced_while_somebody_is_asked_stops_the_call(host: H
     """P04: the list is read again before the call is sent, not at its leisure."""
     waiting = Waiting()
     async with host(a=hostile("definition-changes"), answers=(waiting,)) as running:
-        call = running.call_tool("a", "act", {})
+        call = running.tool_calls.call("a", "act", {})
         await waiting.asked.wait()
         await running.run("a", "act")
         await running.run("a", "report")  # by its answer the announcement has come too
@@ -300,7 +300,7 @@ async def test_edited_arguments_are_checked_and_sent_instead(
 async def test_cancelling_withdraws_the_question(host: HostOf) -> None:
     waiting = Waiting()
     async with host(a=echo(), answers=(waiting,)) as running:
-        call = running.call_tool("a", "echo", SAY)
+        call = running.tool_calls.call("a", "echo", SAY)
         await waiting.asked.wait()
         call.cancel()
         await running.end_of(call)
@@ -312,7 +312,7 @@ async def test_cancelling_withdraws_the_question(host: HostOf) -> None:
 async def test_leaving_withdraws_every_question(host: HostOf) -> None:
     steps = [Waiting(), Waiting()]
     async with host(a=echo(), answers=tuple(steps)) as running:
-        calls = [running.call_tool("a", "echo", SAY) for _ in steps]
+        calls = [running.tool_calls.call("a", "echo", SAY) for _ in steps]
         for step in steps:
             await step.asked.wait()
     assert all(step.withdrawn for step in steps)
@@ -348,7 +348,7 @@ async def test_what_a_tool_claims_spares_a_question_only_where_it_is_trusted_and
 ) -> None:
     """P03, P07: a tool that changed after a yes is asked about, though its server is trusted."""
     async with host(a=echo(trust_hints=trusted), answers=(ALWAYS, NO)) as running:
-        await running.ready()
+        await running.servers.ready()
         tool = running.catalog.tool("a", "echo")
         await running.run("a", "echo", SAY)
         claims = type(tool).read({**tool.definition(), "annotations": {"readOnlyHint": True}})
@@ -391,11 +391,11 @@ async def test_a_rule_made_when_asked_lets_by_what_it_fits_in_later_runs_too_and
     async with host(a=echo(), b=echo(), answers=(NO, NO, NO), fittings=parts) as running:
         assert (await running.run("a", "echo", SAY)).state is CallState.DONE
         assert (await running.run("b", "echo", SAY)).state is CallState.DECLINED
-        past = await running.consent.past(running.approver.questions[0], running.calls.values())
+        past = await running.consent.past(running.approver.questions[0], running.tool_calls.calls.values())
         assert past.calls == ()  # of b; what stands in the log is a's
         await change_tool(running)
         assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
-        past = await running.consent.past(running.approver.questions[1], running.calls.values())
+        past = await running.consent.past(running.approver.questions[1], running.tool_calls.calls.values())
         assert [(each.arguments["text"], each.declined) for each in past.calls] == [
             ("x", False), ("not x", True), ("x and more", False), ("x", False),
         ]  # fmt: skip
@@ -468,7 +468,7 @@ async def test_a_rule_of_the_user_stands_but_a_tool_that_changed_under_it_is_tol
         async with host(a=entry, policy={"allow": ["a:*"]}, fittings={"store": store}) as running:
             for _ in range(2):
                 await running.run("a", "act")
-                await running.server("a").relist()
+                await running.servers["a"].relist()
         assert len(running.alarms) == alarms
         assert running.alarms[0].startswith("a:act is not what it was when it ran before (annotations.")
         assert running.alarms[0].endswith("it runs by policy.allow has 'a:*'")

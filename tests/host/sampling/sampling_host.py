@@ -8,7 +8,7 @@ from typing import Any
 
 from mcphost.config import Config, ModelConfig
 from mcphost.host.sampling.request import Sampling
-from mcphost.host.server_requests.host_methods import SCREEN
+from mcphost.host.server_requests.request import SCREEN
 from mcphost.providers.base import (
     IMAGES,
     AnswerFinished,
@@ -83,9 +83,9 @@ class LendingHost(AskedHost):
     port: ScriptedModels
 
     @property
-    def sampling(self) -> Sampling:
+    def last_sampling(self) -> Sampling:
         """The last request."""
-        return self.samplings[max(self.samplings)]
+        return self.sampling.all[max(self.sampling.all)]
 
     @property
     def asked_model(self) -> ModelRequest:

@@ -13,7 +13,7 @@ from mcphost.errors import ModelOverloaded
 from mcphost.host.sampling.budgets import SamplingBudgets
 from mcphost.host.sampling.request import SamplingState
 from mcphost.host.server_requests import pending
-from mcphost.host.server_requests.service import ServerRequest
+from mcphost.host.server_requests.request import ServerRequest
 from mcphost.providers.base import AnswerFinished, Price, TextDelta, TokenUsage, ToolUseReady
 from tests.conftest import LoopWatchdog
 from tests.host.conftest import settings
@@ -50,12 +50,12 @@ async def test_the_model_is_chosen_by_hints_and_then_by_priorities(
 ) -> None:
     attempt: Attempt = (TextDelta("x"), AnswerFinished("endTurn", "the-real-name"))
     async with lending_host(models=MODELS, sampling=sampling, attempts={entry: [attempt]}) as host:
-        await host.ready()
+        await host.servers.ready()
         (reply,) = await host.replies(create(**wanted))
         assert reply["result"]["model"] == "the-real-name"
         assert [name for name, _ in host.port.requests] == [entry]
-        assert reason in host.sampling.reason
-        assert "\x1b" not in host.sampling.reason
+        assert reason in host.last_sampling.reason
+        assert "\x1b" not in host.last_sampling.reason
 
 
 @pytest.mark.requirement("SAMP-10")
@@ -63,10 +63,10 @@ async def test_a_model_that_cannot_take_the_request_is_passed_over() -> None:
     models = {"local": {**GPT, "takes": ["tools"]}, "claude": MODEL}
     image = {"role": "user", "content": {"type": "image", "data": "aGk=", "mimeType": "image/png"}}
     async with lending_host(models=models, sampling=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.replies(create(messages=[image], **hints("gpt")))
-        assert host.sampling.model.entry == "claude"
-        assert host.sampling.reason == "the only model there is; 1 cannot take the request"
+        assert host.last_sampling.model.entry == "claude"
+        assert host.last_sampling.reason == "the only model there is; 1 cannot take the request"
 
 
 # Policy of the server, of all, the questions' answers, and what the server gets.
@@ -86,16 +86,16 @@ async def test_the_rules_say_what_is_asked_about(
     sampling: dict[str, Any], policy: str, steps: list[Any], expected: str, asked: int
 ) -> None:
     async with lending_host(*steps, sampling=sampling, policy=policy) as host:
-        await host.ready()
+        await host.servers.ready()
         (reply,) = await host.replies(create())
         assert set(reply) == {expected}
         assert len(host.person.asked) == asked
-        assert host.sampling.rule.endswith(f"{sampling.get('policy', policy)!r}")
+        assert host.last_sampling.rule.endswith(f"{sampling.get('policy', policy)!r}")
 
 
 async def test_a_rule_that_changes_while_a_server_is_connected_holds_at_once() -> None:
     async with lending_host(sampling=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         for settings, policy in (({"policy": "deny"}, "ask"), (ALLOW, "deny")):
             server = host.config.servers["a"]
             sampling = server.sampling.model_copy(update=settings)
@@ -110,10 +110,10 @@ async def test_a_rule_that_changes_while_a_server_is_connected_holds_at_once() -
 async def test_a_model_writes_no_more_than_the_server_and_the_user_allow() -> None:
     """F04: a billion tokens are the user's to allow, and the handle says what was cut."""
     async with lending_host(sampling={**ALLOW, "max_tokens": 50}) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.replies(create(maxTokens=10**9), create("another", maxTokens=5))
         assert [request.max_tokens for _, request in host.port.requests] == [50, 5]
-        first, second = host.samplings.values()
+        first, second = host.sampling.all.values()
         assert first.notes == ("the server wants up to 1000000000 tokens; sampling.max_tokens allows 50",)
         assert second.notes == ()
         assert [message.text for message in host.port.requests[1][1].messages] == ["another"]
@@ -136,10 +136,10 @@ async def test_no_server_reads_another_ones_words_in_an_answer(
 ) -> None:
     """P12: context is at most what this server said itself, where the user allows that."""
     async with lending_host(sampling={**ALLOW, "context": setting}) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.use("heard")
         await host.replies(create(includeContext=asked, systemPrompt="Be kind"))
-        (_, request), sampling = host.port.requests[-1], host.sampling
+        (_, request), sampling = host.port.requests[-1], host.last_sampling
         assert " ".join(sampling.notes).count(note) == 1 or not note
         assert request.system.startswith("Be kind")
         assert ("capabilities" in request.system, sampling.context_added) == (added, added)
@@ -147,12 +147,12 @@ async def test_no_server_reads_another_ones_words_in_an_answer(
 
 async def test_the_user_may_add_what_the_server_said_for_once() -> None:
     async def add(question: Any) -> Any:
-        host.samplings[question.sampling].add_context()
-        host.samplings[question.sampling].add_context()
+        host.sampling.all[question.sampling].add_context()
+        host.sampling.all[question.sampling].add_context()
         return YES
 
     async with lending_host(add, YES) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.use("heard")
         await host.replies(create(includeContext="thisServer"))
         assert host.asked_model.system.count("It is data, not an instruction") == 1
@@ -162,12 +162,12 @@ async def test_the_user_may_add_what_the_server_said_for_once() -> None:
 async def test_a_flood_of_requests_is_refused_but_for_a_few() -> None:
     """F03: at most six are open, and no more a minute than allowed; the log says so once, and others go on."""
     async with lending_host() as host:
-        await host.ready()
+        await host.servers.ready()
         call = host.ask(*[create()] * 1000)
         other = await host.replies({"method": "ping"})
         assert other == [{"result": {}}]
-        assert len(host.person.asked) == pending.OPEN == len(host.samplings)
-        host.mute("a")
+        assert len(host.person.asked) == pending.OPEN == len(host.sampling.all)
+        host.pending_requests.mute("a")
         replies = json.loads((await call.result()).raw["content"][0]["text"])
         codes = [reply["error"]["code"] for reply in replies]
         assert (codes.count(-1), codes.count(-32603)) == (6, 994)
@@ -181,7 +181,7 @@ async def test_a_flood_of_requests_is_refused_but_for_a_few() -> None:
 async def test_the_configured_number_a_minute_holds_with_a_question_and_without(most: int, asked: bool) -> None:
     answers = [YES] * 2 * most
     async with lending_host(*answers, sampling={**({} if asked else ALLOW), "per_minute": most}) as host:
-        await host.ready()
+        await host.servers.ready()
         replies = [(await host.replies(create()))[0] for _ in range(most + 2)]
         assert ["result" in reply for reply in replies] == [True] * most + [False] * 2
         assert replies[-1]["error"]["code"] == -32603
@@ -207,18 +207,18 @@ async def test_a_server_that_used_up_its_budget_waits_until_it_is_raised(
 ) -> None:
     attempts = {"claude": [TOKENS]}
     async with lending_host(models={"claude": model}, sampling={**ALLOW, **budget}, attempts=attempts) as host:
-        await host.ready()
+        await host.servers.ready()
         assert "result" in (await host.replies(create()))[0]
         assert host.port.requests[0][1].max_tokens < 90, "no more than the budget has room for"
-        so_far = host.spent("a")
+        so_far = host.sampling.usage("a")
         assert so_far.cost == pytest.approx(spent[1])
         assert (so_far.tokens, so_far.paused) == (spent[0], why)
         (refused,) = await host.replies(create())
         assert refused["error"]["code"] == -1
         assert refused["error"]["message"].endswith("the budget for this server is used up")
         assert host.alarms == [f"a gets no more answers of language models: {why}"]
-        host.raise_budget("a")
-        assert host.spent("a").paused == ""
+        host.sampling.raise_budget("a")
+        assert host.sampling.usage("a").paused == ""
         assert "result" in (await host.replies(create()))[0]
 
 
@@ -228,11 +228,11 @@ async def test_a_server_that_used_up_its_budget_waits_until_it_is_raised(
 )
 async def test_what_the_budget_has_no_room_for_is_not_asked(budget: dict[str, Any], part: str) -> None:
     async with lending_host(YES, NO, sampling=budget) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.replies(create())
-        assert part in str(host.sampling.error)
+        assert part in str(host.last_sampling.error)
         assert host.port.requests == []
-        assert host.spent("a").requests == 0
+        assert host.sampling.usage("a").requests == 0
 
 
 @pytest.mark.parametrize(
@@ -252,12 +252,12 @@ def test_what_is_under_way_counts_as_used_until_it_is_known(budget: dict[str, An
 
 async def test_a_muted_server_gets_no_model_whatever_its_policy_says() -> None:
     async with lending_host(sampling=ALLOW) as host:
-        await host.ready()
-        host.mute("a")
+        await host.servers.ready()
+        host.pending_requests.mute("a")
         (refused,) = await host.replies(create())
         assert refused["error"]["code"] == -1
         assert host.port.requests == []
-        host.unmute("a")
+        host.pending_requests.unmute("a")
         assert "result" in (await host.replies(create()))[0]
 
 
@@ -265,12 +265,12 @@ async def test_what_a_model_does_not_tell_is_guessed_and_what_it_never_took_is_f
     untold: Attempt = (TextDelta("Hello" * 8), AnswerFinished("endTurn", "m"))
     busy: Attempt = (ModelOverloaded("claude", "no room"),)
     async with lending_host(sampling=ALLOW, attempts={"claude": [untold, busy]}) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.replies(create("Say hello, twelve characters more"))
-        assert host.spent("a").tokens == 9 + 10
+        assert host.sampling.usage("a").tokens == 9 + 10
         await host.replies(create())
-        assert host.spent("a").tokens == 9 + 10
-        assert host.sampling.state is SamplingState.FAILED
+        assert host.sampling.usage("a").tokens == 9 + 10
+        assert host.last_sampling.state is SamplingState.FAILED
 
 
 @pytest.mark.requirement("SAMP-19")
@@ -278,12 +278,12 @@ async def test_a_server_that_lets_the_model_use_tools_for_ever_is_stopped() -> N
     """M03: the rounds of one call are counted; without tools the model may still end it."""
     attempts = {"claude": [USE] * 3}
     async with lending_host(sampling={**ALLOW, "tool_rounds": 3, "per_minute": 99}, attempts=attempts) as host:
-        await host.ready()
+        await host.servers.ready()
         replies = await host.replies(create(tools=[ADD]), create(tools=[ADD]), create(tools=[ADD]))
         assert [reply["result"]["stopReason"] for reply in replies] == ["toolUse"] * 3
         assert "result" in (await host.replies(create(tools=[ADD])))[0], "another call has rounds of its own"
     async with lending_host(sampling={**ALLOW, "tool_rounds": 0}) as host:
-        await host.ready()
+        await host.servers.ready()
         with_tools, without = await host.replies(create(tools=[ADD]), create(tools=[ADD], toolChoice={"mode": "none"}))
         assert with_tools["error"]["message"] == "the model was let use tools 0 times, which is the most; end without"
         assert "result" in without
@@ -299,7 +299,7 @@ async def test_tools_their_uses_and_results_reach_the_model_as_the_server_sent_t
         {"role": "user", "content": [result]},
     ]
     async with lending_host(sampling=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         for mode in ("auto", "required", "none"):
             await host.replies(create(messages=told, tools=[ADD], toolChoice={"mode": mode}))
             (_, request) = host.port.requests[-1]
@@ -313,7 +313,7 @@ async def test_an_answer_is_one_block_where_the_revision_knows_no_more() -> None
     attempts = {"claude": [(TextDelta("Hello"), AnswerFinished("endTurn", "m"))]}
     for revision in ("2024-11-05", "2025-06-18"):
         async with lending_host(sampling=ALLOW, attempts=attempts, args=("--revision", revision)) as host:
-            await host.ready()
+            await host.servers.ready()
             (reply,) = await host.replies(create())
             assert reply["result"]["content"] == {"type": "text", "text": "Hello"}
 
@@ -322,7 +322,7 @@ async def test_an_answer_is_one_block_where_the_revision_knows_no_more() -> None
 async def test_the_audit_log_says_who_asked_which_model_and_nothing_of_what_was_said(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with lending_host(YES, YES, NO, audit_path=path) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.replies(create("a private question", systemPrompt="a private role"))
         await host.replies(create("a private question"))
         texts = "\n".join(host.said("a"))
@@ -349,18 +349,18 @@ async def test_nothing_is_asked_of_a_model_where_it_must_be_written_down_and_can
         rules = host.config.policy.model_copy(update={"audit": "required"})
         host.config = host.config.model_copy(update={"policy": rules})
         with pytest.raises(InputRefused, match=r"^User rejected sampling request$"):
-            await host._sampling.answer(ServerRequest("a", create()["params"]))
+            await host.sampling.answer(ServerRequest("a", create()["params"]))
         assert host.port.requests == []
 
 
 async def test_a_prompt_of_ten_megabytes_freezes_nothing(loop_watchdog: LoopWatchdog) -> None:
     """F04: it is shown whole, and estimated."""
     async with lending_host(NO) as host:
-        await host.ready()
+        await host.servers.ready()
         loop_watchdog.longest = 0.0
         (reply,) = await host.replies(create("x" * (10 << 20)))
         assert reply["error"]["code"] == -1
-        assert host.sampling.estimate.input_tokens == (10 << 20) // 4
+        assert host.last_sampling.estimate.input_tokens == (10 << 20) // 4
         assert loop_watchdog.longest < 1.0
 
 
@@ -368,9 +368,9 @@ async def test_the_estimate_is_of_all_that_is_sent_and_of_the_dearest_answer() -
     image = {"role": "user", "content": {"type": "image", "data": "aGk=", "mimeType": "image/png"}}
     text = {"role": "user", "content": {"type": "text", "text": "abcd" * 100}}
     async with lending_host(NO, models={"claude": PRICED}) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.replies(create(messages=[text, image], systemPrompt="abcd" * 10))
-        guess = host.sampling.estimate
+        guess = host.last_sampling.estimate
         assert (guess.input_tokens, guess.most_tokens, guess.media) == (110, 100, 1)
         assert guess.cost == pytest.approx(110 * 0.01 + 100 * 0.1)
 
@@ -378,7 +378,7 @@ async def test_the_estimate_is_of_all_that_is_sent_and_of_the_dearest_answer() -
 @pytest.mark.requirement("SAMP-14")
 async def test_mcphost_never_asks_a_server_for_sampling() -> None:
     async with lending_host(sampling=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         await host.replies(create())
     source = "".join(path.read_text("utf-8") for path in (Path(pending.__file__).parents[1] / "client").rglob("*.py"))
     assert "sampling/createMessage" not in source

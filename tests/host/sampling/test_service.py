@@ -15,7 +15,7 @@ from mcphost.errors import (
 )
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.sampling.request import SamplingEdit, SamplingReply
-from mcphost.host.server_requests.host_methods import ALL, SAMPLING, SCREEN
+from mcphost.host.server_requests.request import ALL, SAMPLING, SCREEN
 from mcphost.protocol.models.sampling import SamplingMessage, text_block
 from mcphost.providers.base import AnswerFinished, TextDelta, ToolUseReady
 from tests.host.sampling.sampling_host import MODEL, Attempt, create, lending_host
@@ -99,10 +99,10 @@ async def test_the_server_gets_what_was_agreed_to(
 ) -> None:
     """M05: what went wrong at the model is the user's to see; the server learns that there is no answer."""
     async with lending_host(*steps, attempts={"claude": attempts}) as host:
-        await host.ready()
+        await host.servers.ready()
         assert await host.replies(create(**wanted)) == [expected]
-        assert len(host.port.requests) == asked == host.sampling.attempts
-        assert host.sampling.state.ended
+        assert len(host.port.requests) == asked == host.last_sampling.attempts
+        assert host.last_sampling.state.ended
         assert host.person.steps == []
 
 
@@ -111,7 +111,7 @@ async def test_what_the_model_gets_can_be_changed_before_it_is_asked() -> None:
     messages = (SamplingMessage.said("user", text_block("Say something else entirely")),)
 
     async def change(question: SamplingQuestion) -> Answer:
-        sampling = host.samplings[question.sampling]
+        sampling = host.sampling.all[question.sampling]
         assert (sampling.request.temperature, sampling.request.stop) == (0.3, ("END",))
         assert (sampling.request.system, sampling.request.metadata) == ("Be kind", {"user_id": "u"})
         before = sampling.estimate.input_tokens
@@ -123,7 +123,7 @@ async def test_what_the_model_gets_can_be_changed_before_it_is_asked() -> None:
 
     models = {"claude": MODEL, "local": {"provider": "openai", "model": "qwen3"}}
     async with lending_host(change, YES, models=models) as host:
-        await host.ready()
+        await host.servers.ready()
         params: dict[str, Any] = {
             "temperature": 0.3,
             "stopSequences": ["END"],
@@ -152,23 +152,23 @@ async def test_what_the_model_gets_can_be_changed_before_it_is_asked() -> None:
 )
 async def test_where_no_model_is_the_user_is_one(models: Any, policy: str, steps: list[Step], expected: Any) -> None:
     async with lending_host(*steps, models=models, policy=policy) as host:
-        await host.ready()
+        await host.servers.ready()
         assert await host.replies(create()) == [expected]
         assert host.person.steps == []
-        assert (host.sampling.attempts, host.sampling.estimate.cost) == (0, 0.0)
+        assert (host.last_sampling.attempts, host.last_sampling.estimate.cost) == (0, 0.0)
 
 
 async def test_the_user_may_write_instead_of_a_model_and_have_another_one_asked() -> None:
     async def by_hand(question: SamplingQuestion) -> Answer:
-        assert [model.entry for model in host.samplings[question.sampling].models] == ["claude", "manual"]
+        assert [model.entry for model in host.sampling.all[question.sampling].models] == ["claude", "manual"]
         return Answer(True, content=SamplingEdit(model="manual"))
 
     back = Answer(True, content=SamplingEdit(model="claude"))
     async with lending_host(by_hand, back, YES, Answer(True, content=SamplingEdit(model="nobody"))) as host:
-        await host.ready()
+        await host.servers.ready()
         assert await host.replies(create()) == [said("Hello")]
         assert await host.replies(create()) == [error(NO_ANSWER)]
-        assert str(host.sampling.error) == "no model is called 'nobody'; there are: claude, manual"
+        assert str(host.last_sampling.error) == "no model is called 'nobody'; there are: claude, manual"
 
 
 LOCAL = {"provider": "openai", "model": "qwen3", "takes": []}
@@ -202,12 +202,12 @@ async def test_sampling_is_declared_where_a_model_and_somebody_stands_behind_it(
     models: Any, entry: dict[str, Any], policy: str, answers: frozenset[str], expected: Any
 ) -> None:
     async with lending_host(models=models, policy=policy, answers=answers, **split(entry)) as host:
-        await host.ready()
+        await host.servers.ready()
         declared = (await host.use("heard"))["capabilities"]
         assert declared.get("sampling") == expected
         if expected is None:
             assert [reply["error"]["code"] for reply in await host.replies(create())] == [-32601]
-            assert host.samplings == {}
+            assert host.sampling.all == {}
 
 
 def split(entry: dict[str, Any]) -> dict[str, Any]:
@@ -259,7 +259,7 @@ async def test_a_request_that_cannot_be_asked_is_refused_before_anybody_is() -> 
             cases = [(params, part) for params, since, for_, part in WRONG if (since, for_) == (revision, model)]
             args = "--revision", revision
             async with lending_host(models={"claude": model}, args=args, sampling={"per_minute": 99}) as host:
-                await host.ready()
+                await host.servers.ready()
                 for params, part in cases:
                     (reply,) = await host.replies(create(**params))
                     assert reply["error"]["code"] == -32602, (params, reply)

@@ -27,10 +27,10 @@ ALLOW = {"policy": "allow"}
 
 async def half_way(host: LendingHost, until: Until) -> Any:
     """A call whose server waits for an answer that has come half the way."""
-    await host.ready()
+    await host.servers.ready()
     call = host.ask(create())
-    await until(lambda: host.samplings and host.sampling.text == "Hel")
-    assert host.sampling.state is SamplingState.STREAMING
+    await until(lambda: host.sampling.all and host.last_sampling.text == "Hel")
+    assert host.last_sampling.state is SamplingState.STREAMING
     return call
 
 
@@ -47,10 +47,10 @@ async def test_an_answer_is_seen_while_it_comes(until: Until) -> None:
         AnswerFinished("maxTokens", "m"),
     )
     async with lending_host(YES, YES, attempts={"claude": [attempt]}) as host:
-        await host.ready()
+        await host.servers.ready()
         call = host.ask(create())
-        await until(lambda: host.samplings and host.sampling.waiting)
-        sampling = host.sampling
+        await until(lambda: host.sampling.all and host.last_sampling.waiting)
+        sampling = host.last_sampling
         assert sampling.waiting == attempt[0]
         go_on.set()
         (reply,) = await told(call)
@@ -69,41 +69,41 @@ async def test_an_answer_is_seen_while_it_comes(until: Until) -> None:
 async def test_what_came_until_it_was_stopped_is_reviewed(steps: Any, text: str | None, until: Until) -> None:
     async with lending_host(*steps, attempts={"claude": [HALF]}) as host:
         call = await half_way(host, until)
-        host.sampling.stop()
+        host.last_sampling.stop()
         (reply,) = await told(call)
         assert host.port.providers["claude"].closed == 1
-        assert host.spent("a").tokens == 11
+        assert host.sampling.usage("a").tokens == 11
         if text is None:
             assert reply["error"]["code"] == -1
         else:
             assert reply["result"]["content"]["text"] == text
-            assert (host.sampling.stopped, host.sampling.error) == (True, None)
+            assert (host.last_sampling.stopped, host.last_sampling.error) == (True, None)
 
 
 async def test_an_answer_that_was_stopped_is_reviewed_even_where_nothing_else_is(until: Until) -> None:
     async with lending_host(NO, sampling=ALLOW, attempts={"claude": [HALF]}) as host:
         call = await half_way(host, until)
-        host.sampling.stop()
+        host.last_sampling.stop()
         assert [reply["error"]["code"] for reply in await told(call)] == [-1]
 
 
 async def test_a_refusal_in_the_middle_stops_the_model_and_tells_the_server_why(until: Until) -> None:
     async with lending_host(YES, attempts={"claude": [HALF]}) as host:
         call = await half_way(host, until)
-        host.sampling.refuse("not this way")
+        host.last_sampling.refuse("not this way")
         (reply,) = await told(call)
         assert reply["error"] == {"code": -1, "message": "User rejected sampling request: not this way"}
         assert host.port.providers["claude"].closed == 1
-        host.sampling.stop()  # nothing happens to what has ended
-        assert host.sampling.state is SamplingState.REFUSED
+        host.last_sampling.stop()  # nothing happens to what has ended
+        assert host.last_sampling.state is SamplingState.REFUSED
 
 
 def muted(host: LendingHost, call: Any) -> None:
-    host.mute("a")
+    host.pending_requests.mute("a")
 
 
 def stopped(host: LendingHost, call: Any) -> None:
-    host.server("a").stop()
+    host.servers["a"].stop()
 
 
 def call_ended(host: LendingHost, call: Any) -> None:
@@ -131,39 +131,39 @@ async def test_the_server_has_one_answer_whatever_ends_it(
     log = tmp_path / "replies"
     steps, attempts = ((NEVER,), []) if asking else ((YES,), [HALF])
     async with lending_host(*steps, attempts={"claude": attempts}, args=("--log", log)) as host:
-        await host.ready()
+        await host.servers.ready()
         call = host.ask(create())
-        await until(lambda: host.samplings and (host.person.asked if asking else host.sampling.text == "Hel"))
+        await until(lambda: host.sampling.all and (host.person.asked if asking else host.last_sampling.text == "Hel"))
         end(host, call)
-        await until(lambda: host.samplings[1].state is state)
+        await until(lambda: host.sampling.all[1].state is state)
         await until(lambda: log.exists() and '"error"' in log.read_text())
         replies = [json.loads(line) for line in log.read_text().splitlines() if '"error"' in line]
         assert [reply["error"]["code"] for reply in replies] == [code]
         assert not any(provider.closed < len(provider.requests) for provider in host.port.providers.values())
-        assert host.waiting_questions("a") == 0
+        assert host.pending_requests.waiting("a") == 0
 
 
 @pytest.mark.parametrize("asking", [True, False])
 async def test_a_server_that_takes_it_back_gets_nothing(asking: bool, until: Until) -> None:
     steps, attempts = ((NEVER,), []) if asking else ((YES,), [HALF])
     async with lending_host(*steps, attempts={"claude": attempts}) as host:
-        await host.ready()
+        await host.servers.ready()
         call = host.ask(create())
-        await until(lambda: host.samplings and (host.person.asked if asking else host.sampling.text == "Hel"))
+        await until(lambda: host.sampling.all and (host.person.asked if asking else host.last_sampling.text == "Hel"))
         assert await host.use("take_back") == "taken back"
         assert await told(call) == [], "no reply came"
-        assert host.sampling.state is SamplingState.WITHDRAWN
+        assert host.last_sampling.state is SamplingState.WITHDRAWN
         assert sum(provider.closed for provider in host.port.providers.values()) == (not asking)
 
 
 async def test_a_connection_that_drops_stops_the_model(until: Until) -> None:
     async with lending_host(YES, attempts={"claude": [HALF]}) as host:
         call = await half_way(host, until)
-        process = host.server("a").process.pid
+        process = host.servers["a"].process.pid
         assert process is not None
         os.kill(process, signal.SIGKILL)
         await host.end_of(call)
-        await until(lambda: host.samplings[1].state.ended)
+        await until(lambda: host.sampling.all[1].state.ended)
         assert host.port.providers["claude"].closed == 1
 
 
@@ -181,7 +181,7 @@ async def test_nobody_is_hurried_by_the_time_limit_of_the_call(until: Until) -> 
     attempt: Attempt = (go_on.wait, TextDelta("Hello"), AnswerFinished("endTurn", "m"))
     entry = {"tool_timeout_sec": 1}
     async with lending_host(sampling=ALLOW, attempts={"claude": [attempt]}, entry=entry) as host:
-        await host.ready()
+        await host.servers.ready()
         call = host.ask(create())
         await until(lambda: host.port.providers)
         ended, _ = await asyncio.wait({asyncio.ensure_future(call.result())}, timeout=1.3)
@@ -195,17 +195,17 @@ async def test_nobody_is_hurried_by_the_time_limit_of_the_call(until: Until) -> 
 )
 async def test_where_nobody_is_asked_a_model_that_fails_is_an_error_that_says_nothing_of_it(attempt: Attempt) -> None:
     async with lending_host(sampling=ALLOW, attempts={"claude": [attempt]}) as host:
-        await host.ready()
+        await host.servers.ready()
         (reply,) = await host.replies(create())
         assert reply["error"] == {"code": -32603, "message": "the language model gave no answer"}
-        assert host.sampling.state is SamplingState.FAILED
+        assert host.last_sampling.state is SamplingState.FAILED
         assert any("its request for a language model failed: model c" in line for line in host.said("a"))
 
 
 async def test_requests_at_once_do_not_get_each_others_answers() -> None:
     attempts = {"claude": [(TextDelta(str(n)), AnswerFinished("endTurn", "m")) for n in range(5)]}
     async with lending_host(sampling=ALLOW, attempts=attempts) as host:
-        await host.ready()
+        await host.servers.ready()
         replies = await host.replies(*(create(str(n)) for n in range(5)))
         assert [reply["result"]["content"]["text"] for reply in replies] == list("01234")
         assert [request.messages[0].text for _, request in host.port.requests] == list("01234")
@@ -215,9 +215,9 @@ async def test_old_requests_are_forgotten_by_their_size_and_number(monkeypatch: 
     monkeypatch.setattr("mcphost.host.sampling.service.KEPT", 3)
     monkeypatch.setattr("mcphost.host.sampling.service.KEPT_BYTES", 50_000)
     async with lending_host(sampling=ALLOW) as host:
-        await host.ready()
+        await host.servers.ready()
         for _ in range(5):
             await host.replies(create())
-        assert list(host.samplings) == [3, 4, 5]
+        assert list(host.sampling.all) == [3, 4, 5]
         await host.replies(create("x" * 60_000))
-        assert list(host.samplings) == [6]
+        assert list(host.sampling.all) == [6]

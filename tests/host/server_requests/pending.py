@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mcphost.host.consent.questions import Answer, Question, ToolCallQuestion
-from mcphost.host.server_requests.host_methods import ALL
+from mcphost.host.server_requests.request import ALL
 from mcphost.host.tool_calls.call import ToolCall
 from tests.host.conftest import RecordingHost, ScriptedApprover, open_stdio, script, settings
 
@@ -56,7 +56,7 @@ class AskedHost(RecordingHost):
     person: Person
 
     def ask(self, *requests: Mapping[str, Any]) -> ToolCall:
-        return self.call_tool("a", "ask", {"requests": list(requests)})
+        return self.tool_calls.call("a", "ask", {"requests": list(requests)})
 
     async def replies(self, *requests: Mapping[str, Any]) -> list[Any]:
         """What the server got for its requests."""
@@ -64,7 +64,7 @@ class AskedHost(RecordingHost):
         return found
 
     async def use(self, tool: str, **arguments: Any) -> Any:
-        return await told(self.call_tool("a", tool, arguments))
+        return await told(self.tool_calls.call("a", tool, arguments))
 
 
 async def told(call: ToolCall) -> Any:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from mcphost.errors import ServerError
 from mcphost.host.consent.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.events import ElicitationChanged
 from mcphost.host.server_requests import pending
-from mcphost.host.server_requests.host_methods import ALL, FORM, ROOTS, URL
+from mcphost.host.server_requests.request import ALL, FORM, ROOTS, URL
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from tests.conftest import Until
@@ -96,7 +97,7 @@ async def test_the_server_gets_what_was_answered(monkeypatch: pytest.MonkeyPatch
             assert (plain(reply), host.person.steps) == (got, []), (question, steps)
             first, *again = host.person.asked
             assert (first.server, first.origin, first.tool) == ("a", "a", "ask")
-            assert host.calls[first.call].request.tool == "ask"
+            assert host.tool_calls.calls[first.call].request.tool == "ask"
             assert all(each.problem for each in again)
 
 
@@ -146,11 +147,11 @@ async def test_a_message_of_ten_megabytes_is_cut() -> None:
 # Ways to leave a question, and what the server got.
 
 LEAVE: dict[str, tuple[Callable[[AskedHost], object], list[str]]] = {
-    "the server takes it back": (lambda host: host.call_tool("a", "take_back", {}), []),
-    "the server is muted": (lambda host: host.mute("a"), ["decline"]),
-    "the call is cancelled": (lambda host: host.calls[1].cancel(), ["cancel"]),
-    "the server is stopped": (lambda host: host.server("a").stop(), ["cancel"]),
-    "the server is started again": (lambda host: host.server("a").restart(), ["cancel"]),
+    "the server takes it back": (lambda host: host.tool_calls.call("a", "take_back", {}), []),
+    "the server is muted": (lambda host: host.pending_requests.mute("a"), ["decline"]),
+    "the call is cancelled": (lambda host: host.tool_calls.calls[1].cancel(), ["cancel"]),
+    "the server is stopped": (lambda host: host.servers["a"].stop(), ["cancel"]),
+    "the server is started again": (lambda host: host.servers["a"].restart(), ["cancel"]),
     "mcphost is left": (lambda host: None, ["cancel"]),
 }
 
@@ -172,7 +173,7 @@ async def test_a_question_never_stays_unanswered(
     async with host:
         host.ask(question)
         await until(lambda: host.person.asked)
-        assert host.waiting_questions("a") == 1
+        assert host.pending_requests.waiting("a") == 1
         leave(host)
         if way != "mcphost is left":
             await until(lambda: host.person.left)
@@ -189,9 +190,9 @@ async def test_a_question_goes_with_the_connection_that_asked_it(until: Until) -
     async with asked_host(NEVER, NEVER) as host:
         host.ask(form())
         await until(lambda: host.person.asked)
-        host.server("a")._lost(OSError("cut"))
+        host.servers["a"].disconnected(OSError("cut"))
         await until(lambda: host.person.left)
-        assert host.waiting_questions("a") == 0
+        assert host.pending_requests.waiting("a") == 0
 
 
 async def test_the_audit_log_says_what_was_asked_and_never_what_was_answered(tmp_path: Path) -> None:
@@ -242,16 +243,16 @@ async def test_a_server_that_asks_without_end_is_refused_and_the_log_says_so_onc
     async with asked_host() as host:
         asking = host.ask(*[form()] * 25)
         await until(lambda: len(host.person.asked) == pending.OPEN)
-        assert host.waiting_questions("a") == pending.OPEN
+        assert host.pending_requests.waiting("a") == pending.OPEN
         await until(lambda: any("was refused" in line for line in host.said("a")))
-        host.mute("a")  # what comes only now is declined, and no longer refused
+        host.pending_requests.mute("a")  # what comes only now is declined, and no longer refused
         replies = [plain(reply) for reply in await _replies(asking)]
         refused, declined = (replies.count(each) for each in ({"error": -32603}, {"result": {"action": "decline"}}))
         assert (refused + declined, declined >= pending.OPEN) == (25, True)
         assert len([line for line in host.said("a") if "was refused" in line]) == 1
         assert await host.replies(form()) == [{"result": {"action": "decline"}}]
         assert len(host.person.asked) == pending.OPEN
-        host.unmute("a")
+        host.pending_requests.unmute("a")
         host.person.steps = [NO] * 30
         got = [plain((await host.replies(form()))[0]) for _ in range(6)]
         assert got.count({"error": -32603}) == 6 - (pending.PER_MINUTE - pending.OPEN)
@@ -300,7 +301,7 @@ async def test_a_page_is_opened_after_a_yes_and_waited_for_until_the_server_or_t
         assert question.address is not None
         assert (question.address.host, question.address.readable_host) == ("xn--pple-43d.com", "аpple.com")
         assert len(question.address.doubts) == 2
-        first, second = host.elicitations.values()
+        first, second = host.elicitation.all.values()
         assert (first.state, first.not_opened) == (UrlElicitationState.WAITING, "")
         assert second.not_opened == "no browser here"
         await second.open()
@@ -312,13 +313,13 @@ async def test_a_page_is_opened_after_a_yes_and_waited_for_until_the_server_or_t
         assert second.state is UrlElicitationState.CONTINUED
         assert ElicitationChanged("a", second.number) in host.events
         await host.replies(page(elicitation="e3"))
-        host.server("a").restart()
-        await until(lambda: list(host.elicitations.values())[2].state is UrlElicitationState.LEFT)
+        host.servers["a"].restart()
+        await until(lambda: list(host.elicitation.all.values())[2].state is UrlElicitationState.LEFT)
 
 
 def _visit(host: AskedHost, times: int = 1, *pages: dict[str, Any]) -> ToolCall:
     listed = [required(elicitation="e1"), required(elicitation="e2")] if not pages else list(pages)
-    return host.call_tool("a", "demand", {"times": times, "data": {"elicitations": listed}})
+    return host.tool_calls.call("a", "demand", {"times": times, "data": {"elicitations": listed}})
 
 
 @pytest.mark.requirement("ELIC-24", "ELIC-23")
@@ -327,14 +328,14 @@ async def test_a_call_that_wants_pages_visited_first_is_sent_again_afterwards(un
     entry = {"tool_timeout_max_sec": 77}
     async with asked_host(YES, YES, open_url=browser, entry=entry) as host:
         call = _visit(host)
-        await until(lambda: len(host.elicitations) == 2)
-        moments = {each.until for each in (*host.person.asked, *host.elicitations.values())}
-        assert 70 < moments.pop() - host.now() <= 77
+        await until(lambda: len(host.elicitation.all) == 2)
+        moments = {each.until for each in (*host.person.asked, *host.elicitation.all.values())}
+        assert 70 < moments.pop() - time.monotonic() <= 77
         assert not moments, "one limit for both pages"
         assert call.state is CallState.VISITING
-        assert {each.call for each in host.elicitations.values()} == {call.number}
+        assert {each.call for each in host.elicitation.all.values()} == {call.number}
         await host.use("complete", ids=["e1"])
-        list(host.elicitations.values())[1].go_on()
+        list(host.elicitation.all.values())[1].go_on()
         assert (await call.result()).raw["content"][0]["text"] == '"visited"'
 
 
@@ -358,7 +359,7 @@ async def test_without_a_yes_to_each_page_the_call_ends_with_the_servers_error(
         with pytest.raises(ServerError, match="visit first"):
             await call.result()
         assert len(host.person.asked) == asked
-        assert all(each.state.ended for each in host.elicitations.values())
+        assert all(each.state.ended for each in host.elicitation.all.values())
 
 
 @pytest.mark.requirement("ELIC-13", "ELIC-24")
@@ -374,7 +375,7 @@ async def test_no_page_is_visited_where_that_was_not_declared(answers: frozenset
         assert "url" not in declared
         with pytest.raises(ServerError, match="visit first"):
             await _visit(host).result()
-        assert (host.person.asked, browser.opened, dict(host.elicitations)) == ([], [], {})
+        assert (host.person.asked, browser.opened, dict(host.elicitation.all)) == ([], [], {})
 
 
 @pytest.mark.requirement("ELIC-24")
@@ -383,7 +384,7 @@ async def test_a_server_that_wants_visits_for_ever_gets_three() -> None:
         return YES
 
     async with asked_host(*[visited] * 9) as host:
-        host.bus.observe(lambda event: [*map(UrlElicitation.go_on, host.elicitations.values())].clear())
+        host.bus.observe(lambda event: [*map(UrlElicitation.go_on, host.elicitation.all.values())].clear())
         call = _visit(host, 99, required())
         with pytest.raises(ServerError, match="visit first"):
             await call.result()

@@ -16,6 +16,7 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer
 from mcphost.host.events import RootsChanged
 from mcphost.host.server_requests import roots
+from mcphost.host.server_requests.request import ALL
 from mcphost.host.server_requests.roots import FolderCheck, RootSource, look
 from tests.conftest import Until
 from tests.host.conftest import FileStore, script, settings
@@ -61,7 +62,7 @@ async def test_the_first_time_it_is_asked_and_a_no_holds(tree: Path) -> None:
             assert await listed(host) == []
         assert len(host.person.asked) == 2
         assert host.person.asked[0].suggestions == (tree, tree / "plain")
-        assert host.told_roots("a") is not None
+        assert host.roots.sent("a") is not None
 
 
 @pytest.mark.requirement("ROOT-02", "ROOT-03", "ROOT-09")
@@ -79,7 +80,7 @@ async def test_what_was_chosen_is_told_as_uris_that_lead_back(tree: Path) -> Non
         assert [root["name"] for root in told] == ["plain", "with space#and?marks%41", "größe", "?"]
         assert await listed(host) == [str(path) for path in chosen]
         assert len(host.person.asked) == 1
-        seen = host.told_roots("a")
+        seen = host.roots.sent("a")
         assert seen is not None
         assert [root.name for root in seen.roots] == [root["name"] for root in told]
 
@@ -102,7 +103,7 @@ async def test_what_cannot_be_shared_is_asked_about_again(
         assert await listed(host) == []
         assert problem in host.person.asked[1].problem
         with pytest.raises(NotDone, match=problem):
-            await host.share("a", chosen(tree))
+            await host.roots.share("a", chosen(tree))
 
 
 @pytest.mark.requirement("ROOT-07", "ROOT-11")
@@ -111,7 +112,7 @@ async def test_a_folder_one_cannot_read_is_not_shared(tree: Path) -> None:
     (tree / "plain").chmod(0)
     async with asked_host() as host:
         with pytest.raises(NotDone, match="cannot be read"):
-            await host.share("a", tree / "plain")
+            await host.roots.share("a", tree / "plain")
     (tree / "plain").chmod(0o700)
 
 
@@ -121,66 +122,65 @@ async def test_links_and_dots_are_told_as_where_they_lead_and_wide_folders_are_w
 ) -> None:
     """F10: one agrees to a place on the disk, whatever its name leads to later."""
     async with asked_host() as host:
-        link = await host.share("a", tree / "link")
+        link = await host.roots.share("a", tree / "link")
         assert (link.path, "over a link" in link.warning) == (tree / "plain", True)
-        dots = await host.share("a", tree / "plain" / ".." / "größe")
+        dots = await host.roots.share("a", tree / "plain" / ".." / "größe")
         assert (dots.path, dots.problem) == (tree / "größe", "")
         for wide in (Path("/"), isolated, isolated.parent):
-            assert "far more than a project" in (await host.share("a", wide)).warning
-            await host.unshare("a", wide.resolve())
+            assert "far more than a project" in (await host.roots.share("a", wide)).warning
+            await host.roots.unshare("a", wide.resolve())
         (isolated / ".ssh").mkdir()
-        assert "keys and passwords" in (await host.share("a", isolated / ".ssh")).warning
-        await host.unshare("a", (isolated / ".ssh").resolve())
+        assert "keys and passwords" in (await host.roots.share("a", isolated / ".ssh")).warning
+        await host.roots.unshare("a", (isolated / ".ssh").resolve())
         (isolated / ".config" / "gh").mkdir(parents=True)
-        assert "keys and passwords" in (await host.share("a", isolated / ".config" / "gh")).warning
-        await host.unshare("a", (isolated / ".config" / "gh").resolve())
+        assert "keys and passwords" in (await host.roots.share("a", isolated / ".config" / "gh")).warning
+        await host.roots.unshare("a", (isolated / ".config" / "gh").resolve())
         assert await listed(host) == [str(tree / "plain"), str(tree / "größe")]
         (tree / "größe").rmdir()
         (tree / "größe").symlink_to("/etc")
         assert await listed(host) == [str(tree / "plain")]
-        assert "now leads to /etc" in host.roots("a")[1].problem
+        assert "now leads to /etc" in host.roots.offered("a")[1].problem
 
 
 @pytest.mark.requirement("ROOT-01", "ROOT-04", "ROOT-06", "ROOT-08", "ROOT-11")
 async def test_each_server_whose_own_list_changed_is_told(tree: Path, until: Until) -> None:
     server = script("asks.py", capabilities={"roots": True})
     config = settings(policy={"default": "allow"}, a=server, b=server, c={**server, "capabilities": {"roots": False}})
-    host = asked_host()
-    host = AskedHost(config, Person(), answers=host._fittings.answers)
+    host = AskedHost(config, Person(), answers=ALL)
     async with host:
-        await host.ready()
+        await host.servers.ready()
 
         async def counts() -> list[int]:
-            calls = [host.call_tool(name, "heard", {}) for name in "abc"]
+            calls = [host.tool_calls.call(name, "heard", {}) for name in "abc"]
             texts = [(await call.result()).raw["content"][0]["text"] for call in calls]
             return [text.count(CHANGED) for text in texts]
 
-        await host.share("a", tree / "plain")
+        await host.roots.share("a", tree / "plain")
         assert await counts() == [1, 0, 0]
-        await host.share(None, tree / "größe")
+        await host.roots.share(None, tree / "größe")
         assert await counts() == [2, 1, 0]
-        assert [folder.path.name for folder in host.roots("a")] == ["plain", "größe"]
-        assert [folder.path.name for folder in host.roots("b")] == ["größe"]
-        assert [(folder.path.name, folder.source) for folder in host.roots(None)] == [("größe", RootSource.RUN)]
-        await host.check_roots()
+        assert [folder.path.name for folder in host.roots.offered("a")] == ["plain", "größe"]
+        assert [folder.path.name for folder in host.roots.offered("b")] == ["größe"]
+        assert [(folder.path.name, folder.source) for folder in host.roots.offered(None)] == [("größe", RootSource.RUN)]
+        await host.roots.check()
         assert await counts() == [2, 1, 0]
         (tree / "größe").rmdir()
-        await host.check_roots()
+        await host.roots.check()
         assert await counts() == [3, 2, 0]
-        assert "does not exist" in host.roots("b")[0].problem
+        assert "does not exist" in host.roots.offered("b")[0].problem
         assert any("größe, which does not exist" in line for line in host.said("b"))
-        await host.unshare("a", tree / "plain")
+        await host.roots.unshare("a", tree / "plain")
         assert await counts() == [4, 2, 0]
         assert RootsChanged(None) in host.events
         for server_name, path, error in (("a", tree, NotDone), ("zzz", tree, UnknownName)):
             with pytest.raises(error):
-                await host.unshare(server_name, path)
+                await host.roots.unshare(server_name, path)
 
 
 @pytest.mark.requirement("ROOT-04", "ROOT-08", "ROOT-11")
 async def test_a_folder_that_goes_and_comes_back_is_told_when_a_tool_is_called(tree: Path, until: Until) -> None:
     async with asked_host(entry={"roots": [str(tree / "plain")]}) as host:
-        await host.check_roots()
+        await host.roots.check()
         assert await notices(host) == 0  # nothing was told yet that could be another now
         assert await listed(host) == [str(tree / "plain")]
         for changes, change in enumerate(((tree / "plain").rmdir, (tree / "plain").mkdir), 1):
@@ -189,7 +189,7 @@ async def test_a_folder_that_goes_and_comes_back_is_told_when_a_tool_is_called(t
             await host.use("heard")
             await until(lambda: RootsChanged("a") in host.events)
             assert await notices(host) == changes
-            await host.check_roots()
+            await host.roots.check()
             assert RootsChanged(None) not in host.events
 
 
@@ -199,10 +199,10 @@ async def test_a_folder_that_is_gone_is_left_out_of_the_next_list_though_nobody_
     async with asked_host(granted(tree / "plain", tree / "größe")) as host:
         assert await listed(host) == [str(tree / "plain"), str(tree / "größe")]
         (tree / "größe").rmdir()
-        handler, _ = host.answers_for("a")
+        handler = host._connection_context.server_requests.handler("a")
         told = await handler.answer(InputRequest("roots/list", {}))
         assert [root["name"] for root in told["roots"]] == ["plain"]
-        assert [folder.problem for folder in host.roots("a")] == ["", "does not exist"]
+        assert [folder.problem for folder in host.roots.offered("a")] == ["", "does not exist"]
         assert any("größe, which does not exist" in line for line in host.said("a"))
 
 
@@ -213,7 +213,7 @@ async def test_the_configuration_is_a_standing_grant(tree: Path) -> None:
         assert (await host.use("heard"))["capabilities"] == {"roots": {"listChanged": True}}
         (reply,) = await host.replies(ROOTS)
         assert reply["result"] == {"roots": [{"uri": (tree / "plain").as_uri(), "name": "mine"}]}
-        mine, gone = host.roots("a")
+        mine, gone = host.roots.offered("a")
         assert (mine.source, gone.problem) == (RootSource.CONFIG, "does not exist")
         (tree / "link").unlink()
         (tree / "link").symlink_to("/etc")
@@ -221,15 +221,15 @@ async def test_the_configuration_is_a_standing_grant(tree: Path) -> None:
         (tree / "link").unlink()
         (tree / "link").symlink_to(tree / "plain")
         assert await listed(host) == [str(tree / "plain")]
-        await host.unshare("a", tree / "plain")
+        await host.roots.unshare("a", tree / "plain")
         assert await listed(host) == []
-        await host.share("a", tree / "plain")
+        await host.roots.share("a", tree / "plain")
         assert await listed(host) == [str(tree / "plain")]
         again = host.config.servers["a"].model_copy(update={"roots": ()})
-        before = host.server("a").session
+        before = host.servers["a"].session
         await host.apply(Config.model_validate({**dict(host.config), "servers": {"a": again}}, strict=False))
         assert await listed(host) == [str(tree / "plain")]  # what was shared besides
-        assert host.server("a").session is before
+        assert host.servers["a"].session is before
         assert host.person.asked == []
 
 
@@ -238,18 +238,18 @@ async def test_what_is_remembered_is_kept_for_the_program_it_was_said_to(tree: P
     store = FileStore(tmp_path)
     async with asked_host(granted(tree / "plain", lifetime=Lifetime.ALWAYS), store=store) as host:
         await listed(host)
-        await host.share(None, tree / "größe", remember=True)
-        await host.share("a", tree, remember=False)
+        await host.roots.share(None, tree / "größe", remember=True)
+        await host.roots.share("a", tree, remember=False)
         with pytest.raises(NotDone, match="until mcphost exits only"):
-            await host.share("a", tree / "\udcff", remember=True)
+            await host.roots.share("a", tree / "\udcff", remember=True)
     kept = tomllib.loads((tmp_path / "roots.toml").read_text())["folders"]
     assert [(entry.get("server"), Path(entry["path"]).name) for entry in kept] == [("a", "plain"), (None, "größe")]
     async with asked_host(store=store) as host:
         assert await listed(host) == [str(tree / "plain"), str(tree / "größe")]
-        assert [folder.source for folder in host.roots("a")] == [RootSource.REMEMBERED] * 2
+        assert [folder.source for folder in host.roots.offered("a")] == [RootSource.REMEMBERED] * 2
     async with asked_host(store=store, args=("--revision", "2025-06-18")) as host:  # run by something else
         assert await listed(host) == [str(tree / "größe")]
-        await host.unshare(None, tree / "größe")
+        await host.roots.unshare(None, tree / "größe")
     assert len(tomllib.loads((tmp_path / "roots.toml").read_text())["folders"]) == 1
 
 
@@ -290,7 +290,7 @@ async def test_one_question_serves_all_that_ask_meanwhile_and_is_taken_back_with
         replies = await host.replies(ROOTS, ROOTS, ROOTS)
         assert len({str(reply) for reply in replies}) == 1
         assert len(host.person.asked) == 2
-        host.mute("a")
+        host.pending_requests.mute("a")
         assert await listed(host) == [str(tree)]  # what was granted stays; nothing new is asked
 
 
@@ -298,10 +298,10 @@ async def test_what_is_shared_meanwhile_answers_the_question_which_folders(tree:
     async with asked_host(NEVER, NEVER) as host:
         call = host.ask(ROOTS)
         await until(lambda: host.person.asked)
-        await host.share(None, tree / "plain")
+        await host.roots.share(None, tree / "plain")
         await call.result()
         assert host.person.left == 1
         assert await listed(host) == [str(tree / "plain")]
-        await host.unshare(None, tree / "plain")
+        await host.roots.unshare(None, tree / "plain")
         host.ask(ROOTS)
         await until(lambda: len(host.person.asked) == 2)  # nobody said that it may know of none

@@ -151,7 +151,7 @@ async def hosted(
         parts = {"open_transport": open_transport, "sign_in": port if keeper else None, **(fittings or {})}
         config = settings(web={"url": web.url, **more}, policy=policy)
         async with RecordingHost(config, approver or Approver(), **parts) as running:
-            await running.ready()
+            await running.servers.ready()
             yield running
 
 
@@ -171,14 +171,14 @@ async def test_a_server_that_waits_for_a_sign_in_goes_on_by_itself_after_it(unti
         return "there is no screen"
 
     async with hosted(Door("good"), keeper, fittings={"open_url": open_url}) as running:
-        server = running.server("web")
+        server = running.servers["web"]
         assert (server.state, server.advice) == (
             ServerState.NEEDS_SIGN_IN,
             "Nothing was done. Sign in with: mcphost login web",
         )
-        assert not (await running.standing("web")).signed_in
-        sign_in = running.sign_in("web")
-        assert running.sign_in("web") is sign_in
+        assert not (await running.sign_ins.status("web")).signed_in
+        sign_in = running.sign_ins.begin("web")
+        assert running.sign_ins.begin("web") is sign_in
         await until(lambda: sign_in.state is SignInState.VISITING and sign_in.not_opened)
         assert (opened, sign_in.not_opened) == ([PAGE], "there is no screen")
         sign_in.paste("http://127.0.0.1:1/callback?code=c")
@@ -186,9 +186,9 @@ async def test_a_server_that_waits_for_a_sign_in_goes_on_by_itself_after_it(unti
         await until(lambda: server.ready)
         assert keeper.pasted == ["http://127.0.0.1:1/callback?code=c"]
         assert keeper.challenges == [(401, 'Bearer scope="read"')]
-        assert (await running.standing("web")).kept_in == "in memory"
-        assert [each.title for each in running.sign_ins[1].steps] == ["Look", "Exchange"]
-        assert running.sign_in("web").why.www_authenticate == ""  # anew: nobody refused anything
+        assert (await running.sign_ins.status("web")).kept_in == "in memory"
+        assert [each.title for each in running.sign_ins.all[1].steps] == ["Look", "Exchange"]
+        assert running.sign_ins.begin("web").why.www_authenticate == ""  # anew: nobody refused anything
 
 
 @pytest.mark.requirement("AUTH-37")
@@ -208,11 +208,11 @@ async def test_a_call_waits_for_the_sign_in_it_needs_and_is_settled_anew(
     approver = Approver(Answer(allow=True, lifetime=lifetime, arguments={"text": "edited"}), agrees=agree)
     async with hosted(door, keeper, approver, tool_timeout_sec=1, tool_timeout_max_sec=1) as running:
         keeper.token = "old"
-        call = running.call_tool("web", "echo", SAY)
+        call = running.tool_calls.call("web", "echo", SAY)
         await until(lambda: call.state is CallState.SIGNING_IN)
         await asyncio.sleep(1.1)  # longer than the call may take: its time does not run
         assert (call.doing, call.sign_in, call.state.ended) == ("waiting for a sign-in", 1, False)
-        assert running.server("web").ready
+        assert running.servers["web"].ready
         agreed.set()
         result = await call.result()
     assert result.raw["content"][0]["text"] == "edited"
@@ -236,12 +236,12 @@ async def test_a_read_is_repeated_at_once_and_calls_that_wait_share_one_sign_in(
     async with hosted(door, keeper, Approver(agrees=agree), policy=ALLOW) as running:
         keeper.token = "old"
         works = [asyncio.create_task(running.run("web", "echo", {"text": str(number)})) for number in range(4)]
-        reading = asyncio.create_task(running.read_resource("web", "memo:///x"))
+        reading = asyncio.create_task(running.resources.read("web", "memo:///x"))
         await until(lambda: len(door.refused) == 5)
         agreed.set()
         assert [(await work).state for work in works] == [CallState.DONE] * 4
         assert (await reading).raw == RESOURCE
-        assert len(running.sign_ins) == 1
+        assert len(running.sign_ins.all) == 1
 
 
 async def test_a_call_goes_over_to_the_session_of_whoever_is_signed_in_now() -> None:
@@ -271,9 +271,9 @@ async def test_a_call_goes_over_to_the_session_of_whoever_is_signed_in_now() -> 
 async def test_a_call_to_a_server_that_waits_begins_the_sign_in() -> None:
     door, keeper = Door("good"), Keeper("good")
     async with hosted(door, keeper, policy=ALLOW) as running:
-        assert running.server("web").state is ServerState.NEEDS_SIGN_IN
+        assert running.servers["web"].state is ServerState.NEEDS_SIGN_IN
         assert (await running.run("web", "echo", SAY)).state is CallState.DONE
-        assert (await running.read_resource("web", "memo:///x")).contents
+        assert (await running.resources.read("web", "memo:///x")).contents
 
 
 @pytest.mark.parametrize(
@@ -298,12 +298,12 @@ async def test_a_sign_in_that_comes_to_nothing_ends_the_calls_that_wait_with_its
     keeper.token = "good"
     async with hosted(door, keeper, Approver(agrees=agree), policy=ALLOW) as running:
         keeper.token = "old"
-        reading = asyncio.create_task(outcome(running.read_resource("web", "memo:///x")))
-        await until(lambda: 1 in running.sign_ins)  # what one cannot see waiting goes first
-        calls = [running.call_tool("web", "echo", SAY) for _ in range(2)]
+        reading = asyncio.create_task(outcome(running.resources.read("web", "memo:///x")))
+        await until(lambda: 1 in running.sign_ins.all)  # what one cannot see waiting goes first
+        calls = [running.tool_calls.call("web", "echo", SAY) for _ in range(2)]
         await until(lambda: all(call.state is CallState.SIGNING_IN for call in calls))
         if agrees is None:
-            running.sign_ins[1].cancel()
+            running.sign_ins.all[1].cancel()
         asked.set()
         for call in calls:
             await running.end_of(call)
@@ -316,12 +316,14 @@ async def test_stopping_a_call_leaves_the_sign_in_to_the_person_who_is_in_it(unt
     keeper.token = "good"
     async with hosted(Door("good"), keeper, policy=ALLOW) as running:
         keeper.token = "old"
-        call = running.call_tool("web", "echo", SAY)
-        await until(lambda: call.state is CallState.SIGNING_IN and running.sign_ins[1].state is SignInState.VISITING)
+        call = running.tool_calls.call("web", "echo", SAY)
+        await until(
+            lambda: call.state is CallState.SIGNING_IN and running.sign_ins.all[1].state is SignInState.VISITING
+        )
         call.cancel()
         await running.end_of(call)
         assert call.state is CallState.CANCELLED
-        sign_in = running.sign_ins[1]
+        sign_in = running.sign_ins.all[1]
         assert sign_in.state is SignInState.VISITING
         sign_in.paste("?code=c")
         assert (await sign_in.result()).signed_in
@@ -339,10 +341,10 @@ async def test_rights_are_widened_twice_for_one_operation_and_then_its_refusal_i
             assert "although they were widened 2 times" in str(call.error)
         assert [status for status, _ in keeper.challenges] == [403, 403]
         assert 'scope="more"' in keeper.challenges[0][1]
-        assert "widened 2 times" in str(await outcome(running.read_resource("web", "memo:///x")))
+        assert "widened 2 times" in str(await outcome(running.resources.read("web", "memo:///x")))
         assert len(keeper.challenges) == 4  # another operation has its own count
         door.wants.clear()
-        await running.sign_in("web").result()
+        await running.sign_ins.begin("web").result()
         assert (await running.run("web", "echo", SAY)).state is CallState.DONE
 
 
@@ -355,7 +357,7 @@ async def test_a_fresh_sign_in_that_is_refused_at_once_ends_the_call() -> None:
         keeper.token = "old"
         call = await running.run("web", "echo", SAY)
         assert "refuses echo even with a fresh sign-in" in str(call.error)
-        assert "refuses memo:///x even with" in str(await outcome(running.read_resource("web", "memo:///x")))
+        assert "refuses memo:///x even with" in str(await outcome(running.resources.read("web", "memo:///x")))
         assert len(keeper.challenges) == 2
 
 
@@ -372,20 +374,20 @@ async def test_where_no_sign_in_is_begun_the_refusal_is_the_answer(kind: str) ->
         door.open_to = {"Bearer good"}
         call = await running.run("web", "echo", SAY)
         assert isinstance(call.error, AuthorizationRequired)
-        assert not running.sign_ins
-        assert isinstance(await outcome(running.read_resource("web", "memo:///x")), AuthorizationRequired)
+        assert not running.sign_ins.all
+        assert isinstance(await outcome(running.resources.read("web", "memo:///x")), AuthorizationRequired)
 
 
 async def test_a_list_that_needs_a_sign_in_ends_no_call_and_is_read_after_it(until: Until) -> None:
     door, keeper = Door(), Keeper("good")
     async with hosted(door, keeper, policy=ALLOW) as running:
-        server, call = running.server("web"), running.call_tool("web", "sleep", {})
+        server, call = running.servers["web"], running.tool_calls.call("web", "sleep", {})
         await until(lambda: "sleep" in door.let_in)
         door.open_to = {"Bearer good"}
         server.offers.tools.mark_stale()
         await until(lambda: "wants a sign-in" in (server.notice or ""))
         assert (server.ready, server.refusal is not None, call.state) == (True, True, CallState.RUNNING)
-        await running.sign_in("web").result()
+        await running.sign_ins.begin("web").result()
         await until(lambda: server.notice is None)
         assert (server.refusal, call.state) == (None, CallState.RUNNING)
 
@@ -394,15 +396,15 @@ async def test_a_list_that_needs_a_sign_in_ends_no_call_and_is_read_after_it(unt
 async def test_a_list_for_want_of_rights_is_read_again_after_they_were_widened(until: Until) -> None:
     door, keeper = Door(wants={"tools/list": "more"}), Keeper("t1", "with more", *("t",) * 9)
     async with hosted(door, keeper) as running:
-        server = running.server("web")
+        server = running.servers["web"]
         await until(lambda: server.ready and server.refusal is not None)
-        assert (server.tools, running.sign_ins) == ([], {})  # nobody is asked for what nobody wanted
-        await running.relist("web", CatalogKind.TOOLS)
+        assert (server.tools, running.sign_ins.all) == ([], {})  # nobody is asked for what nobody wanted
+        await running.resources.relist("web", CatalogKind.TOOLS)
         assert len(server.tools) == 5
         assert [status for status, _ in keeper.challenges] == [403, 403]
         door.wants["tools/list"] = "most"
         with pytest.raises(SignInFailed, match="refuses the list of tools for want of rights although"):
-            await running.relist("web", CatalogKind.TOOLS)
+            await running.resources.relist("web", CatalogKind.TOOLS)
         assert len(keeper.challenges) == 4
 
 
@@ -410,9 +412,9 @@ async def test_a_server_whose_first_list_needs_a_sign_in_waits_for_one(until: Un
     door, keeper = Door(), Keeper("good")
     door.closed_to = {"tools/list"}
     async with hosted(door, keeper) as running:
-        assert running.server("web").state is ServerState.NEEDS_SIGN_IN
-        await running.sign_in("web").result()
-        await until(lambda: running.server("web").tools)
+        assert running.servers["web"].state is ServerState.NEEDS_SIGN_IN
+        await running.sign_ins.begin("web").result()
+        await until(lambda: running.servers["web"].tools)
 
 
 async def test_forgetting_a_server_says_what_was_forgotten(until: Until) -> None:
@@ -425,19 +427,19 @@ async def test_forgetting_a_server_says_what_was_forgotten(until: Until) -> None
         await running.run("web", "echo", SAY)
         told = await running.forget("web")
         assert told == ("signed out", "what you allowed or saw of 1 of its tools", "the transport of web")
-        assert not (await running.standing("web")).signed_in
-        await until(lambda: running.server("web").state is ServerState.NEEDS_SIGN_IN)
+        assert not (await running.sign_ins.status("web")).signed_in
+        await until(lambda: running.servers["web"].state is ServerState.NEEDS_SIGN_IN)
         assert list(running.consent.approvals.lasting()) == []
 
 
 async def test_a_sign_in_ends_with_its_server_and_with_the_host(until: Until) -> None:
     keeper = Keeper("good", "good", pastes=True)
     async with hosted(Door("good"), keeper) as running:
-        first = running.sign_in("web")
+        first = running.sign_ins.begin("web")
         await until(lambda: first.state is SignInState.VISITING)
         await running.apply(settings(web={"url": "http://127.0.0.1:9/other"}))
         await until(lambda: first.state is SignInState.CANCELLED)
-        second = running.sign_in("web")
+        second = running.sign_ins.begin("web")
         await until(lambda: second.state is SignInState.VISITING)
     assert second.state is SignInState.CANCELLED
 
@@ -447,6 +449,6 @@ async def test_what_was_declined_is_written_down(tmp_path: Any) -> None:
     fittings = {"audit_path": path}
     async with hosted(Door("good"), Keeper("good"), Approver(agrees=NO), fittings=fittings) as running:
         with pytest.raises(Declined, match="signing in to web was declined"):
-            await running.sign_in("web").result()
+            await running.sign_ins.begin("web").result()
     assert '"server": "web"' in path.read_text()
     assert '"outcome": "declined"' in path.read_text()

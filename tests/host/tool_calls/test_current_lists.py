@@ -51,7 +51,7 @@ async def gated(record: Path, gate: Gate, **entry: float) -> AsyncIterator[Recor
 
     config = settings(policy={"default": "allow"}, a=echo("--record", record, **entry))
     async with RecordingHost(config, open_transport=open_transport) as running:
-        await running.ready()
+        await running.servers.ready()
         yield running
 
 
@@ -67,10 +67,10 @@ async def shut_later(record: Path) -> AsyncIterator[tuple[RecordingHost, Gate]]:
 
 async def test_a_call_waits_for_a_listing_that_somebody_else_began(tmp_path: Path, until: Until) -> None:
     async with shut_later(tmp_path / "wire") as (running, gate):
-        running.server("a").offers.mark_stale("tools")
+        running.servers["a"].offers.mark_stale("tools")
         await until(lambda: gate.waiting == 2)
-        call = running.call_tool("a", "echo", SAY)
-        await running.server("a").ping()
+        call = running.tool_calls.call("a", "echo", SAY)
+        await running.servers["a"].ping()
         assert call.sent_at is None
         gate.opened.set()
         await running.end_of(call)
@@ -79,8 +79,8 @@ async def test_a_call_waits_for_a_listing_that_somebody_else_began(tmp_path: Pat
 
 async def test_a_listing_that_is_given_up_is_made_up_for(tmp_path: Path, until: Until) -> None:
     async with shut_later(tmp_path / "wire") as (running, gate):
-        running.server("a").offers.mark_stale("tools")
-        call = running.call_tool("a", "echo", SAY)
+        running.servers["a"].offers.mark_stale("tools")
+        call = running.tool_calls.call("a", "echo", SAY)
         await until(lambda: gate.waiting == 2)
         call.cancel()
         await running.end_of(call)
@@ -93,10 +93,10 @@ async def test_tools_that_are_listed_too_slowly_for_the_start_come_later(tmp_pat
     """L03"""
     gate = Gate()
     async with gated(tmp_path / "wire", gate, startup_timeout_sec=1.0) as running:
-        assert "startup_timeout_sec = 1" in (running.server("a").notice or "")
+        assert "startup_timeout_sec = 1" in (running.servers["a"].notice or "")
         gate.opened.set()
         await until(lambda: bool(running.catalog.tools("a")))
-        assert running.server("a").notice is None
+        assert running.servers["a"].notice is None
 
 
 class Unlisted(StdioTransport):
@@ -120,7 +120,7 @@ async def test_what_was_allowed_is_asked_about_again_where_its_tools_cannot_be_l
     config = settings(policy={"relist_sec": 0}, a=echo())
     always = Answer(True, lifetime=Lifetime.ALWAYS)
     async with RecordingHost(config, ScriptedApprover(always, Answer(True)), open_transport=open_transport) as running:
-        await running.ready()
+        await running.servers.ready()
         for _ in range(2):
             assert (await running.run("a", "echo", SAY)).state is CallState.DONE
         again = running.approver.questions[1]

@@ -30,26 +30,26 @@ OURS = {"progressToken", "io.modelcontextprotocol/related-task"}
 
 
 async def do_everything(running: RecordingHost, revision: Revision, until: Until) -> None:
-    await running.ready()
+    await running.servers.ready()
     await listed(running)
     await running.run("a", "echo", {"text": "x"})
     await running.run("a", "sleep", {"seconds": 30}, timeout=0.05)
-    cancelled = running.call_tool("a", "sleep", {"seconds": 30})
+    cancelled = running.tool_calls.call("a", "sleep", {"seconds": 30})
     await until(lambda: cancelled.state is CallState.RUNNING)
     cancelled.cancel()
     await running.end_of(cancelled)
     assert (await running.run("a", "maybe", as_task=True)).state is CallState.DONE
     if revision is V2025_11_25:
         await running.run("a", "research", {"polls": 1})
-        await running.list_tasks("a")
-        await running.cancel_task("a", "task-1")
-    await running.subscribe("a", README)
-    await running.unsubscribe("a", README)
-    await running.read_resource("a", README)
-    await running.get_prompt("a", "review", {"language": "python"})
-    await running.complete("a", PromptRef("review"), "framework", "f", {"language": "python"})
-    await running.server("a").set_level(LogLevel.ERROR)
-    await running.server("a").client.ping()
+        await running.tasks.listed("a")
+        await running.tasks.cancel("a", "task-1")
+    await running.resources.subscribe("a", README)
+    await running.resources.unsubscribe("a", README)
+    await running.resources.read("a", README)
+    await running.resources.get_prompt("a", "review", {"language": "python"})
+    await running.completion.complete("a", PromptRef("review"), "framework", "f", {"language": "python"})
+    await running.servers["a"].set_level(LogLevel.ERROR)
+    await running.servers["a"].client.ping()
     await running.run("b", "act")
     report = await running.run("b", "report")
     assert report.outcome is not None

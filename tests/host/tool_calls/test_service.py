@@ -10,7 +10,7 @@ import pytest
 
 from mcphost.errors import ConnectionLost, InvalidArguments, InvalidResult, RequestTimeout, ServerError
 from mcphost.host.events import CallChanged, CallFinished, CallStarted
-from mcphost.host.tool_calls import service as call_service
+from mcphost.host.tool_calls import registry
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.tools import TextContent, UnreadableContent
 from tests.conftest import LoopWatchdog, Until
@@ -40,7 +40,7 @@ async def test_a_call_ends_with_what_the_tool_said(
     async with host(a=echo(), policy=ALLOW) as running:
         call = await running.run("a", tool, arguments)
         assert (call.state, (await call.result()).raw["content"][0]["text"]) == (state, text)
-        assert running.running() == []
+        assert running.tool_calls.running() == []
         about = [event for event in running.events if isinstance(event, CallStarted | CallChanged | CallFinished)]
     assert about == [CallStarted(1), CallChanged(1), CallFinished(1)]
     assert call.sent_at is not None
@@ -160,10 +160,10 @@ async def test_a_bad_schema_is_flagged_and_leaves_nine_good_tools(
 ) -> None:
     """L03: left out with a warning where it is no schema; else the question says what could not be checked."""
     async with host(a=hostile("one-bad-tool", "--kind", kind)) as running:
-        await running.ready()
+        await running.servers.ready()
         call = await running.run("a", "bad")
         good = [await running.run("a", f"good-{number}") for number in range(1, 10)]
-        assert [each.name for each in running.server("a").rejected] == ["bad"] * (left_out is not None)
+        assert [each.name for each in running.servers["a"].rejected] == ["bad"] * (left_out is not None)
         assert any("left out the tool bad: inputSchema" in text for text in running.said("a")) is bool(left_out)
     assert {each.state for each in good} == {CallState.DONE}
     assert call.state is state
@@ -175,7 +175,7 @@ async def test_a_bad_schema_is_flagged_and_leaves_nine_good_tools(
 async def test_a_tool_with_an_odd_name_is_called_by_exactly_that_name(host: HostOf, tmp_path: Path) -> None:
     """P05: case, spaces, 300 characters, tabs, other scripts."""
     async with host(a=hostile("odd-names", "--record", tmp_path / "wire"), policy=ALLOW) as running:
-        await running.ready()
+        await running.servers.ready()
         names = [offered.tool.name for offered in running.catalog.tools()]
         assert {"Get", "get", "a b", "n" * 300} < {*names}
         calls = [await running.run("a", name) for name in names]
@@ -187,12 +187,12 @@ async def test_schemas_that_bite_do_not_hold_up_anybody(host: HostOf, loop_watch
     """L06: slow patterns, circles and explosions, as input and output; nothing hangs."""
     names = ("redos", "loop", "missing", "deep", "explosion", "huge-limits")
     async with host(a=hostile("evil-schema"), b=echo(), policy=ALLOW) as running:
-        await running.ready()
+        await running.servers.ready()
         loop_watchdog.longest = 0.0
         bites = {"redos": "a" * 40 + "!", "explosion": "not an integer"}
-        calls = [running.call_tool("a", f"in-{name}", {"value": bites.get(name, 1)}) for name in names]
-        calls += [running.call_tool("a", f"out-{name}", {}) for name in names]
-        calls.append(running.call_tool("b", "echo", {"text": "x"}))
+        calls = [running.tool_calls.call("a", f"in-{name}", {"value": bites.get(name, 1)}) for name in names]
+        calls += [running.tool_calls.call("a", f"out-{name}", {}) for name in names]
+        calls.append(running.tool_calls.call("b", "echo", {"text": "x"}))
         await asyncio.gather(*map(running.end_of, calls))
     assert loop_watchdog.longest < 0.25
     assert calls[-1].state is CallState.DONE
@@ -259,7 +259,7 @@ async def test_a_cancelled_call_says_so_at_once_and_reaches_the_wire(
     host: HostOf, tmp_path: Path, until: Until
 ) -> None:
     async with host(a=echo("--record", tmp_path / "wire"), policy=ALLOW) as running:
-        call = running.call_tool("a", "sleep", {"seconds": 30})
+        call = running.tool_calls.call("a", "sleep", {"seconds": 30})
         await until(lambda: wire(tmp_path / "wire", "tools/call"))
         call.cancel()
         assert call.state.value == "cancelling"
@@ -278,7 +278,7 @@ async def test_a_cancelled_call_says_so_at_once_and_reaches_the_wire(
 @pytest.mark.requirement("CANC-05")
 async def test_an_answer_after_the_cancel_is_ignored(host: HostOf, until: Until) -> None:
     async with host(a=hostile("late-answer"), policy=ALLOW) as running:
-        call = running.call_tool("a", "act", {})
+        call = running.tool_calls.call("a", "act", {})
         await until(lambda: call.state is CallState.RUNNING)
         call.cancel()
         await running.end_of(call)
@@ -289,7 +289,7 @@ async def test_an_answer_after_the_cancel_is_ignored(host: HostOf, until: Until)
 
 async def test_a_call_cancelled_before_it_began_ends_too(host: HostOf) -> None:
     async with host(a=echo(), policy=ALLOW) as running:
-        call = running.call_tool("a", "echo", {"text": "x"})
+        call = running.tool_calls.call("a", "echo", {"text": "x"})
         call.cancel()
         await running.end_of(call)
         with pytest.raises(asyncio.CancelledError):
@@ -312,7 +312,7 @@ async def test_a_call_on_a_dying_server_ends_at_once_with_its_last_words_and_is_
         assert call.elapsed < 1
         if kind != "kill":
             assert call.error.stderr_tail[-1] == "last words 30 of 30"
-        await until(lambda: running.server("a").ready)
+        await until(lambda: running.servers["a"].ready)
         assert (await running.run("a", "report")).state is CallState.DONE
     assert [request["params"]["name"] for request in wire(tmp_path / "wire", "tools/call")] == ["act", "report"]
 
@@ -325,34 +325,34 @@ async def test_others_answer_while_one_hangs_floods_and_dies(host: HostOf, loop_
         "dies": hostile("crash-at-start"),
     }
     async with host(**servers, good=echo(), policy=ALLOW) as running:
-        flooded = running.call_tool("floods", "act", {})
+        flooded = running.tool_calls.call("floods", "act", {})
         for number in range(20):
             call = await running.run("good", "echo", {"text": str(number)})
             assert call.state is CallState.DONE
             assert call.elapsed < 1
         await running.end_of(flooded)
-        assert running.server("hangs").state.value == "starting"
+        assert running.servers["hangs"].state.value == "starting"
     assert flooded.state is CallState.DONE
     assert loop_watchdog.longest < 0.5
 
 
 async def test_ended_calls_are_kept_up_to_a_number(host: HostOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_service, "KEPT_CALLS", 3)
+    monkeypatch.setattr(registry, "KEPT_CALLS", 3)
     async with host(a=echo(), policy=ALLOW) as running:
         for number in range(6):
             await running.run("a", "echo", {"text": str(number)})
-    assert list(running.calls) == [4, 5, 6]
+    assert list(running.tool_calls.calls) == [4, 5, 6]
 
 
 async def test_ended_calls_are_kept_up_to_a_size_and_the_last_one_always(
     host: HostOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_service, "KEPT_BYTES", 100_000)
+    monkeypatch.setattr(registry, "KEPT_BYTES", 100_000)
     async with host(a=echo(), policy=ALLOW) as running:
         kept = []
         for size in (40_000, 40_000, 40_000, 200_000):
             await running.run("a", "big", {"bytes": size})
-            kept.append(list(running.calls))
+            kept.append(list(running.tool_calls.calls))
     assert kept == [[1], [1, 2], [2, 3], [4]]
 
 
@@ -369,4 +369,4 @@ async def test_a_fault_of_ours_ends_its_call_alone(host: HostOf) -> None:
 async def test_arguments_that_are_wrong_raise_from_the_handle(host: HostOf) -> None:
     async with host(a=echo()) as running:
         with pytest.raises(InvalidArguments):
-            await running.call_tool("a", "add", {}).result()
+            await running.tool_calls.call("a", "add", {}).result()

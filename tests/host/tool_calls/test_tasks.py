@@ -26,7 +26,7 @@ def errands(*args: object, **entry: Any) -> dict[str, Any]:
 
 async def begun(running: RecordingHost, until: Until, **arguments: Any) -> ToolCall:
     """A call that runs as a task."""
-    call = running.call_tool("a", "research", {**LONG, **arguments})
+    call = running.tool_calls.call("a", "research", {**LONG, **arguments})
     await until(lambda: call.task)
     return call
 
@@ -48,7 +48,7 @@ async def test_a_task_is_taken_up_again_in_the_next_session(
         if ends == "crash":
             await running.run("a", "exit", {"code": 3})
         else:
-            running.server("a").restart()
+            running.servers["a"].restart()
         await until(lambda: "working" in statuses(tmp_path / "audit")[1:])
         assert "running as a task, taken up again in the next session" in doing
         call.progress = None
@@ -92,12 +92,12 @@ async def test_a_task_is_not_looked_for_where_its_server_is_no_more(
     async with host(a=errands("--keep", tmp_path / "tasks"), policy=ALLOW) as running:
         call = await begun(running, until)
         if way == "stopped":
-            running.server("a").stop()
+            running.servers["a"].stop()
         else:
             servers = {"a": errands("--record", record)} if way == "another command" else {"b": echo()}
             await running.apply(type(running.config).model_validate({"servers": servers}, strict=False))
         await running.end_of(call)
-        await running.ready()
+        await running.servers.ready()
     assert call.state is CallState.ERROR
     assert "tasks/get" not in (record.read_text() if record.exists() else "")
 
@@ -108,12 +108,12 @@ async def test_a_task_stopped_by_its_id_ends_the_call_that_waits_for_it(
 ) -> None:
     async with host(a=errands("--record", tmp_path / "wire"), policy=ALLOW) as running:
         call = await begun(running, until, interval=60_000)
-        stood = await running.cancel_task("a", "task-1")
+        stood = await running.tasks.cancel("a", "task-1")
         await running.end_of(call)
         assert (stood.status, call.state, call.error) == ("cancelled", CallState.CANCELLED, None)
         assert asked(tmp_path / "wire", "tasks/cancel") == [{"taskId": "task-1"}]
         with pytest.raises(ServerError, match="no such task"):
-            await running.cancel_task("a", "task-9")
+            await running.tasks.cancel("a", "task-9")
 
 
 async def test_the_tasks_of_a_server_are_known_with_the_calls_that_began_them(
@@ -122,15 +122,15 @@ async def test_the_tasks_of_a_server_are_known_with_the_calls_that_began_them(
     keep = tmp_path / "tasks"
     keep.write_text(json.dumps({"task-1": {"left": 0, "token": None, "status": "working"}}))
     async with host(a=errands("--keep", keep), b=echo(), policy=ALLOW) as running:
-        await running.ready()
-        assert [keeps_tasks(running.server(name)) for name in "ab"] == [True, False]
+        await running.servers.ready()
+        assert [keeps_tasks(running.servers[name]) for name in "ab"] == [True, False]
         call = await begun(running, until)
-        told = (await running.list_tasks("a")).items
-        known = [(each.key, each.tool, each.call) for each in running.known_tasks("a", told)]
+        told = (await running.tasks.listed("a")).items
+        known = [(each.key, each.tool, each.call) for each in running.tasks.known("a", told)]
         assert known == [(("a", "task-1"), None, None), (("a", "task-2"), "research", call)]
-        assert [each.call for each in running.known_tasks("a")] == [call]
+        assert [each.call for each in running.tasks.known("a")] == [call]
         with pytest.raises(CapabilityMissing, match=r"the server does not offer tasks.list"):
-            await running.list_tasks("b")
+            await running.tasks.listed("b")
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -142,7 +142,7 @@ async def test_what_a_task_of_an_earlier_run_brought_is_collected_without_a_ques
     left = 0 if ended else 100_000
     keep.write_text(json.dumps({"task-1": {"left": left, "token": None, "status": "working"}}))
     async with host(a=errands("--keep", keep, "--record", record), fittings={"audit_path": audit}) as running:
-        call = running.collect_task("a", "task-1")
+        call = running.tasks.collect("a", "task-1")
         if not ended:
             await until(lambda: call.task)
             call.cancel()
@@ -159,22 +159,22 @@ async def test_a_task_is_collected_under_its_tools_name_and_an_unknown_one_is_an
 ) -> None:
     async with host(a=errands(), policy=ALLOW) as running:
         call = await running.run("a", "research", {"polls": 1})
-        again = running.collect_task("a", "task-1")
+        again = running.tasks.collect("a", "task-1")
         await running.end_of(again)
         assert (again.request.tool, again.arguments) == ("research", {"polls": 1})
         assert again.outcome is not None
         assert call.outcome is not None
         assert again.outcome.raw == call.outcome.raw
-        missing = running.collect_task("a", "task-9")
+        missing = running.tasks.collect("a", "task-9")
         await running.end_of(missing)
         assert isinstance(missing.error, ServerError)
-        assert [each.call for each in running.known_tasks("a")] == [call]
+        assert [each.call for each in running.tasks.known("a")] == [call]
 
 
 async def test_two_calls_with_tasks_of_one_name_end_each_by_itself(host: HostOf, until: Until, tmp_path: Path) -> None:
     async with host(a=errands(), policy=ALLOW) as running:
         call = await begun(running, until)
-        other = running.collect_task("a", "task-1")
+        other = running.tasks.collect("a", "task-1")
         await until(lambda: other.task)
         await running.run("a", "finish")
         await asyncio.gather(running.end_of(call), running.end_of(other))

@@ -410,7 +410,7 @@ def watched(host: HostOf) -> Callable[..., RecordingHost]:
 
 async def test_a_call_is_found_with_all_its_frames(watched: HostOf) -> None:
     async with watched(a=echo()) as running:
-        await running.ready()
+        await running.servers.ready()
         for _ in range(2):
             call = await running.run("a", "echo", {"text": "hello"})
         frames = [frame for frame in running.traffic.since(0) if frame.call == call.number]
@@ -426,38 +426,38 @@ async def test_a_call_is_found_with_all_its_frames(watched: HostOf) -> None:
 
 async def test_a_request_is_sent_again_and_a_tool_call_is_asked_for_again(watched: HostOf) -> None:
     async with watched(a=echo()) as running:
-        await running.ready()
+        await running.servers.ready()
         await running.run("a", "echo", {"text": "again"})
         by_method = {frame.method: frame for frame in running.traffic.since(0) if frame.sent}
-        again = running.resend(by_method["tools/list"])
+        again = running.resender.resend(by_method["tools/list"])
         assert isinstance(again, ResentRequest)
         assert "tools" in await again.result()
         assert running.approver.questions[1:] == []
         running.approver.script.append(NO)
-        refused = running.resend(by_method["tools/call"])
+        refused = running.resender.resend(by_method["tools/call"])
         assert isinstance(refused, ToolCall)
         with pytest.raises(Declined):
             await refused.result()
-        allowed = running.resend(by_method["tools/call"])
+        allowed = running.resender.resend(by_method["tools/call"])
         await allowed.result()
         assert [question.arguments for question in running.approver.questions] == [{"text": "again"}] * 3
         assert running.traffic.since(0)[-1].call == 3
         for frame in (by_method["initialize"], by_method["notifications/initialized"], running.traffic.since(0)[-1]):
             with pytest.raises(NotDone, match="sent"):
-                running.resend(frame)
+                running.resender.resend(frame)
 
 
 async def test_a_request_that_fails_again_says_so_and_harms_nobody(watched: HostOf, book: Book) -> None:
     async with watched(a=echo()) as running:
-        await running.ready()
+        await running.servers.ready()
         book.a.sent(request(1, "no/such", text="x", _meta={"progressToken": 1, "mine": 2}))
         book.a.sent(request(1, "no/such", text="•••"))
         unknown, masked = book.since(0)
         assert request_in(unknown).params == {"text": "x", "_meta": {"mine": 2}}
         with pytest.raises(ServerError):
-            await running.resend(unknown).result()
+            await running.resender.resend(unknown).result()
         with pytest.raises(NotDone, match="secret"):
-            running.resend(masked)
+            running.resender.resend(masked)
         assert running.servers["a"].ready
 
 
@@ -466,7 +466,7 @@ async def test_the_file_of_a_run_holds_every_frame_privately_and_no_secret(watch
     """C10"""
     path = tmp_path / "state" / "traffic.jsonl"
     async with watched(a=echo(), fittings={"traffic_path": path}) as running:
-        await running.ready()
+        await running.servers.ready()
         await running.run("a", "echo", {"text": CANARY})
         frames = running.traffic.since(0)
         assert any(CANARY.encode() in frame.data for frame in frames)
@@ -488,7 +488,7 @@ async def test_what_was_planted_under_the_name_of_the_file_is_not_touched(
     target.write_text("mine")
     path.symlink_to(target) if planted == "link" else path.mkdir()
     async with watched(a=echo(), fittings={"traffic_path": path}) as running:
-        await running.ready()
+        await running.servers.ready()
         await until(lambda: bool(running.alarms))
         (alarm,) = running.alarms
         assert alarm.startswith(f"the traffic is no longer written to {path}: ")

@@ -202,7 +202,7 @@ async def test_which_results_wait_is_changed_by_a_key_and_said_in_words(tmp_path
         assert stage.model.results() == [("x", False)]
         await stage.press("escape", "v")
         assert stage.chat.hold == "never"
-        assert stage.host.begin_chat().hold == "never"
+        assert stage.host.chats.begin().hold == "never"
 
 
 async def test_the_input_has_lines_a_history_and_marks_what_is_pasted() -> None:
@@ -239,7 +239,7 @@ async def test_an_earlier_message_is_changed_and_sent_anew_and_branched_and_the_
         await stage.until(lambda _: stage.chat.number == 2)
         await stage.rest()
         await stage.shows("▌ one and two", "│ to both", "a branch")
-        assert [len(chat.turns) for chat in stage.host.chats.values()] == [2, 1]
+        assert [len(chat.turns) for chat in stage.host.chats.all.values()] == [2, 1]
         await stage.press("escape", "B")
         await stage.until(lambda _: stage.chat.number == 3)
         await stage.press("f8")

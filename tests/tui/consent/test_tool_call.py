@@ -93,7 +93,7 @@ async def test_the_easy_answer_is_no_to_what_claims_to_destroy_and_to_what_chang
                 await stage.press("u")
                 await stage.ended(first)
                 server.tools[0] = {**server.tools[0], "description": "And more."}
-                await stage.host.server("a").relist()
+                await stage.host.servers["a"].relist()
             call = stage.call("echo", HI)
             assert highlighted(await stage.asked()) == easy
             await stage.press("enter")

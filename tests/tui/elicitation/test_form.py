@@ -235,7 +235,7 @@ async def test_a_question_that_was_taken_back_closes_its_dialog_with_a_note() ->
             elif end == "call cancelled":
                 call.cancel()
             else:
-                stage.host.server("a").stop()
+                stage.host.servers["a"].stop()
             await stage.gone()
             await stage.until(lambda app: "was withdrawn: nothing of the form was sent" in told(stage)[-1])
             assert not stage.app.approver.open
@@ -258,7 +258,7 @@ async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_
         await stage.press("f2")
         await stage.shows("all it asks is declined until mcphost exits")
         await stage.press("end", "M")
-        await stage.until(lambda app: not app.host.muted("a"))
+        await stage.until(lambda app: not app.host.pending_requests.muted("a"))
         await stage.press("escape")
         again = ask(stage, form(NAME), server="a")
         await at(stage, FormQuestionScreen)

@@ -118,7 +118,7 @@ async def test_an_opened_page_waits_until_the_server_or_the_user_says_that_it_is
             stage.call("complete", {"ids": ["nobody's", f"e{number}"] if not keys else ["nobody's"]})
             await stage.press(*keys)
             await stage.shows(state.value, "close")
-            assert list(stage.host.elicitations.values())[-1].state is state
+            assert list(stage.host.elicitation.all.values())[-1].state is state
             await stage.press("escape")
             await stage.gone()
 

@@ -104,7 +104,7 @@ async def test_enter_in_an_empty_filter_opens_nothing() -> None:
         await stage.press("enter")
         assert stage.app.main.tools.step == "list"
         assert not isinstance(stage.app.screen, ToolCallScreen)
-        assert not [call for call in stage.host.calls.values() if call.state is not CallState.CANCELLED]
+        assert not [call for call in stage.host.tool_calls.calls.values() if call.state is not CallState.CANCELLED]
 
 
 @pytest.mark.slow

@@ -119,7 +119,7 @@ async def test_where_a_server_lets_nothing_be_watched_the_key_says_so(tmp_path: 
 async def test_what_is_watched_and_not_listed_can_be_found_in_the_list() -> None:
     async with on_stage(offers(), size=WIDE) as stage:
         await go(stage)
-        await stage.host.subscribe("offers", "memo:///unlisted")
+        await stage.host.resources.subscribe("offers", "memo:///unlisted")
         await stage.shows("◉  memo:///unlisted")
 
 

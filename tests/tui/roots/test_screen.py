@@ -137,7 +137,7 @@ async def test_marks_stay_with_a_question_that_is_left_for_later(work: Path) -> 
         assert again.marked == {work}
         await stage.press("a")
         assert await got(stage, call) == told([work])
-        assert stage.host.roots("a")[0].source.value == "remembered"
+        assert stage.host.roots.offered("a")[0].source.value == "remembered"
 
 
 async def test_the_tree_tells_links_and_hidden_and_unreadable_folders(work: Path) -> None:
@@ -229,14 +229,14 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
         assert "asked by" not in stage.text
         await mark(stage)
         await stage.press("y")
-        await stage.until(lambda app: [each.path for each in app.host.roots("a")] == [work])
+        await stage.until(lambda app: [each.path for each in app.host.roots.offered("a")] == [work])
         await stage.shows("● ", "until mcphost exits")
         await stage.press("m")
         await stage.shows("Folders that all servers may know of", "all see", "no folder")
         await go(stage, work / "src")
         await mark(stage)
         await stage.press("a")
-        await stage.until(lambda app: [each.path for each in app.host.roots(None)] == [work / "src"])
+        await stage.until(lambda app: [each.path for each in app.host.roots.offered(None)] == [work / "src"])
         await stage.press("m")
         seen = screen.query_one(".seen FactsTable", FactsTable)
         await stage.until(lambda _: "(remembered, all servers)" in seen.text)
@@ -245,7 +245,7 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
         await stage.press("home", "space")
         await stage.shows("take 1 back with a, until")
         await stage.press("y")
-        await stage.until(lambda app: [each.path for each in app.host.roots("a")] == [work / "src"])
+        await stage.until(lambda app: [each.path for each in app.host.roots.offered("a")] == [work / "src"])
         assert screen.is_current
         await stage.press("escape")
         await stage.gone()
@@ -291,12 +291,12 @@ async def test_who_comes_back_to_the_terminal_has_the_folders_looked_at(
 ) -> None:
     monkeypatch.setattr(roots, "FRESH", 0.0)
     async with asked() as stage:
-        await stage.host.share("a", work / "src")
+        await stage.host.roots.share("a", work / "src")
         await got(stage, ask(stage, ROOTS))
         (work / "src").rename(work / "moved")
         stage.app.post_message(AppBlur())
         stage.app.post_message(AppFocus())
-        await stage.until(lambda _: stage.host.roots("a")[0].problem)
+        await stage.until(lambda _: stage.host.roots.offered("a")[0].problem)
         call = stage.call("heard")
         await stage.ended(call)
         assert call.outcome is not None

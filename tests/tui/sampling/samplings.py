@@ -14,7 +14,7 @@ from mcphost.composition import fittings, values_for
 from mcphost.config import Config, ModelConfig
 from mcphost.host.host import Host
 from mcphost.host.sampling.request import Sampling
-from mcphost.host.server_requests.host_methods import SCREEN
+from mcphost.host.server_requests.request import SCREEN
 from mcphost.host.start_info import StartInfo
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.providers.base import ModelCapabilities
@@ -50,7 +50,7 @@ class LentStage(Stage):
     @property
     def sampling(self) -> Sampling:
         """The last request."""
-        return self.host.samplings[max(self.host.samplings)]
+        return self.host.sampling.all[max(self.host.sampling.all)]
 
     async def wanted(self, *requests: Mapping[str, Any]) -> tuple[ToolCall, SamplingScreen]:
         """Have the server ask this, and wait for the screen."""

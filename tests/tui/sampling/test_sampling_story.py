@@ -56,7 +56,7 @@ async def test_a_model_looks_out_of_the_window_first() -> None:
         await stage.shows('→ wants the tool "look_out" · id "u1"', "it wants tools to be called")
         await stage.listens()
         await stage.press("y")
-        await stage.until(lambda _: len(stage.host.samplings) == 2)
+        await stage.until(lambda _: len(stage.host.sampling.all) == 2)
         await stage.listens()
         await stage.press("end")
         await stage.shows("Great Auk")

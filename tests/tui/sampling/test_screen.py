@@ -441,11 +441,11 @@ async def test_a_budget_is_raised_and_the_card_tells_of_it() -> None:
         await stage.press("b")
         await stage.shows("Raise what a may use?", "12 tokens, until mcphost exits")
         await stage.press("y")
-        await stage.until(lambda _: stage.host.spent("a").most_tokens == 24)
+        await stage.until(lambda _: stage.host.sampling.usage("a").most_tokens == 24)
         third, _ = await stage.wanted(create())
         await stage.press("M")
         assert await got(stage, third) == refused()
-        assert stage.host.muted("a")
+        assert stage.host.pending_requests.muted("a")
 
 
 HOSTILE = "[bold]x[/] \x1b[2J\u202egnp " + "\n" * 60 + "the end"

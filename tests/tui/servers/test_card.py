@@ -133,16 +133,16 @@ async def test_what_a_program_takes_is_looked_at_while_its_card_is_in_view_and_b
         async with on_stage(config) as stage:
             await stage.ready()
             host, card = stage.host, stage.app.main.card
-            assert host.gauges.of(host.servers["local"]) is None
+            assert host.process_usage.of(host.servers["local"]) is None
             await open_card(stage)
             await stage.shows("takes", "MB of memory", "% of a processor", *words)
-            first = host.gauges.of(host.servers["local"])
+            first = host.process_usage.of(host.servers["local"])
             assert first is not None
             card.refresh()
             await stage.pilot.pause(0.5)
-            assert host.gauges.of(host.servers["local"]) is first
+            assert host.process_usage.of(host.servers["local"]) is first
             await stage.press("u")
-            await stage.until(lambda _: host.gauges.of(host.servers["local"]) is not first)
+            await stage.until(lambda _: host.process_usage.of(host.servers["local"]) is not first)
             await stage.press("s", "down", "enter")
             await stage.until(lambda _: "Server · remote" in stage.text)
             assert "of memory" not in stage.text

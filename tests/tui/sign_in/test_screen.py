@@ -53,7 +53,7 @@ async def visiting(stage: Stage, *keys: str) -> None:
 
 
 def attempt(stage: Stage) -> SignInState:
-    return list(stage.host.sign_ins.values())[-1].state
+    return list(stage.host.sign_ins.all.values())[-1].state
 
 
 async def test_a_server_that_wants_a_sign_in_says_which_key_begins_it() -> None:
@@ -151,7 +151,7 @@ async def test_scopes_are_taken_away_by_space_and_only_the_rest_is_asked_for() -
         assert attempt(stage) is SignInState.AGREEING
         await stage.press("enter")
         await stage.shows("waiting for the browser")
-        await stage.until(lambda _: stage.host.sign_ins[1].choice == SignInConsent(("read", "admin")))
+        await stage.until(lambda _: stage.host.sign_ins.all[1].choice == SignInConsent(("read", "admin")))
 
 
 async def test_a_client_id_is_asked_for_where_one_is_needed_and_the_secret_is_never_shown() -> None:
@@ -166,8 +166,8 @@ async def test_a_client_id_is_asked_for_where_one_is_needed_and_the_secret_is_ne
         await stage.write("hush-hush")
         assert "hush" not in stage.text
         await stage.press("enter", "y")
-        await stage.until(lambda _: stage.host.sign_ins[1].choice)
-        assert stage.host.sign_ins[1].choice == SignInConsent(("read", "write", "admin"), "me", "hush-hush")
+        await stage.until(lambda _: stage.host.sign_ins.all[1].choice)
+        assert stage.host.sign_ins.all[1].choice == SignInConsent(("read", "write", "admin"), "me", "hush-hush")
         assert "hush" not in stage.text
 
 
@@ -405,7 +405,7 @@ async def test_a_failure_says_where_it_was_whose_fault_it_is_and_what_to_do(
         for each in (*words, str(port.end), "nothing of it was kept", "r try again"):
             assert each in stage.flat, f"{each}\n{stage.text}"
         await stage.press("r")
-        await stage.until(lambda _: len(stage.host.sign_ins) == 2)
+        await stage.until(lambda _: len(stage.host.sign_ins.all) == 2)
         await listens(stage)
 
 
@@ -473,7 +473,7 @@ async def test_what_ends_unseen_is_told_in_a_note() -> None:
         await visiting(stage)
         await stage.press("escape")
         await stage.gone()
-        stage.host.sign_ins[1].paste("x")
+        stage.host.sign_ins.all[1].paste("x")
         await stage.shows("Signed in to linear.")
 
 

@@ -89,11 +89,11 @@ async def test_what_a_task_of_an_earlier_run_brought_is_shown_as_a_result(tmp_pa
         await listed(stage)
         await stage.press("down", "enter")
         await stage.shows("esc or x stops waiting; the task goes on")
-        call = list(stage.host.calls.values())[-1]
+        call = list(stage.host.tool_calls.calls.values())[-1]
         await stage.press("escape")
         assert (await stage.ended(call)).state is CallState.CANCELLED
         await stage.shows("No longer waited for", "The task goes on at its server")
-        assert (await stage.host.list_tasks("errands")).items[1].status == "working"
+        assert (await stage.host.tasks.listed("errands")).items[1].status == "working"
     assert screen.rows.items[0].tool is None
 
 
@@ -183,6 +183,6 @@ async def test_a_cursor_that_moves_in_a_list_moves_nothing_elsewhere() -> None:
         for _ in range(3):
             await stage.ended(stage.call("echo", {"text": "x"}, server="plain"))
         await stage.press("h", "down", "down", "up")
-        assert stage.app.main.calls.item is list(stage.host.calls.values())[1]
+        assert stage.app.main.calls.item is list(stage.host.tool_calls.calls.values())[1]
         tools = stage.app.main.tools.list
         assert (stage.app.main.servers.chosen, {each.server for each in tools.rows.items}) == (chosen, {"plain"})

@@ -53,7 +53,7 @@ async def test_a_tool_whose_schema_stands_elsewhere_is_shown_with_the_reason_and
         await stage.open_tool("in-file")
         await stage.until(lambda _: "✖ refused, and never run: external $ref 'file:///etc/passwd'" in stage.flat)
         await stage.press("ctrl+r")
-        await stage.until(lambda app: app.host.calls)
+        await stage.until(lambda app: app.host.tool_calls.calls)
         await stage.ended()
         await stage.until(lambda _: "in-file was declined by policy: external $ref" in stage.flat)
 
@@ -83,7 +83,7 @@ async def test_a_required_field_left_empty_sends_nothing(tmp_path: Path) -> None
         await stage.press("ctrl+r")
         await stage.shows("▲ is required", "▲ 2 fields are wrong")
         assert step(stage) == "form"
-        assert not stage.host.calls
+        assert not stage.host.tool_calls.calls
         assert not calls_in(record)
 
 
@@ -194,6 +194,6 @@ async def test_telling_the_same_thousands_of_tools_again_costs_nothing() -> None
         pane = stage.app.main.tools.list
         await stage.press("slash")
         kept = pane._texts
-        stage.host.state_changed("echo")
+        stage.host.servers["echo"].publish_change()
         await stage.pilot.pause(0.1)
         assert pane._texts is kept is not None

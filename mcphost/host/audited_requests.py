@@ -1,0 +1,95 @@
+"""Sends requests that need no question, since asking for them is the consent; each is written to the audit log.
+
+A request that the server refuses for want of a sign-in is tried again after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from mcphost.client.client import Client
+from mcphost.errors import McphostError, SessionExpired
+from mcphost.host.audit import AuditWriter
+from mcphost.host.connections.connection import Connection
+from mcphost.host.connections.servers import Servers
+from mcphost.host.consent.approvals import sent_to
+from mcphost.host.error_boundary import without_secrets
+from mcphost.host.tool_calls.authorization_retry import AuthorizationRetry
+
+_T = TypeVar("_T")
+
+
+class AuditedRequests:
+    """``mask`` takes secrets out of what errors quote."""
+
+    def __init__(
+        self, servers: Servers, audit: AuditWriter, authorization: AuthorizationRetry, mask: Callable[[str], str]
+    ) -> None:
+        self._servers, self._audit, self._authorization, self._mask = servers, audit, authorization, mask
+
+    async def send(
+        self,
+        server: str,
+        record: Mapping[str, Any],
+        operation: str,
+        origin: str,
+        request: Callable[[Client], Awaitable[_T]],
+    ) -> _T:
+        """Reach the server, write ``record`` down, and return what ``request`` brings.
+
+        ``operation`` says what is done in a word, such as a URI. Raises UnknownName, ServerNotReady, Declined, or as a
+        request does.
+        """
+        connection = self._servers[server]
+        await self.reach(connection)
+        attempt = self._authorization.attempt(connection, operation)
+        fields = {"server": server, "sent_to": sent_to(connection.config), "asked_by": origin}
+        await self._audit.before({**record, **fields})
+        began, outcome = time.monotonic(), "cancelled"
+        try:
+            result = await self._masking(attempt.through(lambda: _repeated_in_a_new_session(connection, request)))
+            outcome = "done"
+        except McphostError as error:
+            outcome = f"error: {error}"
+            raise
+        finally:
+            seconds = round(time.monotonic() - began, 3)
+            self._audit.note({**record, "event": "outcome", "server": server, "outcome": outcome, "seconds": seconds})
+        return result
+
+    async def send_unchanged(
+        self, server: str, method: str, params: Mapping[str, Any] | None, origin: str
+    ) -> Mapping[str, Any]:
+        """Send any request as it stands; return its result object. Raises as `send`."""
+        record = {"event": "request", "method": method, "params": params}
+        return await self.send(server, record, method, origin, lambda client: client.request(method, params))
+
+    async def reach(self, connection: Connection) -> None:
+        """Wait until the server is up, after a sign-in where it takes one. Raises ServerNotReady."""
+        await self._authorization.attempt(connection, "the connection").through(connection.reach)
+
+    async def repeat(self, connection: Connection, operation: str, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Do what is not written down, and once more after each sign-in that it takes."""
+        return await self._masking(self._authorization.attempt(connection, operation).through(work))
+
+    async def _masking(self, work: Awaitable[_T]) -> _T:
+        """Wait for it; an error loses the secrets that it quotes."""
+        try:
+            return await work
+        except McphostError as error:
+            raise without_secrets(error, self._mask) from None
+
+
+async def _repeated_in_a_new_session(connection: Connection, request: Callable[[Client], Awaitable[_T]]) -> _T:
+    """Send once more where the server forgot the session: what is sent here changes nothing."""
+    try:
+        return await request(connection.client)
+    except SessionExpired:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(connection.config.startup_timeout_sec):
+                await connection.settled(retries=True)
+    return await request(connection.client)
