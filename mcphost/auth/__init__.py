@@ -1,1 +1,6 @@
-"""Signing in to a server: the OAuth flow as values and a generator, the tokens, and the way back from the browser."""
+"""Signs servers in and out with OAuth, and puts tokens on their requests.
+
+`mcphost.auth.flow` decides each step as pure generators; `mcphost.auth.authorizer` carries the steps out;
+`mcphost.auth.storage` keeps what comes of them; `mcphost.auth.ports` is all that a host sees. How a person is asked is
+the host's business.
+"""

@@ -1,6 +1,6 @@
-"""Whose account a token is for, where that can be read off it; and what to ask where it became another's.
+"""Reads from a token whose account it is for, and plans the question when an account changed.
 
-Nothing here is verified, and nothing is allowed by it: it only keeps a person from mixing up their own accounts.
+Nothing here is verified and nothing is allowed by it: it only keeps people from mixing up their own accounts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.protocol.display import show_line
 
 LONGEST_SUBJECT: Final = 255
-"""Characters, as OpenID Connect has it."""
+"""Characters; the limit of OpenID Connect."""
 
 
 def subject_of(*tokens: object) -> str:
-    """The ``sub`` of the first of these tokens that is a JWT and has one; empty where none has."""
+    """The ``sub`` of the first token that is a JWT and has one; else empty."""
     for token in tokens:
         subject = _claims(token).get("sub") if isinstance(token, str) else None
         if isinstance(subject, str) and 0 < len(subject) <= LONGEST_SUBJECT:
@@ -27,11 +27,9 @@ def subject_of(*tokens: object) -> str:
 
 
 def confirmation(server: str, url: str, known: Credentials, grant: TokenGrant) -> SignInPlan | None:
-    """What to ask where ``grant`` is of another account than the one before; None where nothing says so.
-
-    A subject means something at its own issuer alone.
-    """
+    """The question to ask if ``grant`` is for another account than the one before; None if no token says so."""
     before = known.grant_for(url)
+    # A subject means something only at its own issuer.
     if before is None or before.issuer != grant.issuer or not before.subject or not grant.subject:
         return None
     if before.subject == grant.subject:

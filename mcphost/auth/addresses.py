@@ -16,16 +16,16 @@ from mcphost.protocol.display import show_line
 from mcphost.protocol.urls import is_loopback
 
 LONGEST: Final = 8192
-"""Characters of a URL; a browser's command line and its bar take no more without trouble."""
+"""Characters of a URL; longer ones cause trouble on command lines and in address bars."""
 
 _NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?|[0-9a-f:.]+")
-"""A host as bytes on the wire; URL libraries let pass what a shell or a screen could take for something else."""
+"""A host in ASCII. URL libraries accept characters that a shell or a screen could misread."""
 
 _NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+", re.IGNORECASE)
 
 
 def checked_url(what: str, url: object, home: str) -> str:
-    """``url`` if mcphost may use it as ``what`` for a server at ``home``; raises SignInFailed with the reason."""
+    """Return ``url`` if mcphost may use it as ``what`` for a server at ``home``; raise SignInFailed otherwise."""
     if not isinstance(url, str) or not url:
         raise SignInFailed(f"the {what} is missing")
     if len(url) > LONGEST:

@@ -1,7 +1,4 @@
-"""Signs servers in and out: works through the flow with a person, and keeps what comes of it.
-
-Knows how each step is carried out. Refuses to know what the steps mean and how a person is asked.
-"""
+"""Signs servers in and out: runs the flow with a person, and stores its outcome."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import SignInFailed
 
 ENDING_SECONDS: Final = 3.0
-"""How long the end of a run waits for renewals and revocations."""
+"""How long closing waits for renewals and revocations."""
 
 NOT_THE_ADDRESS: Final = "that is not the address this sign-in ends at: copy the one the browser shows after you agreed"
 
@@ -53,7 +50,7 @@ _T = TypeVar("_T")
 
 
 class Authorizer:
-    """Signs all servers in and out, over one token store. Call `bearer` first: it makes a server known."""
+    """Signs all servers in and out, over one token store. Call `bearer` for a server before anything else."""
 
     def __init__(
         self, store: TokenStore, now: Callable[[], float] = time.time, *, resolve: Resolve = auth_http.resolve
@@ -64,7 +61,7 @@ class Authorizer:
         self._revoking: set[asyncio.Task[bool]] = set()
 
     def bearer(self, server: str, url: str, settings: OAuthSettings) -> Bearer:
-        """What signs this server's requests; from now on the server can be signed in."""
+        """Return what signs this server's requests. From now on the server can be signed in."""
         session = self._sessions.get(server)
         if session is None or (session.url, session.settings) != (url, settings):
             session = TokenSession(server, url, settings, self._store, self._now, self._resolve)
@@ -72,7 +69,6 @@ class Authorizer:
         return Bearer(session)
 
     async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
-        """See `SignInPort.sign_in`."""
         session = self._session(server)
         async with self._turns.setdefault(server, asyncio.Lock()):
             known = await self._store.read(server, again=True)
@@ -80,9 +76,9 @@ class Authorizer:
             request = oauth.SignInRequest(server, session.url, settings, challenge, status, known)
             flow = oauth.sign_in_machine if settings.grant == "client_credentials" else oauth.sign_in
             try:
-                grant = await self._walk(flow(request, self._now), session, person)
+                grant = await self._run(flow(request, self._now), session, person)
             except SignInFailed as error:
-                if error.code == "invalid_client":  # forgotten there; the next attempt registers anew
+                if error.code == "invalid_client":  # the server forgot the client; the next attempt registers anew
                     await self._forget_clients(server)
                 raise
             await self._confirm(known, grant, session, person)
@@ -92,7 +88,6 @@ class Authorizer:
             return await self.status(server)
 
     async def status(self, server: str) -> SignInStatus:
-        """See `SignInPort.status`."""
         session = self._session(server)
         grant = await session.grant()
         if grant is None:
@@ -112,35 +107,34 @@ class Authorizer:
         )
 
     async def sign_out(self, server: str) -> str:
-        """See `SignInPort.sign_out`."""
         session = self._session(server)
         async with self._store.changing(server) as held:
-            gone = await self._store.write(server, Credentials())
+            deleted = await self._store.write(server, Credentials())
         revoked = [await self._revoked(grant, session) for grant in held.grants]
-        if not gone:
+        if not deleted:
             raise SignInFailed(
                 f"the tokens are forgotten in this run, but the keychain may hold them still: {self._store.problem}; "
                 "sign out once more when it can be asked"
             )
         if not revoked:
             return "nobody was signed in"
-        told = "the tokens were revoked" if all(revoked) else "the tokens were not revoked, and end by themselves"
-        return f"signed out; {told}"
+        outcome = "the tokens were revoked" if all(revoked) else "the tokens were not revoked, and end by themselves"
+        return f"signed out; {outcome}"
 
     async def aclose(self) -> None:
-        """Wait for renewals and revocations under way: not long, and it never raises."""
+        """Wait at most `ENDING_SECONDS` for renewals and revocations under way. Never raises."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
                 await asyncio.gather(*(session.settle() for session in self._sessions.values()), *self._revoking)
 
     async def _confirm(self, known: Credentials, grant: TokenGrant, session: TokenSession, person: SignInUser) -> None:
-        """Ask where it is another account than before. Raises Declined; a token that is not kept is revoked."""
+        """Ask if this is another account than before. Raises Declined after revoking the token."""
         plan = confirmation(session.server, session.url, known, grant)
         if plan is None or session.settings.grant == "client_credentials":
             return
         try:
             await person.agree(plan)
-        except BaseException:  # a no, or a question that was cancelled; nobody waits for the revocation but `aclose`
+        except BaseException:  # declined or cancelled; only `aclose` waits for the revocation
             revoking = asyncio.create_task(self._revoked(grant, session), name="revoke an unwanted token")
             self._revoking.add(revoking)
             revoking.add_done_callback(self._revoking.discard)
@@ -162,22 +156,22 @@ class Authorizer:
         except KeyError:
             raise SignInFailed(f"{server} is not signed in to: it has no URL, or sends a header of its own") from None
 
-    async def _walk(self, flow: Flow[_T], session: TokenSession, person: SignInUser) -> _T:
-        walk = _Walk(session, person)
+    async def _run(self, flow: Flow[_T], session: TokenSession, person: SignInUser) -> _T:
+        runner = _FlowRunner(session, person)
         outcome: Any = None
         try:
             while True:
-                outcome = await walk.do(flow.send(outcome))
+                outcome = await runner.do(flow.send(outcome))
         except StopIteration as end:
             result: _T = end.value
             return result
         finally:
             flow.close()
-            await walk.aclose()
+            await runner.aclose()
 
 
-class _Walk:
-    """The hands of one sign-in."""
+class _FlowRunner:
+    """Carries out the steps of one sign-in."""
 
     def __init__(self, session: TokenSession, person: SignInUser) -> None:
         self._person, self._fetch_url = person, session.fetch
@@ -185,7 +179,7 @@ class _Walk:
         self._steps = 0
 
     async def do(self, step: FlowStep) -> Any:
-        """Carry out one step; what the flow is to be sent."""
+        """Carry out one step and return its outcome, which the flow is to be sent."""
         match step:
             case HttpExchange():
                 return await self._fetch(step)
@@ -197,7 +191,6 @@ class _Walk:
                 return await self._visit(step)
 
     async def aclose(self) -> None:
-        """Close the port."""
         await self._loopback.aclose()
 
     async def _fetch(self, fetch: HttpExchange) -> HttpAnswer | Unreachable:
@@ -216,14 +209,14 @@ class _Walk:
         return answer
 
     async def _visit(self, step: VisitAuthorizationPage) -> Parameters:
-        """Whichever is first: the browser on this machine, or what the person pastes."""
+        """Wait for the browser on this machine or for a pasted address, whichever comes first."""
         link = AuthorizationLink(step.url, step.pending.redirect_uri, CALLBACK_SECONDS)
-        ways = [
+        tasks = [
             asyncio.create_task(self._loopback.callback(step.pending), name="wait for the browser"),
             asyncio.create_task(self._pasted(link, step.pending), name="wait for a pasted address"),
         ]
         try:
-            done, _ = await asyncio.wait(ways, timeout=CALLBACK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, timeout=CALLBACK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 raise SignInFailed(
                     f"the browser did not come back within {CALLBACK_SECONDS / 60:g} minutes; if its page says that it "
@@ -231,9 +224,9 @@ class _Walk:
                 )
             return done.pop().result()
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._loopback.aclose()
 
     async def _pasted(self, link: AuthorizationLink, pending: PendingAuthorization) -> Parameters:
@@ -246,7 +239,7 @@ class _Walk:
                 problem = NOT_THE_ADDRESS
             except SignInFailed as error:
                 problem = str(error)
-            await asyncio.sleep(0)  # whoever answers at once must not keep the browser waiting
+            await asyncio.sleep(0)  # an approver that answers at once must not starve the browser's callback
 
 
 def _answered(

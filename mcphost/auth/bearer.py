@@ -1,6 +1,4 @@
-"""Puts the token on every request to its server, silently, and renews it once where the server refuses it.
-
-Knows headers and one status. Refuses to ask anybody: a refusal that no renewal mends goes on to the transport.
+"""Puts the token on every request to its server, and renews it once when the server answers 401.
 
 Specification: authorization, token usage.
 """
@@ -19,14 +17,13 @@ HEADER: Final = "Authorization"
 
 
 class Bearer(httpx.Auth):
-    """The `httpx.Auth` of one server. A header of that name in the configuration wins over it."""
+    """The `httpx.Auth` of one server. A configured ``Authorization`` header takes precedence."""
 
     def __init__(self, session: TokenSession) -> None:
         self._session = session
         self._origin = origin_of(session.url)
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Sign, send, and once more with another token after a 401."""
         if HEADER in request.headers or origin_of(request.url) != self._origin:
             yield request
             return
@@ -44,7 +41,7 @@ class Bearer(httpx.Auth):
 
 
 async def _drop_body(response: httpx.Response) -> None:
-    """Close a refusal's body unread: before it sends again httpx would read all of it, however long it is."""
+    # httpx would read the whole body, however long, before it sends again.
     if isinstance(response.stream, httpx.AsyncByteStream):
         await response.stream.aclose()
     response.stream = httpx.ByteStream(b"")

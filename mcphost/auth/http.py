@@ -1,7 +1,6 @@
-"""Carries out one exchange of a sign-in: to an address that may be asked, within a time and a size.
+"""Sends one HTTP request of a sign-in: to an address that is allowed, within limits of time and size.
 
-Knows names, addresses, proxies and limits. Follows no redirect, keeps no cookie and no connection, decodes nothing;
-refuses to read what came.
+Follows no redirect, keeps no cookie and no connection, and decompresses nothing.
 
 Specification: security best practices, server-side request forgery.
 """
@@ -30,18 +29,18 @@ from mcphost.net.tls import trusted_authorities
 from mcphost.protocol.display import show_line, size_text
 
 SECONDS: Final[Mapping[str, float]] = {"metadata": 10.0, "registration": 30.0, "token": 30.0}
-"""For a whole exchange: its name, its connection and its answer."""
+"""For a whole exchange: name lookup, connection and response."""
 
 CONNECT_SECONDS: Final = 4.0
-"""For one address; a name that has an unreachable one often has another."""
+"""For one address: a name with an unreachable address often has another one."""
 
 MOST_BYTES: Final[Mapping[str, int]] = {"metadata": 256_000, "registration": 64_000, "token": 64_000}
-"""Of an answer's body; real ones have a tenth of that."""
+"""Of a response body; real ones have a tenth of that."""
 
 AGENT: Final = "mcphost"
 
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
-"""The addresses of a name at a port, the best first. Raises OSError where it has none."""
+"""Resolves a name and port to addresses, best first. Raises OSError if there are none."""
 
 
 async def resolve(host: str, port: int) -> Sequence[Address]:
@@ -52,14 +51,14 @@ async def resolve(host: str, port: int) -> Sequence[Address]:
 
 
 class Fetcher:
-    """Fetches on behalf of the server at ``home``, whose own networks are the only private ones it goes to."""
+    """Fetches on behalf of the server at ``home``. The only private networks it reaches are that server's own."""
 
     def __init__(self, home: str, resolve: Resolve = resolve) -> None:
         self._home, self._resolve = httpx.URL(home), resolve
         self._authorities: ssl.SSLContext | None = None
 
     async def fetch(self, fetch: HttpExchange) -> HttpAnswer | Unreachable:
-        """The answer, whatever its status; a reason where there is none."""
+        """Return the response, whatever its status, or why there is none."""
         seconds = SECONDS[fetch.kind]
         try:
             async with asyncio.timeout(seconds):
@@ -70,9 +69,9 @@ class Fetcher:
             return Unreachable(show_line(_reason(error), 200))
 
     async def _fetch(self, fetch: HttpExchange, url: httpx.URL) -> HttpAnswer | Unreachable:
-        if (proxy := proxy_for(url)) is not None:  # it finds the address, and goes where it may
+        if (proxy := proxy_for(url)) is not None:  # the proxy resolves the name
             return await self._exchange(fetch, url, proxy)
-        addresses = await self._judged(url)
+        addresses = await self._allowed_addresses(url)
         if not addresses:
             return Unreachable("its address is in a private network, where the server does not live; not asked")
         failure: httpx.HTTPError | None = None
@@ -83,11 +82,11 @@ class Fetcher:
                 failure = failure or error
         raise failure or httpx.ConnectError("no address")
 
-    async def _judged(self, url: httpx.URL) -> list[Address]:
-        """The addresses of a host that may be asked; the server's own are found only where that depends on them."""
+    async def _allowed_addresses(self, url: httpx.URL) -> list[Address]:
+        """The addresses of a host that may be reached."""
         found = dict.fromkeys(await self._addresses(url))
         if not (doubtful := [address for address in found if not may_reach(address, [])]):
-            return list(found)
+            return list(found)  # without resolving the server's own name
         home = list(await self._addresses(self._home))
         return [address for address in found if address not in doubtful or may_reach(address, home)]
 
@@ -101,7 +100,7 @@ class Fetcher:
     async def _exchange(
         self, fetch: HttpExchange, url: httpx.URL, proxy: httpx.Proxy | None, address: Address | None = None
     ) -> HttpAnswer | Unreachable:
-        """Ask at ``url``; at this very address of it, if one was judged."""
+        """Send to ``url``; to exactly ``address`` if one is given."""
         client = httpx.AsyncClient(
             verify=self._trusted(url, proxy),
             proxy=proxy,
@@ -115,7 +114,7 @@ class Fetcher:
                 return await _read(response, MOST_BYTES[fetch.kind])
 
     def _trusted(self, url: httpx.URL, proxy: httpx.Proxy | None) -> ssl.SSLContext:
-        """Whose certificates are trusted; looked up once where that takes long."""
+        """The trusted authorities; loaded once, since that takes long."""
         if url.scheme == "http":
             return trusted_authorities(url, proxy)
         if self._authorities is None:
@@ -159,7 +158,7 @@ async def _read(response: httpx.Response, limit: int) -> HttpAnswer | Unreachabl
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, in the words of the layer that knows best: the deepest."""
+    """The reason in the words of the deepest cause, which is the most specific."""
     if isinstance(error, httpx.ConnectTimeout):
         return f"no connection within {CONNECT_SECONDS:g} s"
     while (cause := error.__cause__ or error.__context__) is not None:

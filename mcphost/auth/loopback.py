@@ -1,6 +1,4 @@
-"""Waits on this machine for the browser to come back, once.
-
-Knows one path, one pending sign-in, and a plain page to say thanks with. Answers nothing else, and nothing twice.
+"""Listens on the loopback interface for the browser's redirect at the end of a sign-in.
 
 Specification: OAuth 2.1 section 8.4.2, loopback interface redirection.
 """
@@ -48,51 +46,51 @@ Parameters = Mapping[str, tuple[str, ...]]
 
 
 class Loopback:
-    """One listener for one sign-in; close it in any case.
+    """The listener of one sign-in. Always close it.
 
-    ``turned_away`` is told why a redirect to the right place was not taken; of each kind only the first.
+    ``turned_away`` is called with the reason why a redirect was rejected, once for each reason.
     """
 
     def __init__(self, turned_away: Callable[[str], None]) -> None:
         self._turned_away = turned_away
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._server: asyncio.Server | None = None
-        self._guests: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._hosts: frozenset[str] = frozenset()
         self._path = ""
         self._pending: PendingAuthorization | None = None
         self._callback: asyncio.Future[Parameters] = asyncio.get_running_loop().create_future()
 
-    async def open(self, wanted: ListenForCallback) -> str:
-        """Listen, and return the redirect URI. Raises SignInFailed where the port is taken and no other will do."""
-        self._server = await self._bound(wanted)
+    async def open(self, step: ListenForCallback) -> str:
+        """Listen, and return the redirect URI. Raises SignInFailed if the port is taken and no other is allowed."""
+        self._server = await self._bound(step)
         port = self._server.sockets[0].getsockname()[1]
-        self._path, self._hosts = wanted.path, frozenset({f"{HOST}:{port}", f"localhost:{port}"})
-        return f"http://{HOST}:{port}{wanted.path}"
+        self._path, self._hosts = step.path, frozenset({f"{HOST}:{port}", f"localhost:{port}"})
+        return f"http://{HOST}:{port}{step.path}"
 
     async def callback(self, pending: PendingAuthorization) -> Parameters:
-        """The parameters of the one redirect that answers ``pending``; every other is turned away."""
+        """Wait for the redirect that answers ``pending`` and return its parameters; any other is rejected."""
         self._pending = pending
         return await self._callback
 
     async def aclose(self) -> None:
-        """Stop listening, and leave whoever is still talking."""
+        """Stop listening and drop open connections."""
         server, self._server = self._server, None
         if server is None:
             return
         server.close()
-        for guest in self._guests:
-            guest.cancel()
-        await asyncio.gather(*self._guests, return_exceptions=True)
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
         await server.wait_closed()
 
-    async def _bound(self, wanted: ListenForCallback) -> asyncio.Server:
+    async def _bound(self, step: ListenForCallback) -> asyncio.Server:
         try:
-            return await self._serve(wanted.port)
+            return await self._serve(step.port)
         except OSError as error:
-            if not wanted.port or wanted.insist:
+            if not step.port or step.insist:
                 raise SignInFailed(
-                    f"the browser cannot come back to port {wanted.port} of this machine: "
+                    f"the browser cannot come back to port {step.port} of this machine: "
                     f"{os.strerror(error.errno or 0).lower()}; free it, or set another oauth.redirect_port"
                 ) from None
         return await self._serve(0)
@@ -101,9 +99,9 @@ class Loopback:
         return await asyncio.start_server(self._receive, HOST, port, limit=LONGEST_REQUEST, backlog=64)
 
     def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        guest = asyncio.create_task(self._answer(reader, writer), name="answer a browser")
-        self._guests.add(guest)
-        guest.add_done_callback(self._guests.discard)
+        connection = asyncio.create_task(self._answer(reader, writer), name="answer a browser")
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         parameters: Parameters | None = None
@@ -115,11 +113,11 @@ class Loopback:
                     await writer.drain()
         finally:
             writer.close()
-            if parameters is not None and not self._callback.done():  # last: who waits for it closes everything
+            if parameters is not None and not self._callback.done():  # last: the waiter closes everything
                 self._callback.set_result(parameters)
 
     def _taken(self, head: str) -> Parameters | None:
-        """The parameters of the redirect that is waited for; it is taken once."""
+        """The parameters of the awaited redirect, which is accepted once."""
         first, *lines = head.split("\r\n")
         method, _, rest = first.partition(" ")
         path, _, query = rest.rpartition(" ")[0].partition("?")
@@ -136,19 +134,19 @@ class Loopback:
         if self._pending is None:
             return None
         if not self._pending.is_answered_by(parameters):
-            self._tell(OTHER_STATE if "state" in parameters else NO_STATE)
+            self._report(OTHER_STATE if "state" in parameters else NO_STATE)
             return None
         self._pending = None
         return parameters
 
-    def _tell(self, problem: str) -> None:
-        if problem not in self._told:
-            self._told.add(problem)
+    def _report(self, problem: str) -> None:
+        if problem not in self._reported:
+            self._reported.add(problem)
             self._turned_away(problem)
 
 
 async def _head(reader: asyncio.StreamReader) -> str:
-    """The head of a request; nothing of one that is too long to be ours."""
+    """The head of a request; empty if it is longer than `LONGEST_REQUEST`."""
     try:
         return (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except asyncio.LimitOverrunError:

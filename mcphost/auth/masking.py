@@ -1,7 +1,6 @@
-"""Makes a step of a sign-in fit to be looked at: everything stays but what is secret.
+"""Masks the secrets in a recorded step of a sign-in, so that it can be shown.
 
-Knows which names of OAuth carry secrets, and hides what stands under them wherever else it turns up. Refuses to make
-foreign text safe for a terminal: whoever shows it does.
+What is shown stays foreign text: make it safe for a terminal before showing it.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from mcphost.redaction import OAUTH_SECRETS, SECRET_HEADERS
 SECRET_MEMBERS: Final = OAUTH_SECRETS | {"code", "token"}
 
 SHORTEST: Final = 8
-"""Characters of a value that is hidden wherever it stands; what is shorter stands in words by chance."""
+"""Characters of the shortest secret that is masked anywhere in a text; shorter ones occur in words by chance."""
 
 SHOWN: Final = 16_384
-"""Characters of a body that are kept to be shown."""
+"""Characters of a body that are kept."""
 
 
 def request_headers(fetch: HttpExchange) -> dict[str, str]:
-    """The headers of a step, its proof masked."""
+    """The request headers of a step, its credentials masked."""
     kind = {} if fetch.body is None else {"Content-Type": content_type(fetch)}
     return {**kind, **_headers(fetch.headers, ())}
 
 
 def request_body(fetch: HttpExchange) -> str:
-    """The body of a step as it is sent, but for its secrets."""
+    """The body of a step as it is sent, its secrets masked."""
     if fetch.body is None:
         return ""
     body = _without_secrets(fetch.body)
@@ -40,12 +39,12 @@ def request_body(fetch: HttpExchange) -> str:
 
 
 def response_headers(fetch: HttpExchange, answer: HttpAnswer) -> dict[str, str]:
-    """The headers of an answer, its cookies masked, and whatever they repeat of what was sent."""
+    """The headers of a response; cookies, and secrets of the request that they repeat, are masked."""
     return _headers(answer.headers, tuple(_secrets(fetch.body)))
 
 
 def response_body(fetch: HttpExchange, answer: HttpAnswer) -> str:
-    """The body of an answer, but for its secrets; of one that should be JSON and is not, only where no token can be."""
+    """The body of a response, its secrets masked. Text that is no JSON is shown only if it cannot hold a token."""
     try:
         document = json.loads(answer.content)
         shown = json.dumps(_without_secrets(document), indent=2, ensure_ascii=False)
@@ -57,7 +56,6 @@ def response_body(fetch: HttpExchange, answer: HttpAnswer) -> str:
 
 
 def content_type(fetch: HttpExchange) -> str:
-    """How the body of a step is written."""
     return JSON if fetch.kind == "registration" else FORM
 
 
@@ -78,7 +76,7 @@ def _without_secrets(value: Any) -> Any:
 
 
 def _secrets(value: Any) -> Iterator[str]:
-    """What stands under the names of secrets, as it stands and as JSON and a form would write it."""
+    """The values of secret members: as they are, and escaped as in JSON and in a form."""
     if isinstance(value, Mapping):
         for name, each in value.items():
             if name.lower() in SECRET_MEMBERS and isinstance(each, str) and len(each) >= SHORTEST:
@@ -91,7 +89,7 @@ def _secrets(value: Any) -> Iterator[str]:
 
 
 def _without(text: str, secrets: tuple[str, ...]) -> str:
-    for secret in sorted(set(secrets), key=len, reverse=True):  # one may begin with another
+    for secret in sorted(set(secrets), key=len, reverse=True):  # longest first: one secret may begin with another
         text = text.replace(secret, "…")
     return text
 

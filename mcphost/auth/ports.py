@@ -1,7 +1,4 @@
-"""What a sign-in looks like from outside: its settings, the plan a person agrees to, the steps, and both ports.
-
-Knows values and protocols only. Refuses to know how a step is carried out and how a person is asked.
-"""
+"""What a sign-in looks like from outside: settings, the plan a person agrees to, recorded steps, and the two ports."""
 
 from __future__ import annotations
 
@@ -16,31 +13,31 @@ CALLBACK_SECONDS: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class OAuthSettings:
-    """How one server is signed in to, its references resolved. See ``[servers.NAME.oauth]``."""
+    """How to sign in to one server: ``[servers.NAME.oauth]`` with its references resolved; "" is unset."""
 
     enabled: bool = True
     issuer: str = ""
-    """The only authorization server that may be used, exactly as the server spells it; empty: any that it names."""
+    """The only authorization server that may be used, compared as text; empty: any that the server names."""
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     private_key: str = field(default="", repr=False)
     """PEM; signs client assertions instead of a secret."""
     client_metadata_url: str = ""
-    """The https URL of the document that describes this client, for servers that take one as client id."""
+    """The https URL of the client ID metadata document."""
     redirect_port: int = 0
     registration: Literal["auto", "cimd", "dcr", "static"] = "auto"
     scopes: tuple[str, ...] = ()
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
     without_pkce_metadata: bool = False
-    """Go on where the authorization server does not say that it checks PKCE."""
+    """Continue if the metadata of the authorization server does not list PKCE with S256."""
 
     def takes(self, issuer: str) -> bool:
-        """May a token of this authorization server be asked for and sent?"""
+        """May tokens of this authorization server be used?"""
         return self.issuer in ("", issuer)
 
 
 class ClientOrigin(Enum):
-    """How this client is known to the authorization server."""
+    """Where the client id comes from; the values are words for the screen."""
 
     CONFIGURED = "from your configuration"
     DOCUMENT = "by its metadata document"
@@ -51,40 +48,40 @@ class ClientOrigin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SignInPlan:
-    """What a sign-in will do, for a person to agree to before anything is registered or opened.
+    """What a sign-in will do; a person agrees to it before anything is registered or opened.
 
-    Everything here came from outside, except ``server``: make it safe before it is shown.
+    Everything except ``server`` is foreign text: make it safe before it is shown.
     """
 
     server: str
     """The configured name."""
     url: str
     resource: str
-    """What the token will be for."""
+    """The audience of the token."""
     issuer: str
     authorization_endpoint: str
     token_endpoint: str
     registration_endpoint: str
     scopes: tuple[str, ...]
-    """What will be asked for; a person may take some away."""
+    """The scopes to request; a person may remove some."""
     scopes_from: str
-    """Who named them, in words of ours."""
+    """Who named the scopes; safe to show."""
     granted: tuple[str, ...]
-    """What an earlier sign-in was granted."""
+    """The scopes that an earlier sign-in was granted."""
     client: ClientOrigin
     client_id: str
-    """Empty until there is one."""
+    """Empty until the client is registered."""
     redirect_uri: str
     warnings: tuple[str, ...] = ()
-    """What a careful person should know, in words of ours, safe to show."""
+    """Sentences that are safe to show."""
     problem: str = ""
-    """Why it is asked again."""
+    """Why the person is asked again."""
     obtained: bool = False
-    """Is there a token already, so that only keeping it is asked about?"""
+    """Was a token obtained already, so that the question is only whether to keep it?"""
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Every address that this sign-in may lead to."""
+        """Every URL that this sign-in may contact or open."""
         parties = self.url, self.resource, self.issuer
         return *parties, self.authorization_endpoint, self.token_endpoint, self.registration_endpoint
 
@@ -100,7 +97,7 @@ class SignInConsent:
 
 @dataclass(frozen=True, slots=True)
 class RecordedExchange:
-    """One step over HTTP as it may be shown: secrets are masked, the rest is as it came, and not made safe."""
+    """One HTTP exchange of a sign-in. Secrets are masked; the rest is foreign text, not made safe."""
 
     title: str
     method: str
@@ -108,65 +105,65 @@ class RecordedExchange:
     request_headers: Mapping[str, str] = field(default_factory=dict)
     request_body: str = ""
     status: int | None = None
-    """None while it is under way, and where no answer came."""
+    """None while the exchange is under way, and if no response came."""
     response_headers: Mapping[str, str] = field(default_factory=dict)
     response_body: str = ""
     problem: str = ""
-    """Why no answer came."""
+    """Why no response came."""
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationLink:
-    """The page to open in a browser. ``url`` holds no secret but one that ends with this attempt."""
+    """The page to open in a browser. The only secrets in ``url`` are valid for this attempt alone."""
 
     url: str
     redirect_uri: str
     expires: float
-    """Seconds from now in which the browser must come back."""
+    """Seconds until the sign-in stops waiting for the browser."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignInStatus:
-    """Who is signed in at a server, without any secret."""
+    """Who is signed in at a server. Holds no secret."""
 
     signed_in: bool
     issuer: str = ""
     resource: str = ""
     client_id: str = ""
     scopes: tuple[str, ...] = ()
-    """What was granted."""
+    """The scopes that were granted."""
     asked: tuple[str, ...] = ()
-    """What was asked for; without the scope for a refresh token where there is one, since few servers name it then."""
+    """The scopes that were requested, without ``offline_access`` once there is a refresh token: few servers list it."""
     expires_at: float | None = None
     """Seconds since 1970; None: unknown."""
     renewable: bool = False
     problem: str = ""
-    """Why the token could not be renewed the last time; empty where it could."""
+    """Why the last renewal failed; empty if it did not."""
     kept_in: str = ""
-    """Where the tokens are, in words; empty where there are none."""
+    """Where the tokens are kept, in words; empty if there are none."""
 
 
 class SignInUser(Protocol):
-    """Whoever agrees to a sign-in and goes to the browser, and is shown each step. A host stands in for them."""
+    """The person who signs in, as the flow sees them: asked, sent to the browser, shown each step."""
 
     async def agree(self, plan: SignInPlan) -> SignInConsent:
-        """The person's choice. Raises Declined."""
+        """Ask; return the person's choice. Raises Declined."""
 
     async def visit(self, link: AuthorizationLink, problem: str) -> str:
-        """Show the link; the redirect URL that the person pasted, once they did. May be cancelled at any time.
+        """Show the link, and return the redirect URL that the person pastes. May be cancelled at any time.
 
-        ``problem`` says why the URL pasted before would not do.
+        ``problem`` says why the previously pasted URL was rejected.
         """
 
     def turned_away(self, problem: str) -> None:
-        """A browser came back with an answer that is not this sign-in's; the right one is still waited for.
+        """A browser came back with the answer to another sign-in; the right one is still awaited.
 
-        ``problem`` says so in a sentence; each is told once.
+        ``problem`` is a sentence; each is reported once.
         """
 
     def step(self, number: int, exchange: RecordedExchange) -> None:
-        """A step began, or got its answer; ``number`` counts from 1."""
+        """A step began or ended; ``number`` counts from 1."""
 
 
 class SignInPort(Protocol):

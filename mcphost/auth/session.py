@@ -1,7 +1,6 @@
-"""One server's sign-in as its transport uses it: a token that is good now, without ever asking a person.
+"""Provides a valid token for one server's requests, without ever asking a person.
 
-Knows when a token is renewed, and that several calls and several mcphosts share one renewal. Refuses to start a
-sign-in.
+Renews tokens before they expire; concurrent calls, and other mcphost processes, share one renewal.
 
 Specification: authorization, token handling and refresh.
 """
@@ -21,13 +20,13 @@ from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import ConfigError, SignInFailed
 
 COOL_DOWN: Final = 30.0
-"""Seconds after a renewal that failed in which none is tried."""
+"""Seconds after a failed renewal in which none is tried."""
 
 _T = TypeVar("_T")
 
 
 class TokenSession:
-    """Signs requests to ``url`` as far as that needs nobody. ``now`` gives seconds since 1970."""
+    """The tokens for requests to ``url``. ``now`` gives seconds since 1970."""
 
     def __init__(
         self,
@@ -41,31 +40,31 @@ class TokenSession:
         self.server, self.url, self.settings = server, url, settings
         self.fetch = Fetcher(url, resolve).fetch
         self.problem = ""
-        """Why the last renewal did not work; empty where it did."""
+        """Why the last renewal failed; empty if it did not."""
         self._store, self._now = store, now
         self._pause = (0.0, 0.0)
         self._renewal: asyncio.Task[TokenGrant | None] | None = None
 
     async def grant(self) -> TokenGrant | None:
-        """What this server was signed in with."""
+        """The grant of the last sign-in, if the configuration still allows it."""
         return self._usable(await self._store.read(self.server))
 
     async def token(self) -> str:
-        """The token to send; empty where there is none. One that is about to end is renewed first."""
+        """The token to send; empty if there is none. A token that is about to expire is renewed first."""
         grant = await self.grant()
         if grant is None:
             return ""
-        if self._wants_renewal(grant):
+        if self._needs_renewal(grant):
             grant = await self._renewed(grant.access_token, "") or grant
         return grant.access_token
 
     async def replacement(self, rejected: str, challenge: str) -> str:
-        """Another token than the one that was refused with a 401; empty where only a person can get one."""
+        """A token to replace one that was refused with a 401; empty if only a person can obtain one."""
         grant = await self._renewed(rejected, challenge)
         return "" if grant is None or grant.access_token == rejected else grant.access_token
 
     def renewed(self) -> None:
-        """A person signed in: what went wrong with the grant before says nothing of this one."""
+        """Forget failures of the previous grant: a person has signed in."""
         self.problem, self._pause = "", (0.0, 0.0)
 
     async def settle(self) -> None:
@@ -74,10 +73,8 @@ class TokenSession:
             await asyncio.wait([self._renewal])
 
     async def _renewed(self, old: str, challenge: str) -> TokenGrant | None:
-        """The grant after a renewal, one for all who want it; None where it did not work.
-
-        It goes on where the call that wanted it is cancelled: an answer that nobody read would be a token lost.
-        """
+        """Return the grant after one shared renewal; None if it failed."""
+        # Not cancelled with its caller: a refresh token in an unread response would be lost.
         if self._renewal is None or self._renewal.done():
             self._renewal = asyncio.create_task(self._renew(old, challenge), name=f"renew the token of {self.server}")
         return await asyncio.shield(self._renewal)
@@ -86,14 +83,14 @@ class TokenSession:
         try:
             async with self._store.changing(self.server) as held:
                 current = self._usable(held)
-                if current is not None and current.access_token != old and not self._wants_renewal(current):
-                    return current  # another mcphost was first
-                return None if self._pausing() else await self._asked_for(current, challenge, held)
-        except ConfigError as error:  # the lock cannot be had
+                if current is not None and current.access_token != old and not self._needs_renewal(current):
+                    return current  # another process renewed it first
+                return None if self._cooling_down() else await self._obtain(current, challenge, held)
+        except ConfigError as error:  # the lock is held by another process
             self.problem = str(error)
             return None
 
-    async def _asked_for(self, current: TokenGrant | None, challenge: str, held: Credentials) -> TokenGrant | None:
+    async def _obtain(self, current: TokenGrant | None, challenge: str, held: Credentials) -> TokenGrant | None:
         try:
             if self.settings.grant == "client_credentials":
                 request = SignInRequest(self.server, self.url, self.settings, challenge, known=held)
@@ -107,11 +104,11 @@ class TokenSession:
             return None
         await self._store.write(self.server, held.with_grant(renewed))
         self.problem = ""
-        self._pause = self._now(), renewed.slack  # a token this young that is refused is not helped by a younger one
+        self._pause = self._now(), renewed.slack  # if a token this young is refused, another one does not help
         return renewed
 
     async def _failed(self, error: SignInFailed, held: Credentials, current: TokenGrant | None) -> None:
-        """Forget a grant only where the authorization server says, of this very one, that it is over."""
+        """Forget a grant only if the authorization server says that this very grant is invalid."""
         self.problem = str(error)
         self._pause = self._now(), COOL_DOWN
         if error.code == "invalid_client" and current is not None and current.client.kept:
@@ -120,21 +117,21 @@ class TokenSession:
             await self._store.write(self.server, held.without_grant(current))
 
     def _usable(self, held: Credentials) -> TokenGrant | None:
-        """The grant for this server, unless the configuration names another authorization server by now."""
+        """The grant for this server, unless the configuration now requires another authorization server."""
         grant = held.grant_for(self.url)
         return grant if grant is not None and self.settings.takes(grant.issuer) else None
 
-    def _wants_renewal(self, grant: TokenGrant) -> bool:
+    def _needs_renewal(self, grant: TokenGrant) -> bool:
         able = bool(grant.refresh_token) or self.settings.grant == "client_credentials"
-        return able and grant.due(self._now()) and not self._pausing()
+        return able and grant.due(self._now()) and not self._cooling_down()
 
-    def _pausing(self) -> bool:
+    def _cooling_down(self) -> bool:
         since, seconds = self._pause
-        return 0 <= self._now() - since < seconds  # not where the clock was set back
+        return 0 <= self._now() - since < seconds  # the clock may have been set back
 
 
 async def carry_out(flow: Flow[_T], fetch: Callable[[HttpExchange], Awaitable[HttpAnswer | Unreachable]]) -> _T:
-    """Work through a flow that needs nobody. Raises SignInFailed."""
+    """Run a flow that needs no person. Raises SignInFailed."""
     outcome = None
     try:
         while True:

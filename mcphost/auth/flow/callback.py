@@ -1,4 +1,4 @@
-"""The way to the browser and back: the address to open, and what may be believed of the answer.
+"""Builds the authorization URL, and validates the redirect that comes back.
 
 Specification: authorization, code protection and response validation; RFC 9207; RFC 7636.
 """
@@ -23,14 +23,14 @@ MOST_PARAMETERS = 30
 
 
 def s256(verifier: str) -> str:
-    """The challenge that belongs to a PKCE verifier."""
+    """The PKCE challenge of a verifier."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode("ascii")).digest()).rstrip(b"=").decode()
 
 
 def authorization_url(endpoint: str, parameters: Mapping[str, str]) -> str:
-    """The endpoint with our parameters; its own are kept, unless they are ours to say. Raises SignInFailed.
+    """The endpoint with ``parameters``; its own are kept unless they are in `_OURS`. Raises SignInFailed.
 
-    What it is made of is written anew: nothing stands in it unescaped that RFC 3986 does not allow there.
+    The URL is escaped anew, so that it holds no character that RFC 3986 forbids.
     """
     url = httpx.URL(endpoint)
     own = parse_qsl(url.query.decode("ascii"), keep_blank_values=True)
@@ -50,11 +50,11 @@ _OURS = frozenset({
     "client_id", "code_challenge", "code_challenge_method", "prompt", "redirect_uri", "request", "request_uri",
     "resource", "response_mode", "response_type", "scope", "state",
 })  # fmt: skip
-"""Parameters that an endpoint may not set for us, whether or not we send them."""
+"""Parameters that an endpoint URL may not set, whether or not mcphost sends them."""
 
 
 def read_redirect(url: str) -> dict[str, tuple[str, ...]]:
-    """The parameters of a redirect URL, or of what stands behind its question mark. Raises SignInFailed."""
+    """The parameters of a redirect URL or of a bare query. Raises SignInFailed if there are too many."""
     query = url.partition("?")[2].partition("#")[0] if "?" in url else url
     try:
         found = parse_qs(query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
@@ -64,7 +64,8 @@ def read_redirect(url: str) -> dict[str, tuple[str, ...]]:
 
 
 def read_code(pending: PendingAuthorization, callback: Mapping[str, tuple[str, ...]]) -> str:
-    """The code of a callback. Raises SignInFailed; whose error it tells is sure before any of it is told."""
+    """The authorization code of a callback. Raises SignInFailed."""
+    # State and issuer first: an error is reported only if it comes from the right server.
     if not pending.is_answered_by(callback):
         raise SignInFailed("the browser came back from another sign-in (its state is not ours)")
     _check_issuer(pending, callback.get("iss", ()))
@@ -79,7 +80,7 @@ def read_code(pending: PendingAuthorization, callback: Mapping[str, tuple[str, .
 def _check_issuer(pending: PendingAuthorization, named: tuple[str, ...]) -> None:
     if not named and pending.sends_issuer:
         raise SignInFailed(f"the answer does not say that it is {host_of(pending.issuer)}'s, as that one's answers do")
-    if named and named != (pending.issuer,):  # as they stand, without any mending
+    if named and named != (pending.issuer,):  # compared as text, without normalization
         raise SignInFailed(f"the answer came from another authorization server than {show_line(pending.issuer, 120)}")
 
 

@@ -1,6 +1,4 @@
-"""Reads `WWW-Authenticate`: which schemes a server names, with which parameters.
-
-Knows the grammar of the header and nothing of what follows from it.
+"""Parses ``WWW-Authenticate``: the schemes that a server names, and their parameters.
 
 Specification: RFC 9110 section 11.6.1; RFC 6750 section 3; RFC 9728 section 5.1.
 """
@@ -13,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MOST_CHARACTERS: Final = 16_384
-"""Characters of the header that are read; what needs more is no honest challenge."""
+"""Characters of the header that are parsed; no honest challenge needs more."""
 
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _PIECE: Final = re.compile(
@@ -27,28 +25,28 @@ _PIECE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What the server's Bearer challenge says; empty where it says nothing. Words of the server, not made safe."""
+    """The parameters of a Bearer challenge: foreign text, not made safe."""
 
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def resource_metadata(self) -> str:
-        """The URL of the protected resource's metadata."""
+        """The URL of the protected resource metadata; empty if not given."""
         return self.parameters.get("resource_metadata", "")
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The scopes that would do."""
+        """The scopes that would be sufficient."""
         return tuple(dict.fromkeys(self.parameters.get("scope", "").split()))
 
     @property
     def error(self) -> str:
-        """The error code, such as ``insufficient_scope``."""
+        """The error code, such as ``insufficient_scope``; empty if not given."""
         return self.parameters.get("error", "")
 
 
 def read_challenge(header: str) -> Challenge:
-    """The first Bearer challenge of a header's value (several headers joined by commas); an empty one if unreadable."""
+    """The first Bearer challenge of a header value (several headers joined by commas); empty if there is none."""
     if len(header) > MOST_CHARACTERS:
         return Challenge()
     for scheme, parameters in _challenges(header):

@@ -1,4 +1,4 @@
-"""Finds out where to sign in for a server, in the order that each revision of the specification gives.
+"""Finds the authorization server of an MCP server, in the order that each revision of the specification gives.
 
 Specification: authorization, server discovery, of 2025-03-26, 2025-06-18 and 2025-11-25.
 """
@@ -28,7 +28,7 @@ _ABSENT: Final = range(400, 500)
 
 
 def find_resource(url: str, challenge: Challenge, version: str) -> Flow[ProtectedResource | None]:
-    """The server's own word on who signs people in; None where it has none, as before 2025-06-18."""
+    """The protected resource metadata of a server; None if it publishes none, as before 2025-06-18."""
     answer = yield from _first(
         "Who protects this server?", "its protected-resource metadata", _places(url, challenge), version
     )
@@ -36,13 +36,13 @@ def find_resource(url: str, challenge: Challenge, version: str) -> Flow[Protecte
 
 
 def find_issuer(resource: ProtectedResource, known: Iterable[str], url: str, version: str) -> Flow[AuthorizationServer]:
-    """The metadata of the first authorization server that answers; one that signed us in before goes first."""
+    """The metadata of the first authorization server that answers; those used before (``known``) are tried first."""
     before = set(known)
     failure = ""
     for issuer in sorted(resource.authorization_servers, key=lambda each: each not in before):
         try:
             answer = yield from _announced(issuer, version)
-        except SignInFailed as error:  # it is down; another may be up
+        except SignInFailed as error:  # another one may be up
             failure = str(error)
             continue
         if answer is not None:
@@ -52,14 +52,14 @@ def find_issuer(resource: ProtectedResource, known: Iterable[str], url: str, ver
 
 
 def find_old_issuer(url: str, version: str) -> Flow[AuthorizationServer]:
-    """The authorization server that a server of 2025-03-26 is by itself: at its origin, with defaults."""
+    """The authorization server of an MCP server of 2025-03-26: at its own origin, with default endpoints."""
     base = checked_url("server's address", origin_of(url), url)
     answer = yield from _announced(base, version)
     return default_places(url) if answer is None else read_issuer(answer.content, base, url)
 
 
 def _is_page(answer: HttpAnswer) -> bool:
-    """Is this what many sites say at any address at all?"""
+    """Many sites answer any path with 200 and a web page."""
     return answer.headers.get("content-type", "").lower().startswith("text/html")
 
 
@@ -78,7 +78,7 @@ def _places(url: str, challenge: Challenge) -> tuple[str, ...]:
 
 
 def _first(title: str, what: str, places: Iterable[str], version: str) -> Flow[HttpAnswer | None]:
-    """The first of these documents that is there; None where none is. Raises SignInFailed for anything unclear."""
+    """The first of these documents that exists; None if none does. Raises SignInFailed for any other response."""
     for place in places:
         answer: HttpAnswer | Unreachable = yield HttpExchange(
             title, place, "metadata", {"Accept": "application/json", "MCP-Protocol-Version": version}

@@ -1,6 +1,4 @@
-"""The two documents that say where to sign in: a protected resource's, and an authorization server's.
-
-Knows where they stand, what they must say and which of it may be believed. Refuses to fetch anything.
+"""The metadata documents of protected resources and authorization servers: where they are, and what they may say.
 
 Specification: authorization, server discovery; RFC 9728; RFC 8414; OpenID Connect Discovery 1.0.
 """
@@ -30,7 +28,7 @@ OPENID_PLACE: Final = "/.well-known/openid-configuration"
 
 @dataclass(frozen=True, slots=True)
 class ProtectedResource:
-    """Whom a server trusts to sign people in. ``resource`` is its own spelling of itself."""
+    """The metadata of an MCP server. ``resource`` is how it spells its own URL."""
 
     resource: str
     authorization_servers: tuple[str, ...]
@@ -39,7 +37,7 @@ class ProtectedResource:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationServer:
-    """Where to ask for what. Endpoints are checked; an empty one is not offered."""
+    """The metadata of an authorization server. Endpoints are checked; an empty one is not offered."""
 
     issuer: str
     authorization_endpoint: str
@@ -48,36 +46,36 @@ class AuthorizationServer:
     revocation_endpoint: str = ""
     scopes: tuple[str, ...] = ()
     auth_methods: tuple[str, ...] | None = None
-    """How a client may prove itself at the token endpoint; None: the document does not say."""
+    """Client authentication methods of the token endpoint; None: not stated."""
     challenge_methods: tuple[str, ...] | None = None
-    """PKCE; None: the document does not say."""
+    """PKCE challenge methods; None: not stated."""
     takes_documents: bool = False
-    """May a client's id be the URL of its metadata document?"""
+    """Are client ID metadata documents supported?"""
     sends_issuer: bool = False
-    """Does every answer through the browser carry ``iss``?"""
+    """Does every authorization response carry ``iss``?"""
     announced: bool = True
-    """False: nothing was announced, these are the default places of 2025-03-26."""
+    """False: there is no metadata; the endpoints are the defaults of 2025-03-26."""
 
     def strangers(self) -> tuple[str, ...]:
-        """Hosts of endpoints that are not the issuer's own."""
+        """Hosts of endpoints on other origins than the issuer's."""
         home = origin_of(self.issuer)
         return tuple(dict.fromkeys(host_of(url) for url in self.endpoints() if origin_of(url) != home))
 
     def endpoints(self) -> tuple[str, ...]:
-        """Every place that is told something."""
+        """Every endpoint that receives a secret or a registration."""
         every = (self.authorization_endpoint, self.token_endpoint, self.registration_endpoint, self.revocation_endpoint)
         return tuple(url for url in every if url)
 
 
 def resource_places(url: str) -> tuple[str, ...]:
-    """Where a server's protected-resource metadata stands, if it does not say: by its path, then at the root."""
+    """The well-known URLs of a server's protected resource metadata: for its path, then for the origin."""
     path = httpx.URL(url).path.rstrip("/")
     root = origin_of(url) + RESOURCE_PLACE
     return (root + path, root) if path else (root,)
 
 
 def issuer_places(issuer: str) -> tuple[str, ...]:
-    """Where an issuer's metadata stands, in the order to try."""
+    """The URLs of an issuer's metadata, in the order to try."""
     origin, path = origin_of(issuer), httpx.URL(issuer).path.rstrip("/")
     if not path:
         return (origin + OAUTH_PLACE, origin + OPENID_PLACE)
@@ -85,7 +83,7 @@ def issuer_places(issuer: str) -> tuple[str, ...]:
 
 
 def read_document(what: str, content: bytes) -> Mapping[str, Any]:
-    """A JSON object. Raises SignInFailed."""
+    """Parse a JSON object. Raises SignInFailed."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
@@ -97,7 +95,7 @@ def read_document(what: str, content: bytes) -> Mapping[str, Any]:
 
 
 def read_resource(content: bytes, url: str) -> ProtectedResource:
-    """The metadata of the resource at ``url``. Raises SignInFailed where it is about another, or names nobody."""
+    """The metadata of the resource at ``url``. Raises SignInFailed if it is about another one, or names no server."""
     what = "the server's protected-resource metadata"
     document = read_document(what, content)
     resource = document.get("resource")
@@ -112,11 +110,11 @@ def read_resource(content: bytes, url: str) -> ProtectedResource:
 
 
 def read_issuer(content: bytes, issuer: str, home: str) -> AuthorizationServer:
-    """The metadata of ``issuer``, for a server at ``home``. Raises SignInFailed where it must not be used."""
+    """The metadata of ``issuer``, for an MCP server at ``home``. Raises SignInFailed if it must not be used."""
     what = f"the metadata of {host_of(issuer)}"
     document = read_document(what, content)
     named = document.get("issuer")
-    if named != issuer:  # as they stand: a slash more is another issuer
+    if named != issuer:  # compared as text: a trailing slash makes another issuer
         raise SignInFailed(
             f"{what} is of issuer {show_line(str(named), 120)!r}, and {show_line(issuer, 120)!r} was asked"
         )
@@ -140,7 +138,7 @@ def read_issuer(content: bytes, issuer: str, home: str) -> AuthorizationServer:
 
 
 def default_places(home: str) -> AuthorizationServer:
-    """Where a server of 2025-03-26 that announces nothing signs people in by itself."""
+    """The default endpoints of an MCP server of 2025-03-26 without metadata."""
     base = origin_of(home)
     authorize, token, register = (
         checked_url("default endpoint", f"{base}/{name}", home) for name in ("authorize", "token", "register")
@@ -149,7 +147,7 @@ def default_places(home: str) -> AuthorizationServer:
 
 
 def sound_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    """Each of these once, without what no scope may be (RFC 6749 section 3.3)."""
+    """The valid scopes among these, each once (RFC 6749 section 3.3)."""
     good = [
         scope for scope in scopes if scope and all("\x21" <= each <= "\x7e" and each not in '"\\' for each in scope)
     ]

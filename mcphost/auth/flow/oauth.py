@@ -1,7 +1,4 @@
-"""The sign-in flow: what to do next, given what came of the last step.
-
-Knows the order of the steps, and which token is for whom. Refuses to wait, to fetch, to ask or to keep anything: it
-yields a step and is sent its outcome. Closed at any point, it leaves nothing behind.
+"""The sign-in flow: which step comes next, given the outcome of the last one.
 
 Specification: authorization, of 2025-03-26 to 2025-11-25, with the checks that 2026-07-28 adds.
 """
@@ -32,7 +29,7 @@ from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
 
 VERSION: Final = "2025-11-25"
-"""The revision that discovery requests name before one was agreed on."""
+"""The revision named in discovery requests before one is negotiated."""
 
 OFFLINE: Final = "offline_access"
 """The scope that asks for a refresh token."""
@@ -42,7 +39,7 @@ MACHINE_TITLE: Final = "Ask for a token for this program"
 
 @dataclass(frozen=True, slots=True)
 class SignInRequest:
-    """What a sign-in starts from. ``status`` is that of the refusal: 401, or 403 for want of a scope."""
+    """What a sign-in starts from. ``status`` is 401, or 403 if a scope was missing."""
 
     server: str
     url: str
@@ -54,8 +51,8 @@ class SignInRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Where to sign in, and what for."""
+class _Discovered:
+    """What discovery found for a sign-in request."""
 
     request: SignInRequest
     challenge: Challenge
@@ -68,12 +65,12 @@ class _Found:
 
     @property
     def before(self) -> TokenGrant | None:
-        """The grant that a wider one is to replace."""
+        """The present grant of the same issuer."""
         grant = self.request.known.grant_for(self.request.url)
         return grant if grant is not None and grant.issuer == self.issuer.issuer else None
 
     def scopes(self) -> tuple[tuple[str, ...], str]:
-        """What to ask for, and who says so."""
+        """The scopes to request, and who named them."""
         settings, challenged = self.request.settings, self.challenge.scopes
         if self.request.status == 403:
             held = self.before
@@ -88,7 +85,7 @@ class _Found:
         return (), "nobody: the authorization server decides"
 
     def _sound(self, scopes: Iterable[str]) -> tuple[str, ...]:
-        """Sound ones, with the one that brings a refresh token, where that is offered."""
+        """The valid scopes, and ``offline_access`` if the issuer offers it."""
         good = sound_scopes(scopes)
         offline = [OFFLINE] if good and OFFLINE in self.issuer.scopes else []
         return tuple(dict.fromkeys([*good, *offline]))
@@ -104,7 +101,7 @@ def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant
     origin = origin_for(request.settings, issuer, client)
     if origin is ClientOrigin.CONFIGURED:
         _check_same_issuer(request, issuer)
-    redirect_uri = yield _way_back(origin, request.settings, issuer, client)
+    redirect_uri = yield _listen_for_callback(origin, request.settings, issuer, client)
     if origin is ClientOrigin.KNOWN and client is not None and client.redirect_uri != redirect_uri:
         client, origin = None, origin_for(request.settings, issuer, None)
     plan = _plan(found, origin, client, redirect_uri)
@@ -114,7 +111,7 @@ def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant
 
 
 def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:
-    """Sign this program in by its own secret or key: the client credentials grant. Nobody is asked."""
+    """Sign this program in by its own secret or key (client credentials grant), without asking a person."""
     found = yield from _find(request)
     settings, issuer = request.settings, found.issuer
     if not settings.client_id:
@@ -125,17 +122,17 @@ def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[To
     scopes, _ = found.scopes()
     scopes = tuple(scope for scope in scopes if scope != OFFLINE)
     form = {"grant_type": "client_credentials", "resource": found.resource, **_scope(scopes)}
-    prover = ClientAuthentication(client, issuer.issuer, settings)
-    fetch = prover.request(MACHINE_TITLE, issuer.token_endpoint, form, now())
+    authentication = ClientAuthentication(client, issuer.issuer, settings)
+    fetch = authentication.request(MACHINE_TITLE, issuer.token_endpoint, form, now())
     tokens = read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
     return _grant(found, client, tokens, scopes, now())
 
 
 def refresh(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[TokenGrant]:
-    """A new token for the same grant. SignInFailed with code ``invalid_grant`` means that a person must sign in."""
-    prover = ClientAuthentication(grant.client, grant.issuer, settings)
+    """Renew a token. SignInFailed with code ``invalid_grant`` means that a person must sign in again."""
+    authentication = ClientAuthentication(grant.client, grant.issuer, settings)
     form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
-    fetch = prover.request("Renew the token", grant.token_endpoint, form, now())
+    fetch = authentication.request("Renew the token", grant.token_endpoint, form, now())
     tokens = read_tokens((yield fetch), host_of(grant.token_endpoint), fetch.body or {})
     return grant.model_copy(
         update={
@@ -149,19 +146,19 @@ def refresh(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]
 
 
 def revoke(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[bool]:
-    """Tell the authorization server that the grant is over; whether it took that. RFC 7009."""
+    """Revoke a grant at its authorization server; return whether it accepted that. RFC 7009."""
     if not grant.revocation_endpoint:
         return False
-    longest, kind = (
+    token, kind = (
         (grant.refresh_token, "refresh_token") if grant.refresh_token else (grant.access_token, "access_token")
     )
-    prover = ClientAuthentication(grant.client, grant.issuer, settings)
-    form = {"token": longest, "token_type_hint": kind}
-    answer = yield prover.request("Revoke the token", grant.revocation_endpoint, form, now())
+    authentication = ClientAuthentication(grant.client, grant.issuer, settings)
+    form = {"token": token, "token_type_hint": kind}
+    answer = yield authentication.request("Revoke the token", grant.revocation_endpoint, form, now())
     return getattr(answer, "status", 0) == 200
 
 
-def _find(request: SignInRequest) -> Flow[_Found]:
+def _find(request: SignInRequest) -> Flow[_Discovered]:
     checked_url("server's address", str(canonical(request.url)), request.url)
     challenge = read_challenge(request.challenge)
     protected = yield from find_resource(request.url, challenge, request.version)
@@ -173,11 +170,11 @@ def _find(request: SignInRequest) -> Flow[_Found]:
         before = [grant.issuer for grant in request.known.grants]
         allowed = replace(protected, authorization_servers=tuple(filter(request.settings.takes, named)))
         issuer = yield from find_issuer(allowed, before, request.url, request.version)
-    return _Found(request, challenge, protected, issuer)
+    return _Discovered(request, challenge, protected, issuer)
 
 
 def _check_pinned(settings: OAuthSettings, named: Sequence[str]) -> None:
-    """Only the authorization server that the configuration names is used, compared as it stands."""
+    """Raise SignInFailed unless the configured issuer, compared as text, is among ``named``."""
     if not any(map(settings.takes, named)):
         raise SignInFailed(
             f"the configuration allows {show_line(settings.issuer, 120)!r} alone, and the server names "
@@ -197,7 +194,7 @@ def _check_pkce(issuer: AuthorizationServer, settings: OAuthSettings) -> None:
 
 
 def _check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> None:
-    """A client id that was made at one authorization server is not shown to another."""
+    """Never present a client id of one authorization server to another."""
     for grant in request.known.grants:
         if grant.client.client_id == request.settings.client_id and grant.issuer != issuer.issuer:
             raise SignInFailed(
@@ -207,15 +204,15 @@ def _check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> N
 
 
 def _known_client(request: SignInRequest, issuer: AuthorizationServer) -> ClientRegistration | None:
-    """The client registered before, unless the configuration wants the browser to come back elsewhere."""
-    client, wanted = request.known.clients.get(issuer.issuer), request.settings.redirect_port
-    return client if client is None or wanted in (0, httpx.URL(client.redirect_uri).port) else None
+    """The earlier registration, unless the configured redirect port differs from it."""
+    client, port = request.known.clients.get(issuer.issuer), request.settings.redirect_port
+    return client if client is None or port in (0, httpx.URL(client.redirect_uri).port) else None
 
 
-def _way_back(
+def _listen_for_callback(
     origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, client: ClientRegistration | None
 ) -> ListenForCallback:
-    """Where the browser comes back to: what is registered already, else a place that only this issuer is told."""
+    """Listen at the registered redirect URI; for a new registration, at a path of its own for this issuer."""
     if origin is ClientOrigin.KNOWN and client is not None:
         registered = httpx.URL(client.redirect_uri)
         return ListenForCallback(registered.path or "/callback", registered.port or 0, insist=False)
@@ -226,9 +223,9 @@ def _way_back(
 
 
 def _agree(
-    plan: SignInPlan, found: _Found, client: ClientRegistration | None
+    plan: SignInPlan, found: _Discovered, client: ClientRegistration | None
 ) -> Flow[tuple[SignInConsent, ClientRegistration]]:
-    """What the person chose, and the client that is known by then; a refused registration is asked about once more."""
+    """Ask for consent and return it with the client; after a refused registration ask for a client id."""
     settings, issuer = found.request.settings, found.issuer
     while True:
         choice: SignInConsent = yield AskConsent(plan)
@@ -245,7 +242,7 @@ def _agree(
             plan = replace(plan, client=ClientOrigin.ASKED, problem=str(error))
 
 
-def _plan(found: _Found, origin: ClientOrigin, client: ClientRegistration | None, redirect_uri: str) -> SignInPlan:
+def _plan(found: _Discovered, origin: ClientOrigin, client: ClientRegistration | None, redirect_uri: str) -> SignInPlan:
     request, issuer = found.request, found.issuer
     scopes, scopes_from = found.scopes()
     held = found.before
@@ -271,7 +268,7 @@ def _plan(found: _Found, origin: ClientOrigin, client: ClientRegistration | None
     )
 
 
-def _warnings(found: _Found) -> Iterable[str]:
+def _warnings(found: _Discovered) -> Iterable[str]:
     issuer, request = found.issuer, found.request
     foreign = [host_of(url) for url in (issuer.issuer, *issuer.endpoints()) if "xn--" in host_of(url)]
     if foreign:
@@ -284,8 +281,8 @@ def _warnings(found: _Found) -> Iterable[str]:
         yield f"this is another authorization server than last time, which was {show_line(host_of(last), 80)}"
     every = () if found.protected is None else found.protected.authorization_servers
     if others := [host_of(url) for url in every if url != issuer.issuer and not request.settings.issuer]:
-        told = ", ".join(show_line(host, 80) for host in others)
-        yield f"the server names other authorization servers as well: {told}; oauth.issuer keeps to one"
+        named = ", ".join(show_line(host, 80) for host in others)
+        yield f"the server names other authorization servers as well: {named}; oauth.issuer keeps to one"
     if not issuer.announced:
         yield "the server announces no sign-in; these are the places where servers of 2025-03-26 have it"
     if issuer.announced and "S256" not in (issuer.challenge_methods or ()):
@@ -293,7 +290,7 @@ def _warnings(found: _Found) -> Iterable[str]:
 
 
 def _authorize(
-    found: _Found, client: ClientRegistration, redirect_uri: str, scopes: tuple[str, ...], now: Callable[[], float]
+    found: _Discovered, client: ClientRegistration, redirect_uri: str, scopes: tuple[str, ...], now: Callable[[], float]
 ) -> Flow[TokenResponse]:
     issuer = found.issuer
     pending = PendingAuthorization(
@@ -318,13 +315,13 @@ def _authorize(
         "code_verifier": pending.verifier,
         "resource": found.resource,
     }
-    prover = ClientAuthentication(client, issuer.issuer, found.request.settings)
-    fetch = prover.request("Exchange the code for a token", issuer.token_endpoint, form, now())
+    authentication = ClientAuthentication(client, issuer.issuer, found.request.settings)
+    fetch = authentication.request("Exchange the code for a token", issuer.token_endpoint, form, now())
     return read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
 
 
 def _grant(
-    found: _Found, client: ClientRegistration, tokens: TokenResponse, asked: tuple[str, ...], now: float
+    found: _Discovered, client: ClientRegistration, tokens: TokenResponse, asked: tuple[str, ...], now: float
 ) -> TokenGrant:
     issuer = found.issuer
     return TokenGrant(

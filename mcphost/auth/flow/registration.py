@@ -1,4 +1,4 @@
-"""How mcphost becomes known to an authorization server: configured, by a document, by registering, or by asking.
+"""Obtains a client id: configured, by a metadata document, by dynamic registration, or from the person.
 
 Specification: authorization, client registration; RFC 7591; OAuth Client ID Metadata Documents.
 """
@@ -19,19 +19,19 @@ from mcphost.protocol.display import show_line
 
 NAME: Final = "mcphost"
 LONGEST_ID: Final = 4096
-"""Characters of a client id or secret; some servers put all they know of a client into its id."""
+"""Characters of a client id or secret; some servers encode the whole registration in the id."""
 
 _OWN_METHODS: Final[tuple[AuthMethod, ...]] = ("none", "client_secret_basic", "client_secret_post")
 
 
 def origin_for(settings: OAuthSettings, issuer: AuthorizationServer, known: ClientRegistration | None) -> ClientOrigin:
-    """The first way in the specification's order that is open here."""
+    """The first possible origin in the specification's order. Raises SignInFailed if the configured one is not."""
     if settings.client_id:
         return ClientOrigin.CONFIGURED
-    way = settings.registration
-    if way in ("auto", "cimd") and settings.client_metadata_url and issuer.takes_documents:
+    registration = settings.registration
+    if registration in ("auto", "cimd") and settings.client_metadata_url and issuer.takes_documents:
         return ClientOrigin.DOCUMENT
-    if way == "cimd":
+    if registration == "cimd":
         why = "does not take client metadata documents" if settings.client_metadata_url else "needs client_metadata_url"
         raise SignInFailed(f'registration = "cimd" {why}')
     if known is not None:
@@ -42,7 +42,7 @@ def origin_for(settings: OAuthSettings, issuer: AuthorizationServer, known: Clie
 def given_client(
     origin: ClientOrigin, settings: OAuthSettings, issuer: AuthorizationServer, choice: SignInConsent, redirect_uri: str
 ) -> ClientRegistration:
-    """The client that somebody else made: the configured one, the document's, or the one a person entered."""
+    """The client of the configuration, of the metadata document, or as the person entered it."""
     if origin is ClientOrigin.DOCUMENT:
         method = method_for(issuer.auth_methods, secret=False, key=bool(settings.private_key))
         return ClientRegistration(client_id=settings.client_metadata_url, method=method, redirect_uri=redirect_uri)
@@ -76,7 +76,7 @@ def register(issuer: AuthorizationServer, redirect_uri: str) -> Flow[ClientRegis
 
 
 def client_document(redirect_uri: str, method: AuthMethod) -> dict[str, Any]:
-    """What mcphost says of itself. No scope: what a client names here is the most it may ever ask for."""
+    """The registration of mcphost. It names no scope, since that would be the most it may ever request."""
     return {
         "client_name": NAME,
         "redirect_uris": [redirect_uri],
@@ -88,7 +88,7 @@ def client_document(redirect_uri: str, method: AuthMethod) -> dict[str, Any]:
 
 
 def hosted_document(url: str, redirect_uri: str) -> dict[str, Any]:
-    """The document to publish at ``url`` so that it can serve as client id."""
+    """The document to publish at ``url``, so that ``url`` can serve as client id."""
     return {"client_id": url, **client_document(redirect_uri, "none")}
 
 

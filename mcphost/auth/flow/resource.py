@@ -1,4 +1,4 @@
-"""What a token is for: the canonical URI of an MCP server, and when one URI covers another.
+"""The canonical URI of an MCP server, and whether a token for one URI is valid for another.
 
 Specification: authorization, canonical server URI; RFC 8707 section 2; RFC 9728 section 3.3.
 """
@@ -11,14 +11,14 @@ from mcphost.net.origins import origin_of
 
 
 def canonical(url: str) -> str:
-    """The server's URL as a resource: lower-case scheme and host, no fragment, no slash that says nothing."""
+    """The server's URL as a resource: lower-case scheme and host, no fragment, no trailing slash after the host."""
     parsed = httpx.URL(url).copy_with(fragment=None)
     path = parsed.raw_path.decode("ascii")
     return origin_of(url) + ("" if path == "/" else path)
 
 
 def is_for(resource: str, url: str) -> bool:
-    """Is a token for ``resource`` meant for the server at ``url``: the same, or its origin or a folder above it?"""
+    """Is a token for ``resource`` valid at ``url``: for the same URL, its origin or a path above it?"""
     try:
         mine, other = httpx.URL(canonical(url)), httpx.URL(canonical(resource))
     except (httpx.InvalidURL, ValueError):

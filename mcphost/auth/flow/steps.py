@@ -1,7 +1,4 @@
-"""What the flow asks its runner to do, one step at a time, and what it gets back.
-
-Values only. A runner carries them out and knows time limits, sizes and forbidden addresses.
-"""
+"""The steps that a flow yields, and their outcomes."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True, slots=True)
 class HttpExchange:
-    """One HTTP exchange. The answer is a `HttpAnswer` or, where none came, an `Unreachable`."""
+    """Send one HTTP request. The outcome is a `HttpAnswer`, or an `Unreachable` if no response came."""
 
     title: str
     url: str
@@ -30,7 +27,7 @@ class HttpExchange:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer. Header names are in lower case."""
+    """A response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -39,32 +36,32 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """No answer came; the reason is safe to show."""
+    """No response came. ``reason`` is safe to show."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListenForCallback:
-    """Be ready on this machine for the browser. The answer is the redirect URI."""
+    """Listen for the browser on this machine. The outcome is the redirect URI."""
 
     path: str
     port: int
-    """0 is any."""
+    """0: any free port."""
     insist: bool
-    """Must it be this port, or will another do where it is taken?"""
+    """Fail if the port is taken, instead of choosing another one?"""
 
 
 @dataclass(frozen=True, slots=True)
 class AskConsent:
-    """Ask a person. The answer is a `SignInConsent`."""
+    """Ask the person. The outcome is a `SignInConsent`."""
 
     plan: SignInPlan
 
 
 @dataclass(frozen=True, slots=True)
 class PendingAuthorization:
-    """What an answer through the browser is checked against, kept in one place before the browser opens."""
+    """What the authorization response is checked against; made before the browser opens."""
 
     issuer: str
     state: str = field(repr=False)
@@ -73,14 +70,14 @@ class PendingAuthorization:
     sends_issuer: bool
 
     def is_answered_by(self, callback: Mapping[str, tuple[str, ...]]) -> bool:
-        """Does this callback carry our state, once?"""
+        """Does this callback carry exactly our state, exactly once?"""
         state = callback.get("state", ())
         return len(state) == 1 and hmac.compare_digest(state[0].encode("utf-8", "surrogatepass"), self.state.encode())
 
 
 @dataclass(frozen=True, slots=True)
 class VisitAuthorizationPage:
-    """Open a page and wait until the browser comes back. The answer is a callback's parameters that `pending` takes."""
+    """Open a page and wait for the redirect. The outcome is the parameters of a callback that answers `pending`."""
 
     url: str
     pending: PendingAuthorization
@@ -91,4 +88,4 @@ FlowStep = HttpExchange | ListenForCallback | AskConsent | VisitAuthorizationPag
 _T = TypeVar("_T")
 
 Flow = Generator[FlowStep, Any, _T]
-"""Something that is worked through step by step; it raises SignInFailed."""
+"""A generator of steps that is sent their outcomes; may raise SignInFailed."""

@@ -1,6 +1,4 @@
-"""Asks a token endpoint, and reads what it answers, believing as little of it as possible.
-
-Knows how a client proves itself there and what a token may look like. Refuses to keep anything.
+"""Builds token requests with client authentication, and validates token responses.
 
 Specification: authorization, token request; OAuth 2.1 sections 2.4 and 3.2; RFC 7523 section 2.2.
 """
@@ -25,7 +23,7 @@ from mcphost.protocol.display import show_line
 
 LONGEST_TOKEN: Final = 16_384
 LONGEST_LIFE: Final = 86_400.0
-"""Seconds: a token that claims to live longer is renewed after a day."""
+"""Seconds; a token that claims a longer lifetime is renewed after a day."""
 
 ASSERTION_SECONDS: Final = 120
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -34,7 +32,7 @@ ALGORITHMS: Final = {"EC": {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"
 
 @dataclass(frozen=True, slots=True)
 class TokenResponse:
-    """What a token endpoint gave. ``lifetime`` in seconds; ``scopes`` None where it did not say."""
+    """A token response. ``lifetime`` is in seconds; ``scopes`` is None if not stated."""
 
     access_token: str = field(repr=False)
     refresh_token: str = field(repr=False)
@@ -45,14 +43,14 @@ class TokenResponse:
 
 @dataclass(frozen=True, slots=True)
 class ClientAuthentication:
-    """How this client proves itself to one authorization server."""
+    """Authenticates this client at one authorization server."""
 
     client: ClientRegistration
     issuer: str
     settings: OAuthSettings
 
     def request(self, title: str, endpoint: str, form: Mapping[str, str], now: float) -> HttpExchange:
-        """The token request with ``form``. Raises SignInFailed where the private key cannot be used."""
+        """A token request with ``form``. Raises SignInFailed if the private key cannot be used."""
         headers, proof = self._proof(now)
         return HttpExchange(title, endpoint, "token", {"Accept": JSON, **headers}, {**form, **proof})
 
@@ -69,23 +67,23 @@ class ClientAuthentication:
         return {}, named
 
     def _secret(self) -> str:
-        """The configured secret is never kept: it may change, and has a place already."""
+        # The configured secret is never stored: the configuration holds it, and it may change.
         configured = self.client.client_id == self.settings.client_id
         return self.settings.client_secret if configured else self.client.client_secret
 
 
 def method_for(offered: tuple[str, ...] | None, *, secret: bool, key: bool) -> AuthMethod:
-    """How a client with a secret, a key or neither proves itself where ``offered`` is taken. Raises SignInFailed."""
+    """The method for a client with a secret, a key or neither, among ``offered``. Raises SignInFailed if none fits."""
     able: list[AuthMethod] = ["private_key_jwt"] if key else []
     able += ["client_secret_basic", "client_secret_post"] if secret else []
     able += [] if able else ["none"]
-    if not offered:  # RFC 8414: nothing said means Basic, for those that have a secret
+    if not offered:  # RFC 8414: the default is Basic, for clients with a secret
         return able[0]
     for method in able:
         if method in offered:
             return method
     if able == ["none"]:
-        return "none"  # many do not list it and take public clients all the same
+        return "none"  # many servers accept public clients without listing this
     raise SignInFailed(
         f"the authorization server takes {', '.join(show_line(each, 40) for each in offered)}, "
         f"and what is configured allows {' or '.join(able)}"
@@ -93,7 +91,7 @@ def method_for(offered: tuple[str, ...] | None, *, secret: bool, key: bool) -> A
 
 
 def read_tokens(answer: HttpAnswer | Unreachable, host: str, sent: Mapping[str, Any]) -> TokenResponse:
-    """The tokens in an answer; ``sent`` is the form it answers. Raises SignInFailed with the reason, never a secret."""
+    """The tokens in a response to the form ``sent``. Raises SignInFailed, whose text holds no secret."""
     if isinstance(answer, Unreachable):
         raise SignInFailed(f"{host} cannot be asked for a token: {answer.reason}")
     what = f"the token answer of {host} (HTTP {answer.status})"
@@ -113,13 +111,13 @@ def read_tokens(answer: HttpAnswer | Unreachable, host: str, sent: Mapping[str, 
 
 
 def refusal(document: Mapping[str, Any], host: str, what: str, sent: Mapping[str, Any]) -> SignInFailed:
-    """What an OAuth error object says, in words that hold nothing of what was sent."""
+    """The exception for an OAuth error object, without any value of ``sent``."""
     code = _shown(document.get("error"))
-    told = str(document.get("error_description") or "")
+    described = str(document.get("error_description") or "")
     for value in sent.values():
         if isinstance(value, str) and len(value) >= 8:
-            told = told.replace(value, "…")
-    description = f": {show_line(told, 200)}" if told else ""
+            described = described.replace(value, "…")
+    description = f": {show_line(described, 200)}" if described else ""
     return SignInFailed(f"{host} refused {what} ({code}){description}", code=code)
 
 
@@ -147,12 +145,12 @@ def _scopes(document: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _basic(client_id: str, secret: str) -> str:
-    # Form-encoded first, as OAuth has it: a colon or a plus in either would be read as something else.
+    # OAuth form-encodes both first, so that a colon or a plus in either is not misread.
     return base64.b64encode(f"{quote_plus(client_id)}:{quote_plus(secret)}".encode()).decode()
 
 
 def _assertion(client_id: str, audience: str, pem: str, now: float) -> str:
-    from joserfc import jwt  # late: few clients prove themselves so, and the library brings cryptography along
+    from joserfc import jwt  # late: few clients use this, and the library imports cryptography
     from joserfc.errors import JoseError
     from joserfc.jwk import ECKey, RSAKey
 

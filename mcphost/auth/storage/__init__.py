@@ -1,1 +1,1 @@
-"""Where tokens and client registrations are kept."""
+"""Keeps tokens and client registrations in the keychain, or in memory where there is none."""

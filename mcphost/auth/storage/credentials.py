@@ -1,7 +1,4 @@
-"""What signing in leaves behind: our names at authorization servers, and the tokens they gave.
-
-Knows which token may go where. Refuses to know where any of it is kept.
-"""
+"""The credentials that sign-ins produce: client registrations and token grants, and where each token may be sent."""
 
 from __future__ import annotations
 
@@ -15,10 +12,10 @@ from mcphost.auth.flow.resource import is_for
 AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
 
 SLACK: Final = 30.0
-"""Seconds before its expiry from which a token is renewed: a call must not start with one that ends on the way."""
+"""Seconds before expiry at which a token is renewed, so that none expires during a call."""
 
 SHORTEST_SLACK: Final = 1.0
-"""Seconds: of tokens that live for moments only; they are not renewed more often than that."""
+"""Seconds; the least slack, for tokens with a very short lifetime."""
 
 
 class _Kept(BaseModel):
@@ -26,18 +23,18 @@ class _Kept(BaseModel):
 
 
 class ClientRegistration(_Kept):
-    """Us, as one authorization server knows us."""
+    """The client, as registered at one authorization server."""
 
     client_id: str
     client_secret: str = Field(default="", repr=False)
     method: AuthMethod = "none"
     redirect_uri: str = ""
     kept: bool = False
-    """Is it remembered for the next sign-in? Not where the configuration or a document names it."""
+    """Is it stored for the next sign-in? False if the configuration or a metadata document provides it."""
 
 
 class TokenGrant(_Kept):
-    """One token and what belongs to it."""
+    """One access token and what belongs to it."""
 
     issuer: str
     resource: str
@@ -47,51 +44,51 @@ class TokenGrant(_Kept):
     access_token: str = Field(repr=False)
     refresh_token: str = Field(default="", repr=False)
     expires_at: float | None = None
-    """Seconds since 1970; None: the server did not say."""
+    """Seconds since 1970; None: not stated."""
     lifetime: float | None = None
-    """Seconds for which it was given."""
+    """Seconds from issue to expiry; None: not stated."""
     scopes: tuple[str, ...] = ()
-    """What was granted."""
+    """The scopes that were granted."""
     asked: tuple[str, ...] = ()
-    """What was asked for."""
+    """The scopes that were requested."""
     subject: str = ""
-    """Whose account it is, as the authorization server calls it; empty where no token says so."""
+    """The ``sub`` claim of the token; empty if there is none."""
 
     @property
     def slack(self) -> float:
-        """How many seconds early it is renewed: for a short life a part of that."""
+        """How many seconds before expiry it is renewed; at most a quarter of its lifetime."""
         return SLACK if self.lifetime is None else min(max(self.lifetime / 4, SHORTEST_SLACK), SLACK)
 
     def due(self, now: float) -> bool:
-        """Is it time for a new token?"""
+        """Is it time to renew the token?"""
         return self.expires_at is not None and now >= self.expires_at - self.slack
 
 
 class Credentials(_Kept):
-    """All that is kept for one server entry: clients by issuer, grants by issuer and resource."""
+    """All that is stored for one configured server: clients by issuer, and grants."""
 
     clients: dict[str, ClientRegistration] = Field(default_factory=dict)
     grants: tuple[TokenGrant, ...] = ()
     last_issuer: str = ""
-    """The authorization server of the last sign-in, even where its grant is over by now."""
+    """The authorization server of the last sign-in, even if its grant has been removed."""
 
     def grant_for(self, url: str) -> TokenGrant | None:
         """The grant whose token may be sent to ``url``."""
         return next((grant for grant in self.grants if is_for(grant.resource, url)), None)
 
     def with_grant(self, grant: TokenGrant) -> Credentials:
-        """With this grant in place of any other for its resource: one server has one authorization server at a time."""
+        """Replace the grant for the same resource: one server has one authorization server at a time."""
         others = tuple(each for each in self.grants if each.resource != grant.resource)
         clients = {**self.clients, grant.issuer: grant.client} if grant.client.kept else self.clients
         return self.model_copy(update={"grants": (grant, *others), "clients": clients, "last_issuer": grant.issuer})
 
     def without_grant(self, grant: TokenGrant) -> Credentials:
-        """Without the grant that holds this very token."""
+        """Remove the grant with this very access token."""
         kept = tuple(each for each in self.grants if each.access_token != grant.access_token)
         return self.model_copy(update={"grants": kept})
 
     def without_client(self, issuer: str) -> Credentials:
-        """Without our name at this authorization server, and what it gave to that name."""
+        """Remove the registration at this authorization server, and all its grants."""
         clients = {known: client for known, client in self.clients.items() if known != issuer}
         grants = tuple(grant for grant in self.grants if grant.issuer != issuer)
         return self.model_copy(update={"clients": clients, "grants": grants})

@@ -1,7 +1,6 @@
-"""The operating system's keychain: one secret text under one name, or the reason why not.
+"""Stores secrets in the operating system's keychain, without ever blocking the event loop.
 
-Knows which backends of the keyring library are one, and that any of them may be locked, slow or lying. Refuses to know
-what is kept. Nothing here blocks the event loop.
+A keychain may be locked, slow or broken: every call is bounded in time, and failures are `KeychainUnusable`.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
 
 SECONDS: Final = 5.0
-"""For one call. One that asks its owner first takes longer: it goes on alone, and nothing else is asked meanwhile."""
+"""For one call. A keychain that prompts takes longer: that call continues alone, and no other starts meanwhile."""
 
 PART: Final = 1_200 if sys.platform == "win32" else 60_000
-"""Characters of one item: Windows takes no more than 2,560 bytes."""
+"""Characters of one item: Windows allows at most 2,560 bytes."""
 
 _BACKENDS: Final[Mapping[str, Sequence[str]]] = {"darwin": ("macOS",), "win32": ("Windows",)}
 TRUSTED: Final = tuple(
     f"keyring.backends.{name}" for name in _BACKENDS.get(sys.platform, ("SecretService", "libsecret", "kwallet"))
 )
-"""This system's backends that keep secrets from other users. Plain files and those that forget are none."""
+"""The backends of this system that keep secrets from other users; neither plain files nor memory."""
 
 _PARTS: Final = re.compile(r"parts ([0-9]{1,3}) ([0-9a-f]{8})")
 
@@ -39,37 +38,37 @@ _T = TypeVar("_T")
 
 
 class KeychainUnusable(Exception):
-    """The keychain does not do what it is asked; ``str()`` is a clause that says why."""
+    """The keychain failed; ``str()`` is a clause that says why."""
 
 
 class NoKeychain(KeychainUnusable):
-    """There is none, and there will be none while this program runs."""
+    """There is no keychain on this system."""
 
 
 class Keychain:
-    """One service's items in the keychain; found when it is first needed."""
+    """The items of one service. The backend is loaded at first use."""
 
     def __init__(self, service: str, backend: Callable[[], KeyringBackend] | None = None) -> None:
         self.name = ""
-        """What it is called; empty until it was used."""
+        """The name of the backend; empty before first use."""
         self._service = service
         self._find = backend or best_backend
         self._backend: KeyringBackend | None = None
         self._late: threading.Thread | None = None
 
     async def read(self, name: str) -> str | None:
-        """The secret; None where there is none. Raises KeychainUnusable."""
-        return await self._asked(lambda: self._read(name))
+        """The secret; None if there is none. Raises KeychainUnusable."""
+        return await self._call(lambda: self._read(name))
 
     async def write(self, name: str, secret: str) -> None:
-        """Keep it, and make sure that it is kept. Raises KeychainUnusable."""
-        await self._asked(lambda: self._write(name, secret))
+        """Store a secret, and verify that it reads back. Raises KeychainUnusable."""
+        await self._call(lambda: self._write(name, secret))
 
     async def delete(self, name: str) -> None:
-        """Forget it. Raises KeychainUnusable."""
-        await self._asked(lambda: self._delete(name))
+        """Raises KeychainUnusable."""
+        await self._call(lambda: self._delete(name))
 
-    # In a thread.
+    # These run in a thread.
 
     def _opened(self) -> KeyringBackend:
         if self._backend is None:
@@ -92,7 +91,7 @@ class Keychain:
         self._drop([part for part in _part_names(name, before) if part not in now])
 
     def _put(self, name: str, secret: str) -> Sequence[str]:
-        """Write it, in parts if need be; the names of the parts. The old ones stand until the item names the new."""
+        """Write a secret, in parts if it is long; return their names. Old parts stay until the item names new ones."""
         pieces = [secret[start : start + PART] for start in range(0, len(secret), PART)]
         whole = len(pieces) <= 1 and not _PARTS.fullmatch(secret)
         first = secret if whole else f"parts {len(pieces)} {secrets.token_hex(4)}"
@@ -115,15 +114,13 @@ class Keychain:
         return self._opened().get_password(self._service, name)
 
     def _drop(self, names: Sequence[str]) -> None:
-        """Forget what nobody can find any more; should that fail, nothing is lost."""
+        """Delete items that nothing refers to. Failure is harmless."""
         for name in names:
             with suppress(Exception):
                 self._opened().delete_password(self._service, name)
 
-    # Outside of it.
-
-    async def _asked(self, work: Callable[[], _T]) -> _T:
-        """The outcome of ``work``, in a thread that nobody waits for at the end: a keychain may never answer."""
+    async def _call(self, work: Callable[[], _T]) -> _T:
+        """Run ``work`` in a daemon thread, since a keychain may never answer."""
         if self._late is not None and self._late.is_alive():
             raise KeychainUnusable("it has not answered yet; it may be waiting for you")
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
@@ -138,15 +135,15 @@ class Keychain:
 
 
 def _part_names(name: str, first: str) -> Sequence[str]:
-    """Where the parts are that an item's text ``first`` speaks of."""
+    """The names of the parts that the text ``first`` of an item refers to."""
     found = _PARTS.fullmatch(first)
     return [f"{name} {found[2]}/{index}" for index in range(int(found[1]))] if found else []
 
 
 def given_secret(service: str, name: str) -> str | None:
-    """What its owner keeps under ``name``, out of the same backends as tokens; None where there is nothing.
+    """A secret that the user stored under ``name``; None if there is none.
 
-    It waits, perhaps for a person: never on the event loop. Raises KeychainUnusable.
+    Blocks, perhaps for a prompt: never call it on the event loop. Raises KeychainUnusable.
     """
     try:
         return best_backend().get_password(service, name)
@@ -155,7 +152,7 @@ def given_secret(service: str, name: str) -> str | None:
 
 
 def best_backend() -> KeyringBackend:
-    """The best keychain there is, whatever the environment and files in it name. Raises NoKeychain."""
+    """The best trusted backend, whatever the environment or keyring's own configuration says. Raises NoKeychain."""
     usable = list(_usable_backends())
     if not usable:
         raise NoKeychain("this system has no keychain that mcphost knows")
@@ -163,7 +160,8 @@ def best_backend() -> KeyringBackend:
 
 
 def _usable_backends() -> Iterator[KeyringBackend]:
-    """The trusted ones that work here. Nothing else is loaded: keyring's own search runs whatever is installed."""
+    """The trusted backends that work here."""
+    # keyring's own search would import whatever is installed.
     from keyring.backend import KeyringBackend  # late: most runs need no keychain
 
     for name in TRUSTED:
@@ -176,7 +174,7 @@ def _usable_backends() -> Iterator[KeyringBackend]:
 def _run(work: Callable[[], _T], done: asyncio.Future[_T]) -> None:
     def settle() -> None:
         if done.done():
-            return  # nobody waits any more
+            return  # the caller has given up
         if error is None:
             done.set_result(result)
         else:
@@ -187,7 +185,7 @@ def _run(work: Callable[[], _T], done: asyncio.Future[_T]) -> None:
         result = work()
     except Exception as raised:
         error = _unusable(raised)
-    with suppress(RuntimeError):  # the loop has ended, and with it everybody who wanted to know
+    with suppress(RuntimeError):  # the loop has ended
         done.get_loop().call_soon_threadsafe(settle)
 
 

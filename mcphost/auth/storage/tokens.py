@@ -1,6 +1,6 @@
-"""Keeps the credentials of each server: in the keychain, or in memory for this run where that cannot be had.
+"""Stores the credentials of each server: in the keychain, or in memory for this run if the keychain cannot be used.
 
-Knows one item a server, read once, and that another mcphost may change it meanwhile. Refuses to know what they allow.
+The keychain is read once for each server, and again before changes, which other mcphost processes may have made too.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from mcphost.auth.storage.credentials import Credentials
 from mcphost.auth.storage.keychain import Keychain, KeychainUnusable, NoKeychain
 
 SERVICE: Final = "mcphost-oauth"
-"""Apart from what ``${keyring:NAME}`` reads: no configuration may name a token."""
+"""Differs from the service that ``${keyring:NAME}`` reads, so that no configuration can name a token."""
 
 COOL_DOWN: Final = 15.0
-"""Seconds in which a keychain that failed is not asked again: no call should wait for it each time."""
+"""Seconds after a failure in which the keychain is not used, so that calls do not wait for it each time."""
 
 Lock = Callable[[str], AbstractAsyncContextManager[None]]
-"""Keeps other mcphosts from changing one server's item; may raise ConfigError."""
+"""Keeps other mcphost processes from changing one server's item; may raise ConfigError."""
 
 _T = TypeVar("_T")
 
 
 @asynccontextmanager
 async def no_lock(server: str) -> AsyncIterator[None]:
-    """For a run that shares nothing with another."""
+    """For a run that shares no storage with others."""
     yield
 
 
 class TokenStore:
-    """All servers' credentials. ``learn`` is told each secret as soon as it is known, so that it is never shown.
+    """The credentials of all servers. ``learn`` is called with each secret as soon as it is known, to mask it.
 
-    ``clock`` gives seconds that only ever grow.
+    ``clock`` is monotonic, in seconds.
     """
 
     def __init__(
@@ -51,23 +51,23 @@ class TokenStore:
         self._known: dict[str, Credentials] = {}
         self._turns: dict[str, asyncio.Lock] = {}
         self._unsaved: set[str] = set()
-        """Servers of which memory knows more than the keychain."""
+        """Servers whose latest credentials are not in the keychain."""
         self._not_before = 0.0
         self.problem = "" if keychain else "mcphost was told to use no keychain"
-        """Why the keychain was not used the last time; empty where it was."""
+        """Why the keychain was not used the last time; empty if it was."""
 
     def place(self, server: str) -> str:
-        """Where the tokens of this server are, in words."""
+        """Where the tokens of this server are stored, in words."""
         if self._keychain is None or server in self._unsaved:
             return f"in memory until mcphost ends: {self.problem or 'the keychain did not take them'}"
         return f"in the keychain ({self._keychain.name})"
 
     def unread(self, server: str) -> str:
-        """Why it is not known what the keychain holds for this server; empty where it is, and where there is none."""
+        """Why the keychain's item for this server could not be read; empty if it was, or if there is no keychain."""
         return "" if self._keychain is None or server in self._known else self.problem
 
     async def read(self, server: str, *, again: bool = False) -> Credentials:
-        """What is kept for ``server``; asks the keychain once, or again where another mcphost may have changed it."""
+        """The credentials of ``server``. Reads the keychain once; with ``again``, once more."""
         if server in self._known and not again:
             return self._known[server]
         async with self._turn(server):
@@ -75,15 +75,15 @@ class TokenStore:
 
     @asynccontextmanager
     async def changing(self, server: str) -> AsyncIterator[Credentials]:
-        """Nobody else changes this server's item meanwhile, in whatever process; gives what it holds now.
+        """Lock this server's item against all other tasks and processes, and read it anew.
 
-        Raises ConfigError where another mcphost does not let go of it.
+        Raises ConfigError if another mcphost does not release it in time.
         """
         async with self._turn(server), self._lock(server):
             yield await self._looked_up(server)
 
     async def write(self, server: str, credentials: Credentials) -> bool:
-        """Keep this instead; within `changing`. False: there is a keychain, and it does not know of it yet."""
+        """Replace the credentials, inside `changing`. False: there is a keychain, but it did not take them."""
         self._keep(server, credentials)
         await self._save(server)
         return self._keychain is None or server not in self._unsaved
@@ -92,14 +92,14 @@ class TokenStore:
         return self._turns.setdefault(server, asyncio.Lock())
 
     async def _looked_up(self, server: str) -> Credentials:
-        """What the keychain holds now; what is known already where that is newer, or the keychain does not answer."""
+        """What the keychain holds now; what memory holds if that is newer or the keychain fails."""
         if server in self._unsaved:
             await self._save(server)
             return self._known[server]
         try:
             text = await self._asked(lambda keychain: keychain.read(server))
         except KeychainUnusable:
-            return self._known.get(server, Credentials())  # not kept: it is asked again
+            return self._known.get(server, Credentials())  # not remembered: the keychain is read again next time
         self._keep(server, _credentials(text))
         return self._known[server]
 
@@ -138,5 +138,5 @@ class TokenStore:
 def _credentials(text: str | None) -> Credentials:
     try:
         return Credentials() if text is None else Credentials.model_validate_json(text)
-    except ValidationError:  # written by something else: as good as none
+    except ValidationError:  # not written by mcphost
         return Credentials()
