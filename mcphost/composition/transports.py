@@ -91,7 +91,7 @@ def _resolved(config: Config, values: Values, name: str) -> ResolvedServer:
 
 def _traced(transport: Transport, traces: PidFiles | None, name: str) -> Transport:
     if traces is not None and isinstance(transport, StdioTransport):
-        transport.started, transport.ended = partial(traces.leave, name), traces.remove
+        transport.started, transport.ended = partial(traces.write, name), traces.remove
     return transport
 
 

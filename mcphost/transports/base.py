@@ -1,7 +1,6 @@
-"""What a transport is: it turns a request into that request's response, and hands on whatever else arrives.
+"""The `Transport` protocol, and the values that its users share.
 
-A transport waits and does not decide. It knows nothing of methods, revisions or retries; failure is an exception of
-ours, raised to the caller who waits, and never turned into a made-up JSON-RPC error.
+A failure is an exception raised to the caller who waits, never a made-up JSON-RPC error.
 
 Specification: basic/transports.
 """
@@ -18,41 +17,41 @@ from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, Resp
 
 
 class Inbound(Protocol):
-    """Takes what a server sends unasked, in the order it came. Called synchronously: may neither wait nor raise."""
+    """Receives what answers no request, in order. Called synchronously: may neither block nor raise."""
 
     def message(self, message: Request | Notification) -> None:
-        """A server's request or notification."""
+        """The server sent a request or a notification."""
 
     def malformed(self, problem: Malformed) -> None:
-        """What is no message; the connection goes on. `Malformed.is_json` tells bad JSON-RPC from stray text."""
+        """The server sent something that is no message; the connection continues."""
 
     def unmatched(self, response: Response) -> None:
-        """An answer nobody waits for: late, cancelled, repeated or invented."""
+        """The server answered a request that is not pending: late, cancelled, repeated or invented."""
 
     def stderr(self, text: str) -> None:
-        """What the server's process wrote to its standard error, in whole lines where there are any."""
+        """The server's process wrote a line to its standard error."""
 
     def closed(self, reason: Exception) -> None:
-        """The connection ended by itself; sent at most once, and never after ``aclose`` was called."""
+        """The connection ended by itself. Called at most once, and never after ``aclose``."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransportLimits:
-    """What a transport lets a server make it hold; who has a configuration fills it in from there."""
+    """The limits of what a server may send. Sizes are bytes, times seconds."""
 
     message_bytes: int = MESSAGE_BYTES
     message_items: int = MESSAGE_ITEMS
     json_depth: int = JSON_DEPTH
     batch_items: int = BATCH_ITEMS
     write_seconds: float = 30.0
-    """How long a full pipe may refuse to take more before the server counts as gone."""
+    """How long a write may block on a full pipe before the server counts as gone."""
     exit_grace: float = EXIT_SECONDS
     """Seconds between closing stdin, SIGTERM and SIGKILL."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessReport:
-    """What is known of a server's process, for its card."""
+    """A server's process: the command, and how it ended."""
 
     pid: int | None = None
     command: Sequence[str] = ()
@@ -62,20 +61,20 @@ class ProcessReport:
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsageReport:
-    """What a program and all it started take of the machine."""
+    """Resources that a process and its descendants use."""
 
     processes: int
     memory: int
-    """Bytes in memory; what several of them share counts for each."""
+    """Resident bytes; shared memory counts once for each process."""
     cpu: float
-    """Seconds of processors, since each of them began."""
+    """CPU seconds since the start of each process."""
 
 
 class Transport(Protocol):
-    """One way to speak to one server."""
+    """A connection to one server."""
 
     own_stream: bool
-    """Does each request have a response stream of its own?"""
+    """Does each request have its own response stream?"""
 
     async def open(self, inbound: Inbound) -> None:
         """Connect. Raises SpawnFailed or ConnectionLost."""
@@ -83,24 +82,24 @@ class Transport(Protocol):
     async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
         """Send, and return the response. Cancelling the await abandons the request.
 
-        Raises ConnectionLost, InvalidResult (an answer that is none), or another TransportError.
+        Raises ConnectionLost, InvalidResult for an invalid response, or another TransportError.
         """
 
     def agreed(self, revision: Revision) -> None:
-        """The handshake settled this revision: what is sent and taken from now on follows its rules."""
+        """Follow the rules of this revision from now on."""
 
     async def send(self, message: Notification | Response) -> None:
-        """Send what nobody answers. Raises ConnectionLost or another TransportError."""
+        """Send a notification or a response. Raises ConnectionLost or another TransportError."""
 
     async def listen(self) -> None:
-        """Keep open whatever the server needs to speak unasked; returns where nothing is needed, or nothing offered.
+        """Keep open the stream for messages that answer no request; return if the transport or server needs none.
 
-        Raises a TransportError when it was there and could not be had again, and InvalidResult when it cannot be read:
-        requests may still be answered.
+        Raises a TransportError if the stream was lost for good, and InvalidResult if it cannot be read. Requests may
+        still work.
         """
 
     async def aclose(self) -> None:
         """End the connection in the specification's order. Never raises; a second call waits for the first."""
 
     def report(self) -> ProcessReport:
-        """What is known of the server's process; empty where there is none."""
+        """Describe the server's process; empty if there is none."""

@@ -1,6 +1,6 @@
-"""One ordered channel both ways, with a table of who waits for which answer: what stdio and the old SSE share.
+"""One ordered channel in both directions with a table of pending requests: the shared part of stdio and old SSE.
 
-Knows ids and lines. Refuses to know how the bytes travel: a subclass writes them and feeds what it reads.
+A subclass writes the bytes, and feeds what it reads to `Pipe.received`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pipe:
     def __init__(self, limits: TransportLimits, tap: Tap | None = None) -> None:
         self.limits = limits
         self.tap = tap
-        """Told of what is received here; of what is sent by whoever writes it."""
+        """Called with what is received; the subclass calls it with what is sent."""
         self._batch_items = 0
         self._pending: dict[RequestId, asyncio.Future[Response]] = {}
         self._inbound: Inbound | None = None
@@ -47,11 +47,10 @@ class Pipe:
 
     @property
     def pending(self) -> int:
-        """Requests whose answer is still owed."""
+        """The number of requests that wait for a response."""
         return len(self._pending)
 
     async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
-        """Send, and wait for the response with this id. See `Transport.request`."""
         self._check_open()
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._pending[request.id] = answer
@@ -64,30 +63,28 @@ class Pipe:
                 answer.exception()  # seen: a failed write may have raised first
 
     def agreed(self, revision: Revision) -> None:
-        """From now on arrays are taken where the revision has them."""
         self._batch_items = self.limits.batch_items if revision.batches else 0
 
     async def send(self, message: Notification | Response) -> None:
-        """Send what nobody answers. See `Transport.send`."""
         self._check_open()
         await self.write(encode(message))
 
     async def listen(self) -> None:
-        """Nothing to do: everything arrives on the one channel."""
+        """Return at once: everything arrives on the one channel."""
 
     async def write_request(self, line: bytes, answer: asyncio.Future[Response]) -> None:
-        """Put a request on the wire; returns once it is there, or has its answer. Raises as `write` does."""
+        """Write a request; return once it is written or answered. Raises as `write` does."""
         await self.write(line)
 
     async def write(self, line: bytes) -> None:
-        """Put one whole message on the wire; raises ConnectionLost. For a subclass to provide."""
+        """Write one whole message. Raises ConnectionLost. Implemented by the subclass."""
         raise NotImplementedError
 
     def received(self, line: bytes | Overlong, *, cut_off: bool = False) -> Generator[None, None, None] | None:
-        """Take one message as it came and give it to whoever waits for it. After `fail` nothing is taken any more.
+        """Decode one message and dispatch it. After `fail` this does nothing.
 
-        A large one is read in steps, which are returned: the next message may be given only after the last of them.
-        ``cut_off``: the channel ended without a newline. Half an answer then answers nobody: the end does.
+        A large message is decoded in steps, which are returned: run them all before the next call. ``cut_off``: the
+        channel ended within this line, so that a broken response in it fails no request; `fail` does.
         """
         if self._lost is not None:
             return None
@@ -117,7 +114,7 @@ class Pipe:
         }
 
     def fail(self, reason: TransportError) -> None:
-        """The channel is gone: everyone who waits is told now, later callers when they call."""
+        """End the channel: pending requests raise ``reason`` now, later calls when they are made."""
         if self._lost is not None:
             return
         self._lost = reason
@@ -160,7 +157,7 @@ class Pipe:
         self._inbound.malformed(problem)
 
     def _overlong(self, line: Overlong) -> None:
-        """Where it does not say at its start whose answer it was, everybody who waits must be told."""
+        # Its start may not tell whose response it is: then every pending request fails.
         limit = self.limits.message_bytes
         reason = f"a message over the limit of {size_text(limit)}"
         if self.tap is not None:

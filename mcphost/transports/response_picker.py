@@ -1,7 +1,4 @@
-"""Picks the answer to one request out of whatever comes back for it, and hands on the rest.
-
-Knows ids. Refuses to know where the messages come from.
-"""
+"""Picks the response to one request out of the messages on its stream, and passes on the rest."""
 
 from __future__ import annotations
 
@@ -13,13 +10,13 @@ from mcphost.transports.base import Inbound
 
 
 def why_invalid(answer: Malformed) -> PeerError:
-    """What to raise to whom this would have answered."""
-    told = f"the server's answer is invalid: {answer.reason}"
-    return InvalidResult(told) if answer.limit is None else MessageTooLarge(told, answer.limit)
+    """The exception for the request that this would have answered."""
+    reason = f"the server's answer is invalid: {answer.reason}"
+    return InvalidResult(reason) if answer.limit is None else MessageTooLarge(reason, answer.limit)
 
 
 class ResponsePicker:
-    """The answer to ``request_id``; to nobody where that is None, and then everything is handed on."""
+    """Finds the response to ``request_id``; None passes everything on to ``inbound``."""
 
     def __init__(self, request_id: RequestId | None, inbound: Inbound) -> None:
         self._request_id = request_id
@@ -27,20 +24,20 @@ class ResponsePicker:
         self._response: Response | None = None
         self._failure: McphostError | None = None
         self.garbled: PeerError | None = None
-        """What to `fail` with where no message follows a broken one that can only have been the answer."""
+        """Why the request fails if no message follows a broken one that can only have been its response."""
 
     @property
-    def wanted(self) -> bool:
-        """Does anybody wait for it still?"""
+    def pending(self) -> bool:
+        """Is the response still awaited?"""
         return self._request_id is not None and not self.done
 
     @property
     def done(self) -> bool:
-        """Is it known how the request ended?"""
+        """Has the request a response or a failure?"""
         return self._response is not None or self._failure is not None
 
     def response(self) -> Response:
-        """The answer. Raises what made it invalid."""
+        """Return the response, or raise why there is none."""
         if self._failure is not None:
             raise self._failure
         if self._response is None:
@@ -48,7 +45,7 @@ class ResponsePicker:
         return self._response
 
     def take(self, message: Message | Malformed) -> None:
-        """Keep the answer; pass on everything else."""
+        """Keep the response; pass on everything else."""
         if isinstance(message, Malformed):
             self._refuse(message)
             return
@@ -61,7 +58,7 @@ class ResponsePicker:
             self._inbound.unmatched(message)
 
     def take_body(self, messages: Sequence[Message | Malformed]) -> None:
-        """Take all that a body held. What stands there alone, and names no request, is about this one."""
+        """Take the messages of a body. A single error in it without an id answers this request."""
         if len(messages) == 1:
             self._take_alone(messages[0])
         else:
@@ -69,7 +66,7 @@ class ResponsePicker:
                 self.take(message)
 
     def fail(self, failure: McphostError) -> None:
-        """The answer came and cannot be had."""
+        """End the request with ``failure``, unless it has ended."""
         if not self.done:
             self._failure = failure
 
@@ -84,11 +81,11 @@ class ResponsePicker:
     def _refuse(self, problem: Malformed) -> None:
         if problem.answers is not None and problem.answers == self._request_id:
             self.fail(why_invalid(problem))
-        elif self.wanted and _can_only_be_an_answer(problem):
+        elif self.pending and _can_only_be_an_answer(problem):
             self.garbled = why_invalid(problem)
         self._inbound.malformed(problem)
 
 
 def _can_only_be_an_answer(problem: Malformed) -> bool:
-    """Is it a broken JSON object, and none with a method, as every notification and request has?"""
+    """Is it a broken JSON object without a ``method``, which every notification and request has?"""
     return not problem.is_json and problem.data.lstrip().startswith(b"{") and b'"method"' not in problem.data

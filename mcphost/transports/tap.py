@@ -1,7 +1,6 @@
-"""What a transport tells of the bytes it sends and takes, so that every one of them can be looked at.
+"""Observes the bytes that a transport sends and receives, for the traffic view.
 
-Knows what went over the wire and when a header's value must not be seen. Refuses to know what a message means, who
-keeps it, and for how long. A tap is called for each message, so that it must be cheap: it keeps, and looks later.
+A tap is called for each message, so it must be cheap: it stores now and interprets later.
 """
 
 from __future__ import annotations
@@ -12,41 +11,41 @@ from typing import Final, Literal, Protocol
 from mcphost.redaction import MASK, is_secret_header, safe_url
 
 NoteKind = Literal["stderr", "stray", "malformed", "http"]
-"""What was no message by itself: a line of stderr, text amid messages, what was too large to take, an HTTP head."""
+"""What is no message: a line of stderr, stray text, a message over the limit, an HTTP head."""
 
 HEADERS: Final = 100
-"""Headers of one head that are told; more serve nobody."""
+"""Headers of one head that are reported."""
 
 HEADER_CHARACTERS: Final = 1000
-"""Characters of one header's value that are told."""
+"""Characters of one header value that are reported."""
 
 
 class Tap(Protocol):
-    """Told by a transport what passed, in order. Called synchronously: may neither wait nor raise."""
+    """Observes one transport, in order. Called synchronously: may neither block nor raise."""
 
     def sent(self, data: bytes) -> None:
-        """One message as it goes out, without its newline or frame."""
+        """One message was sent; ``data`` is without newline or framing."""
 
     def received(self, data: bytes) -> None:
-        """One message as it came, or the text that stood in its place."""
+        """One message was received, or stray text in its place."""
 
     def noted(self, kind: NoteKind, text: str) -> None:
-        """What belongs between the messages. HTTP heads are written by `request_head` and `response_head`."""
+        """Something else happened. `request_head` and `response_head` write HTTP heads."""
 
 
 Headers = Iterable[tuple[str, str]]
 
 
 def request_head(method: str, url: str, headers: Headers, *, about: str = "") -> str:
-    """``POST https://…`` and its headers, a line each, for `Tap.noted`; no secret is left in it.
+    """``POST https://…`` and its headers, one per line, secrets masked, for `Tap.noted`.
 
-    ``about`` is what there is to say of this request, in words of ours; it ends the first line.
+    ``about`` is a remark at the end of the first line.
     """
     return "\n".join((f"{method} {safe_url(url)}{f'  ({about})' if about else ''}", *_lines(headers)))
 
 
 def response_head(status: int, reason: str, headers: Headers) -> str:
-    """``HTTP 200 OK`` and its headers, a line each, for `Tap.noted`; no secret is left in it."""
+    """``HTTP 200 OK`` and its headers, one per line, secrets masked, for `Tap.noted`."""
     return "\n".join((f"HTTP {status} {reason}".rstrip(), *_lines(headers)))
 
 

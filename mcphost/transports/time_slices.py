@@ -1,7 +1,6 @@
-"""Lines handed on a turn at a time, so that a server that floods leaves room for the others.
+"""Bounds how long message handling may hold the event loop, so that one server's flood does not block the others.
 
-Knows time and one reading pipe. Refuses to know what a line is. While lines wait, their pipe is not read: the flood
-stays with whoever makes it.
+While lines wait their pipe is not read, so that the backlog stays with the server.
 """
 
 from __future__ import annotations
@@ -13,27 +12,27 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
 SLICE: Final = 0.005
-"""Seconds of one turn: a key press that waits for several servers' turns is still answered at once."""
+"""Seconds of one slice; short enough for key presses between the slices of several servers."""
 
 _OVER: Final = object()
 _T = TypeVar("_T")
 
 
 class Pace:
-    """Lets the event loop go on after each `SLICE` of a coroutine that would not wait otherwise."""
+    """Yields to the event loop after each `SLICE` of a coroutine that would not await otherwise."""
 
     def __init__(self) -> None:
         self._end = time.monotonic() + SLICE
 
     async def keep(self) -> None:
-        """Let the others go on if this turn is over."""
+        """Yield if the slice is over."""
         if time.monotonic() >= self._end:
             await asyncio.sleep(0)
             self._end = time.monotonic() + SLICE
 
 
 async def in_turns(steps: Generator[None, None, _T]) -> _T:
-    """Go through all steps; what they return."""
+    """Run all steps, yielding to the event loop after each `SLICE`; return their result."""
     pace = Pace()
     while True:
         try:
@@ -45,9 +44,9 @@ async def in_turns(steps: Generator[None, None, _T]) -> _T:
 
 
 class TimeSlices(Generic[_T]):
-    """Gives what is added to ``take``, in order, and lets the event loop go on after each `SLICE`.
+    """Calls ``take`` for each added item, in order, and yields to the event loop after each `SLICE`.
 
-    ``take`` returns the steps that are left to be done before the next, if there are any.
+    ``take`` may return steps, which are run before the next item.
     """
 
     def __init__(self, take: Callable[[_T], Iterator[None] | None]) -> None:
@@ -56,15 +55,15 @@ class TimeSlices(Generic[_T]):
         self._waiting: deque[_T] = deque()
         self._pipe: asyncio.ReadTransport | None = None
         self.idle = asyncio.Event()
-        """Set while nothing waits."""
+        """Set while no item waits."""
         self.idle.set()
 
     def read_from(self, pipe: asyncio.ReadTransport | None) -> None:
-        """The pipe that is not read while lines wait."""
+        """Pause ``pipe`` while items wait."""
         self._pipe = pipe
 
     def add(self, items: Iterable[_T]) -> None:
-        """Hand these on after what waits already."""
+        """Append items."""
         self._waiting.extend(items)
         if self.idle.is_set():
             self._turn()

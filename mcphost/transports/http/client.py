@@ -1,7 +1,6 @@
-"""Makes the HTTP client of one server: which engine, which proxy, which authorities, how long each phase may take.
+"""Creates the HTTP client of one server: engine, proxy, trusted authorities and timeouts.
 
-Knows httpx's client and keeps it from doing anything by itself: no redirect is followed, no cookie is kept, nothing is
-decoded or repeated. Refuses to know what is sent.
+The client does nothing by itself: it follows no redirect, keeps no cookie, decodes and repeats nothing.
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ from mcphost.net.tls import trusted_authorities
 from mcphost.transports.http.engine import AiohttpEngine
 
 FAILURES: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
-"""Whatever an exchange raises when the wire, not the program, is at fault."""
+"""What an exchange raises for failures of the network."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """How long each phase of an exchange may take, in seconds. How long an answer may take is the caller's to say."""
+    """Timeouts of the phases of an exchange, in seconds. The caller bounds the wait for a response."""
 
     connect: float = 10.0
-    """Address, connection and TLS, each."""
+    """For name lookup, connection and TLS, each."""
     headers: float = 30.0
-    """To the first bytes of an answer nobody waits for: a notification's, a reply's."""
+    """For the response head of a POST that has no JSON-RPC response."""
     ending: float = 2.0
-    """For the farewell, all in all."""
+    """For closing, including the DELETE that ends the session."""
 
 
 def open_client(
     url: str, phases: Phases, *, headers: Mapping[str, str] | None = None, auth: httpx.Auth | None = None
 ) -> httpx.AsyncClient:
-    """A client for the origin of ``url``; proxy and certificate authorities are the environment's, see `mcphost.net`.
+    """A client for the origin of ``url``, with the proxy and authorities that `mcphost.net` chooses.
 
-    ``headers`` go along with every request. Raises ConnectionLost where the URL or those settings cannot be used.
+    ``headers`` are sent with every request. Raises ConnectionLost if the URL or those settings cannot be used.
     """
     try:
         target = httpx.URL(url)
@@ -60,7 +59,7 @@ def open_client(
 
 
 def check_target(url: httpx.URL) -> None:
-    """Raise ValueError where ``url`` is none that a server can be reached at."""
+    """Raise ValueError unless ``url`` is an http or https URL with a host."""
     if url.scheme not in ("http", "https"):
         raise ValueError("it must start with http:// or https://")
     if not url.host:
@@ -68,5 +67,5 @@ def check_target(url: httpx.URL) -> None:
 
 
 def _engine(url: httpx.URL, proxy: httpx.Proxy | None) -> httpx.AsyncBaseTransport:
-    """What does the work under httpx, chosen here and nowhere else."""
+    # The only place that chooses the engine under httpx.
     return AiohttpEngine(trusted_authorities(url, proxy), proxy)

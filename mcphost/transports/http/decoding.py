@@ -1,6 +1,6 @@
-"""Undoes the compression of an HTTP body, a bounded piece at a time.
+"""Decompresses an HTTP body in pieces of bounded size.
 
-Knows gzip and deflate. Refuses every other coding, and two at once: what cannot be undone within a limit is not taken.
+Only gzip and deflate are decoded, and never two codings at once: decompressed size must stay bounded.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 PIECE: Final = 64 << 10
-"""Bytes given out at once, however much a few compressed ones stand for."""
+"""Bytes of one decompressed piece at most."""
 
 _GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
 
 
 class UnknownCoding(ValueError):
-    """The body is coded in a way that was not asked for."""
+    """The body has a coding that was not requested."""
 
 
 class Coding(Protocol):
-    """Takes the chunks of one body as they came, gives what they stand for."""
+    """Decodes the chunks of one body."""
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """What ``chunk`` stands for, in pieces. Raises ValueError where it stands for nothing."""
+        """Decode ``chunk``, in pieces of at most `PIECE` bytes. Raises ValueError if it cannot be decoded."""
 
 
 def coding_of(header: str) -> Coding:
-    """The coding that a Content-Encoding header names. Raises UnknownCoding."""
+    """The decoder for a Content-Encoding header. Raises UnknownCoding."""
     name = header.strip().lower()
     if name in ("", "identity"):
         return Plain()
@@ -40,20 +40,18 @@ class Plain:
     """No coding."""
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """The chunk itself."""
         for start in range(0, len(chunk), PIECE):
             yield chunk[start : start + PIECE]
 
 
 class Deflated:
-    """gzip, or deflate with or without its header."""
+    """gzip, or deflate with or without the zlib header."""
 
     def __init__(self) -> None:
         self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
         self._begun = False
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """See `Coding.pieces`."""
         while not self._inflater.eof:
             piece = self._inflate(chunk)
             yield piece

@@ -1,4 +1,4 @@
-"""Finds out which of the two HTTP transports a URL speaks, by its first answer.
+"""Finds out which of the two HTTP transports a URL speaks, by its first response.
 
 Specification: basic/transports, backwards compatibility.
 """
@@ -16,18 +16,17 @@ from mcphost.transports.base import Inbound, ProcessReport, Transport
 Kind = Literal["http", "sse"]
 
 OLD_SERVER: Final = (400, 404, 405)
-"""What a server of 2024-11-05 answers to a POST where it only knows GET. Any other status says something else."""
+"""Statuses with which a server of 2024-11-05 answers a POST to its GET endpoint."""
 
-NO_VERDICT: Final = (403, 408, 425, 429)
-"""Refusals of a GET that say nothing about which transport there is: who may come, and when."""
+INCONCLUSIVE: Final = (403, 408, 425, 429)
+"""Statuses of a GET that say nothing about the transport."""
 
 
 class DetectedTransport:
-    """A `Transport` that speaks Streamable HTTP, or what came before it where the first answer shows that.
+    """A `Transport` over Streamable HTTP, or over its predecessor if the first response shows that.
 
-    ``found`` tells which; None until the first answer. ``learned`` is told too, each time. What is ``remembered`` of
-    an earlier connection is tried first, and found out anew where the server denies it; a failure of the network
-    denies nothing.
+    ``found`` is the result, None until the first response; ``learned`` is called with it. The ``remembered`` result of
+    an earlier connection is tried first, and detected anew if the server's status contradicts it.
     """
 
     def __init__(
@@ -47,7 +46,6 @@ class DetectedTransport:
         self._inbound: Inbound | None = None
 
     async def open(self, inbound: Inbound) -> None:
-        """See `Transport.open`."""
         self._inbound = inbound
         if self._remembered_older:
             await self._open_as_remembered(inbound)
@@ -55,7 +53,7 @@ class DetectedTransport:
             await self._transport.open(inbound)
 
     async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
-        """See `Transport.request`; the first one decides. Where neither works, the error is that of the newer one."""
+        """See `Transport.request`. The first request decides; if both transports fail, raises the newer one's error."""
         if self.found is not None:
             return await self._transport.request(request, headers)
         try:
@@ -68,23 +66,18 @@ class DetectedTransport:
         return response
 
     def agreed(self, revision: Revision) -> None:
-        """See `Transport.agreed`."""
         self._transport.agreed(revision)
 
     async def send(self, message: Notification | Response) -> None:
-        """See `Transport.send`."""
         await self._transport.send(message)
 
     async def listen(self) -> None:
-        """See `Transport.listen`."""
         await self._transport.listen()
 
     async def aclose(self) -> None:
-        """See `Transport.aclose`."""
         await self._transport.aclose()
 
     def report(self) -> ProcessReport:
-        """See `Transport.report`."""
         return self._transport.report()
 
     async def _open_as_remembered(self, inbound: Inbound) -> None:
@@ -109,7 +102,7 @@ class DetectedTransport:
         try:
             await self._transport.open(self._inbound)
         except TransportError as second:
-            # One that opened its stream is of that kind, whatever is wrong with it.
+            # A server that opened an event stream speaks the old transport, whatever else is wrong.
             raise (second if isinstance(second, ConnectionLost) and second.lasting else first) from None
         self._decide("sse")
         return await self._transport.request(request, headers)
@@ -124,5 +117,5 @@ class DetectedTransport:
 
 
 def _denies_older(error: HttpStatusError) -> bool:
-    """Does this answer to a GET say that there is no server of 2024-11-05? A success without its event does, too."""
-    return 200 <= error.status < 300 or (400 <= error.status < 500 and error.status not in NO_VERDICT)
+    """Does this response to a GET rule out the old transport? A 2xx without an ``endpoint`` event does."""
+    return 200 <= error.status < 300 or (400 <= error.status < 500 and error.status not in INCONCLUSIVE)

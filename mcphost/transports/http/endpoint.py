@@ -1,7 +1,6 @@
-"""One server's place on the web: sends single HTTP exchanges there and tells what a refusal means.
+"""Sends single HTTP exchanges to one server, and turns refusals into exceptions.
 
-Knows the headers that every exchange carries, the session's id among them, which leaves this class in a header only.
-Refuses to know streams, answers and what happens after a failure.
+The session id is added here, and never leaves this class except in a header.
 
 Specification: basic/transports, Streamable HTTP: sending messages, session management, protocol version header.
 """
@@ -28,11 +27,11 @@ POST: Final = {"Content-Type": responses.JSON, "Accept": f"{responses.JSON}, {re
 GET: Final = {"Accept": responses.EVENTS}
 
 SESSION_ID_LENGTH: Final = 1024
-"""Characters of a session id; it goes along with every request."""
+"""Characters of a session id, which every request carries."""
 
 
 class ServerEndpoint:
-    """Where a server is spoken to. ``url`` may be moved once the server says where it takes messages."""
+    """The HTTP endpoint of one server. The old SSE transport replaces ``url`` once the server names its endpoint."""
 
     def __init__(
         self,
@@ -47,7 +46,7 @@ class ServerEndpoint:
         self.url = url
         self.phases = phases or Phases()
         self.version = ""
-        """The agreed revision; empty until there is one."""
+        """The negotiated revision; empty before."""
         self._incoming = incoming
         self._tap = tap
         self._headers = headers
@@ -57,18 +56,18 @@ class ServerEndpoint:
         self._closed = asyncio.Event()
 
     def open(self) -> None:
-        """Get ready; the first exchange connects. Raises ConnectionLost for a URL that cannot be used."""
+        """Create the client; the first exchange connects. Raises ConnectionLost for an unusable URL."""
         self._client = self._new_client()
 
     def start_session(self, response: httpx.Response) -> None:
-        """Keep the session id that this response gives. Raises InvalidResult for one that no header may hold."""
+        """Store the session id of this response. Raises InvalidResult for an id that no header may hold."""
         session = response.headers.get("mcp-session-id", "")
         if len(session) > SESSION_ID_LENGTH or any(not "\x21" <= letter <= "\x7e" for letter in session):
             raise InvalidResult("the server's session id is too long, or holds what no header may hold")
         self._session = session
 
     def tags(self) -> dict[str, str]:
-        """What tells the server which session a message belongs to, and which revision it follows."""
+        """The headers that name the session and the revision."""
         session = {"Mcp-Session-Id": self._session} if self._session else {}
         return {**session, "MCP-Protocol-Version": self.version} if self.version else session
 
@@ -81,9 +80,9 @@ class ServerEndpoint:
         seconds: float | None = None,
         about: str = "",
     ) -> httpx.Response:
-        """Send once; the answer's head is there, its body still to be read and closed.
+        """Send once, and return the response with its body unread: the caller closes it.
 
-        ``seconds`` bounds each wait for bytes; None leaves that to the caller. ``about`` is told with it, not sent.
+        ``seconds`` bounds each wait for bytes; None leaves that to the caller. ``about`` is a remark for the tap.
         Raises ConnectionLost, HttpStatusError.
         """
         client = self._client
@@ -94,7 +93,7 @@ class ServerEndpoint:
         try:
             request = client.build_request(method, self.url, headers=headers, content=content, timeout=timeout)
             if self._tap is not None:
-                self._tell(self._tap, request, about)
+                self._record(self._tap, request, about)
             response = await redirects.send(client, request)
         except FAILURES as error:
             raise self.lost(error) from None
@@ -103,13 +102,13 @@ class ServerEndpoint:
             self._tap.noted("http", response_head(status, reason, response.headers.multi_items()))
         return response
 
-    def _tell(self, tap: Tap, request: httpx.Request, about: str) -> None:
+    def _record(self, tap: Tap, request: httpx.Request, about: str) -> None:
         tap.noted("http", request_head(request.method, str(request.url), request.headers.multi_items(), about=about))
         if request.content:
             tap.sent(request.content)
 
     async def post(self, message: bytes, headers: Mapping[str, str], *, seconds: float | None) -> None:
-        """Send what is answered elsewhere or not at all. Raises a TransportError where the server refuses it.
+        """POST a message whose response, if any, arrives elsewhere. Raises a TransportError if the server refuses it.
 
         ``seconds``: see `exchange`.
         """
@@ -122,7 +121,7 @@ class ServerEndpoint:
                     await responses.skip_body(response)
 
     async def get_stream(self, headers: Mapping[str, Any], *, about: str = "") -> httpx.Response:
-        """Open an event stream, still to be read and closed. Raises a TransportError where there is none."""
+        """Open an event stream, which the caller reads and closes. Raises a TransportError if there is none."""
         response = await self.exchange("GET", {**GET, **headers}, about=about)
         if response.status_code == 200 and responses.media_type(response) == responses.EVENTS:
             return response
@@ -132,7 +131,7 @@ class ServerEndpoint:
             raise await self.unexpected(response, reason="which is no event stream")
 
     async def refusal(self, response: httpx.Response, request: Request | None) -> Response:
-        """The JSON-RPC error in a refusal, as the answer to ``request``. Raises whatever else it means."""
+        """The JSON-RPC error in a refusal, as the response to ``request``. Raises what any other refusal means."""
         challenge = responses.challenge_in(response)
         if challenge is not None:
             raise challenge
@@ -152,23 +151,23 @@ class ServerEndpoint:
         return Response(request.id if request else None, error=found.error)
 
     async def refuse(self, response: httpx.Response) -> None:
-        """Raise what a refusal means to a message that has no answer."""
+        """Raise what a refusal means for a message without a response."""
         found = await self.refusal(response, None)
         assert found.error is not None
         raise responses.refused(response, found.error, hide=self._session)
 
     async def unexpected(self, response: httpx.Response, *, reason: str = "") -> HttpStatusError:
-        """What to raise for an answer that is none."""
+        """The exception for a response of the wrong status or type."""
         return await responses.unexpected(response, hide=self._session, reason=reason)
 
     def lost(self, error: BaseException) -> TransportError:
-        """What to raise for a failure of the wire."""
+        """The exception for a failure of the network."""
         if self._closed.is_set():
             return ConnectionLost("the connection was closed by mcphost")
         return error if isinstance(error, TransportError) else lost(error, httpx.URL(self.url))
 
     async def pause(self, seconds: float) -> None:
-        """Wait, unless the endpoint is closed meanwhile: then raise ConnectionLost."""
+        """Wait; raise ConnectionLost if the endpoint is closed meanwhile."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._closed.wait()
@@ -176,36 +175,36 @@ class ServerEndpoint:
             raise self.lost(ConnectionLost(""))
 
     async def aclose(self) -> None:
-        """Close every exchange, then tell the server that the session is over; bounded, and never raises."""
+        """Close every exchange, then end the session with a DELETE. Bounded in time; never raises."""
         self._closed.set()
         with contextlib.suppress(TimeoutError, TransportError, *FAILURES):
             async with asyncio.timeout(self.phases.ending):
                 if self._client is not None:
                     await self._client.aclose()
                 if self._session:
-                    await self._farewell()
+                    await self._end_session()
 
-    async def _farewell(self) -> None:
+    async def _end_session(self) -> None:
         async with self._new_client() as client:
             request = client.build_request("DELETE", self.url, headers=self.tags())
             response = await redirects.send(client, request)
-            await response.aclose()  # whatever the server says is right
+            await response.aclose()  # whatever its status
 
     def _new_client(self) -> httpx.AsyncClient:
         return open_client(self.url, self.phases, headers=self._headers, auth=self._auth)
 
 
 def _is_about_session(found: Response | None, problem: HttpStatusError | None) -> bool:
-    """Many servers answer 400 where 404 is due, in words of their own: the examples of the official SDKs do."""
+    """Many servers, such as the examples of the official SDKs, answer 400 with their own words instead of 404."""
     if found is None:
-        told = problem.start if problem else ""
+        text = problem.start if problem else ""
     else:
-        told = found.error.message if found.error and found.id is None else ""
-    return "session" in told.lower()
+        text = found.error.message if found.error and found.id is None else ""
+    return "session" in text.lower()
 
 
 def _is_about(found: Response | None, request: Request | None) -> bool:
-    """Does an error answer this very request, and not just whatever was sent in this session?"""
+    """Is this error the response to this very request, rather than about the session?"""
     if found is None or found.error is None or request is None:
         return False
     return found.id == request.id and found.error.code == ErrorCode.METHOD_NOT_FOUND

@@ -1,6 +1,6 @@
-"""The engine under httpx's interface: aiohttp, which takes half the time of httpx's own, and a sixth with many at once.
+"""Runs httpx requests on aiohttp: half the time of httpx's own engine, a sixth with many requests at once.
 
-Knows aiohttp, and nobody else does. Refuses to do anything by itself: no redirect, cookie, decoding, proxy or retry.
+Nothing else imports aiohttp. The engine itself does no redirects, cookies, decoding or retries.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import httpx
 from yarl import URL
 
 KEEP_ALIVE: Final = 4.0
-"""Seconds an idle connection is kept. Common servers end theirs after 5: a request must not meet that moment."""
+"""Seconds; common servers close idle connections after 5, and a request must not meet that moment."""
 
 LOOK_AGAIN: Final = 1.0
-"""Seconds after which a silent body is looked at: aiohttp tells nobody that what frames it was broken."""
+"""Seconds between checks of a silent body: aiohttp does not report broken chunked framing."""
 
 
 class AiohttpEngine(httpx.AsyncBaseTransport):
-    """Sends httpx's requests by aiohttp. Timeouts are those of the request: ``connect``, ``pool`` and ``read``.
+    """An httpx transport over aiohttp. Observes the request's ``connect``, ``pool`` and ``read`` timeouts.
 
-    Raises httpx's errors, with aiohttp's, and what is under it, as their cause.
+    Raises httpx's exceptions, with those of aiohttp as their cause.
     """
 
     def __init__(self, context: ssl.SSLContext, proxy: httpx.Proxy | None) -> None:
@@ -37,8 +37,7 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """See `httpx.AsyncBaseTransport`."""
-        if self._closed:  # while a token was renewed
+        if self._closed:  # it was closed while the token was renewed
             raise httpx.ConnectError("the connection is closed", request=request)
         session = self._session = self._session or self._new_session()
         given = request.extensions.get("timeout", {})
@@ -57,7 +56,7 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         return httpx.Response(response.status, headers=response.raw_headers, stream=body)
 
     async def aclose(self) -> None:
-        """Close every connection; who reads is told at once, as closing the session alone would not do."""
+        """Close every connection. Readers fail at once, which closing the session alone does not do."""
         self._closed = True
         for response in self._open:
             response.close()
@@ -66,7 +65,7 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
 
     def _new_session(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
-            limit=0,  # streams stay open for long; a pool of few would let them starve the calls
+            limit=0,  # long-lived streams would starve the calls in a small pool
             keepalive_timeout=KEEP_ALIVE,
             resolver=aiohttp.ThreadedResolver(),
             ssl=self._context,
@@ -101,7 +100,7 @@ class _Body(httpx.AsyncByteStream):
                 async with asyncio.timeout(LOOK_AGAIN):
                     return await content.readany()
             except aiohttp.ServerTimeoutError:
-                raise  # a TimeoutError too, which every further read would meet at once
+                raise  # also a TimeoutError, but every further read would raise it again
             except TimeoutError:
                 connection = self._response.connection
                 if connection is not None and (connection.transport is None or connection.transport.is_closing()):
@@ -112,7 +111,7 @@ def _proxy_options(proxy: httpx.Proxy) -> dict[str, Any]:
     if proxy.auth is None:
         return {"proxy": str(proxy.url)}
     basic = b64encode(":".join(proxy.auth).encode()).decode()
-    return {"proxy": str(proxy.url), "proxy_headers": {"Authorization": f"Basic {basic}"}}  # told to the proxy alone
+    return {"proxy": str(proxy.url), "proxy_headers": {"Authorization": f"Basic {basic}"}}  # sent to the proxy only
 
 
 _KINDS: Final[tuple[tuple[type[Exception], type[httpx.TransportError]], ...]] = (

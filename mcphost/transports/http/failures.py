@@ -1,7 +1,6 @@
-"""Says in a sentence why an exchange failed on the wire, and what a person can do about it.
+"""Explains network failures: a sentence with the cause, and what the user can do about it.
 
-Knows the causes under an engine's errors: names, addresses, certificates, silence. Names hosts and ports, never a whole
-URL, since a path or a query may hold a secret.
+Sentences name hosts and ports, never a whole URL: a path or a query may hold a secret.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ def place(url: httpx.URL) -> str:
 
 
 def lost(error: BaseException, url: httpx.URL) -> ConnectionLost:
-    """What to raise for an engine's error in an exchange with ``url``."""
+    """The exception for an engine's error in an exchange with ``url``."""
     causes = tuple(_causes(error))
     where = "the proxy" if any(isinstance(cause, httpx.ProxyError) for cause in causes) else place(url)
     for kind, sentence in _SENTENCES:
-        for cause in reversed(causes):  # the one that is deepest knows best
+        for cause in reversed(causes):  # the deepest cause is the most specific
             if isinstance(cause, kind):
                 return ConnectionLost(sentence(cause, where), lasting=_is_lasting(cause, causes))
     return ConnectionLost(f"the exchange with {where} failed: {_words(error)}")
 
 
 def _is_lasting(cause: BaseException, causes: tuple[BaseException, ...]) -> bool:
-    """Is the other side not what the url says, rather than away or broken off?"""
+    """Will retrying fail again, because the other side is not what the URL says?"""
     if isinstance(cause, ssl.SSLError):
         connecting = any(isinstance(each, httpx.ConnectError) for each in causes)
         return connecting and not isinstance(cause, ssl.SSLEOFError)
@@ -96,7 +95,7 @@ def _proxy(error: BaseException, where: str) -> str:
 
 
 def _no_http(error: BaseException, where: str) -> str:
-    told = getattr(error.__cause__, "message", None)  # without the url, which the engine's own words hold
+    told = getattr(error.__cause__, "message", None)  # without the URL, which the engine's own text holds
     if told is None:
         return f"the exchange with {where} failed: {_words(error)}"
     words = show_line(" ".join(str(told).split()), 120)
@@ -110,7 +109,7 @@ _CERTIFICATE_ADVICE: Final = {
     62: "it is for another name: correct the url, or have one made for this name",
     64: "it is for another address: correct the url, or have one made for this address",
 }
-"""What to do, by OpenSSL's number for what is wrong."""
+"""Advice by OpenSSL's verification error."""
 
 _SENTENCES: Final[tuple[tuple[type[BaseException], Callable[[BaseException, str], str]], ...]] = (
     (ssl.SSLCertVerificationError, _certificate),

@@ -1,6 +1,6 @@
-"""Follows a redirect where that is harmless: to the same origin, with the method kept, a message once.
+"""Follows redirects that stay on the origin and keep the method; refuses all others with an explanation.
 
-Refuses everything else by name, so that neither a header nor a body ever reaches another origin.
+Neither a header nor a body ever reaches another origin.
 """
 
 from __future__ import annotations
@@ -16,35 +16,34 @@ from mcphost.protocol.display import show_line
 from mcphost.transports.http.failures import place
 from mcphost.transports.http.responses import skip_body
 
-MOST: Final = 5
-"""Redirects a request without a body may meet; real servers send one, for a missing slash."""
+MOST_WITHOUT_BODY: Final = 5
+"""Redirects of a request without a body; real servers send one, for a missing slash."""
 
 MOST_WITH_BODY: Final = 1
-"""Redirects a message may meet: each takes it to the server once more, which may already have acted on it."""
+"""Redirects of a message: each sends it again to a server that may already have acted on it."""
 
 _KEEPS_METHOD: Final = (307, 308)
 _REDIRECTS: Final = (301, 302, 303, *_KEEPS_METHOD)
 
 
 def same_origin(one: httpx.URL, other: httpx.URL) -> bool:
-    """Have both the same scheme, host and port, and does neither carry a name and password?"""
+    """Have both the same scheme, host and port, and ``other`` no user name and password?"""
     return origin_of(one) == origin_of(other) and not other.userinfo
 
 
 async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
-    """Send ``request`` and go where it is redirected to on its origin; the response is still to be read and closed.
+    """Send ``request``, following redirects on its origin. The caller reads and closes the response.
 
-    Raises HttpStatusError for any other redirect, ConnectionLost where it leads to no address at all, and what the
-    engine raises.
+    Raises HttpStatusError for any other redirect, ConnectionLost for one to an invalid URL, and what the engine raises.
     """
-    most = MOST_WITH_BODY if request.content else MOST
+    most = MOST_WITH_BODY if request.content else MOST_WITHOUT_BODY
     for _ in range(most + 1):
         if client.is_closed:
             raise httpx.ConnectError("the connection is closed", request=request)
         try:
             response = await client.send(request, stream=True)
         except (httpx.InvalidURL, httpx.RemoteProtocolError) as error:
-            # InvalidURL can only be about the Location: the request's own URL was read before.
+            # The request's own URL is valid, so this is about the Location header.
             if not isinstance(error, httpx.InvalidURL) and not isinstance(error.__context__, httpx.InvalidURL):
                 raise
             reason = f"{place(request.url)} redirects to what is no address to send to; correct the url"
@@ -63,7 +62,7 @@ async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Respo
 
 def _target(url: httpx.URL, response: httpx.Response) -> httpx.URL:
     status = response.status_code
-    target = url.join(response.headers["location"])  # httpx has refused what is no URL
+    target = url.join(response.headers["location"])  # httpx has rejected invalid URLs
     if not same_origin(url, target):
         named = f"{show_line(target.scheme)}://{place(target)}"
         raise HttpStatusError(status, reason=f"it redirects to {named}, which is another origin and was not asked")

@@ -1,6 +1,4 @@
-"""Reads HTTP answers: what kind they are, their bodies within a limit, and what a refusal says.
-
-Knows statuses, content types and codings. Refuses to know sessions, and what a message is for.
+"""Reads HTTP responses: their type, their body within a limit, and what a refusal says.
 
 Specification: basic/transports, sending messages.
 """
@@ -26,7 +24,7 @@ from mcphost.transports.time_slices import in_turns
 
 
 class MessageReader:
-    """Bytes to messages, for one connection."""
+    """Decodes bodies and events to messages, within the limits of one connection."""
 
     def __init__(self, limits: TransportLimits, tap: Tap | None) -> None:
         self.limits = limits
@@ -34,11 +32,10 @@ class MessageReader:
         self._batch_items = 0
 
     def agreed(self, revision: Revision) -> None:
-        """From now on arrays are taken where the revision has them."""
         self._batch_items = self.limits.batch_items if revision.batches else 0
 
     async def messages(self, data: bytes) -> Sequence[Message | Malformed]:
-        """The messages in a body, or in an event's data."""
+        """The messages in a body or in the data of an event."""
         if self._tap is not None:
             self._tap.received(data)
         items, limits = self._batch_items, self.limits
@@ -47,7 +44,7 @@ class MessageReader:
         )
 
     def too_large(self, event: Overlong) -> Malformed:
-        """What to make of an event over the limit."""
+        """Describe an event over the limit."""
         reason = f"an event over the limit of {size_text(self.limits.message_bytes)}"
         if self._tap is not None:
             self._tap.noted("malformed", f"{reason}: {event.start.decode('utf-8', 'replace')}…")
@@ -59,30 +56,30 @@ JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 
 QUOTED: Final = 200
-"""Characters of a body that are shown when it is not what was due."""
+"""Characters of an unexpected body that an error quotes."""
 
 READ_TO_QUOTE: Final = 4096
-"""Bytes read for them: they may stand for fewer characters."""
+"""Bytes read for the quotation, since a character may take several bytes."""
 
 SPARE: Final = 64 << 10
-"""Bytes of an unwanted body that are read so that its connection can be used again; more is not worth it."""
+"""Bytes of an unneeded body that are read to keep its connection; beyond that, reconnecting is cheaper."""
 
 
 def media_type(response: httpx.Response) -> str:
-    """The content type without its parameters, in lower case; empty where there is none."""
+    """The content type without parameters, in lower case; empty if there is none."""
     named: str = response.headers.get("content-type", "")
     return named.partition(";")[0].strip().lower()
 
 
 async def chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    """The body as it comes, decoded, in pieces of a bounded size. Raises InvalidResult where it cannot be decoded."""
+    """The body as it arrives, decompressed, in bounded pieces. Raises InvalidResult if it cannot be decompressed."""
     try:
         coding = coding_of(response.headers.get("content-encoding", ""))
         async for chunk in response.aiter_raw():
             several = False
             for piece in coding.pieces(chunk):
                 if several:
-                    await asyncio.sleep(0)  # a few compressed bytes may stand for seconds of work
+                    await asyncio.sleep(0)  # a few compressed bytes may expand to seconds of work
                 several = True
                 yield piece
     except ValueError as error:
@@ -90,7 +87,7 @@ async def chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 
 
 async def read_body(response: httpx.Response, limit: int) -> bytes:
-    """The whole body, decoded. Raises MessageTooLarge, InvalidResult, and what the engine raises."""
+    """The whole body, decompressed. Raises MessageTooLarge, InvalidResult, and what the engine raises."""
     body = bytearray()
     async with aclosing(chunks(response)) as pieces:
         async for piece in pieces:
@@ -101,7 +98,7 @@ async def read_body(response: httpx.Response, limit: int) -> bytes:
 
 
 async def skip_body(response: httpx.Response) -> None:
-    """Read what is left of a small body, so that its connection can be used again."""
+    """Read the rest of a small body, so that its connection can be reused."""
     size = 0
     async for chunk in response.aiter_raw():
         size += len(chunk)
@@ -110,7 +107,7 @@ async def skip_body(response: httpx.Response) -> None:
 
 
 async def error_in(response: httpx.Response, incoming: MessageReader) -> Response | None:
-    """The JSON-RPC error in the body of a refusal, if it holds one."""
+    """The JSON-RPC error in the body of a refusal; None if it holds none."""
     if media_type(response) != JSON:
         return None
     messages = await incoming.messages(await read_body(response, incoming.limits.message_bytes))
@@ -119,7 +116,7 @@ async def error_in(response: httpx.Response, incoming: MessageReader) -> Respons
 
 
 def challenge_in(response: httpx.Response) -> AuthorizationRequired | None:
-    """The sign-in that a 401, or a 403 for want of a scope, asks for."""
+    """The exception for a 401, or for a 403 because of a missing scope; else None."""
     challenge = ", ".join(response.headers.get_list("www-authenticate"))
     wants_scope = response.status_code == 403 and "insufficient_scope" in challenge
     if response.status_code == 401 or wants_scope:
@@ -128,14 +125,14 @@ def challenge_in(response: httpx.Response) -> AuthorizationRequired | None:
 
 
 async def unexpected(response: httpx.Response, *, hide: str = "", reason: str = "") -> HttpStatusError:
-    """What to raise for an answer that is none: status, type, and how its body begins without ``hide``."""
+    """The exception for a response of the wrong status or type; quotes its body without ``hide``."""
     start = await _start_of(response)
     kind = show_line(response.headers.get("content-type", ""), 80)
     return HttpStatusError(response.status_code, kind, _shown(start, hide), reason=reason)
 
 
 def refused(response: httpx.Response, error: ErrorObject, *, hide: str = "") -> TransportError:
-    """What to raise where a JSON-RPC error came back to a message that has no answer."""
+    """The exception for a JSON-RPC error that answers a notification or a response."""
     words = f"{_shown(error.message, hide)} ({error.code})"
     return HttpStatusError(response.status_code, reason=words)
 
@@ -157,5 +154,5 @@ async def _start_of(response: httpx.Response) -> str:
                 if len(start) >= READ_TO_QUOTE:
                     break
     except (InvalidResult, httpx.HTTPError, httpx.StreamError, OSError):
-        pass  # what came until then is shown
+        pass  # quote what arrived
     return start.decode("utf-8", "replace")

@@ -1,6 +1,4 @@
-"""HTTP+SSE of 2024-11-05: one event stream for all that the server says, and POSTs to where it says for the rest.
-
-Knows the ``endpoint`` event and that the end of the stream is the end of the session. The waiting is `Pipe`'s.
+"""HTTP+SSE of 2024-11-05: one event stream for all that the server sends, and POSTs to the endpoint that it names.
 
 Specification: basic/transports of 2024-11-05, HTTP with SSE.
 """
@@ -28,7 +26,7 @@ from mcphost.transports.tap import Tap
 from mcphost.transports.time_slices import Pace, in_turns
 
 ENDPOINT_SECONDS: Final = 10.0
-"""How long the server may take to say where it wants its messages."""
+"""How long the server may take to send its ``endpoint`` event."""
 
 
 class SseTransport(Pipe):
@@ -49,39 +47,39 @@ class SseTransport(Pipe):
         incoming = MessageReader(limits, tap)
         self._endpoint = ServerEndpoint(url, incoming, headers=headers, auth=auth, phases=phases, tap=tap)
         self._endpoint_seconds = endpoint_seconds
-        self._told: asyncio.Future[str] | None = None
+        self._address: asyncio.Future[str] | None = None
         self._posting: set[asyncio.Task[None]] = set()
         self._reader: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
     async def open(self, inbound: Inbound) -> None:
-        """Open the stream and learn where to send to. Raises ConnectionLost, HttpStatusError, AuthorizationRequired.
+        """Open the stream and wait for its ``endpoint`` event.
 
-        HttpStatusError is also what is raised for a stream that does not begin as one of this transport.
+        Raises ConnectionLost, AuthorizationRequired, and HttpStatusError, also for a stream without that event.
         """
         self._inbound = inbound
         self._endpoint.open()
         response = await self._first_answer()
-        self._told = asyncio.get_running_loop().create_future()
+        self._address = asyncio.get_running_loop().create_future()
         self._reader = asyncio.create_task(self._read(response, inbound), name="read event stream")
         try:
             async with asyncio.timeout(self._endpoint_seconds):
-                told = await asyncio.shield(self._told)
+                told = await asyncio.shield(self._address)
         except TimeoutError:
             raise _no_endpoint(f"in {self._endpoint_seconds:g} s") from None
         self._endpoint.url = self._resolved(response.url, told)
 
     def agreed(self, revision: Revision) -> None:
-        """See `Transport.agreed`; later revisions than that of this transport want to be named in a header."""
         super().agreed(revision)
+        # Later revisions than this transport's own must be named in a header.
         self._endpoint.version = "" if revision is V2024_11_05 else revision.version
 
     async def write(self, line: bytes) -> None:
-        """POST one message. Raises a TransportError where the server refuses it."""
+        """POST one message. Raises a TransportError if the server refuses it."""
         await self._endpoint.post(line, self._endpoint.tags(), seconds=self._endpoint.phases.headers)
 
     async def write_request(self, line: bytes, answer: asyncio.Future[Response]) -> None:
-        """POST it. Some servers let the POST wait for the work it asks for: who asked says how long that may take."""
+        # Some servers answer the POST only after the work is done: the caller bounds that time.
         posting = asyncio.create_task(self._endpoint.post(line, self._endpoint.tags(), seconds=None), name="post")
         self._posting.add(posting)
         posting.add_done_callback(self._posted)
@@ -92,13 +90,13 @@ class SseTransport(Pipe):
             raise
         if not answer.done():
             posting.result()
-        elif not posting.done():  # nobody needs what it says, but one that ends well leaves its connection usable
+        elif not posting.done():  # its response is not needed, but a finished POST leaves its connection usable
             asyncio.get_running_loop().call_later(self._endpoint.phases.headers, posting.cancel)
 
     def _posted(self, posting: asyncio.Task[None]) -> None:
         self._posting.discard(posting)
         if not posting.cancelled():
-            posting.exception()  # seen: the answer may have come before it
+            posting.exception()  # retrieved: the response may have come before it
 
     async def aclose(self) -> None:
         """Close the stream, which ends the session."""
@@ -107,7 +105,6 @@ class SseTransport(Pipe):
         await asyncio.shield(self._closing)
 
     def report(self) -> ProcessReport:
-        """Nothing: there is no process of ours."""
         return ProcessReport()
 
     async def _first_answer(self) -> httpx.Response:
@@ -130,15 +127,15 @@ class SseTransport(Pipe):
     async def _read(self, response: httpx.Response, inbound: Inbound) -> None:
         reason = await self._read_all(response)
         self.fail(reason)
-        assert self._told is not None
-        if self._told.done():
+        assert self._address is not None
+        if self._address.done():
             inbound.closed(reason)
         else:
-            self._told.set_exception(reason)
-            self._told.exception()  # seen: `open` may have stopped waiting
+            self._address.set_exception(reason)
+            self._address.exception()  # retrieved: `open` may have stopped waiting
 
     async def _read_all(self, response: httpx.Response) -> TransportError:
-        """Take events until the stream ends; why it did."""
+        """Take events until the stream ends; return why it ended."""
         parser, pace = EventParser(self.limits.message_bytes), Pace()
         try:
             async for piece in responses.chunks(response):
@@ -151,7 +148,7 @@ class SseTransport(Pipe):
             return ConnectionLost(str(error))
         finally:
             await response.aclose()
-        if self._told is not None and not self._told.done():
+        if self._address is not None and not self._address.done():
             return _no_endpoint("before it closed its event stream")
         return ConnectionLost("the server closed its event stream, which ends the session")
 
@@ -159,8 +156,8 @@ class SseTransport(Pipe):
         if event.name == "message":
             if steps := self.received(event.data):
                 await in_turns(steps)
-        elif event.name == "endpoint" and self._told is not None and not self._told.done():
-            self._told.set_result(event.data.decode("utf-8", "replace") if isinstance(event.data, bytes) else "")
+        elif event.name == "endpoint" and self._address is not None and not self._address.done():
+            self._address.set_result(event.data.decode("utf-8", "replace") if isinstance(event.data, bytes) else "")
 
     async def _end(self) -> None:
         self.fail(ConnectionLost("the connection was closed by mcphost"))
@@ -172,7 +169,7 @@ class SseTransport(Pipe):
 
 
 def _no_endpoint(when: str) -> HttpStatusError:
-    """A stream without the event that makes it one of this transport; a server that starts or ends has such, too."""
+    # Not lasting: a server that is starting or stopping also opens streams without the event.
     error = HttpStatusError(200, responses.EVENTS, reason=f"it did not say where it takes messages {when}")
     error.lasting = False
     return error

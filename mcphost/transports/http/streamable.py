@@ -1,7 +1,6 @@
-"""Streamable HTTP of the handshake era: each message its own POST, each answer a JSON body or an event stream.
+"""Streamable HTTP of the handshake era: each message is its own POST, each response a JSON body or an event stream.
 
-Knows which answer belongs to which request, and how a stream goes on after a break. Refuses to know methods, to open a
-new session, and to send anything twice: the connection above decides that.
+A broken stream is resumed, but nothing is ever sent twice, and no new session is opened: the caller decides that.
 
 Specification: basic/transports, Streamable HTTP, of 2025-03-26 to 2025-11-25.
 """
@@ -37,17 +36,17 @@ from mcphost.transports.response_picker import ResponsePicker
 from mcphost.transports.tap import Tap
 
 UNREACHED: Final = 2
-"""Tries in a row that reach nobody after which a stream nobody waits on is given up: its owner looks for the server."""
+"""Failed connections in a row after which the GET stream is given up; the caller then checks the server."""
 
 LINGER: Final = 0.25
-"""Seconds a stream may take to end after its answer, so that its connection can be used again."""
+"""Seconds a stream may take to end after its response, so that its connection can be reused."""
 
 GARBLED: Final = 5.0
-"""Seconds to wait for another message after a broken one that can only have been the answer."""
+"""Seconds to wait for another message after a broken one that can only have been the response."""
 
 
 class HttpTransport:
-    """A `Transport` over Streamable HTTP. It never reports an end by itself: a request fails, or it does not."""
+    """A `Transport` over Streamable HTTP. It never calls ``inbound.closed``: only requests fail."""
 
     own_stream = True
 
@@ -66,16 +65,15 @@ class HttpTransport:
         self._endpoint = ServerEndpoint(url, self._incoming, headers=headers, auth=auth, phases=phases, tap=tap)
         self._inbound: Inbound | None = None
         self._agreed = False
-        self._loose: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
 
     async def open(self, inbound: Inbound) -> None:
-        """Get ready; the first request connects. Raises ConnectionLost for a URL that cannot be used."""
+        """Create the client; the first request connects. Raises ConnectionLost for an unusable URL."""
         self._inbound = inbound
         self._endpoint.open()
 
     def agreed(self, revision: Revision) -> None:
-        """From now on every message names the session and this revision."""
         self._agreed = True
         self._endpoint.version = revision.version
         self._incoming.agreed(revision)
@@ -85,7 +83,7 @@ class HttpTransport:
 
         Raises ConnectionLost, HttpStatusError, SessionExpired, AuthorizationRequired, InvalidResult, MessageTooLarge.
         """
-        answer = ResponsePicker(request.id, self._heard_by())
+        answer = ResponsePicker(request.id, self._required_inbound())
         tags = self._endpoint.tags() if self._agreed else {}
         response = await self._endpoint.exchange("POST", {**headers, **POST, **tags}, encode(request))
         if response.status_code == 200 and responses.media_type(response) == responses.EVENTS:
@@ -98,49 +96,45 @@ class HttpTransport:
         return answer.response()
 
     async def send(self, message: Notification | Response) -> None:
-        """Send what nobody answers. Raises as `request` does."""
         await self._endpoint.post(encode(message), self._endpoint.tags(), seconds=self._endpoint.phases.headers)
 
     async def listen(self) -> None:
-        """Take what the server says unasked, over as many connections as it takes, until it offers none.
+        """Read the GET stream, over as many connections as it takes; return if the server offers none.
 
-        An answer that comes here completes no request: servers must not send one here, and whoever could put something
-        into this stream would answer for anybody.
-        Raises a TransportError when the stream was there, or might be, and cannot be had; ConnectionLost at once where
-        nobody is reached; InvalidResult when it cannot be read.
+        A response on it completes no request: servers must not send one there. Raises a TransportError if the stream
+        was lost for good, ConnectionLost if the server is unreachable, InvalidResult if it cannot be read.
         """
-        nobody = ResponsePicker(None, self._heard_by())
-        stream = ResumableStream(self._incoming, nobody.take)
+        picker = ResponsePicker(None, self._required_inbound())
+        stream = ResumableStream(self._incoming, picker.take)
         try:
             response = await self._first_stream(stream)
             while response is not None:
-                await self._read(response, stream, nobody)
+                await self._read(response, stream, picker)
                 response = await self._resumed(stream, UNREACHED)
         except HttpStatusError as error:
             if error.status != 405:
                 raise
 
     async def aclose(self) -> None:
-        """Fail who waits, close every stream, and say farewell to the session within two seconds."""
+        """Fail pending requests, close every stream, and end the session within two seconds."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._end(), name="close HTTP session")
         await asyncio.shield(self._closing)
 
     def report(self) -> ProcessReport:
-        """Nothing: there is no process of ours."""
         return ProcessReport()
 
     async def _end(self) -> None:
-        for task in self._loose:
+        for task in self._background:
             task.cancel()
         await self._endpoint.aclose()
 
-    def _heard_by(self) -> Inbound:
+    def _required_inbound(self) -> Inbound:
         if self._inbound is None:
             raise ConnectionLost("the connection is not open")
         return self._inbound
 
-    # Answers.
+    # Responses.
 
     def _begin_session(self, response: httpx.Response) -> None:
         if not self._agreed:
@@ -175,7 +169,7 @@ class HttpTransport:
     async def _read(
         self, response: httpx.Response, stream: ResumableStream, answer: ResponsePicker
     ) -> TransportError | None:
-        """Read one connection of a stream, until the answer is there or it ends; what broke it, if that is why."""
+        """Read one connection of a stream until the response arrives or it ends; return what broke it, if anything."""
         pieces = responses.chunks(response)
         clock = asyncio.get_running_loop().time
 
@@ -184,7 +178,7 @@ class HttpTransport:
                 timer.reschedule(None)
             elif timer.when() is None:
                 timer.reschedule(clock() + GARBLED)
-            return answer.done or (stream.overlong and answer.wanted)
+            return answer.done or (stream.overlong and answer.pending)
 
         try:
             async with asyncio.timeout(GARBLED if answer.garbled else None) as timer:
@@ -199,38 +193,38 @@ class HttpTransport:
                 self._let_go(response, pieces)
             else:
                 await response.aclose()
-        if stream.overlong and answer.wanted:
+        if stream.overlong and answer.pending:
             limit = self.limits.message_bytes
             sent = f"an event over the limit of {size_text(limit)}"
             answer.fail(MessageTooLarge(f"the server sent {sent}, perhaps this answer", limit))
         return None
 
     def _let_go(self, response: httpx.Response, pieces: AsyncGenerator[bytes, None]) -> None:
-        """Let the stream end by itself for a moment: a connection that ended well can be used again."""
+        """Give the stream a moment to end by itself, so that its connection can be reused."""
         task = asyncio.create_task(_end_soon(response, pieces), name="end of an answered stream")
-        self._loose.add(task)
-        task.add_done_callback(self._loose.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
-    # Streams that go on.
+    # Resumption.
 
     async def _first_stream(self, stream: ResumableStream) -> httpx.Response | None:
         try:
             return await self._get(stream)
         except SessionExpired:
-            return None  # many servers say 404 where they mean 405; a session that is gone shows at the next request
+            return None  # many servers answer 404 instead of 405; an expired session shows at the next request
         except ConnectionLost:
             stream.failed()
             return await self._resumed(stream, UNREACHED - 1)
         except HttpStatusError as error:
-            if not _may_pass(error):
+            if not _is_transient(error):
                 raise
             stream.failed()
             return await self._resumed(stream, UNREACHED)
 
     async def _resumed(self, stream: ResumableStream, unreached: int | None = None) -> httpx.Response:
-        """The stream's next connection, in the server's pace. Raises TransportError when it cannot be had.
+        """Reconnect a stream after its delay. Raises TransportError if it cannot be resumed.
 
-        Raises ConnectionLost after ``unreached`` tries in a row that got no answer at all.
+        Raises ConnectionLost after ``unreached`` connections in a row without any response.
         """
         failed = 0
         while not stream.exhausted:
@@ -243,18 +237,18 @@ class HttpTransport:
                 if failed == unreached:
                     raise
             except HttpStatusError as error:
-                if not _may_pass(error):
+                if not _is_transient(error):
                     raise
                 stream.failed()
-        raise ConnectionLost(f"the server's event stream broke off too many times in a row ({stream.told})")
+        raise ConnectionLost(f"the server's event stream broke off too many times in a row ({stream.describe()})")
 
     async def _get(self, stream: ResumableStream) -> httpx.Response:
         place = {"Last-Event-ID": stream.last_id.encode()} if stream.last_id else {}
-        return await self._endpoint.get_stream({**self._endpoint.tags(), **place}, about=stream.told)
+        return await self._endpoint.get_stream({**self._endpoint.tags(), **place}, about=stream.describe())
 
 
-def _may_pass(error: HttpStatusError) -> bool:
-    """May the same stream be had later? A server that has no use for GET says so by 501, too."""
+def _is_transient(error: HttpStatusError) -> bool:
+    """May the stream be available later? 501 is permanent: the server does not support GET."""
     return not error.lasting and error.status != 501
 
 

@@ -1,1 +1,1 @@
-"""A server as a child process, spoken to over its stdin and stdout."""
+"""Runs a server as a child process and speaks to it over stdin and stdout."""

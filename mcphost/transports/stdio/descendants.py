@@ -1,7 +1,7 @@
-"""Finds in /proc what a server started, by parents and by a mark in the environment that children inherit.
+"""Finds in /proc what a server started: by parent ids, and by a mark in the environment that children inherit.
 
-A process that moved to a session of its own has left its server's process group, and one whose parent has ended has
-another parent: the mark still tells whose it is. Where there is no /proc, nothing is found.
+A process in a session of its own has left the server's process group, and an orphan has another parent, but both keep
+the mark. Without /proc nothing is found.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from typing import Final
 PROC: Final = Path("/proc")
 
 MARK_VARIABLE: Final = "MCPHOST_SERVER_ID"
-"""The environment variable of a server that holds its mark, a random word of its own for each start."""
+"""The environment variable that holds a server's mark: a random word for each start."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """One process and no other: a process id is given to another process some time after the first has ended."""
+    """Identifies a process uniquely, since process ids are reused."""
 
     pid: int
     started: str
-    """The system's run, and clock ticks since it began."""
+    """The boot id, and the start in clock ticks since boot."""
 
 
 def new_mark() -> str:
-    """The mark of a server that is about to start."""
+    """A fresh mark for a server that is about to start."""
     return secrets.token_hex(16)
 
 
 def identify(pid: int) -> ProcessId | None:
-    """Who has this process id now. None where there is no such process, or it has ended and only waits to be reaped."""
+    """The process that has this id now; None if there is none or it is a zombie."""
     found = _read(pid)
     return None if found is None else found[0]
 
 
 def identify_outside(group: int, pid: int) -> ProcessId | None:
-    """The same; None, too, for a process of this process group."""
+    """As `identify`, but None for a process of this process group."""
     found = _read(pid)
     return None if found is None or found[1] == group else found[0]
 
 
 def descendants(pid: int) -> set[int]:
-    """The children of a process, their children, and so on; not what has been given to another parent."""
+    """The children of a process, their children, and so on; without orphans, which have another parent."""
     found, waiting = set[int](), [pid]
     while waiting:
         fresh = set(_children(waiting.pop())) - found
@@ -57,7 +57,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def marked(mark: str) -> Iterator[int]:
-    """The processes that inherited this mark, as far as we may look. Reads one small file for every process."""
+    """The processes that inherited this mark, among those we may read. Reads one small file per process."""
     wanted = f"\0{MARK_VARIABLE}={mark}\0".encode()
     for name in _listed(PROC):
         if name.isascii() and name.isdecimal():
@@ -77,7 +77,7 @@ def _read(pid: int) -> tuple[ProcessId, int] | None:
 
 
 def _children(pid: int) -> list[int]:
-    """Its children, whichever thread started them; none where the system keeps no such list."""
+    """The children of all threads; none if the system keeps no such list."""
     tasks, found = PROC / str(pid) / "task", list[int]()
     for task in _listed(tasks):
         with suppress(OSError, ValueError):

@@ -1,8 +1,7 @@
-"""Which server processes run, written down, so that the next mcphost can name what a killed one left behind.
+"""Pid files: which server processes run, so that the next mcphost can name what a killed one left behind.
 
-Knows process ids, when processes started, and one small file each. Refuses to end anything: that is for a person to
-decide. Where the system does not tell when a process started (there is no /proc), nothing is kept, since a bare
-process id may be anybody's by the time it is read.
+Nothing is ended here: that is for the user to decide. Without /proc no file is written, because a bare process id may
+be reused before it is read.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from mcphost.transports.stdio.descendants import identify, identify_outside, mar
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What runs of a server whose mcphost is gone: ``pid`` leads a process group of the same number, if it is not None.
+    """A server that still runs though its mcphost is gone. ``pid``, if not None, leads a process group.
 
-    ``others`` are programs that the server started outside of that group.
+    ``others`` are programs that the server started outside that group. ``str()`` is a sentence for the user.
     """
 
     server: str
@@ -43,7 +42,7 @@ class Leftover:
 
 
 @dataclass(frozen=True, slots=True)
-class _Trace:
+class _PidFile:
     server: str
     born: str
     host: int
@@ -54,16 +53,16 @@ class _Trace:
 
 @dataclass(frozen=True, slots=True)
 class PidFiles:
-    """The traces in one folder, which belongs to us alone. Everything here waits for the disk."""
+    """The pid files in one folder, which is mcphost's own. Every method blocks on the disk."""
 
     folder: Path
 
-    def leave(self, server: str, pid: int, mark: str) -> None:
-        """Write down that this process was just started. What cannot be written is only not found later."""
+    def write(self, server: str, pid: int, mark: str) -> None:
+        """Write the file of a process that was just started. Never raises."""
         born, host_born = _born(pid), _born(os.getpid())
         if born is None or host_born is None:
             return
-        text = json.dumps(asdict(_Trace(server, born, os.getpid(), host_born, mark)))
+        text = json.dumps(asdict(_PidFile(server, born, os.getpid(), host_born, mark)))
         with suppress(OSError):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             self.remove(pid)
@@ -72,20 +71,20 @@ class PidFiles:
                 file.write(text)
 
     def remove(self, pid: int) -> None:
-        """The process ended."""
+        """Remove the file of a process that has ended. Never raises."""
         with suppress(OSError):
             self._file(pid).unlink()
 
     def leftovers(self) -> Sequence[Leftover]:
-        """Servers that still run though their mcphost does not. Traces of those that ended are removed."""
+        """Servers that still run though their mcphost does not. Removes the files of those that ended."""
         return tuple(self._leftovers())
 
     def _leftovers(self) -> Iterator[Leftover]:
         for pid in self._pids():
-            trace = self._read(pid)
-            if trace is not None and _born(trace.host) == trace.host_born:
-                continue  # another mcphost that runs
-            left = None if trace is None else _left_by(trace, pid)
+            file = self._read(pid)
+            if file is not None and _born(file.host) == file.host_born:
+                continue  # its mcphost still runs
+            left = None if file is None else _left_by(file, pid)
             if left is None:
                 self.remove(pid)
             else:
@@ -96,24 +95,24 @@ class PidFiles:
             return sorted(int(name) for name in os.listdir(self.folder) if name.isascii() and name.isdecimal())
         return []
 
-    def _read(self, pid: int) -> _Trace | None:
+    def _read(self, pid: int) -> _PidFile | None:
         with suppress(OSError, ValueError, TypeError):
-            return _Trace(**json.loads(self._file(pid).read_bytes()))
+            return _PidFile(**json.loads(self._file(pid).read_bytes()))
         return None
 
     def _file(self, pid: int) -> Path:
         return self.folder / str(pid)
 
 
-def _left_by(trace: _Trace, pid: int) -> Leftover | None:
-    """What still runs of the server that was process ``pid``."""
-    leads = _born(pid) == trace.born
-    found = marked(trace.mark) if trace.mark else ()
+def _left_by(file: _PidFile, pid: int) -> Leftover | None:
+    """What still runs of the server with process id ``pid``; None if nothing does."""
+    leads = _born(pid) == file.born
+    found = marked(file.mark) if file.mark else ()
     others = tuple(sorted(each for each in found if not leads or identify_outside(pid, each)))
-    return Leftover(trace.server, pid if leads else None, others) if leads or others else None
+    return Leftover(file.server, pid if leads else None, others) if leads or others else None
 
 
 def _born(pid: int) -> str | None:
-    """When a process started; None when there is no such process."""
+    """When a process started; None if there is no such process."""
     process = identify(pid)
     return None if process is None else process.started

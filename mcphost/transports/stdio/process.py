@@ -1,6 +1,4 @@
-"""A child process as the event loop tells of it: lines of its outputs, its last words, its end.
-
-Knows pipes and their order. Refuses to know how a process is started and stopped.
+"""A child process: its output as lines, its exit, and the termination of all that it started.
 
 Specification: basic/transports, stdio.
 """
@@ -24,20 +22,20 @@ from mcphost.transports.stdio.descendants import ProcessId, descendants, identif
 from mcphost.transports.time_slices import TimeSlices
 
 STDERR_LINE: Final = 8 << 10
-"""Bytes of one stderr line that are kept; a line is for reading."""
+"""Bytes kept of one stderr line."""
 
 STDERR_TAIL: Final = 50
-"""Lines kept for the card of a server that died."""
+"""Stderr lines kept for the report of a server that died."""
 
 EXIT_DRAIN: Final = 0.15
-"""Seconds in which a dead server's last words may still be read. Longer than any pipe takes, too short to notice."""
+"""Seconds to wait for unread output after exit: longer than any pipe takes, too short to notice."""
 
 EXIT_DRAINS: Final = 10
-"""How often that time is given as long as more was read in it."""
+"""How often that wait is repeated while output still arrives."""
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
-    """What the event loop says of the process, turned into lines and a few events."""
+    """Turns the output of the process into lines, and its exit into events."""
 
     def __init__(self, pipe: Pipe, inbound: Inbound, limits: TransportLimits) -> None:
         self._pipe = pipe
@@ -46,7 +44,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._stderr = LineFramer(STDERR_LINE)
         self._turns = TimeSlices(self._take), TimeSlices(self._note)
         self._cut_off: bytes | Overlong | None = None
-        self._open_outputs, self._heard = 2, False
+        self._open_outputs, self._received = 2, False
         self.tail: deque[str] = deque(maxlen=STDERR_TAIL)
         self.first_closed = ""
         self.stalled = ""
@@ -54,27 +52,26 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.writable.set()
 
     def read_from(self, process: asyncio.SubprocessTransport) -> None:
-        """Which pipes the lines come from, so that one can be left unread for a while."""
+        """Connect the output pipes, so that reading can be paused while lines wait."""
         for fd, turns in enumerate(self._turns, 1):
             turns.read_from(cast("asyncio.ReadTransport | None", process.get_pipe_transport(fd)))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Lines go on in turns."""
         framer = self._stdout if fd == 1 else self._stderr
-        self._heard = True
+        self._received = True
         self._turns[fd - 1].add(framer.feed(data))
 
-    async def last_words(self) -> None:
-        """Wait until what is left in the pipes was read and handed on, or nothing more comes."""
+    async def drain(self) -> None:
+        """Wait until the remaining output was read and dispatched."""
         for _ in range(EXIT_DRAINS):
             for turns in self._turns:
                 await turns.idle.wait()
-            self._heard = False
-            if await set_within(self.drained, EXIT_DRAIN) or not self._heard:
+            self._received = False
+            if await set_within(self.drained, EXIT_DRAIN) or not self._received:
                 break
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """Without stdin or stdout the server is gone."""
+        # A server without stdin or stdout is gone.
         if fd in (1, 2):
             self._end_output(fd)
         if fd == 2:
@@ -94,16 +91,13 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self.drained.set()
 
     def process_exited(self) -> None:
-        """Its outputs may still hold something."""
         self.exited.set()
         self.gone.set()
 
     def pause_writing(self) -> None:
-        """Its stdin is full."""
         self.writable.clear()
 
     def resume_writing(self) -> None:
-        """Its stdin takes more."""
         self.writable.set()
 
     def _take(self, line: bytes | Overlong) -> Iterator[None] | None:
@@ -119,7 +113,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
 
 async def set_within(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for ``event``, so long; was it set?"""
+    """Wait at most ``seconds`` for ``event``; return whether it was set."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
@@ -127,14 +121,14 @@ async def set_within(event: asyncio.Event, seconds: float) -> bool:
 
 
 SWEEP: Final = 0.5
-"""Seconds that processes a server left behind get between SIGTERM and SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL for processes that a server left behind."""
 
 SWEEPS: Final = 3
-"""How often what was started meanwhile is looked for."""
+"""How often to look for processes started meanwhile."""
 
 
 class ServerProcesses:
-    """The processes of one server: its process group, and those that left it."""
+    """The processes of one server: its process group, and descendants that left it."""
 
     def __init__(self, group: int, mark: str) -> None:
         self.group = group
@@ -143,30 +137,30 @@ class ServerProcesses:
         self._apart: set[ProcessId] = set()
 
     def look(self, *, everywhere: bool = True) -> None:
-        """Find those that left the group: the server's descendants, and ``everywhere`` what inherited its mark.
+        """Find descendants that left the group; with ``everywhere``, also orphans, by the server's mark.
 
-        Only the second takes a moment, and finds those whose parent has ended. Not for the event loop.
+        The latter reads a file per process: do not call it on the event loop.
         """
         found = set(marked(self._mark)) if everywhere else set()
         children = descendants(self.group)
         if self._first is not None and identify(self.group) == self._first:
-            found |= children  # and not those of another process that has its number by now
+            found |= children  # the number is not reused yet
         self._apart |= {process for pid in found if (process := identify_outside(self.group, pid))}
 
     def signal(self, which: int) -> bool:
-        """Send a signal to all of them that are known (0: none, a look); False when none is left."""
+        """Signal all known processes (0: only check); return False if none is left."""
         left = signal_group(self.group, which)
         for process in tuple(self._apart):
-            if identify(process.pid) != process:  # it ended, and its number may be anybody's
+            if identify(process.pid) != process:  # it ended, and its number may be reused
                 self._apart.discard(process)
                 continue
-            with suppress(ProcessLookupError, PermissionError):  # the second: it changed its user
+            with suppress(ProcessLookupError, PermissionError):  # PermissionError: it changed its user
                 os.kill(process.pid, which)
                 left = True
         return left
 
     async def sweep(self) -> None:
-        """End what the server left running: its first process alone is not the server."""
+        """Terminate whatever the server left running."""
         for _ in range(SWEEPS):
             await asyncio.to_thread(self.look)
             if not self.signal(signal.SIGTERM):
@@ -180,7 +174,7 @@ class ServerProcesses:
 
 
 live_groups: dict[int, ServerProcesses] = {}
-"""The servers that were started and not yet swept, by their process groups."""
+"""Running servers by process group, for the exit handler."""
 
 
 @atexit.register
@@ -191,11 +185,11 @@ def _end_groups() -> None:
 
 
 def signal_group(group: int, which: int) -> bool:
-    """Send a signal to a process group (0: none, a look); False when nothing of it is left."""
+    """Signal a process group (0: only check); return False if nothing of it is left."""
     try:
         os.killpg(group, which)
     except ProcessLookupError:
         return False
-    except PermissionError:  # only zombies, or a process that changed its user: out of our reach either way
+    except PermissionError:  # only zombies, or processes that changed their user
         return False
     return True

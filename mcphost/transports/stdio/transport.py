@@ -1,11 +1,8 @@
-"""A server as a child process: messages as lines on its stdin and stdout, its stderr drained and kept.
+"""Starts a server as a child process and exchanges messages as lines on its stdin and stdout.
 
-Knows when it starts, what it is written, and how it is stopped. Refuses to know what the lines mean or when to start
-again.
-
-The child gets a session and process group of its own, so that it has no controlling terminal and can be stopped with
-all it started; an environment of a few harmless variables, what its configuration names and a mark by which its
-descendants are found; and no other descriptor.
+The child gets its own session and process group, so that it has no controlling terminal and can be stopped with all it
+started; an environment of a few harmless variables, those the configuration names, and the mark of its descendants; and
+no other file descriptor.
 
 Specification: basic/transports, stdio; basic/lifecycle, shutdown.
 """
@@ -29,15 +26,15 @@ from mcphost.transports.stdio.process import ServerProcess, ServerProcesses, liv
 from mcphost.transports.tap import Tap
 
 INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-"""Variables a program needs to run at all, and none that carries a secret. ``LC_*`` goes along with them."""
+"""Variables that programs need to run, none of them secret. ``LC_*`` is inherited too."""
 
 EXIT_NOTICE: Final = 0.5
-"""Seconds after the end of a pipe in which the system may still tell how the process ended."""
+"""Seconds to wait for the exit code after a pipe has closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run. ``env`` is what the configuration adds to the inherited variables."""
+    """The program to run. ``env`` is added to the inherited variables."""
 
     program: str
     args: Sequence[str] = ()
@@ -46,10 +43,7 @@ class Command:
 
 
 def child_environment(command: Command, environ: Mapping[str, str], mark: str) -> dict[str, str]:
-    """The whole environment of the child: the inherited few out of ``environ``, then what the configuration names.
-
-    ``mark`` goes along where the system tells by it what the child started.
-    """
+    """The child's environment: inherited variables, those of ``command``, and ``mark`` if /proc exists."""
     inherited = {k: v for k, v in environ.items() if k in INHERITED or k.startswith("LC_")}
     return {**inherited, **command.env, **({MARK_VARIABLE: mark} if (PROC / "self/environ").exists() else {})}
 
@@ -57,7 +51,7 @@ def child_environment(command: Command, environ: Mapping[str, str], mark: str) -
 def find_program(command: Command, path: str) -> str:
     """The absolute path of the program, looked up once. Raises SpawnFailed.
 
-    Empty and relative entries of ``path`` are left out: they would let a working directory replace a program.
+    Ignores empty and relative entries of ``path``, which would let a working directory replace a program.
     """
     if command.cwd is not None and not command.cwd.is_dir():
         raise SpawnFailed(f"the folder {command.cwd} does not exist; correct cwd")
@@ -87,10 +81,10 @@ class StdioTransport(Pipe):
         self._watch: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._gathered: list[bytes] | None = None
-        self.started: Callable[[int, str], None] = _nothing
-        """Told the process id and the mark of its descendants in a thread, once the program runs."""
-        self.ended: Callable[[int], None] = _nothing
-        """Told the process id again once nothing of what it started is left."""
+        self.started: Callable[[int, str], None] = _ignore
+        """Called in a thread with the process id and mark once the program runs."""
+        self.ended: Callable[[int], None] = _ignore
+        """Called with the process id once nothing is left of what it started."""
 
     async def open(self, inbound: Inbound) -> None:
         """Start the program. Raises SpawnFailed with the system's reason."""
@@ -126,7 +120,7 @@ class StdioTransport(Pipe):
             await self._wait_writable(self._child)
 
     def _put(self, stdin: asyncio.WriteTransport, line: bytes) -> None:
-        """Write at once; what else comes in this turn of the loop follows in one piece, since a write costs a call."""
+        """Write at once, and join what else is written in this turn of the loop: each write is a system call."""
         if self._gathered is None:
             self._gathered = []
             stdin.write(line)
@@ -140,7 +134,7 @@ class StdioTransport(Pipe):
             stdin.write(b"".join(lines))
 
     async def aclose(self) -> None:
-        """Close stdin, wait, SIGTERM, wait, SIGKILL, on the whole group; then on what left the group."""
+        """Close stdin, wait, SIGTERM, wait, SIGKILL: the whole group, then what left the group."""
         if self._process is None:
             return
         if self._closing is None:
@@ -148,7 +142,7 @@ class StdioTransport(Pipe):
         await asyncio.shield(self._closing)
 
     def report(self) -> ProcessReport:
-        """Process id, the exact command, and once it ended its exit code and last stderr lines."""
+        """The process id, the exact command and, after its end, the exit code and last stderr lines."""
         tail = tuple(self._child.tail) if self._child else ()
         if self._process is None:
             return ProcessReport(command=self._argv, stderr_tail=tail)
@@ -162,22 +156,22 @@ class StdioTransport(Pipe):
             reason = f"the server took nothing from its stdin for {self.limits.write_seconds:g} s"
             child.stalled = reason
             child.gone.set()
-            child.writable.set()  # the others who wait here are told by `Pipe.fail`
+            child.writable.set()  # other writers learn it from `Pipe.fail`
             raise ConnectionLost(reason, stderr_tail=child.tail) from None
 
     async def _report_end(self, child: ServerProcess, inbound: Inbound) -> None:
         await child.gone.wait()
         if not child.stalled:
             await set_within(child.exited, EXIT_NOTICE)
-            await child.last_words()
+            await child.drain()
         reason = self._why_gone(child)
         self.fail(reason)
         inbound.closed(reason)
 
     async def _end(self) -> TransportError:
-        """Why the connection ended, once that is known."""
+        """Wait until it is known why the connection ended, and return that."""
         if self._watch is not None:
-            await asyncio.wait([self._watch])  # it takes a moment to learn the exit code and the last words
+            await asyncio.wait([self._watch])  # the exit code and the last output arrive a moment later
         return self._lost or ConnectionLost("the server closed its stdin")
 
     def _why_gone(self, child: ServerProcess) -> ConnectionLost:
@@ -198,7 +192,7 @@ class StdioTransport(Pipe):
         self.fail(ConnectionLost("the connection was closed by mcphost"))
         group = process.get_pid()
         processes = live_groups[group]
-        await asyncio.to_thread(processes.look, everywhere=False)  # once it has ended its children have another parent
+        await asyncio.to_thread(processes.look, everywhere=False)  # afterwards its children have another parent
         stdin = process.get_pipe_transport(0)
         if stdin is not None:
             self._put_gathered(cast("asyncio.WriteTransport", stdin))
@@ -215,8 +209,8 @@ class StdioTransport(Pipe):
         process.close()
 
 
-def _nothing(pid: int, mark: str = "") -> None:
-    """Nobody wants to know."""
+def _ignore(pid: int, mark: str = "") -> None:
+    """Ignore the event: nobody observes it."""
 
 
 def exit_text(code: int) -> str:

@@ -1,7 +1,4 @@
-"""What a server's program takes of the machine, with all it started: read once, when somebody asks.
-
-Knows /proc, and ``ps`` where there is none. Refuses to watch, and to judge what is much.
-"""
+"""Measures the memory and CPU time of a server's processes, from /proc or ``ps``."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from typing import Final
 from mcphost.transports.base import ProcessUsageReport
 
 PS: Final = ("/bin/ps", "-A", "-o", "pgid=", "-o", "rss=", "-o", "time=")
-"""Apart: to the ``ps`` of BSD and macOS, what follows the first ``=`` is all one heading."""
+"""One ``-o`` per column: the ``ps`` of BSD and macOS takes all after the first ``=`` as one heading."""
 PS_SECONDS: Final = 2.0
 
 _TIME: Final = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)")
@@ -26,7 +23,7 @@ _TIME: Final = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One process; ``groups`` are its process group and, where that is known, its session."""
+    """One process; ``groups`` are its process group and, if known, its session."""
 
     groups: tuple[int, ...]
     alive: bool
@@ -35,10 +32,10 @@ class _Part:
 
 
 def usage_of(group: int, proc: Path = Path("/proc")) -> ProcessUsageReport | None:
-    """What the processes of this group take; None where nothing of it is left, or the system does not say.
+    """The usage of a process group; None if nothing of it is left or the system does not tell.
 
-    A process that began a group of its own counts too where the system tells of sessions. It reads one small file for
-    every process there is: not for the event loop.
+    Includes other groups of the same session if the system tells sessions. Reads a file per process: do not call it on
+    the event loop.
     """
     mine = [part for part in (_from_proc(proc) if (proc / "self").exists() else _from_ps()) if group in part.groups]
     if not any(part.alive for part in mine):
@@ -61,10 +58,10 @@ def _from_proc(proc: Path) -> Iterator[_Part]:
 
 def _from_ps() -> Iterable[_Part]:
     try:
-        told = subprocess.run(PS, capture_output=True, timeout=PS_SECONDS, env={"LC_ALL": "C"}, check=False).stdout
+        output = subprocess.run(PS, capture_output=True, timeout=PS_SECONDS, env={"LC_ALL": "C"}, check=False).stdout
     except (OSError, subprocess.SubprocessError):
         return
-    for line in told.decode("ascii", "replace").splitlines():
+    for line in output.decode("ascii", "replace").splitlines():
         with suppress(ValueError):
             group, kilobytes, time = line.split()
             yield _Part((int(group),), True, int(kilobytes) * 1024, _seconds(time))

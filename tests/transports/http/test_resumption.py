@@ -203,7 +203,7 @@ async def test_an_outage_while_a_stream_goes_on_is_waited_out() -> None:
 async def test_a_server_that_wants_to_be_asked_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """H04: and each try says which it is, where one looks at the traffic."""
     monkeypatch.setattr(resumption, "SHORTEST", 0.001)
-    monkeypatch.setattr(resumption, "IN_VAIN", 6)
+    monkeypatch.setattr(resumption, "MOST_FRUITLESS", 6)
     tap = Recording()
     async with connected(spoiling("storm"), tap=tap) as line:
         began = time.monotonic()
@@ -220,7 +220,7 @@ async def test_a_server_that_wants_to_be_asked_for_ever_is_given_up(monkeypatch:
 async def test_a_stream_nobody_waits_on_is_given_up_too_and_no_call_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """H04"""
     monkeypatch.setattr(resumption, "SHORTEST", 0.001)
-    monkeypatch.setattr(resumption, "IN_VAIN", 6)
+    monkeypatch.setattr(resumption, "MOST_FRUITLESS", 6)
     async with connected(spoiling("storm")) as line:
         with pytest.raises(ConnectionLost, match="broke off too many times"):
             await line.transport.listen()

@@ -30,7 +30,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 def leave_and_die(folder: Path, pid: int, mark: str = "") -> None:
     """What an mcphost does that starts a server and is killed."""
     program = "import sys; from pathlib import Path; from mcphost.transports.stdio.pid_files import PidFiles; "
-    program += f"PidFiles(Path({str(folder)!r})).leave('git', {pid}, {mark!r})"
+    program += f"PidFiles(Path({str(folder)!r})).write('git', {pid}, {mark!r})"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
 
 
@@ -84,7 +84,7 @@ def test_no_other_process_is_taken_for_a_leftover(
     """S05: neither a server of ours that runs, nor a process that has the number of one by now."""
     folder = tmp_path / "running"
     traces = PidFiles(folder)
-    traces.leave("ours", sleeper.pid, "")
+    traces.write("ours", sleeper.pid, "")
     assert traces.leftovers() == ()
     assert os.listdir(folder) == [str(sleeper.pid)]
     leave_and_die(folder, sleeper.pid)
