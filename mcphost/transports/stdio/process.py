@@ -64,11 +64,15 @@ class ServerProcess(asyncio.SubprocessProtocol):
     async def drain(self) -> None:
         """Wait until the remaining output was read and dispatched."""
         for _ in range(EXIT_DRAINS):
-            for turns in self._turns:
-                await turns.idle.wait()
+            await self._dispatched()
             self._received = False
             if await set_within(self.drained, EXIT_DRAIN) or not self._received:
                 break
+        await self._dispatched()  # the end of a pipe may have added a line that was cut off
+
+    async def _dispatched(self) -> None:
+        for turns in self._turns:
+            await turns.idle.wait()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         # A server without stdin or stdout is gone.

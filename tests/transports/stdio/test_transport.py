@@ -15,12 +15,13 @@ import pytest
 
 from mcphost.errors import ConnectionLost, InvalidResult, MessageTooLarge
 from mcphost.protocol.eras.revisions import V2025_03_26
-from mcphost.transports.stdio.process import STDERR_LINE, STDERR_TAIL
+from mcphost.transports.pipe import Pipe
+from mcphost.transports.stdio.process import STDERR_LINE, STDERR_TAIL, ServerProcess
 from mcphost.transports.stdio.transport import Command, StdioTransport
 from mcphost.transports.time_slices import SLICE, TimeSlices
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.conftest import Start
-from tests.transports.processes import AT_ONCE, FAST, Line
+from tests.transports.processes import AT_ONCE, FAST, Inbox, Line
 
 # Messages
 
@@ -272,6 +273,27 @@ async def test_stderr_is_drained_kept_in_lines_and_is_no_failure(start: Start) -
         ("kill", -signal.SIGKILL, "was ended by SIGKILL"),
     ],
 )
+class FedPipe(Pipe):
+    """A pipe that is fed by hand."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        super().__init__(FAST)
+        self._inbound = inbox
+
+
+async def test_a_line_that_the_end_of_the_pipe_cuts_off_is_dispatched_before_draining_ends() -> None:
+    inbox = Inbox()
+    process = ServerProcess(FedPipe(inbox), inbox, FAST)
+    members = ",".join(f'"{n:x}":0' for n in range(200_000))
+    process.pipe_data_received(1, f'{{"jsonrpc":"2.0","method":"n","params":{{{members}'.encode())
+    draining = asyncio.create_task(process.drain())
+    await asyncio.sleep(0)  # it waits for the pipes, of which nothing is left to be read
+    process.pipe_connection_lost(1, None)
+    process.pipe_connection_lost(2, None)
+    await draining
+    assert len(inbox.problems) == 1
+
+
 async def test_a_crash_fails_all_that_wait_with_exit_code_and_last_words(
     start: Start, kind: str, code: int, says: str
 ) -> None:
