@@ -1,1 +1,4 @@
-"""Language models behind one interface. They answer what they are asked; whether to ask is decided elsewhere."""
+"""Language models behind one interface.
+
+Providers answer what they are asked; whether to ask is decided in `mcphost.host`.
+"""

@@ -1,7 +1,4 @@
-"""Anthropic's Messages API, as a `Provider`.
-
-Knows its requests, which parts of them are to be kept for the next, and its stream. Refuses to know the network.
-"""
+"""Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from mcphost.providers.errors import Refusal, error_of
 from mcphost.providers.http import HostedProvider
 from mcphost.providers.json_values import number, object_of, text_of
 from mcphost.providers.retry import read_usage
-from mcphost.providers.tool_calls import ToolUseParts, all_words, pictures, words
+from mcphost.providers.tool_calls import ToolUseParts, pictures, result_text, text_for
 from mcphost.providers.tool_names import NameMapping, use_ids
 
 VERSION: Final = "2023-06-01"
@@ -39,19 +36,16 @@ _STOPS: Final[Mapping[str, str]] = {
     "stop_sequence": "stopSequence",
     "tool_use": "toolUse",
 }
-"""Its stop reasons in the protocol's words; others are passed on as they are."""
+"""Its stop reasons in MCP's words; others are passed on unchanged."""
 
-KEPT: Final[Mapping[str, Any]] = {"cache_control": {"type": "ephemeral"}}
-"""Marks a block up to which the vendor may keep the request, so that the next one with the same beginning is cheaper.
+CACHE_MARK: Final[Mapping[str, Any]] = {"cache_control": {"type": "ephemeral"}}
+"""Marks the end of a prefix to cache, which makes the next request with that prefix cheaper. At most four a request."""
 
-A request has four of them at most: see `body`.
-"""
-
-_KEEPS_NOTHING: Final = re.compile(r"cache_control|\bsystem\b.*\bstring\b", re.IGNORECASE | re.DOTALL)
+_CACHING_REFUSED: Final = re.compile(r"cache_control|\bsystem\b.*\bstring\b", re.IGNORECASE | re.DOTALL)
 
 
 class AnthropicProvider(HostedProvider[bool]):
-    """A model of Anthropic's, or of whoever speaks like it at ``base_url``; see `Provider`."""
+    """A model of Anthropic's, or of a compatible server at ``base_url``; see `Provider`."""
 
     HOME = "https://api.anthropic.com"
     PATH = "/messages"
@@ -61,32 +55,32 @@ class AnthropicProvider(HostedProvider[bool]):
         return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
 
     def _first_dialect(self, *, at_home: bool) -> bool:
-        """Whether marks are sent: some that speak like Anthropic do not know them."""
+        # The dialect is whether to cache: some compatible servers reject cache_control.
         return True
 
     def _remedy(self, refusal: Refusal, dialect: bool) -> bool | None:
-        unknown = refusal.status in (400, 422) and _KEEPS_NOTHING.search(f"{refusal.param} {refusal.message}")
+        unknown = refusal.status in (400, 422) and _CACHING_REFUSED.search(f"{refusal.param} {refusal.message}")
         return False if unknown else None
 
     def _body(self, request: ModelRequest, names: NameMapping, dialect: bool) -> dict[str, Any]:
-        return body(self._model, request, names, keep=dialect)
+        return body(self._model, request, names, cache=dialect)
 
-    def _reading(self, request: ModelRequest, names: NameMapping) -> AnthropicStream:
+    def _reader(self, request: ModelRequest, names: NameMapping) -> AnthropicStream:
         return AnthropicStream(self._endpoint, request, names, self._model)
 
 
-def body(model: str, request: ModelRequest, names: NameMapping, *, keep: bool = True) -> dict[str, Any]:
-    """The request as the API takes it; with ``keep``, what the next one will begin with is marked.
+def body(model: str, request: ModelRequest, names: NameMapping, *, cache: bool = True) -> dict[str, Any]:
+    """The request body; with ``cache``, with cache marks.
 
-    That are the tools, the system prompt, and the user's last message; the one before is where the former request was
-    marked, and so what can be had from it.
+    Marked are the tools, the system prompt and the last two user messages: the last but one is where the previous
+    request was marked, so that its cache is used.
     """
-    ids, mark = use_ids(request), KEPT if keep else {}
+    ids, mark = use_ids(request), CACHE_MARK if cache else {}
     content = [(message.role, list(_blocks(message.blocks, names, ids))) for message in request.messages]
     for blocks in [blocks for role, blocks in content if role == "user" and blocks][-2:]:
         blocks[-1] |= mark
-    system = [{"type": "text", "text": request.system, **mark}] if keep else request.system
-    stops = [text for text in request.stop if text.strip()]  # blank ones are refused
+    system = [{"type": "text", "text": request.system, **mark}] if cache else request.system
+    stops = [text for text in request.stop if text.strip()]  # the API refuses blank ones
     user = request.metadata.get("user_id")
     return {
         "model": model,
@@ -105,27 +99,27 @@ def _tools(request: ModelRequest, names: NameMapping, mark: Mapping[str, Any]) -
     if not request.tools:
         return {}
     tools = [
-        {"name": names.there(tool.name), "description": tool.description or "", "input_schema": tool.input_schema}
+        {"name": names.for_vendor(tool.name), "description": tool.description or "", "input_schema": tool.input_schema}
         for tool in request.tools
     ]
     tools[-1] |= mark
     choice = request.tool_choice
-    named = {"type": "tool", "name": names.there(choice.name)}
+    named = {"type": "tool", "name": names.for_vendor(choice.name)}
     return {"tools": tools, "tool_choice": named if choice.name else {"type": _CHOICES.get(choice.mode, "auto")}}
 
 
 def _blocks(blocks: tuple[Block, ...], names: NameMapping, ids: NameMapping) -> Iterator[dict[str, Any]]:
     for block in blocks:
         match block:
-            case TextContent() if block.text.strip():  # blank ones are refused
+            case TextContent() if block.text.strip():  # the API refuses blank ones
                 yield {"type": "text", "text": block.text}
             case MediaContent():
                 yield _image(block)
             case ToolUse():
                 yield {
                     "type": "tool_use",
-                    "id": ids.there(block.id),
-                    "name": names.there(block.name),
+                    "id": ids.for_vendor(block.id),
+                    "name": names.for_vendor(block.name),
                     "input": block.input,
                 }
             case ToolResult():
@@ -139,19 +133,19 @@ def _image(block: MediaContent) -> dict[str, Any]:
 def _tool_result(result: ToolResult, ids: NameMapping) -> dict[str, Any]:
     shown = list(pictures(result, IMAGES))
     said = [block for block in result.blocks if not any(block is each for each in shown)]
-    content = [{"type": "text", "text": text} for block in said if (text := words(block)).strip()]
-    if not content and not shown and (text := all_words(result)).strip():
+    content = [{"type": "text", "text": text} for block in said if (text := text_for(block)).strip()]
+    if not content and not shown and (text := result_text(result)).strip():
         content = [{"type": "text", "text": text}]
     return {
         "type": "tool_result",
-        "tool_use_id": ids.there(result.tool_use_id),
+        "tool_use_id": ids.for_vendor(result.tool_use_id),
         "content": [*content, *map(_image, shown)],
         "is_error": bool(result.is_error),
     }
 
 
 class AnthropicStream:
-    """What the documents of one stream mean; see `mcphost.providers.http.StreamReader`."""
+    """The `mcphost.providers.http.StreamReader` of one answer."""
 
     def __init__(self, endpoint: ModelEndpoint, request: ModelRequest, names: NameMapping, model: str) -> None:
         self._endpoint, self._model = endpoint, model
@@ -160,27 +154,25 @@ class AnthropicStream:
         self.ended = False
 
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
-        """The events of a document."""
-        told = object_of(document)
-        match told.get("type"):
+        event = object_of(document)
+        match event.get("type"):
             case "message_start":
-                yield from self._begin(object_of(told.get("message")))
+                yield from self._begin(object_of(event.get("message")))
             case "content_block_start":
-                yield from self._open(number(told.get("index")), object_of(told.get("content_block")))
+                yield from self._open(number(event.get("index")), object_of(event.get("content_block")))
             case "content_block_delta":
-                yield from self._delta(number(told.get("index")), object_of(told.get("delta")))
+                yield from self._delta(number(event.get("index")), object_of(event.get("delta")))
             case "content_block_stop":
-                yield from self._pieces.end(number(told.get("index")))
+                yield from self._pieces.end(number(event.get("index")))
             case "message_delta":
-                self._stop = text_of(object_of(told.get("delta")).get("stop_reason")) or self._stop
-                yield _usage(told)
+                self._stop = text_of(object_of(event.get("delta")).get("stop_reason")) or self._stop
+                yield _usage(event)
             case "message_stop":
                 self.ended = True
             case "error":
-                raise error_of(self._endpoint, Refusal.of(told))
+                raise error_of(self._endpoint, Refusal.of(event))
 
     def finish(self) -> Iterator[ProviderEvent]:
-        """The last events."""
         if not self.ended:
             raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
         yield from self._pieces.end_all()
@@ -205,8 +197,8 @@ class AnthropicStream:
             yield ThoughtDelta(thought)
 
 
-def _usage(told: Mapping[str, Any]) -> ProviderEvent:
-    """What was read from its cache, and into it, is no part of its ``input_tokens``."""
-    usage = object_of(told.get("usage"))
+def _usage(event: Mapping[str, Any]) -> ProviderEvent:
+    usage = object_of(event.get("usage"))
+    # Its input_tokens do not include what was read from or written to the cache.
     cached = [usage.get(name) for name in ("cache_read_input_tokens", "cache_creation_input_tokens")]
     return read_usage(usage.get("input_tokens"), usage.get("output_tokens"), *cached)

@@ -1,6 +1,6 @@
-"""The port to language models: a request in the protocol's own words, and the events of an answer as it comes.
+"""The `Provider` protocol: a request in MCP's own words, and the events of the answer as it streams in.
 
-Knows what can be asked and told. Refuses to know any vendor, and imports nothing that talks to a network.
+Nothing here knows a vendor or imports a network library.
 
 Specification: client/sampling.
 """
@@ -27,40 +27,40 @@ from mcphost.protocol.models.sampling import (
 from mcphost.protocol.models.tools import MediaContent, Tool
 
 IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-"""Media types that all vendors take."""
+"""Image types that all vendors accept."""
 
 ASCII_PER_TOKEN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What a model is asked."""
+    """A request to a model."""
 
     messages: tuple[SamplingMessage, ...]
     max_tokens: int
-    """The most tokens of the answer."""
+    """Limit of the answer."""
     system: str = ""
     temperature: float | None = None
-    """None: the model's own."""
+    """None: the model's default."""
     stop: tuple[str, ...] = ()
-    """Texts that end the answer; they are not part of it."""
+    """Stop sequences, which are not part of the answer."""
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = AUTO
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What a server wants the vendor to be told; each takes what it knows of it."""
+    """Metadata for the vendor; each provider uses what it knows."""
 
     @classmethod
-    def of(cls, asked: CreateMessageRequest, *, most_tokens: int) -> Self:
-        """What a server asked for, with at most ``most_tokens`` of answer."""
+    def of(cls, request: CreateMessageRequest, *, most_tokens: int) -> Self:
+        """The request of a server, with an answer of at most ``most_tokens`` tokens."""
         return cls(
-            messages=asked.messages,
-            max_tokens=min(asked.max_tokens, most_tokens),
-            system=asked.system_prompt,
-            temperature=asked.temperature,
-            stop=asked.stop_sequences,
-            tools=asked.tools,
-            tool_choice=asked.tool_choice or AUTO,
-            metadata=asked.metadata,
+            messages=request.messages,
+            max_tokens=min(request.max_tokens, most_tokens),
+            system=request.system_prompt,
+            temperature=request.temperature,
+            stop=request.stop_sequences,
+            tools=request.tools,
+            tool_choice=request.tool_choice or AUTO,
+            metadata=request.metadata,
         )
 
     def offers(self, name: str) -> bool:
@@ -70,12 +70,12 @@ class ModelRequest:
         return allowed and any(tool.name == name for tool in self.tools)
 
 
-# The events of an answer, in the order they come.
+# The events of an answer.
 
 
 @dataclass(frozen=True, slots=True)
 class RetryScheduled:
-    """It has no room: asked again after ``seconds``, for the ``attempt``-th time of ``most``. Before all others."""
+    """The model is overloaded: retry ``attempt`` of ``most`` follows after ``seconds``. Precedes all other events."""
 
     seconds: float
     attempt: int
@@ -93,14 +93,14 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtDelta:
-    """More of what the model thinks before it answers; no part of the answer."""
+    """More of the model's reasoning, which is no part of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUseBegun:
-    """The model begins to write a tool use."""
+    """The model started a tool use."""
 
     id: str
     name: str
@@ -109,30 +109,30 @@ class ToolUseBegun:
 
 @dataclass(frozen=True, slots=True)
 class ToolUseReady:
-    """A tool use is complete. With a ``problem`` it must not be carried out: the model is told of the problem."""
+    """A tool use is complete. With a ``problem`` it must not be executed; report the problem to the model."""
 
     id: str
     name: str
     input: Mapping[str, Any]
-    """The arguments; empty where they could not be read."""
+    """The arguments; empty if they could not be parsed."""
     offered: bool
-    """Was a tool of exactly this name offered, and the use of it allowed?"""
+    """Was a tool of exactly this name offered, and may it be used?"""
     problem: str = ""
-    """What is wrong, in a sentence; empty where nothing is."""
+    """What is wrong, in a sentence; empty if nothing is."""
     raw: str = ""
-    """The arguments as they came, where they could not be read."""
+    """The arguments as received, if they could not be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens of the whole exchange so far, each as last told. None: unknown, which a nonsense number is too."""
+    """Token counts of the exchange so far. None: unknown."""
 
     input_tokens: int | None = None
-    """All of the request, also what a vendor had in its cache or put there."""
+    """The whole request, including what was read from or written to a cache."""
     output_tokens: int | None = None
 
     def later(self, other: TokenUsage) -> TokenUsage:
-        """What is known after ``other`` was told."""
+        """Update with the counts that ``other`` knows."""
         return TokenUsage(
             self.input_tokens if other.input_tokens is None else other.input_tokens,
             self.output_tokens if other.output_tokens is None else other.output_tokens,
@@ -141,7 +141,7 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFinished:
-    """The answer is whole. ``stop_reason`` as in `CreateMessageResult`; ``model`` is the one that really answered."""
+    """The answer is complete. ``stop_reason`` as in `CreateMessageResult`; ``model`` is the one that answered."""
 
     stop_reason: str
     model: str
@@ -152,7 +152,7 @@ ProviderEvent = RetryScheduled | TextDelta | ThoughtDelta | ToolUseBegun | ToolU
 
 @dataclass(frozen=True, slots=True)
 class ModelCapabilities:
-    """What a model takes besides text."""
+    """What a model accepts besides text."""
 
     images: frozenset[str] = frozenset()
     """Media types."""
@@ -161,7 +161,7 @@ class ModelCapabilities:
 
 
 class Provider(Protocol):
-    """One entry of ``[models]``, ready to be asked."""
+    """One entry of ``[models]``, ready to be request."""
 
     @property
     def entry(self) -> str:
@@ -169,7 +169,7 @@ class Provider(Protocol):
 
     @property
     def capabilities(self) -> ModelCapabilities:
-        """What it takes."""
+        """What the model accepts."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
         """Ask, and give the answer as it comes; the last event is `AnswerFinished`, or there is a ModelError.
@@ -211,9 +211,9 @@ def _lacking(request: ModelRequest, able: ModelCapabilities) -> Iterator[str]:
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens ``text`` is: four ASCII characters a token, every other character one.
+    """Estimate the tokens of ``text``: four ASCII characters a token, every other character one.
 
-    Within a third for prose and code in English; an overestimate for most other alphabets, which is the safe side.
+    Within a third for English prose and code; an overestimate for most other scripts, which is the safe side.
     """
     other = len(text) - len(text.encode("ascii", "ignore"))  # by far the fastest way: a prompt may have megabytes
     return ceil((len(text) - other) / ASCII_PER_TOKEN) + other
@@ -221,18 +221,17 @@ def estimate_tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs, in any one currency, for a million tokens.
+    """The price of a million tokens, in any one currency.
 
-    What a vendor has in its cache, or puts there, has no price of its own: both count as any other input. Anthropic
-    takes a tenth for the one and a quarter more for the other, so a long conversation costs less than is told, and
-    a single request up to a quarter more.
+    Cached input counts at the full price. Anthropic charges a tenth for cache reads and 125 % for cache writes, so a
+    long conversation costs less than stated, a single request up to a quarter more.
     """
 
     input: float
     output: float
 
     def of(self, usage: TokenUsage) -> float | None:
-        """What an exchange cost; None where that is not known."""
+        """The cost of an exchange; None if a count is unknown."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
         return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1e6
@@ -240,7 +239,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class CollectedAnswer:
-    """A whole answer. ``flawed`` are tool uses among its blocks that must not be carried out."""
+    """An answer. ``flawed`` are tool uses among its blocks that must not be executed."""
 
     result: CreateMessageResult
     usage: TokenUsage = TokenUsage()
@@ -248,7 +247,7 @@ class CollectedAnswer:
 
 
 class AnswerCollector:
-    """Puts an answer together from its events; what is there can be had at any time."""
+    """Assembles an answer from its events."""
 
     def __init__(self) -> None:
         self.usage = TokenUsage()
@@ -257,7 +256,7 @@ class AnswerCollector:
         self._text: list[str] = []
 
     def add(self, event: ProviderEvent) -> None:
-        """Take the next event."""
+        """Add the next event."""
         match event:
             case TextDelta():
                 self._text.append(event.text)
@@ -271,7 +270,7 @@ class AnswerCollector:
 
     @property
     def gathered(self) -> CollectedAnswer:
-        """What came so far; without a stop reason and model until it is done."""
+        """The answer so far; without stop reason and model until it is complete."""
         self._end_text()
         done = self.done
         result = CreateMessageResult(

@@ -1,6 +1,4 @@
-"""Which configured model a server's wishes mean.
-
-Knows hints, families and priorities; pure and deterministic. Refuses to ask anything, and to prefer any vendor.
+"""Chooses a configured model by a server's model preferences. Pure and deterministic.
 
 Specification: client/sampling (model preferences): hints in order, then cost, speed and intelligence.
 """
@@ -18,11 +16,11 @@ from mcphost.protocol.models.sampling import ModelPreferences
 
 @dataclass(frozen=True, slots=True)
 class ModelCandidate:
-    """One entry of ``[models]`` as far as a choice needs it; the shares are 0 to 1, more is better."""
+    """One entry of ``[models]``. The ratings are 0 to 1; more is better."""
 
     entry: str
     model: str = ""
-    """The vendor's name of it."""
+    """The vendor's name of the model."""
     cost: float = 0.5
     """How cheap it is."""
     speed: float = 0.5
@@ -31,7 +29,7 @@ class ModelCandidate:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The entry that answers, and why, in a line that is safe to show."""
+    """The chosen entry, and the reason in a line that is safe to show."""
 
     entry: str
     reason: str
@@ -44,28 +42,28 @@ FAMILIES: Final[Mapping[str, str]] = {
     "deep and slow": r"opus|\bo[134]\b|gpt-?5-pro|ultra|deepseek-r\d|reason|think|\b(405|671)b\b",
     "all-round": r"sonnet|gpt-?4|gpt-?5|pro\b|mistral|mixtral|llama|qwen|deepseek|command-r|grok|\bnova\b",
 }
-"""Niches that models of different vendors share, by parts of their names; the first one that fits counts.
+"""Families of comparable models of different vendors, by patterns of their names; the first match counts.
 
-A vendor's name alone (claude, gpt, gemini) is no niche: it is the server's to say which of them it means.
+A vendor's name alone (claude, gpt, gemini) is no family.
 """
 
 _PATTERNS: Final = {family: re.compile(pattern) for family, pattern in FAMILIES.items()}
 
 MOST_HINTS: Final = 20
-"""Hints that are looked at."""
+"""Hints that are considered."""
 
 
 def family(name: str) -> str | None:
-    """The niche of a model, by its name; None where it tells none."""
+    """The family of a model by its name; None if no pattern matches."""
     lowered = name.lower()[:200]
-    return next((niche for niche, pattern in _PATTERNS.items() if pattern.search(lowered)), None)
+    return next((each for each, pattern in _PATTERNS.items() if pattern.search(lowered)), None)
 
 
 def choose(models: Sequence[ModelCandidate], preferences: ModelPreferences) -> ModelChoice:
-    """The model for ``preferences``, from at least one.
+    """Choose the model for ``preferences`` among at least one.
 
-    A hint that is part of a name or of an entry's name goes before one that only means the same niche; among the models
-    that a hint fits, and where none does, the priorities decide; and then the order of the configuration.
+    A hint that is part of a model's or entry's name precedes one of the same family. Among the models that a hint
+    matches, or all if none does, the priorities decide, then the order of the configuration.
     """
     if len(models) == 1:
         return ModelChoice(models[0].entry, "the only model there is")
@@ -73,7 +71,7 @@ def choose(models: Sequence[ModelCandidate], preferences: ModelPreferences) -> M
     return (
         _hinted(models, preferences, hints, _named, "the server's hint {hint} is part of its name")
         or _hinted(
-            models, preferences, hints, _alike, "{niche}, like the server's hint {hint}, which is not configured"
+            models, preferences, hints, _alike, "{family}, like the server's hint {hint}, which is not configured"
         )
         or _weighed(models, preferences, "")
     )
@@ -88,7 +86,7 @@ def _hinted(
 ) -> ModelChoice | None:
     for hint in hints:
         if found := [model for model in models if fits(hint, model)]:
-            text = reason.format(hint=f"“{show_line(hint, 40)}”", niche=family(hint))
+            text = reason.format(hint=f"“{show_line(hint, 40)}”", family=family(hint))
             return ModelChoice(found[0].entry, text) if len(found) == 1 else _weighed(found, preferences, text)
     return None
 
@@ -99,18 +97,22 @@ def _named(hint: str, model: ModelCandidate) -> bool:
 
 
 def _alike(hint: str, model: ModelCandidate) -> bool:
-    niche = family(hint)
-    return niche is not None and niche in (family(model.model), family(model.entry))
+    hinted = family(hint)
+    return hinted is not None and hinted in (family(model.model), family(model.entry))
 
 
 def _weighed(models: Sequence[ModelCandidate], preferences: ModelPreferences, before: str) -> ModelChoice:
-    """The best by the priorities; the first of equals."""
+    """The best by the weighted priorities; the first of equals."""
     weights = {
         name: weight
         for name in ("cost", "speed", "intelligence")
         if (weight := getattr(preferences, name)) is not None and weight > 0
     }
     best = max(models, key=lambda model: sum(weight * getattr(model, name) for name, weight in weights.items()))
-    told = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
-    why = f"the best of {len(models)} for what the server weighs ({told})" if told else f"the first of {len(models)}"
+    weighed = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
+    why = (
+        f"the best of {len(models)} for what the server weighs ({weighed})"
+        if weighed
+        else f"the first of {len(models)}"
+    )
     return ModelChoice(best.entry, f"{before}; {why}" if before else why)

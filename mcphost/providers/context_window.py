@@ -1,7 +1,6 @@
-"""Whether a request has room in what its model reads and writes at once.
+"""Checks that a request and its answer fit the context window of the model.
 
-Knows about how many tokens a request is; pictures and sounds, whose tokens nobody can guess, count as none. Refuses to
-leave anything out: what is dropped silently is missed by nobody but the user.
+Images and audio count as no tokens, since vendors count them differently. Nothing is ever dropped to make room.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from mcphost.errors import ModelRefused
 from mcphost.protocol.models.sampling import ToolResult, ToolUse
 from mcphost.protocol.models.tools import TextContent
 from mcphost.providers.base import ModelRequest, estimate_tokens
-from mcphost.providers.tool_calls import all_words
+from mcphost.providers.tool_calls import result_text
 
 LEAST_ANSWER: Final = 256
-"""Tokens that are to be left for an answer which may be that long."""
+"""Tokens that must remain for the answer, unless the request asks for fewer."""
 
 
 def fitted(entry: str, request: ModelRequest, most: int | None) -> ModelRequest:
-    """The request, its answer no longer than there is room for in ``most`` tokens (None: nobody knows).
+    """The request, with its answer limited to what remains of ``most`` tokens (None: unknown window).
 
-    Raises ModelRefused where there is none.
+    Raises ModelRefused if too little remains.
     """
     if most is None:
         return request
@@ -49,4 +48,4 @@ def _texts(request: ModelRequest) -> Iterator[str]:
                 case ToolUse():
                     yield json.dumps([block.name, block.input], ensure_ascii=False)
                 case ToolResult():
-                    yield all_words(block)
+                    yield result_text(block)

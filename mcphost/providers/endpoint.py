@@ -1,7 +1,4 @@
-"""Where a model is, and whether it may be asked there.
-
-Knows addresses and keys. Refuses to let a key travel where others can read it, and to show it anywhere.
-"""
+"""The address and API key of a model, and the rule that a key never travels unencrypted to another machine."""
 
 from __future__ import annotations
 
@@ -16,24 +13,24 @@ from mcphost.protocol.urls import is_loopback
 from mcphost.redaction import MASK, MIN_SECRET
 
 OLLAMA_PORT: Final = 11434
-"""Where Ollama listens unless told otherwise, and hardly anything else does."""
+"""Ollama's default port, which hardly anything else uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """One entry's address and key."""
+    """The address and key of one model entry."""
 
     entry: str
     """Its name in the configuration."""
     url: str = field(repr=False)
-    """Where requests go."""
+    """The URL that requests are posted to."""
     key: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Sent with every request; the key is in one of them."""
+    """Sent with every request, the key among them."""
 
     @property
     def origin(self) -> str:
-        """Its scheme, host and port: all of the address that is shown."""
+        """Scheme, host and port; the only part of the URL that is shown."""
         parts = urlsplit(self.url)
         return show_line(f"{parts.scheme}://{parts.netloc}", 120)
 
@@ -43,23 +40,23 @@ class ModelEndpoint:
         return is_loopback(urlsplit(self.url).hostname or "")
 
     @property
-    def starting(self) -> str:
-        """What to do where nobody answers there."""
+    def start_advice(self) -> str:
+        """Advice if nothing answers there."""
         if self.local and urlsplit(self.url).port == OLLAMA_PORT:
             return "start Ollama with: ollama serve"
         return "is it running, and is base_url right?"
 
     def clean(self, text: str, limit: int = 300) -> str:
-        """Foreign text on one line, safe to show, and without the key, which some endpoints repeat."""
+        """Foreign text as one line that is safe to show, with the key masked, which some endpoints repeat."""
         if len(self.key) >= MIN_SECRET:
             text = text.replace(self.key, MASK)
         return show_line(text.strip(), limit)
 
 
 def checked(endpoint: ModelEndpoint, *, key_needed: bool, plain: bool) -> ModelEndpoint:
-    """The endpoint, if it may be asked. ``plain``: the user accepts that a key travels unencrypted.
+    """Return the endpoint if it may be used. ``plain``: the user accepts that a key travels unencrypted.
 
-    Raises ModelKeyRefused or ModelRefused before anything is sent.
+    Raises ModelKeyRefused or ModelRefused.
     """
     if key_needed and not endpoint.key:
         raise ModelKeyRefused(
@@ -77,7 +74,7 @@ def checked(endpoint: ModelEndpoint, *, key_needed: bool, plain: bool) -> ModelE
 
 
 def joined(base: str, version: str, path: str) -> str:
-    """``base`` with ``version`` (``/v1``) after it where it has none, and then ``path``.
+    """``base``, ``version`` (such as ``/v1``) unless ``base`` ends in it, and ``path``.
 
     >>> joined("http://localhost:11434", "/v1", "/chat/completions")
     'http://localhost:11434/v1/chat/completions'

@@ -1,7 +1,4 @@
-"""What an endpoint's refusal means, and what a person can do about it.
-
-Knows the statuses and error types of the vendors. Refuses to show a body as it came.
-"""
+"""Turns a refusal of an endpoint into an exception that says what the user can do about it."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from mcphost.protocol.display import duration_text
 from mcphost.providers.endpoint import ModelEndpoint
 
 BUSY: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
-"""Statuses that say nothing of the next try."""
+"""Transient statuses: a retry may succeed."""
 
 _STATUS_OF: Final[Mapping[str, int]] = {
     "overloaded_error": 529,
@@ -38,22 +35,22 @@ _STATUS_OF: Final[Mapping[str, int]] = {
     "not_found_error": 404,
     "invalid_request_error": 400,
 }
-"""The HTTP status that goes with an error type: inside a stream there is only the type."""
+"""The HTTP status of an error type: inside a stream there is only the type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error as the endpoint told it, in a body or in the middle of a stream."""
+    """An error as the endpoint reported it, in a body or inside a stream."""
 
     status: int
     message: str = ""
     type: str = ""
     param: str = ""
-    """Which parameter it is about."""
+    """The parameter that it is about."""
 
     @classmethod
     def read(cls, status: int, body: bytes) -> Refusal:
-        """Read the body of an answer of this status; whatever it is."""
+        """Parse the body of a response of this status. Accepts anything."""
         try:
             document = json.loads(body)
         except (ValueError, RecursionError):
@@ -62,7 +59,7 @@ class Refusal:
 
     @classmethod
     def of(cls, document: Any, status: int = 500) -> Refusal:
-        """Read ``{"error": …}``, in each of the shapes that occur; ``status`` where no type says better."""
+        """Parse ``{"error": …}`` in each of the shapes that occur; ``status`` applies if the error names none."""
         error = document.get("error", document) if isinstance(document, dict) else document
         if not isinstance(error, dict):
             return cls(status, "" if error is None else str(error))
@@ -78,7 +75,7 @@ class Refusal:
 
 
 def _status(status: int, known: str, code: object) -> int:
-    """The status that tells most: quota used up comes as 429, and in a stream there is only a type or a number."""
+    # An exhausted quota comes as 429; inside a stream there is only a type or a number.
     if known in ("insufficient_quota", "billing_error"):
         return 402
     if status != 500:
@@ -96,7 +93,7 @@ _SENTENCES: Final[Mapping[int, tuple[type[ModelError], str]]] = {
 
 
 def error_of(endpoint: ModelEndpoint, refusal: Refusal, wait: float | None = None) -> ModelError:
-    """The exception for a refusal; ``wait`` is how many seconds the endpoint says to wait."""
+    """The exception for a refusal; ``wait`` is the delay in seconds that the endpoint asks for."""
     quoted = endpoint.clean(refusal.message)
     said = f" (it says: {quoted})" if quoted else ""
     status = refusal.status

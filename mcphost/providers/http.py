@@ -1,7 +1,6 @@
-"""One request to a model's endpoint over HTTP, and the events of its answer as they come.
+"""Sends one request to a model over HTTP, and streams the events of its answer, within limits of time and size.
 
-Knows httpx, the limits of size and time, and how an exchange fails. Follows no redirect, keeps no cookie, decodes
-nothing. Refuses to know what an event means.
+Follows no redirect, keeps no cookie and decompresses nothing.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ from mcphost.providers.base import ModelCapabilities, ModelRequest, ProviderEven
 from mcphost.providers.context_window import fitted
 from mcphost.providers.endpoint import ModelEndpoint, checked, joined
 from mcphost.providers.errors import Refusal, error_of
-from mcphost.providers.retry import RetryLimits, told_wait
+from mcphost.providers.retry import RetryLimits, requested_wait
 from mcphost.providers.tool_names import NameMapping, tool_names
 
 
 class StreamFraming(Protocol):
-    """Cuts chunks of any size into documents; raises Oversized for one with more bytes than the limit.
+    """Splits chunks into documents; raises Oversized for one over ``limit`` bytes.
 
-    Never holds more than the limit and one chunk. Whoever made the generator of chunks closes it.
+    Never holds more than the limit and one chunk. The caller closes ``chunks``.
     """
 
     def __call__(self, chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
         """The documents, in order."""
 
 
-# The byte order mark that a stream may begin with is dropped, and what is no UTF-8 is replaced.
+# Drops a byte order mark at the start, and replaces invalid UTF-8.
 _AS_EVENTS: Final = {"Content-Type": "text/event-stream; charset=utf-8-sig"}
 
 
 _BLANK_LINES: Final = re.compile(rb"[\r\n]{4,}")
-"""An end of a line and at least one blank line. Of a run of those, httpx-sse makes an event each."""
+"""A line end and blank lines. httpx-sse would make an event of each blank line."""
 
 
 class Oversized(Exception):
@@ -57,7 +56,7 @@ class Oversized(Exception):
 
 
 async def events(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
-    """The data of server-sent events; see `StreamFraming`. An event that no blank line ends is none."""
+    """The data of server-sent events; see `StreamFraming`. Ignores an event without a blank line at its end."""
     lines = _WholeLines(chunks, limit)
     source = EventSource(httpx.Response(200, headers=_AS_EVENTS, stream=lines))
     async with aclosing(source.aiter_sse()) as found:
@@ -68,18 +67,18 @@ async def events(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenera
 
 
 class _WholeLines(httpx.AsyncByteStream):
-    """Feeds httpx-sse, which has no limit of its own: whole lines only, and no more than ``limit`` bytes an event."""
+    """Feeds whole lines to httpx-sse, which has no limit of its own; at most ``limit`` bytes per event."""
 
     def __init__(self, chunks: AsyncGenerator[bytes, None], limit: int) -> None:
         self._chunks, self._limit = chunks, limit
         self._size = 0
 
     def event_ended(self) -> None:
-        """What follows belongs to the next event."""
+        """Count what follows towards the next event."""
         self._size = 0
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        line = bytearray()  # one growing buffer: httpx-sse keeps the pieces of a line as a list of strings
+        line = bytearray()  # one buffer: httpx-sse would keep the pieces of a line in a list
         async for chunk in self._chunks:
             self._size += len(chunk)
             if self._size > self._limit:
@@ -92,7 +91,7 @@ class _WholeLines(httpx.AsyncByteStream):
 
 
 async def lines(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
-    """A document on each line; see `StreamFraming`. Blank lines are none; the last line may lack its end."""
+    """A document per line; see `StreamFraming`. Skips blank lines; the last line may lack its line end."""
     framer = LineFramer(limit)
     async for chunk in chunks:
         for line in framer.feed(chunk):
@@ -118,22 +117,22 @@ def _is_whole(line: bytes) -> bool:
 
 
 MOST_EVENT: Final = 4_000_000
-"""Bytes of one document of a stream; real ones have a few hundred, unless a tool's arguments come in one piece."""
+"""Bytes of one document; real ones have a few hundred, unless tool arguments come in one piece."""
 
 MOST_ANSWER: Final = 64_000_000
-"""Bytes of a whole answer: the longest that models write, a few hundred bytes around each token."""
+"""Bytes of a whole answer: the longest that models write, with a few hundred bytes around each token."""
 
 MOST_REFUSAL: Final = 64_000
 """Bytes of a refusal that are read."""
 
 REFUSAL_SECONDS: Final = 5.0
-"""For what is told beyond the status of a refusal."""
+"""For the body of a refusal."""
 
 ENDING: Final = 0.5
-"""Seconds that an endpoint has to close a stream whose answer is whole."""
+"""Seconds that an endpoint has to close the stream of a complete answer."""
 
 AT_A_TIME: Final = 8
-"""Documents after which others get their turn: hundreds may come in one piece, and keys want to be heard meanwhile."""
+"""Documents between yields to the event loop: hundreds may arrive in one chunk."""
 
 FAILURES: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError)
 
@@ -141,7 +140,7 @@ _T = TypeVar("_T")
 
 
 class RefusedAnswer(ModelError):
-    """A refusal with all that was told of it; whoever asked may know a remedy. Raised inside this package only."""
+    """A refusal that a provider may remedy by another dialect. Raised inside this package only."""
 
     def __init__(self, endpoint: ModelEndpoint, refusal: Refusal, wait: float | None) -> None:
         self.refusal, self.error = refusal, error_of(endpoint, refusal, wait)
@@ -149,23 +148,23 @@ class RefusedAnswer(ModelError):
 
 
 class ModelConnections:
-    """The connections to one endpoint; ``framing`` is how its streams are read."""
+    """The connections to one endpoint; ``framing`` splits its streams."""
 
-    def __init__(self, endpoint: ModelEndpoint, patience: RetryLimits, framing: StreamFraming) -> None:
-        self.endpoint, self.patience, self._framing = endpoint, patience, framing
+    def __init__(self, endpoint: ModelEndpoint, limits: RetryLimits, framing: StreamFraming) -> None:
+        self.endpoint, self.limits, self._framing = endpoint, limits, framing
         self._client: httpx.AsyncClient | None = None
         self._preparing = asyncio.Lock()
 
     async def aclose(self) -> None:
-        """Drop all connections."""
+        """Close all connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
     async def documents(self, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """Post ``body``; give each JSON document of the answer, then one None for the marker ``[DONE]``.
+        """POST ``body`` and yield each JSON document of the answer, and None for ``[DONE]``.
 
-        An answer that is no stream is one document. Raises ModelError, a refusal as `RefusedAnswer`.
+        An answer that is no stream is one document. Raises ModelError; `RefusedAnswer` for a refusal.
         """
         response = await self._answered(body)
         try:
@@ -183,9 +182,9 @@ class ModelConnections:
             await response.aclose()
 
     async def _answered(self, body: Mapping[str, Any]) -> httpx.Response:
-        async with self._preparing:  # long messages are encoded, and certificates read: not on the event loop
+        async with self._preparing:  # encodes long messages and loads certificates: not on the event loop
             client, request = await asyncio.to_thread(self._prepared, body)
-        response = await self._timed(client.send(request, stream=True), self.patience.first, ModelUnreachable)
+        response = await self._timed(client.send(request, stream=True), self.limits.first, ModelUnreachable)
         try:
             if response.status_code != 200:
                 raise await self._refused(response)
@@ -199,7 +198,7 @@ class ModelConnections:
         return response
 
     async def _refused(self, response: httpx.Response) -> RefusedAnswer:
-        wait = told_wait({name.lower(): value for name, value in response.headers.items()}, datetime.now(UTC))
+        wait = requested_wait({name.lower(): value for name, value in response.headers.items()}, datetime.now(UTC))
         try:
             async with asyncio.timeout(REFUSAL_SECONDS):
                 told = await self._whole(response, MOST_REFUSAL, cut=True)
@@ -239,28 +238,28 @@ class ModelConnections:
                 yield chunk
 
     async def _chunks(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
-        chunks, seconds = response.aiter_raw(), self.patience.first
+        chunks, seconds = response.aiter_raw(), self.limits.first
         while True:
             try:
                 chunk = await self._timed(anext(chunks), seconds, ModelAnswerCut)
             except StopAsyncIteration:
                 return
             yield chunk
-            seconds = self.patience.idle
+            seconds = self.limits.idle
 
     async def _timed(self, waiting: Awaitable[_T], seconds: float, failure: type[ModelError]) -> _T:
-        """What is waited for, or an exception of ours."""
+        """Await ``waiting`` within ``seconds``. Raises ``failure`` for a timeout or a network error."""
         origin = self.endpoint.origin
         try:
             async with asyncio.timeout(seconds):
                 return await waiting
         except (TimeoutError, httpx.ConnectTimeout) as error:
-            seconds = self.patience.connect if isinstance(error, httpx.ConnectTimeout) else seconds
+            seconds = self.limits.connect if isinstance(error, httpx.ConnectTimeout) else seconds
             raise failure(self.endpoint.entry, f"{origin} said nothing for {seconds:g} s; try again") from None
         except FAILURES as error:
             reason = self.endpoint.clean(str(error) or type(error).__name__, 120)
             what = "cannot be reached" if failure is ModelUnreachable else "broke off its answer"
-            advice = self.endpoint.starting if failure is ModelUnreachable else "try again"
+            advice = self.endpoint.start_advice if failure is ModelUnreachable else "try again"
             raise failure(self.endpoint.entry, f"{origin} {what} ({reason}); {advice}") from None
 
     def _document(self, data: str | bytes) -> Any:
@@ -283,11 +282,11 @@ class ModelConnections:
 
     def _prepared(self, body: Mapping[str, Any]) -> tuple[httpx.AsyncClient, httpx.Request]:
         headers = {"Content-Type": "application/json", **self.endpoint.headers}
-        content = json.dumps(body).encode()  # in ASCII: half a surrogate pair from a server has no UTF-8
+        content = json.dumps(body).encode()  # as ASCII: a lone surrogate from a server has no UTF-8
         try:
             client = self._opened()
             return client, client.build_request("POST", self.endpoint.url, content=content, headers=headers)
-        except (httpx.InvalidURL, ValueError, OSError) as error:  # a proxy or certificates that are none
+        except (httpx.InvalidURL, ValueError, OSError) as error:  # unusable proxy or certificates
             reason = self.endpoint.clean(str(error), 120)
             raise ModelUnreachable(
                 self.endpoint.entry,
@@ -302,7 +301,7 @@ class ModelConnections:
             self._client = httpx.AsyncClient(
                 verify=trusted_authorities(url, proxy),
                 proxy=proxy,
-                timeout=httpx.Timeout(None, connect=self.patience.connect),
+                timeout=httpx.Timeout(None, connect=self.limits.connect),
                 headers={"User-Agent": f"mcphost/{__version__}", "Accept-Encoding": "identity"},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                 follow_redirects=False,
@@ -316,88 +315,88 @@ def _kind(response: httpx.Response) -> str:
 
 
 class StreamReader(Protocol):
-    """What a vendor's documents mean, one after the other."""
+    """Parses the documents of one answer into events."""
 
     @property
     def ended(self) -> bool:
-        """Does nothing more belong to the answer?"""
+        """Is the answer complete?"""
 
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
-        """The events of a document, None for ``[DONE]``. Raises ModelError for an error told in the stream."""
+        """The events of a document (None for ``[DONE]``). Raises ModelError for an error inside the stream."""
 
     def finish(self) -> Iterator[ProviderEvent]:
-        """The last events. Raises ModelAnswerCut where the answer was not whole."""
+        """The last events. Raises ModelAnswerCut if the answer is incomplete."""
 
 
 async def events_of(
     exchanges: ModelConnections, body: Mapping[str, Any], reading: StreamReader
 ) -> AsyncGenerator[ProviderEvent, None]:
-    """One exchange from its request to `AnswerFinished`. Raises ModelError, a refusal as `RefusedAnswer`."""
+    """The events of one exchange. Raises ModelError; `RefusedAnswer` for a refusal."""
     async with aclosing(exchanges.documents(body)) as documents:
         async for document in documents:
             for event in reading.feed(document):
                 yield event
             if reading.ended:
-                await _to_the_end(documents)
+                await _read_rest(documents)
                 break
     for event in reading.finish():
         yield event
 
 
-async def _to_the_end(documents: AsyncGenerator[Any, None]) -> None:
-    """Read what may still follow, which is nothing, so that the connection serves the next request as well."""
+async def _read_rest(documents: AsyncGenerator[Any, None]) -> None:
+    """Read to the end of the stream, so that the connection can be reused."""
     with suppress(TimeoutError, ModelError):
         async with asyncio.timeout(ENDING):
             async for _ in documents:
                 break
 
 
-async def persistently(
-    endpoint: ModelEndpoint, patience: RetryLimits, attempt: Callable[[], AsyncGenerator[ProviderEvent, None]]
+async def with_retries(
+    endpoint: ModelEndpoint, limits: RetryLimits, attempt: Callable[[], AsyncGenerator[ProviderEvent, None]]
 ) -> AsyncGenerator[ProviderEvent, None]:
-    """The events of ``attempt``, begun anew, after a wait that is told, while the model has no room.
+    """The events of ``attempt``, which is retried while the model is overloaded. Raises ModelError.
 
-    Only what has told nothing yet is begun anew. Raises ModelError.
+    Yields `RetryScheduled` before each delay. An attempt that has yielded events is not retried.
     """
     waited, count = 0.0, 0
     while True:
-        told = False
+        begun = False
         try:
             async with aclosing(attempt()) as events:
                 async for event in events:
-                    told = told or not isinstance(event, TokenUsage)  # which is told again, and replaced
+                    begun = begun or not isinstance(event, TokenUsage)  # usage is reported again, and replaced
                     yield event
             return
         except ModelOverloaded as error:
             count += 1
-            seconds = None if told else patience.wait(count, error.seconds, waited, random.random())
+            seconds = None if begun else limits.wait(count, error.seconds, waited, random.random())
             if seconds is None:
                 raise
             reason = str(error)
-        yield RetryScheduled(seconds, count, patience.retries, reason)
+        yield RetryScheduled(seconds, count, limits.retries, reason)
         await asyncio.sleep(seconds)
         waited += seconds
 
 
 Dialect = TypeVar("Dialect")
-"""The ways in which servers of one API want to be asked: a value that can be compared and hashed."""
+"""A variant of one API, as compatible servers expect it: a hashable value."""
 
 
 class HostedProvider(ABC, Generic[Dialect]):
-    """A model of an API's, or of whoever speaks like it at ``base_url``; see `Provider`."""
+    """Base of the providers of HTTP APIs, also for compatible servers at ``base_url``; see `Provider`."""
 
     HOME: ClassVar[str]
-    """The API's own address."""
+    """The API's own base URL."""
     VERSION: ClassVar[str] = "/v1"
-    """What follows an address that does not end in it."""
+    """Appended to a base URL that does not end in it."""
     PATH: ClassVar[str]
-    """Where its answers are asked for, below its version."""
+    """The path below the version that requests are posted to."""
     CAPABILITIES: ClassVar[ModelCapabilities]
-    """What its models take, where nothing else is known."""
+    """The default capabilities of its models."""
     KEY_AT_HOME: ClassVar[bool] = True
-    """Does its own address want a key?"""
+    """Does `HOME` require a key?"""
     FRAMING: ClassVar[StreamFraming] = staticmethod(events)
-    """How its streams are read."""
+    """How its streams are split into documents."""
 
     def __init__(
         self,
@@ -407,46 +406,41 @@ class HostedProvider(ABC, Generic[Dialect]):
         key: str = "",
         base_url: str | None = None,
         plain_http: bool = False,
-        patience: RetryLimits = RetryLimits(),  # noqa: B008 - a frozen value
+        limits: RetryLimits = RetryLimits(),  # noqa: B008 - a frozen value
         capabilities: ModelCapabilities | None = None,
         context_tokens: int | None = None,
     ) -> None:
-        """``plain_http``: the user accepts that the key travels unencrypted to a host that is not this machine.
+        """``plain_http``: the user accepts that the key travels unencrypted to another machine.
 
-        ``context_tokens``: the most that it reads and writes for one answer; None: not known.
+        ``context_tokens``: the size of the context window; None: unknown.
         """
         self.entry, self.capabilities = entry, capabilities or self.CAPABILITIES
         self.key_refused = False
-        """Was its key not accepted? Another may be kept under the same name by now."""
+        """Was the key rejected? The stored key may have changed since."""
         self._model, self._plain, self._context = model, plain_http, context_tokens
         self._key_needed = base_url is None and self.KEY_AT_HOME
         self._dialect = self._first_dialect(at_home=base_url is None)
         url = joined(base_url or self.HOME, self.VERSION, self.PATH)
         self._endpoint = ModelEndpoint(entry, url, key, self._headers(key))
-        self._exchanges = ModelConnections(self._endpoint, patience, self.FRAMING)
+        self._exchanges = ModelConnections(self._endpoint, limits, self.FRAMING)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
-        """See `Provider.stream`."""
         checked(self._endpoint, key_needed=self._key_needed, plain=self._plain)
         check(self.entry, request, self.capabilities)
-        patience, fitting = self._exchanges.patience, fitted(self.entry, request, self._context)
-        async with aclosing(persistently(self._endpoint, patience, lambda: self._attempt(fitting))) as events:
+        limits, fitting = self._exchanges.limits, fitted(self.entry, request, self._context)
+        async with aclosing(with_retries(self._endpoint, limits, lambda: self._attempt(fitting))) as events:
             async for event in events:
                 yield event
 
     async def aclose(self) -> None:
-        """See `Provider.aclose`."""
         await self._exchanges.aclose()
 
     async def _attempt(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
-        """Ask, and again in each other way that a refusal hints at; the one that is taken is kept.
-
-        What a refusal hints at follows from how this request was asked, whatever others learned meanwhile.
-        """
+        """Send the request; after a refusal, again in each dialect that `_remedy` suggests. Remembers the last one."""
         names, dialect = tool_names(request), self._dialect
         tried = {dialect}
         while True:
-            asking = events_of(self._exchanges, self._body(request, names, dialect), self._reading(request, names))
+            asking = events_of(self._exchanges, self._body(request, names, dialect), self._reader(request, names))
             try:
                 async with aclosing(asking) as events:
                     async for event in events:
@@ -456,30 +450,30 @@ class HostedProvider(ABC, Generic[Dialect]):
                 self.key_refused |= refused.refusal.status == 401
                 other = self._remedy(refused.refusal, dialect)
                 if other is None or other in tried:
-                    raise self._told(refused) from None
+                    raise self._error_of(refused) from None
                 tried.add(other)
                 self._dialect = dialect = other
 
     @abstractmethod
     def _headers(self, key: str) -> Mapping[str, str]:
-        """What every request carries; ``key`` may be empty."""
+        """The headers of every request; ``key`` may be empty."""
 
     @abstractmethod
     def _first_dialect(self, *, at_home: bool) -> Dialect:
-        """How a server is asked of which nothing is known yet."""
+        """The dialect to try first; ``at_home``: at the API's own base URL."""
 
     @abstractmethod
     def _body(self, request: ModelRequest, names: NameMapping, dialect: Dialect) -> dict[str, Any]:
-        """The request as the API takes it, in this dialect."""
+        """The request body in this dialect."""
 
     @abstractmethod
-    def _reading(self, request: ModelRequest, names: NameMapping) -> StreamReader:
-        """What reads the answer to it."""
+    def _reader(self, request: ModelRequest, names: NameMapping) -> StreamReader:
+        """The reader of the answer."""
 
     def _remedy(self, refusal: Refusal, dialect: Dialect) -> Dialect | None:
-        """The dialect to ask in instead of the one that was refused, where the refusal hints at one."""
+        """The dialect to try after this refusal; None if there is none."""
         return None
 
-    def _told(self, refused: RefusedAnswer) -> ModelError:
-        """What a person is told of a refusal."""
+    def _error_of(self, refused: RefusedAnswer) -> ModelError:
+        """The exception for a refusal without remedy."""
         return refused.error

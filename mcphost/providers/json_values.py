@@ -1,4 +1,4 @@
-"""Members of foreign JSON as what they should be, or else as nothing."""
+"""Reads members of untrusted JSON: a value of the expected type, or its empty default."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 
 def object_of(value: Any) -> Mapping[str, Any]:
-    """An object; empty where it is none."""
+    """``value`` if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def list_of(value: Any) -> Sequence[Any]:
-    """An array; empty where it is none."""
+    """``value`` if it is an array, else an empty one."""
     return value if isinstance(value, list) else ()
 
 
 def text_of(value: Any) -> str:
-    """A string; empty where it is none."""
+    """``value`` if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def number(value: Any, default: int = 0) -> int:
-    """A whole number; ``default`` where it is none."""
+    """``value`` if it is an integer, else ``default``."""
     return value if type(value) is int else default

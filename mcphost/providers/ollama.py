@@ -1,7 +1,6 @@
-"""Ollama's own API, ``/api/chat``, as a `Provider`.
+"""Ollama's own API, ``/api/chat``.
 
-Knows its requests, its lines, and what to do about its refusals. Refuses to know the network. The API has no word for
-what a tool may, must or must not be used for, none for a tool's failure, and one text for each message.
+The API has no tool choice, no flag for a failed tool, and one text per message.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from mcphost.providers.errors import Refusal, error_of
 from mcphost.providers.http import HostedProvider, RefusedAnswer, lines
 from mcphost.providers.json_values import list_of, object_of, text_of
 from mcphost.providers.retry import read_usage
-from mcphost.providers.tool_calls import PICTURES, ToolUseParts, pictures, reported
+from mcphost.providers.tool_calls import PICTURES, ToolUseParts, pictures, result_with_status
 from mcphost.providers.tool_names import NameMapping, use_ids
 
 _STOPS: Final[Mapping[str, str]] = {"stop": "endTurn", "length": "maxTokens"}
-"""Its reasons in the protocol's words; it does not tell a stop sequence from an end."""
+"""Its stop reasons in MCP's words; it does not distinguish a stop sequence from an end."""
 
 _REMEDIES: Final = (
     (404, "model", "it has no model {model}; get it with: ollama pull {model}, or choose one that ollama list shows"),
@@ -39,11 +38,11 @@ _REMEDIES: Final = (
     (400, "context", "it reads less at once; begin a new conversation, or raise context_tokens in [models.{entry}]"),
     (401, "unauthorized", "it wants to be signed in; run where it runs: ollama signin, or look at api_key"),
 )
-"""A status, a part of what is said with it, and what to do."""
+"""Status, part of the message, and advice."""
 
 
 class OllamaProvider(HostedProvider[None]):
-    """A model of an Ollama, on this machine unless ``base_url`` says otherwise; see `Provider`."""
+    """A model of Ollama, on this machine unless ``base_url`` names another; see `Provider`."""
 
     HOME = "http://localhost:11434"
     VERSION = "/api"
@@ -61,10 +60,10 @@ class OllamaProvider(HostedProvider[None]):
     def _body(self, request: ModelRequest, names: NameMapping, dialect: None) -> dict[str, Any]:
         return body(self._model, request, names, self.capabilities, self._context)
 
-    def _reading(self, request: ModelRequest, names: NameMapping) -> OllamaStream:
+    def _reader(self, request: ModelRequest, names: NameMapping) -> OllamaStream:
         return OllamaStream(self._endpoint, request, names, self._model)
 
-    def _told(self, refused: RefusedAnswer) -> ModelError:
+    def _error_of(self, refused: RefusedAnswer) -> ModelError:
         refusal, endpoint = refused.refusal, self._endpoint
         for status, part, sentence in _REMEDIES:
             if refusal.status == status and part in refusal.message:
@@ -81,20 +80,17 @@ def body(
     able: ModelCapabilities = OllamaProvider.CAPABILITIES,
     context: int | None = None,
 ) -> dict[str, Any]:
-    """The request as the API takes it.
-
-    Left to itself it drops the oldest messages of a request that is longer than its context, and says nothing.
-    """
+    """The request body."""
     stops = [text for text in request.stop if text]
-    warmth = {} if request.temperature is None else {"temperature": max(request.temperature, 0.0)}
+    temperature = {} if request.temperature is None else {"temperature": max(request.temperature, 0.0)}
     size = {} if context is None else {"num_ctx": context}
-    options = {"num_predict": request.max_tokens, **size, **warmth, **({"stop": stops} if stops else {})}
+    options = {"num_predict": request.max_tokens, **size, **temperature, **({"stop": stops} if stops else {})}
     tools = [_tool(tool, names) for tool in request.tools if request.offers(tool.name)]
     return {
         "model": model,
         "messages": messages(request, names, able),
         "stream": True,
-        "truncate": False,
+        "truncate": False,  # by default it silently drops the oldest messages of a long request
         "options": options,
         **({"tools": tools} if tools else {}),
     }
@@ -102,24 +98,29 @@ def body(
 
 def _tool(tool: Tool, names: NameMapping) -> dict[str, Any]:
     about = {"description": tool.description or "", "parameters": tool.input_schema}
-    return {"type": "function", "function": {"name": names.there(tool.name), **about}}
+    return {"type": "function", "function": {"name": names.for_vendor(tool.name), **about}}
 
 
 def messages(request: ModelRequest, names: NameMapping, able: ModelCapabilities) -> list[dict[str, Any]]:
-    """All messages of a request, the system's first."""
+    """All messages of a request, the system prompt first."""
     ids, used = use_ids(request), {use.id: use.name for message in request.messages for use in message.uses}
     system = [{"role": "system", "content": request.system}] if request.system.strip() else []
-    told = [*system]
+    found = [*system]
     for message in request.messages:
-        told.extend(_result(result, names, ids, used) for result in message.results)
-        told.extend(_said(message, names, ids, able))
-    return told
+        found.extend(_result(result, names, ids, used) for result in message.results)
+        found.extend(_said(message, names, ids, able))
+    return found
 
 
 def _result(result: ToolResult, names: NameMapping, ids: NameMapping, used: Mapping[str, str]) -> dict[str, Any]:
     name = used.get(result.tool_use_id)
-    named = {} if name is None else {"tool_name": names.there(name)}
-    return {"role": "tool", "content": reported(result), **named, "tool_call_id": ids.there(result.tool_use_id)}
+    named = {} if name is None else {"tool_name": names.for_vendor(name)}
+    return {
+        "role": "tool",
+        "content": result_with_status(result),
+        **named,
+        "tool_call_id": ids.for_vendor(result.tool_use_id),
+    }
 
 
 def _said(
@@ -136,11 +137,11 @@ def _said(
 
 
 def _call(use: ToolUse, names: NameMapping, ids: NameMapping) -> dict[str, Any]:
-    return {"id": ids.there(use.id), "function": {"name": names.there(use.name), "arguments": use.input}}
+    return {"id": ids.for_vendor(use.id), "function": {"name": names.for_vendor(use.name), "arguments": use.input}}
 
 
 class OllamaStream:
-    """What the lines of one answer mean; see `mcphost.providers.http.StreamReader`."""
+    """The `mcphost.providers.http.StreamReader` of one answer."""
 
     def __init__(self, endpoint: ModelEndpoint, request: ModelRequest, names: NameMapping, model: str) -> None:
         self._endpoint, self._model = endpoint, model
@@ -149,19 +150,17 @@ class OllamaStream:
         self.ended = False
 
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
-        """The events of a line."""
-        told = object_of(document)
-        if told.get("error"):
-            raise error_of(self._endpoint, Refusal.of(told))
-        self._model = text_of(told.get("model"))[:200] or self._model
-        yield from self._message(object_of(told.get("message")))
-        if "prompt_eval_count" in told or "eval_count" in told:
-            yield read_usage(told.get("prompt_eval_count"), told.get("eval_count"))
-        if told.get("done") is True:
-            self._reason, self.ended = text_of(told.get("done_reason")), True
+        line = object_of(document)
+        if line.get("error"):
+            raise error_of(self._endpoint, Refusal.of(line))
+        self._model = text_of(line.get("model"))[:200] or self._model
+        yield from self._message(object_of(line.get("message")))
+        if "prompt_eval_count" in line or "eval_count" in line:
+            yield read_usage(line.get("prompt_eval_count"), line.get("eval_count"))
+        if line.get("done") is True:
+            self._reason, self.ended = text_of(line.get("done_reason")), True
 
     def finish(self) -> Iterator[ProviderEvent]:
-        """The last event."""
         if not self.ended:
             raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
         used = self._pieces.count and self._reason in ("", "stop")
@@ -176,7 +175,7 @@ class OllamaStream:
             yield from self._use(object_of(call))
 
     def _use(self, call: Mapping[str, Any]) -> Iterator[ProviderEvent]:
-        """A tool call, which comes whole; older versions give it no id."""
+        # A tool call arrives complete; older versions give it no id.
         key, function = self._pieces.count, object_of(call.get("function"))
         yield self._pieces.begin(key, text_of(call.get("id")), text_of(function.get("name")))
         arguments = function.get("arguments", {})

@@ -1,7 +1,4 @@
-"""OpenAI's Chat Completions, and everything that speaks like it: llama.cpp, vLLM, LM Studio, OpenRouter.
-
-Knows how its servers differ, and the few remedies when one does not take a parameter. Refuses to know the network.
-"""
+"""OpenAI's Chat Completions API, and compatible servers: llama.cpp, vLLM, LM Studio, OpenRouter."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ from mcphost.providers.errors import Refusal, error_of
 from mcphost.providers.http import HostedProvider
 from mcphost.providers.json_values import list_of, number, object_of, text_of
 from mcphost.providers.retry import read_usage
-from mcphost.providers.tool_calls import PICTURES, ToolUseParts, pictures, reported
+from mcphost.providers.tool_calls import PICTURES, ToolUseParts, pictures, result_with_status
 from mcphost.providers.tool_names import NameMapping, use_ids
 
 AUDIO: Final[Mapping[str, str]] = {
@@ -38,11 +35,11 @@ AUDIO: Final[Mapping[str, str]] = {
     "audio/mpeg": "mp3",
     "audio/mp3": "mp3",
 }
-"""Media types of sounds, and what the API calls them."""
+"""Audio types, and the API's names of their formats."""
 
 
 def messages(request: ModelRequest, names: NameMapping, able: ModelCapabilities) -> list[dict[str, Any]]:
-    """All messages of a request, the system's first."""
+    """All messages of a request, the system prompt first."""
     ids = use_ids(request)
     system = [{"role": "system", "content": request.system}] if request.system.strip() else []
     return [*system, *(each for message in request.messages for each in _message(message, names, ids, able))]
@@ -54,7 +51,7 @@ def _message(
     results = message.results
     yield from (_tool_message(result, ids) for result in results)
     shown = [picture for result in results for picture in pictures(result, able.images)]
-    if shown:  # a tool's message holds text only
+    if shown:  # a tool message holds text only
         yield {"role": "user", "content": [_part(PICTURES), *map(_media, shown)]}
     said = [block for block in message.blocks if isinstance(block, TextContent | MediaContent)]
     calls = [_call(use, names, ids) for use in message.uses]
@@ -63,7 +60,7 @@ def _message(
 
 
 def _content(blocks: Sequence[TextContent | MediaContent]) -> Any:
-    """One text as it is, which every server takes; several parts as a list, and nothing as null."""
+    # Every server accepts a plain text; several parts need a list.
     parts = [_media(block) if isinstance(block, MediaContent) else _part(block.text) for block in blocks]
     if len(parts) == 1 and parts[0]["type"] == "text":
         return parts[0]["text"]
@@ -81,16 +78,16 @@ def _media(block: MediaContent) -> dict[str, Any]:
 
 
 def _call(use: ToolUse, names: NameMapping, ids: NameMapping) -> dict[str, Any]:
-    function = {"name": names.there(use.name), "arguments": json.dumps(use.input, ensure_ascii=False)}
-    return {"id": ids.there(use.id), "type": "function", "function": function}
+    function = {"name": names.for_vendor(use.name), "arguments": json.dumps(use.input, ensure_ascii=False)}
+    return {"id": ids.for_vendor(use.id), "type": "function", "function": function}
 
 
 def _tool_message(result: ToolResult, ids: NameMapping) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": ids.there(result.tool_use_id), "content": reported(result)}
+    return {"role": "tool", "tool_call_id": ids.for_vendor(result.tool_use_id), "content": result_with_status(result)}
 
 
 MOST_STOPS: Final = 4
-"""Stop sequences that the API takes."""
+"""Stop sequences that the API accepts."""
 
 _STOPS: Final[Mapping[str, str]] = {
     "stop": "endTurn",
@@ -106,16 +103,16 @@ _NOT_TAKEN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Which of the parameters that not all servers know are sent."""
+    """Which of the parameters that some servers reject are sent."""
 
     tokens: str = "max_tokens"
-    """How the most tokens of an answer are called."""
+    """The name of the limit of the answer."""
     usage: bool = True
-    """Whether the stream is to tell how many tokens there were."""
+    """Whether to request token counts in the stream."""
     temperature: bool = True
 
     def remedied(self, refusal: Refusal) -> Dialect | None:
-        """The dialect to try instead, where ``refusal`` says that a parameter is not taken; None where none is left."""
+        """The dialect without the parameter that ``refusal`` rejects; None if there is none."""
         if refusal.status not in (400, 422) or not _NOT_TAKEN.search(refusal.message):
             return None
         about = f"{refusal.param} {refusal.message}"
@@ -130,7 +127,7 @@ class Dialect:
 
 
 class OpenAIProvider(HostedProvider[Dialect]):
-    """A model of OpenAI's, or of whoever speaks like it at ``base_url``; see `Provider`."""
+    """A model of OpenAI's, or of a compatible server at ``base_url``; see `Provider`."""
 
     HOME = "https://api.openai.com/v1"
     PATH = "/chat/completions"
@@ -145,7 +142,7 @@ class OpenAIProvider(HostedProvider[Dialect]):
     def _body(self, request: ModelRequest, names: NameMapping, dialect: Dialect) -> dict[str, Any]:
         return body(self._model, request, names, dialect, self.capabilities)
 
-    def _reading(self, request: ModelRequest, names: NameMapping) -> OpenAIStream:
+    def _reader(self, request: ModelRequest, names: NameMapping) -> OpenAIStream:
         return OpenAIStream(self._endpoint, request, names, self._model)
 
     def _remedy(self, refusal: Refusal, dialect: Dialect) -> Dialect | None:
@@ -159,8 +156,7 @@ def body(
     dialect: Dialect,
     able: ModelCapabilities = OpenAIProvider.CAPABILITIES,
 ) -> dict[str, Any]:
-    """The request as the API takes it."""
-    warmth = request.temperature if dialect.temperature else None
+    temperature = request.temperature if dialect.temperature else None
     stops = [text for text in request.stop if text]
     return {
         "model": model,
@@ -168,7 +164,7 @@ def body(
         dialect.tokens: request.max_tokens,
         "stream": True,
         **({"stream_options": {"include_usage": True}} if dialect.usage else {}),
-        **({} if warmth is None else {"temperature": min(max(warmth, 0.0), 2.0)}),
+        **({} if temperature is None else {"temperature": min(max(temperature, 0.0), 2.0)}),
         **({"stop": stops[:MOST_STOPS]} if stops else {}),
         **_tools(request, names),
     }
@@ -178,11 +174,11 @@ def _tools(request: ModelRequest, names: NameMapping) -> dict[str, Any]:
     if not request.tools:
         return {}
     functions = [
-        {"name": names.there(tool.name), "description": tool.description or "", "parameters": tool.input_schema}
+        {"name": names.for_vendor(tool.name), "description": tool.description or "", "parameters": tool.input_schema}
         for tool in request.tools
     ]
     choice = request.tool_choice
-    named = {"type": "function", "function": {"name": names.there(choice.name)}}
+    named = {"type": "function", "function": {"name": names.for_vendor(choice.name)}}
     return {
         "tools": [{"type": "function", "function": function} for function in functions],
         "tool_choice": named if choice.name else choice.mode,
@@ -190,7 +186,7 @@ def _tools(request: ModelRequest, names: NameMapping) -> dict[str, Any]:
 
 
 class OpenAIStream:
-    """What the documents of one stream mean; see `mcphost.providers.http.StreamReader`."""
+    """The `mcphost.providers.http.StreamReader` of one answer."""
 
     def __init__(self, endpoint: ModelEndpoint, request: ModelRequest, names: NameMapping, model: str) -> None:
         self._endpoint, self._request, self._model = endpoint, request, model
@@ -199,27 +195,25 @@ class OpenAIStream:
         self.ended = False
 
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
-        """The events of a document; None is the end."""
         if document is None:
             self.ended = True
             return
-        told = object_of(document)
-        if told.get("error"):
-            raise error_of(self._endpoint, Refusal.of(told))
-        self._model = text_of(told.get("model"))[:200] or self._model
-        usage = object_of(told.get("usage"))
+        chunk = object_of(document)
+        if chunk.get("error"):
+            raise error_of(self._endpoint, Refusal.of(chunk))
+        self._model = text_of(chunk.get("model"))[:200] or self._model
+        usage = object_of(chunk.get("usage"))
         if usage:
             yield read_usage(usage.get("prompt_tokens"), usage.get("completion_tokens"))
-        for choice in list_of(told.get("choices")):
+        for choice in list_of(chunk.get("choices")):
             if number(object_of(choice).get("index")) == 0:
                 yield from self._choice(object_of(choice))
 
     def finish(self) -> Iterator[ProviderEvent]:
-        """The last events."""
         if not self._reason and not self.ended:
             raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
         yield from self._pieces.end_all()
-        used = self._pieces.count and self._reason in ("", "stop")  # some call it that when tools are to be used
+        used = self._pieces.count and self._reason in ("", "stop")  # some servers send "stop" with tool calls
         yield AnswerFinished("toolUse" if used else _STOPS.get(self._reason, self._reason or "endTurn"), self._model)
 
     def _choice(self, choice: Mapping[str, Any]) -> Iterator[ProviderEvent]:
@@ -231,12 +225,12 @@ class OpenAIStream:
         for place, call in enumerate(list_of(said.get("tool_calls"))):
             yield from self._call(place, object_of(call))
         self._reason = text_of(choice.get("finish_reason")) or self._reason
-        ended_by = text_of(choice.get("stop_reason"))  # vLLM says which text it was
+        ended_by = text_of(choice.get("stop_reason"))  # vLLM names the stop sequence
         if ended_by and ended_by in self._request.stop:
             self._reason = "stopSequence"
 
     def _call(self, place: int, call: Mapping[str, Any]) -> Iterator[ProviderEvent]:
-        """A piece of a tool call. Its index may be missing, or be the same for all calls: then the id tells."""
+        # The index may be missing, or the same for all calls: then the id distinguishes them.
         key, use_id, function = (
             number(call.get("index"), place),
             text_of(call.get("id")),

@@ -1,7 +1,4 @@
-"""How long to wait for a model that has no room, and for one that says nothing.
-
-Knows what vendors write about waiting, and the bounds. Refuses to wait: it has no clock but the one it is given.
-"""
+"""Decides how long to wait for an overloaded or silent model, and reads token counts."""
 
 from __future__ import annotations
 
@@ -27,39 +24,39 @@ _BUDGETS: Final = tuple(
     )
     for what in kinds
 )
-"""Pairs of headers: what is left of a budget, and when it is full again."""
+"""Pairs of headers: the remaining budget, and when it resets."""
 
 MOST_TOKENS: Final = 10**9
-"""In one exchange; a larger count is nonsense."""
+"""Larger counts are treated as unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryLimits:
-    """The bounds of waiting, in seconds."""
+    """Timeouts and retry limits. Times are in seconds."""
 
     connect: float = 10.0
-    """Address, connection and TLS."""
+    """For name lookup, connection and TLS."""
     first: float = 300.0
-    """To the first byte of an answer: a local model may have to be loaded, and to read a long prompt."""
+    """To the first byte of the answer: a local model may have to load, and to read a long prompt."""
     idle: float = 120.0
-    """Between two pieces of an answer. Vendors send a sign of life far more often."""
+    """Between two chunks of the answer. Vendors send keepalives far more often."""
     retries: int = 3
-    """How often a request is sent again to a model that has no room."""
+    """How often a request is retried while the model is overloaded."""
     backoff: float = 1.0
-    """Before the first retry, where the model does not say; each further wait is twice as long."""
+    """Before the first retry, unless the model names a delay; doubled for each further one."""
     most_waiting: float = 60.0
-    """All waits of one request together; a model that wants more is given up, and says so."""
+    """For all delays of one request together; beyond it the request fails."""
 
-    def wait(self, attempt: int, told: float | None, waited: float, jitter: float) -> float | None:
+    def wait(self, attempt: int, requested: float | None, waited: float, jitter: float) -> float | None:
         """Seconds before retry number ``attempt`` (from 1), or None to give up; ``jitter`` is 0 to 1."""
         if attempt > self.retries:
             return None
-        seconds = self.backoff * 2 ** (attempt - 1) * (1 + jitter / 4) if told is None else told
+        seconds = self.backoff * 2 ** (attempt - 1) * (1 + jitter / 4) if requested is None else requested
         return seconds if waited + seconds <= self.most_waiting else None
 
 
-def told_wait(headers: Mapping[str, str], now: datetime) -> float | None:
-    """How many seconds the headers of an answer say to wait; None where they do not. Names are in lower case."""
+def requested_wait(headers: Mapping[str, str], now: datetime) -> float | None:
+    """The delay in seconds that response headers ask for; None if they name none. Names are in lower case."""
     if (exact := _number(headers.get("retry-after-ms", ""))) is not None:
         return exact / 1000
     if (after := headers.get("retry-after", "").strip()) and (seconds := _after(after, now)) is not None:
@@ -78,7 +75,7 @@ def _after(text: str, now: datetime) -> float | None:
 
 
 def _resets(headers: Mapping[str, str], now: datetime) -> Iterator[float]:
-    """When each budget that is used up is full again."""
+    """Seconds until each exhausted budget resets."""
     for remaining, reset in _BUDGETS:
         if headers.get(remaining, "").strip() == "0" and (seconds := _reset(headers.get(reset, ""), now)) is not None:
             yield seconds
@@ -104,7 +101,7 @@ def _number(text: str) -> float | None:
 
 
 def read_usage(input_tokens: object, output_tokens: object, *more_input: object) -> TokenUsage:
-    """Counts as a model tells them; nonsense is unknown, never a wrong number. ``more_input`` may be None: nothing."""
+    """The token counts of a response; invalid ones are unknown. ``more_input`` is added; None there counts as 0."""
     parts = [_count(each) for each in (input_tokens, *(each for each in more_input if each is not None))]
     counts = [each for each in parts if each is not None]
     return TokenUsage(sum(counts) if len(counts) == len(parts) else None, _count(output_tokens))

@@ -1,7 +1,6 @@
-"""Puts tool uses together from the pieces in which models send them, and judges them.
+"""Assembles tool uses from streamed pieces, validates them, and renders tool results as text.
 
-Knows which tools were offered and what arguments may be. Refuses to repair: a name that is almost right and JSON that
-is almost valid stay what they are.
+Nothing is repaired: a name that is almost right, and JSON that is almost valid, are problems.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ MOST_ARGUMENTS: Final = 1_000_000
 """Characters of the arguments of one tool use."""
 
 RAW_KEPT: Final = 20_000
-"""Characters of unreadable arguments that are kept, to be shown."""
+"""Characters kept of arguments that could not be parsed."""
 
 MOST_USES: Final = 128
-"""Tool uses of one answer; the ones beyond are flawed."""
+"""Tool uses of one answer; further ones are flawed."""
 
 
 @dataclass(slots=True)
@@ -33,34 +32,34 @@ class _Pieces:
     id: str
     name: str
     number: int
-    """Which use of its answer it is, from 1."""
+    """The position among the tool uses of the answer, from 1."""
     parts: list[str] = field(default_factory=list)
     size: int = 0
 
 
 class ToolUseParts:
-    """The tool uses of one answer, each under the key that its vendor gives its pieces."""
+    """The tool uses of one answer, each under the key that the vendor gives its pieces."""
 
     def __init__(self, request: ModelRequest, names: NameMapping) -> None:
         self._request, self._names = request, names
         self._open: dict[int, _Pieces] = {}
         self._ids = {use.id for message in request.messages for use in message.uses}
         self.count = 0
-        """How many have begun."""
+        """The number of tool uses begun."""
 
     def id_of(self, key: int) -> str | None:
-        """The id of the use that is being written under ``key``."""
+        """The id of the unfinished tool use under ``key``."""
         return self._open[key].id if key in self._open else None
 
-    def begin(self, key: int, use_id: str, spelled: str) -> ToolUseBegun:
-        """A tool use begins; one without an id is given one that no use of the conversation has."""
+    def begin(self, key: int, use_id: str, vendor_name: str) -> ToolUseBegun:
+        """Begin a tool use; without an id, it gets one that is new in the conversation."""
         self.count += 1
-        use = self._open[key] = _Pieces(use_id or self._free_id(), self._names.back(spelled), self.count)
+        use = self._open[key] = _Pieces(use_id or self._free_id(), self._names.original(vendor_name), self.count)
         self._ids.add(use.id)
         return ToolUseBegun(use.id, use.name, self._request.offers(use.name))
 
     def add(self, key: int, part: str) -> None:
-        """More of its arguments, as JSON."""
+        """Append to its arguments, which are JSON."""
         use = self._open.get(key)
         if use is not None:
             if use.size <= MOST_ARGUMENTS:
@@ -68,19 +67,19 @@ class ToolUseParts:
             use.size += len(part)
 
     def end(self, key: int) -> Iterator[ToolUseReady]:
-        """The use under ``key`` is complete, if there is one."""
+        """Complete the tool use under ``key``, if there is one."""
         if key in self._open:
-            yield self._judged(self._open.pop(key))
+            yield self._validated(self._open.pop(key))
 
     def end_all(self) -> Iterator[ToolUseReady]:
-        """All uses are complete."""
+        """Complete all tool uses."""
         for key in tuple(self._open):
             yield from self.end(key)
 
     def _free_id(self) -> str:
         return next(name for number in count(len(self._ids) + 1) if (name := f"call_{number}") not in self._ids)
 
-    def _judged(self, use: _Pieces) -> ToolUseReady:
+    def _validated(self, use: _Pieces) -> ToolUseReady:
         offered, written = self._request.offers(use.name), "".join(use.parts)
         arguments, problem = _arguments(written, use.size)
         raw = written[:RAW_KEPT] if problem else ""
@@ -92,7 +91,7 @@ class ToolUseParts:
 
 
 def _arguments(written: str, size: int) -> tuple[dict[str, Any], str]:
-    """The arguments, or nothing and what is wrong with them."""
+    """The arguments, or an empty object and what is wrong with them."""
     if size > MOST_ARGUMENTS:
         return {}, f"the arguments are larger than {size_text(MOST_ARGUMENTS)}"
     if not written.strip():
@@ -109,14 +108,14 @@ def _refuse(word: str) -> NoReturn:
 
 
 FAILED: Final = "The tool reports an error:"
-"""Stands before the result of a tool that failed, where an API has no other word for it."""
+"""Precedes the result of a failed tool in APIs without a flag for it."""
 
 PICTURES: Final = "Pictures from the tools:"
-"""Stands before pictures that tools answered with, where an API takes only text from tools."""
+"""Precedes pictures from tools in APIs that accept only text as tool result."""
 
 
-def words(content: Content) -> str:
-    """A block as text; what is none is named."""
+def text_for(content: Content) -> str:
+    """A block as text; other content is named in parentheses."""
     match content:
         case TextContent():
             return content.text
@@ -131,22 +130,22 @@ def words(content: Content) -> str:
     return f"({content.type}: {content.reason})"
 
 
-def all_words(result: ToolResult, blocks: Iterable[Content] | None = None) -> str:
-    """A result as one text: its ``blocks`` (all, where none are given), or else its structured content."""
-    text = "\n".join(map(words, result.blocks if blocks is None else blocks))
+def result_text(result: ToolResult, blocks: Iterable[Content] | None = None) -> str:
+    """A result as one text: its ``blocks`` (default: all), or else its structured content."""
+    text = "\n".join(map(text_for, result.blocks if blocks is None else blocks))
     if not text and not result.blocks and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
     return text
 
 
-def reported(result: ToolResult) -> str:
-    """A result as one text that also says whether the tool failed."""
-    said = all_words(result)
-    return f"{FAILED}\n{said}" if result.is_error else said
+def result_with_status(result: ToolResult) -> str:
+    """A result as one text that also says if the tool failed."""
+    text = result_text(result)
+    return f"{FAILED}\n{text}" if result.is_error else text
 
 
 def pictures(result: ToolResult, types: frozenset[str]) -> Iterator[MediaContent]:
-    """The images of a result that are of one of these media types."""
+    """The images of a result that have one of these media types."""
     for block in result.blocks:
         if isinstance(block, MediaContent) and block.type == "image" and block.mime_type in types:
             yield block

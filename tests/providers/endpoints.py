@@ -302,13 +302,13 @@ class Meeting:
 
 @asynccontextmanager
 async def meeting(
-    vendor: str, *answers: Answer, patience: RetryLimits = QUICK, key: str = KEY, **more: Any
+    vendor: str, *answers: Answer, limits: RetryLimits = QUICK, key: str = KEY, **more: Any
 ) -> AsyncIterator[Meeting]:
     """A provider of a vendor's, whose endpoint gives these answers, the last one again and again."""
     script = list(answers)
     with Web(lambda talk: (script.pop(0) if len(script) > 1 else script[0])(talk)) as web:
         base = f"http://127.0.0.1:{web.port}"
-        provider = VENDORS[vendor].provider("big", "asked-for", key=key, base_url=base, patience=patience, **more)
+        provider = VENDORS[vendor].provider("big", "asked-for", key=key, base_url=base, limits=limits, **more)
         try:
             yield Meeting(web, provider)
         finally:

@@ -22,7 +22,7 @@ from mcphost.errors import (
     ModelUnreachable,
 )
 from mcphost.providers.base import AnswerFinished, RetryScheduled
-from mcphost.providers.retry import RetryLimits, told_wait
+from mcphost.providers.retry import RetryLimits, requested_wait
 from tests.conftest import Until
 from tests.providers.endpoints import (
     ASKED,
@@ -182,13 +182,13 @@ SOON = NOW + timedelta(seconds=7)
     ],
 )  # fmt: skip
 def test_what_headers_say_of_waiting(headers: dict[str, str], seconds: float | None) -> None:
-    assert told_wait(headers, NOW) == seconds
+    assert requested_wait(headers, NOW) == seconds
 
 
 def test_all_waits_together_are_bounded() -> None:
-    patience = RetryLimits(retries=9, backoff=1, most_waiting=10)
-    assert [patience.wait(attempt, None, 0, 0) for attempt in (1, 2, 3, 4, 5, 10)] == [1, 2, 4, 8, None, None]
-    assert (patience.wait(1, None, 0, 1), patience.wait(1, 4, 6, 1), patience.wait(1, 4, 6.1, 1)) == (1.25, 4, None)
+    limits = RetryLimits(retries=9, backoff=1, most_waiting=10)
+    assert [limits.wait(attempt, None, 0, 0) for attempt in (1, 2, 3, 4, 5, 10)] == [1, 2, 4, 8, None, None]
+    assert (limits.wait(1, None, 0, 1), limits.wait(1, 4, 6, 1), limits.wait(1, 4, 6.1, 1)) == (1.25, 4, None)
 
 
 @each_vendor
@@ -267,9 +267,9 @@ async def test_what_an_ollama_refuses_comes_with_what_to_do(
 @pytest.mark.parametrize("more", [{}, {"key": KEY, "plain_http": True}])
 async def test_a_model_elsewhere_may_be_asked_without_tls_where_the_user_says_so(vendor: str, more: Any) -> None:
     """The address is outside of the tests' network: that it is looked for is all that can be seen."""
-    patience = replace(QUICK, connect=0.5)
+    limits = replace(QUICK, connect=0.5)
     url = "http://models.example.com"
-    provider = VENDORS[vendor].provider("big", "m", base_url=url, patience=patience, **more)
+    provider = VENDORS[vendor].provider("big", "m", base_url=url, limits=limits, **more)
     with pytest.raises(ModelUnreachable, match=r"http://models\.example\.com cannot be reached"):
         [event async for event in provider.stream(ASKED)]
     await provider.aclose()

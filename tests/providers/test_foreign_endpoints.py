@@ -58,7 +58,7 @@ def asking(text: str, **more: Any) -> ModelRequest:
 
 
 async def ask(vendor: str, url: str, *requests: ModelRequest) -> list[CollectedAnswer]:
-    provider = VENDORS[vendor].provider("big", "some-model", key=KEY, base_url=url, patience=PATIENCE)
+    provider = VENDORS[vendor].provider("big", "some-model", key=KEY, base_url=url, limits=PATIENCE)
     try:
         return [await gather(provider, request) for request in requests]
     finally:

@@ -38,7 +38,7 @@ def asking(*messages: tuple[str, Any], **more: Any) -> ModelRequest:
 
 
 def to_anthropic(request: ModelRequest) -> dict[str, Any]:
-    return anthropic.body("m", request, tool_names(request), keep=False)
+    return anthropic.body("m", request, tool_names(request), cache=False)
 
 
 def to_openai(request: ModelRequest) -> dict[str, Any]:
@@ -198,20 +198,20 @@ def test_an_ollama_is_on_this_machine_unless_something_else_is_said() -> None:
 def test_names_that_look_alike_to_a_vendor_stay_apart() -> None:
     """M02"""
     names = ["a_b_1", "a.b", "a/b", "a b", "\u200b", "x" * 300, "x" * 299, "add", "add"]
-    spelling = NameMapping(names)
-    spelled = [spelling.there(name) for name in names]
+    mapping = NameMapping(names)
+    spelled = [mapping.for_vendor(name) for name in names]
     assert len(set(spelled)) == len(set(names))
-    assert [spelling.back(each) for each in spelled] == names
+    assert [mapping.original(each) for each in spelled] == names
     assert all(len(each) <= 64 and each.isascii() and "." not in each for each in spelled)
-    assert (spelling.there("add"), spelling.back("nobody")) == ("add", "nobody")
+    assert (mapping.for_vendor("add"), mapping.original("nobody")) == ("add", "nobody")
 
 
 def test_many_names_of_one_beginning_take_little_time() -> None:
     """M02: they come from a server, and are spelled on the event loop."""
     names, began = [f"{'x' * 60}.{number}" for number in range(10_000)], time.process_time()
-    spelling = NameMapping(names)
+    mapping = NameMapping(names)
     assert time.process_time() - began < 0.5
-    assert len(set(map(spelling.there, names))) == len(names)
+    assert len(set(map(mapping.for_vendor, names))) == len(names)
 
 
 @pytest.mark.requirement("SAMP-10")

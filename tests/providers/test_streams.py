@@ -238,7 +238,7 @@ async def test_an_answer_that_stalls_is_given_up(vendor: str) -> None:
     """M05"""
     first = so_far(vendor)
     for answer in (stays(*first), lambda talk: talk.linger()):
-        async with meeting(vendor, answer, patience=RetryLimits(first=0.2, idle=0.1)) as met:
+        async with meeting(vendor, answer, limits=RetryLimits(first=0.2, idle=0.1)) as met:
             with pytest.raises(ModelError, match=r"said nothing for 0\.[12] s; try again"):
                 await met.ask()
 
