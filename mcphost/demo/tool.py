@@ -169,7 +169,7 @@ def on_duty(tools: Iterable[DemoTool], station: Lighthouse) -> list[DemoTool]:
 
 
 def text(words: str, **more: Any) -> Json:
-    """A result that says `words`; the keywords become members beside its content."""
+    """A result that says ``words``; the keywords become members beside its content."""
     return {"content": [{"type": "text", "text": words}], **more}
 
 

@@ -263,16 +263,6 @@ async def test_stderr_is_drained_kept_in_lines_and_is_no_failure(start: Start) -
 # The end of a server
 
 
-@pytest.mark.requirement("TRANS-STDIO-10", "LIFE-27", "MSG-19")
-@pytest.mark.parametrize(
-    ("kind", "code", "says"),
-    [
-        ("exit", 3, "exited with code 3"),
-        ("half", 3, "exited with code 3"),
-        ("segv", -signal.SIGSEGV, "was ended by SIGSEGV"),
-        ("kill", -signal.SIGKILL, "was ended by SIGKILL"),
-    ],
-)
 class FedPipe(Pipe):
     """A pipe that is fed by hand."""
 
@@ -294,6 +284,16 @@ async def test_a_line_that_the_end_of_the_pipe_cuts_off_is_dispatched_before_dra
     assert len(inbox.problems) == 1
 
 
+@pytest.mark.requirement("TRANS-STDIO-10", "LIFE-27", "MSG-19")
+@pytest.mark.parametrize(
+    ("kind", "code", "says"),
+    [
+        ("exit", 3, "exited with code 3"),
+        ("half", 3, "exited with code 3"),
+        ("segv", -signal.SIGSEGV, "was ended by SIGSEGV"),
+        ("kill", -signal.SIGKILL, "was ended by SIGKILL"),
+    ],
+)
 async def test_a_crash_fails_all_that_wait_with_exit_code_and_last_words(
     start: Start, kind: str, code: int, says: str
 ) -> None:
