@@ -1,7 +1,4 @@
-"""One server, spoken to: the handshake, requests, what it says unasked, and the typed verbs.
-
-Knows the era's rules by asking it. Refuses to know how bytes travel, when to reconnect, who consents, and what a
-person is shown.
+"""`Client`: the session with one server, and the requests for tools.
 
 Specification: basic/lifecycle, basic/utilities, server/tools, server/utilities/logging.
 """
@@ -23,7 +20,7 @@ from mcphost.client.paging import ListedItems, ListLimits, read_list
 from mcphost.client.prompts import Prompts
 from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session
 from mcphost.client.resources import Resources
-from mcphost.client.server_requests import InputHandler, InputQueue, NothingOffered, OnlyDeclared
+from mcphost.client.server_requests import InputHandler, NothingOffered, OnlyDeclared, ServerRequestQueue
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
     ConnectionLost,
@@ -42,42 +39,44 @@ from mcphost.transports.base import Transport
 
 __all__ = ["Client", "Identity", "ProgressCallback", "RequestTimeouts", "Session"]
 
-LISTENINGS: Final = 3
-"""How often the stream for what a server says unasked is asked for in one session, where the server is there."""
+MOST_LISTENS: Final = 3
+"""How often `Transport.listen` is called in one session while the server is reachable."""
 
 NOTE_LENGTH: Final = 300
-"""Characters of a note: it may quote what a server sent, and that may be as long as a message."""
+"""Characters of a note, which may quote text of any length from the server."""
 
 
 class Client:
     """A connection to one server over ``transport``.
 
-    ``connect`` first, ``aclose`` last; in between the verbs, any number at once: those for tools here, the others
-    under ``resources``, ``prompts``, ``completions`` and ``tasks``.
+    Call ``connect`` first and ``aclose`` last. In between, any number of requests may run at once: those for tools are
+    methods of this class, the others of ``resources``, ``prompts``, ``completions`` and ``tasks``.
     """
 
     def __init__(
         self,
         transport: Transport,
-        listener: NotificationObserver,
+        observer: NotificationObserver,
         identity: Identity,
         *,
         capabilities: Mapping[str, Any] | Declare | None = None,
         handler: InputHandler | None = None,
         minimum: Revision = LEGACY[0],
-        patience: RequestTimeouts | None = None,
+        timeouts: RequestTimeouts | None = None,
         list_limits: ListLimits | None = None,
         pending_inputs: int = PENDING_SERVER_REQUESTS,
     ) -> None:
         self._transport = transport
-        self._listener = listener
+        self._observer = observer
         self._identity = identity
         self._capabilities = capabilities or {}
         self._minimum = minimum
-        self._patience = patience or RequestTimeouts()
+        self._timeouts = timeouts or RequestTimeouts()
         self._list_limits = list_limits or ListLimits()
-        self._answering = OnlyDeclared(handler or NothingOffered())
-        self._inputs = InputQueue(self._answering, transport.send, self._note, pending_inputs, self._held_up)
+        self._declared = OnlyDeclared(handler or NothingOffered())
+        self._server_requests = ServerRequestQueue(
+            self._declared, transport.send, self._note, pending_inputs, self._pause_deadlines
+        )
         # Ids nobody can guess: an answer sent before its question must not find one.
         self._ids = count(secrets.randbelow(1 << 20) * 1000 + 1)
         self._deadlines = Deadlines()
@@ -88,32 +87,32 @@ class Client:
         self.prompts = Prompts(self)
         self.completions = Completions(self)
         self.tasks = Tasks(self)
-        self._notices = Notifications(listener, self._inputs, self.tasks, self._note)
-        self._exchange = Requests(transport, self._deadlines, self._notices.waiting, self.closed, self._note)
+        self._notifications = Notifications(observer, self._server_requests, self.tasks, self._note)
+        self._requests = Requests(transport, self._deadlines, self._notifications.pending, self.closed, self._note)
 
     @property
-    def opened(self) -> Session:
-        """The session; raises ServerNotReady where it is not open."""
+    def open_session(self) -> Session:
+        """The session. Raises ServerNotReady if it is not open."""
         if self._era is None or self.session is None:
             raise ServerNotReady("the session is not open")
         return self.session
 
     async def connect(self, seconds: float) -> Session:
-        """Open the transport and shake hands within ``seconds``.
+        """Open the transport and initialize the session within ``seconds``.
 
-        Raises SpawnFailed, ConnectionLost, RequestTimeout, VersionRefused, InvalidResult or ServerError; the
-        transport is then still to be closed by ``aclose``.
+        Raises SpawnFailed, ConnectionLost, RequestTimeout, VersionRefused, InvalidResult or ServerError. Call
+        ``aclose`` even then.
         """
         try:
             async with asyncio.timeout(seconds):
                 await self._transport.open(self)
-                build_readers()  # meanwhile a program comes up, which takes it longer
+                build_readers()  # in the meantime the server program starts, which takes longer
                 session = await self._open_session()
         except TimeoutError:
             raise RequestTimeout("initialize", seconds) from None
         self._era = LegacyEra(session.revision, session.server.capabilities)
         self.session = session
-        self._notices.offered = session.server.capabilities
+        self._notifications.offered = session.server.capabilities
         self._listening = asyncio.create_task(self._listen(), name="listen to the server")
         return session
 
@@ -122,28 +121,28 @@ class Client:
         method: str,
         params: Mapping[str, Any] | None = None,
         *,
-        patience: RequestTimeouts | None = None,
+        timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> Mapping[str, Any]:
-        """Any request of the era's; its result object.
+        """Send a request and return its result object.
 
         Raises ServerError, RequestTimeout, CapabilityMissing, InvalidResult or ConnectionLost. Cancelling the await
-        tells the server that the answer is no longer wanted.
+        notifies the server that the request is cancelled.
         """
         if self._era is None:
             raise ServerNotReady("the session is not open")
         request = self._era.stamp(next(self._ids), method, params, progress=on_progress is not None)
-        return await self._exchange.send(request, self._era, patience or self._patience, on_progress)
+        return await self._requests.send(request, self._era, timeouts or self._timeouts, on_progress)
 
     async def ping(self, seconds: float = 10.0) -> None:
-        """Ask for a sign of life; an error is one too. Raises RequestTimeout or ConnectionLost."""
+        """Ping the server; an error response counts as success. Raises RequestTimeout or ConnectionLost."""
         try:
-            await self.request("ping", patience=RequestTimeouts(seconds, seconds))
+            await self.request("ping", timeouts=RequestTimeouts(seconds, seconds))
         except ServerError:
             return
 
     async def list_tools(self) -> ListedItems[Tool]:
-        """Every tool, page by page. Raises as `request` does where not even the first page came."""
+        """List all tools, page by page. Raises as `request` does if the first page fails."""
         return await self.read_list("tools/list", "tools", Tool.read)
 
     async def call_tool(
@@ -151,42 +150,42 @@ class Client:
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        patience: RequestTimeouts | None = None,
+        timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> CallToolResult:
-        """Run a tool once. Raises as `request` does; a failure the tool itself reports is a result."""
+        """Call a tool. Raises as `request` does; a failure that the tool reports is a result."""
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
             params["arguments"] = arguments
         report = on_progress or _ignore
-        result = await self.request("tools/call", params, patience=patience, on_progress=report)
+        result = await self.request("tools/call", params, timeouts=timeouts, on_progress=report)
         return CallToolResult.read(result)
 
     async def set_log_level(self, level: LogLevel) -> None:
-        """Ask the server for messages of ``level`` and above. Raises as `request` does."""
+        """Request log messages of ``level`` and above. Raises as `request` does."""
         await self.request("logging/setLevel", {"level": level.wire})
 
-    async def tell_roots_changed(self) -> None:
-        """Say that ``roots/list`` has another answer now, where it was said that we would. Raises ConnectionLost."""
-        roots = self._answering.capabilities.get("roots")
+    async def notify_roots_changed(self) -> None:
+        """Notify the server of changed roots, if that capability was declared. Raises ConnectionLost."""
+        roots = self._declared.capabilities.get("roots")
         if self._era is not None and isinstance(roots, dict) and roots.get("listChanged"):
             await self._transport.send(Notification("notifications/roots/list_changed"))
 
     async def aclose(self) -> None:
-        """Stop asking and answering, let cancel notices out, and close the transport. Never raises."""
+        """End all requests in both directions, send pending cancellations, and close the transport. Never raises."""
         self._era = None
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait((self._listening,))
-        await self._inputs.aclose()
-        await self._exchange.drain()
+        await self._server_requests.aclose()
+        await self._requests.drain()
         await self._transport.aclose()
         self._deadlines.close()
 
     # What `resources`, `prompts`, `completions` and `tasks` need.
 
     async def read_list(self, method: str, key: str, read: Callable[[object], Item]) -> ListedItems[Item]:
-        """Every page of a list. Raises as `request` does where not even the first page came."""
+        """Read every page of a list. Raises as `request` does if the first page fails."""
 
         async def fetch(cursor: str | None) -> Mapping[str, Any]:
             return await self.request(method, None if cursor is None else {"cursor": cursor})
@@ -194,52 +193,48 @@ class Client:
         return await read_list(fetch, key, read, self._list_limits, asyncio.get_running_loop().time)
 
     @contextmanager
-    def hearing(self, token: RequestId, report: ProgressCallback) -> Iterator[None]:
-        """Hand progress under ``token`` to ``report``, also when no request with it is under way."""
-        self._notices.hearing[token] = report
+    def progress_observed(self, token: RequestId, report: ProgressCallback) -> Iterator[None]:
+        """Pass progress with ``token`` to ``report`` inside the block, also when no request with it is pending."""
+        self._notifications.token_observers[token] = report
         try:
             yield
         finally:
-            del self._notices.hearing[token]
+            del self._notifications.token_observers[token]
 
     def within(self, seconds: float) -> Deadline:
-        """Raise TimeoutError inside the block when they are over, what time we take for the server not counted."""
-        return Deadline(self._deadlines, seconds, seconds, holds=True)
+        """A deadline that raises TimeoutError inside its block. Time spent answering the server does not count."""
+        return Deadline(self._deadlines, seconds, seconds, pausable=True)
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let ``work``, which may not raise, go on by itself; closing waits for it a moment."""
-        self._exchange.in_background(work)
+        """Run ``work``, which must not raise, as a background task. `aclose` waits for it for a moment."""
+        self._requests.in_background(work)
 
-    # What the transport hands on (`mcphost.transports.base.Inbound`).
+    # `mcphost.transports.base.Inbound`.
 
     def message(self, message: Request | Notification) -> None:
-        """Take a request or notification of the server's."""
         if isinstance(message, Request):
-            self._inputs.take(message)
+            self._server_requests.take(message)
         else:
-            self._notices.take(message.method, message.params or {})
+            self._notifications.take(message.method, message.params or {})
 
     def malformed(self, problem: Malformed) -> None:
-        """Pass on what was no message, and refuse it where it would have been a request."""
         if problem.asks is not None:
-            self._inputs.refuse(problem.asks, problem.code, problem.reason)
-        self._listener.malformed(problem)
+            self._server_requests.refuse(problem.asks, problem.code, problem.reason)
+        self._observer.malformed(problem)
 
     def unmatched(self, response: Response) -> None:
-        """Drop an answer nobody waits for."""
         if response.id is None and response.error is not None:
             self._note(f"the server reported an error to no request: {response.error.message}")
         else:
             self._note(f"dropped an answer nobody waits for (id {response.id!r})")
 
     def stderr(self, text: str) -> None:
-        """Pass on a line of stderr."""
-        self._listener.stderr(text)
+        self._observer.stderr(text)
 
     def closed(self, reason: Exception) -> None:
-        """Pass on that the connection ended by itself; whatever was being answered is stopped."""
-        self._inputs.stop()
-        self._listener.lost(reason)
+        """Stop answering server requests, and report that the connection ended."""
+        self._server_requests.stop()
+        self._observer.lost(reason)
 
     async def _open_session(self) -> Session:
         clock = asyncio.get_running_loop().time
@@ -247,22 +242,22 @@ class Client:
         agreed = await shake_hands(self._ask, self._identity, self._declare, self._minimum)
         session = Session(agreed.revision, InitializeResult.read(agreed.result), clock() - began)
         self._transport.agreed(agreed.revision)
-        self._inputs.open_for_all = True  # the server may ask as soon as it hears the next message
+        self._server_requests.initialized = True  # the server may send requests as soon as it receives the next message
         await self._transport.send(Notification("notifications/initialized"))
         return session
 
     def _declare(self, offer: Revision) -> Mapping[str, Any]:
-        """What this server may ask of us: what it was told last holds, whatever revision comes of it."""
+        # The capabilities declared last apply, whichever revision is negotiated.
         given = self._capabilities
-        self._answering.capabilities = given(offer) if callable(given) else given
-        return self._answering.capabilities
+        self._declared.capabilities = given(offer) if callable(given) else given
+        return self._declared.capabilities
 
-    def _held_up(self) -> AbstractContextManager[None]:
-        """Meanwhile a person, or a model, is at work for the server: requests that may wait for it are not timed."""
-        return self._deadlines.held()
+    def _pause_deadlines(self) -> AbstractContextManager[None]:
+        """Stop the clocks of requests that wait for a person's or a model's answer."""
+        return self._deadlines.paused()
 
     async def _listen(self) -> None:
-        for _ in range(LISTENINGS):
+        for _ in range(MOST_LISTENS):
             try:
                 await self._transport.listen()
                 return
@@ -271,11 +266,11 @@ class Client:
                 return
             except McphostError as error:
                 self._note(f"the stream for what the server says unasked has ended: {error}")
-                if not isinstance(error, ConnectionLost) or not await self._is_there():
+                if not isinstance(error, ConnectionLost) or not await self._is_reachable():
                     return
 
-    async def _is_there(self) -> bool:
-        """Is only that stream away, or the server? Then the request that finds nobody has said so."""
+    async def _is_reachable(self) -> bool:
+        # If the server is unreachable, the failed ping has already reported that.
         try:
             await self.ping()
         except RequestTimeout:
@@ -288,7 +283,7 @@ class Client:
         return await self._transport.request(Request(next(self._ids), method, params), {})
 
     def _note(self, text: str) -> None:
-        self._listener.noted(text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ...")
+        self._observer.noted(text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ...")
 
 
 def _ignore(_: Progress) -> None:

@@ -1,4 +1,4 @@
-"""The verb for completion: what might an argument's value be?
+"""Argument completion.
 
 Specification: server/utilities/completion.
 """
@@ -22,16 +22,16 @@ CAPABILITY: Final = "completions"
 
 
 class Completions:
-    """What one server suggests. The oldest revision has no word for offering it: there one refusal settles it."""
+    """Completions of one server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._refused = False
+        self._refused = False  # in the oldest revision, which has no capability for it, one refusal settles it
 
     @property
     def offered(self) -> bool:
-        """Is it worth asking? Raises ServerNotReady."""
-        session = self._client.opened
+        """Does the server offer completion, as far as known? Raises ServerNotReady."""
+        session = self._client.open_session
         return not self._refused and offers(CAPABILITY, session.server.capabilities, session.revision)
 
     async def complete(
@@ -41,9 +41,9 @@ class Completions:
         value: str,
         context: Mapping[str, str] | None = None,
         *,
-        patience: RequestTimeouts | None = None,
+        timeouts: RequestTimeouts | None = None,
     ) -> Completion:
-        """Suggestions for ``argument``, of which ``value`` is typed so far; ``context`` holds the other arguments.
+        """Complete ``argument``, whose text so far is ``value``; ``context`` holds the other arguments.
 
         Raises as `mcphost.client.client.Client.request` does.
         """
@@ -53,10 +53,10 @@ class Completions:
             raise CapabilityMissing(METHOD, CAPABILITY)
         params: dict[str, Any] = {"ref": ref.as_object(), "argument": {"name": argument, "value": value}}
         others = {name: known for name, known in (context or {}).items() if name != argument}
-        if others and self._client.opened.revision.completion_context:
+        if others and self._client.open_session.revision.completion_context:
             params["context"] = {"arguments": others}
         try:
-            return Completion.read(await self._client.request(METHOD, params, patience=patience))
+            return Completion.read(await self._client.request(METHOD, params, timeouts=timeouts))
         except ServerError as error:
             self._refused = error.code == ErrorCode.METHOD_NOT_FOUND
             raise

@@ -1,7 +1,7 @@
-"""How long each of many requests may still wait, with one timer for all of them.
+"""Deadlines of many requests on one timer.
 
-Knows moments and tasks. Refuses to know requests. `asyncio.timeout` does the same with a timer for each request, and
-making and dropping that timer costs as much as writing the request and reading its answer.
+`asyncio.timeout` does the same with a timer per request, which costs as much as writing the request and reading its
+response.
 """
 
 from __future__ import annotations
@@ -14,42 +14,43 @@ from typing import Self
 
 
 class Deadlines:
-    """The deadlines of all requests that wait, and the timer for the nearest."""
+    """The deadlines of all pending requests, and the timer of the nearest."""
 
     def __init__(self) -> None:
         self.running: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._holders = 0
-        self._held_at = 0.0
+        self._pauses = 0
+        self._paused_at = 0.0
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Meanwhile the clock of those that hold stands still, the hard limit's too; any number of times at once."""
-        if not self._holders:
-            self._held_at = asyncio.get_running_loop().time()
-        self._holders += 1
+    def paused(self) -> Iterator[None]:
+        """Stop the clocks of all pausable deadlines inside the block. May be nested and concurrent."""
+        if not self._pauses:
+            self._paused_at = asyncio.get_running_loop().time()
+        self._pauses += 1
         try:
             yield
         finally:
-            self._holders -= 1
-            if not self._holders:
-                self._go_on()
+            self._pauses -= 1
+            if not self._pauses:
+                self._resume()
 
     def close(self) -> None:
-        """Drop the timer, unless somebody still waits."""
+        """Cancel the timer if no deadline runs."""
         if self._timer is not None and not self.running:
             self._timer.cancel()
             self._timer = None
 
     def wake(self, at: float) -> None:
-        """Look at ``at``, or before. The timer outlives the request: the next one wants one, and looking is cheap."""
+        """Check the deadlines at ``at`` or before."""
+        # The timer outlives its request: the next one needs a timer too, and a check is cheap.
         if self._timer is not None:
             if self._timer.when() <= at:
                 return
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(at, self._look)
+        self._timer = asyncio.get_running_loop().call_at(at, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         now = asyncio.get_running_loop().time()
         for deadline in tuple(self.running):
@@ -60,53 +61,52 @@ class Deadlines:
             self.wake(nearest)
 
     def _runs(self, deadline: Deadline) -> bool:
-        return not (deadline.passed or (self._holders and deadline.holds))
+        return not (deadline.passed or (self._pauses and deadline.pausable))
 
-    def _go_on(self) -> None:
-        """Nobody is at work any more: what time that took counts for nobody."""
+    def _resume(self) -> None:
         now = asyncio.get_running_loop().time()
         for deadline in self.running:
-            if deadline.holds and not deadline.passed:
-                deadline.shift(now - max(self._held_at, deadline.began))
+            if deadline.pausable and not deadline.passed:
+                deadline.shift(now - max(self._paused_at, deadline.began))
                 self.wake(deadline.at)
 
 
 class Deadline:
-    """Interrupts what the current task waits for inside ``with``, by TimeoutError, ``idle`` seconds after the last
-    `extend`, and ``hard`` seconds after it was made however often that was called.
+    """Raises TimeoutError inside its block ``idle`` seconds after the last `extend`, and ``hard`` seconds after its
+    creation in any case.
 
-    With ``holds`` its clock stands still while that of `Deadlines` is held. As with `asyncio.timeout`, a task that
-    somebody else cancelled as well stays cancelled.
+    With ``pausable`` its clock stops inside `Deadlines.paused`. As with `asyncio.timeout`, a task that is also
+    cancelled from outside stays cancelled.
     """
 
-    __slots__ = ("_all", "_cancelling", "_hard_at", "_idle", "_now", "_task", "at", "began", "holds", "passed")
+    __slots__ = ("_all", "_cancelling", "_hard_at", "_idle", "_now", "_task", "at", "began", "passed", "pausable")
 
-    def __init__(self, all_: Deadlines, idle: float, hard: float, *, holds: bool = False) -> None:
+    def __init__(self, all_: Deadlines, idle: float, hard: float, *, pausable: bool = False) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._all, self._task, self._cancelling = all_, task, task.cancelling()
         self._now = asyncio.get_running_loop().time
         self.began = self._now()
         self._idle, self._hard_at = idle, self.began + hard
-        self.passed, self.holds = False, holds
+        self.passed, self.pausable = False, pausable
         self.extend()
 
     def extend(self) -> None:
-        """There was a sign of life: ``idle`` starts anew."""
+        """Restart the idle time."""
         self.at = min(self._now() + self._idle, self._hard_at)
 
     def shift(self, seconds: float) -> None:
-        """So much of the time is given back."""
+        """Move the deadline back by ``seconds``."""
         self._hard_at += seconds
         self.at = min(self.at + seconds, self._hard_at)
 
     @property
     def hard(self) -> bool:
-        """Is it over for good, whatever signs of life there were?"""
+        """Is the hard limit reached?"""
         return self._now() >= self._hard_at
 
     def strike(self) -> None:
-        """The time is over: interrupt the task."""
+        """Cancel the task because its time is over."""
         self.passed = True
         self._task.cancel()
 

@@ -1,6 +1,4 @@
-"""The handshake: what we say of ourselves, and the revision it ends with.
-
-Knows the order of offers by asking `mcphost.protocol.eras.negotiation`. Refuses to know what follows on it.
+"""The ``initialize`` handshake.
 
 Specification: basic/lifecycle.
 """
@@ -21,12 +19,12 @@ Ask = Callable[[str, Mapping[str, Any]], Awaitable[Response]]
 """Sends a request of this method and params."""
 
 Declare = Callable[[Revision], Mapping[str, Any]]
-"""The capabilities to declare where this revision is offered."""
+"""The capabilities to declare when offering this revision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What we say of ourselves: a name and a version, nothing of the machine."""
+    """How mcphost introduces itself: name and version, nothing about the machine."""
 
     version: str
     name: str = "mcphost"
@@ -37,7 +35,7 @@ class Identity:
 
 
 async def shake_hands(ask: Ask, identity: Identity, declare: Declare, minimum: Revision) -> Agreed:
-    """What both sides agree on. Raises VersionRefused, InvalidResult or ServerError, and what ``ask`` raises."""
+    """Negotiate a revision. Raises VersionRefused, InvalidResult or ServerError, and what ``ask`` raises."""
     negotiation = negotiate(newest=NEWEST_LEGACY, minimum=minimum)
     attempt = next(negotiation)
     while True:

@@ -1,6 +1,4 @@
-"""A server's notifications, taken to whom they concern: the listener, the request or task they are about.
-
-Knows their names and which of them make no sense here. Refuses to know what is done about them.
+"""Dispatches a server's notifications to the observer, or to the request or task they concern.
 
 Specification: basic/utilities (progress, cancellation, tasks); server/* (list changes, updates, logging).
 """
@@ -10,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mcphost.client.requests import ProgressCallback, Waiting
-from mcphost.client.server_requests import InputQueue
+from mcphost.client.requests import PendingProgress, ProgressCallback
+from mcphost.client.server_requests import ServerRequestQueue
 from mcphost.client.tasks import Tasks
 from mcphost.protocol.models.tools import Progress
 from mcphost.protocol.wire.jsonrpc import Malformed, RequestId
@@ -21,58 +19,61 @@ if TYPE_CHECKING:
 
 
 class NotificationObserver(Protocol):
-    """Takes what a server says unasked. Called synchronously, in order; may neither wait nor raise."""
+    """Observes one connection. Called synchronously, in order; may neither block nor raise."""
 
     def logged(self, params: Mapping[str, Any]) -> None:
-        """notifications/message, as it came."""
+        """``notifications/message``, unvalidated."""
 
     def list_changed(self, kind: str) -> None:
-        """``tools``, ``prompts`` or ``resources``: what was listed is out of date."""
+        """The list of ``tools``, ``prompts`` or ``resources`` is out of date."""
 
     def resource_updated(self, uri: str) -> None:
-        """A resource that was subscribed to changed; or one below it, or one nobody asked about."""
+        """A resource changed: one subscribed to, one below it, or any other."""
 
     def elicitation_completed(self, elicitation: str) -> None:
-        """The server says that a page it asked to visit is done with; perhaps one that nobody knows."""
+        """A URL elicitation is complete, by an id that may be unknown."""
 
     def task_changed(self, task: Task) -> None:
-        """The server told by itself how a task stands."""
+        """The server sent the status of a task."""
 
     def malformed(self, problem: Malformed) -> None:
-        """The server sent what is no message."""
+        """The server sent something that is no message."""
 
     def stderr(self, line: str) -> None:
         """A line of the process's standard error."""
 
     def noted(self, text: str) -> None:
-        """Something the client decided, for the log."""
+        """A sentence for the log."""
 
     def lost(self, reason: Exception) -> None:
         """The connection ended by itself."""
 
 
 class Notifications:
-    """Takes the notifications of one session; ``note`` takes a sentence for the log."""
+    """Dispatches the notifications of one session; ``note`` takes a sentence for the log."""
 
     def __init__(
-        self, listener: NotificationObserver, inputs: InputQueue, tasks: Tasks, note: Callable[[str], None]
+        self,
+        observer: NotificationObserver,
+        server_requests: ServerRequestQueue,
+        tasks: Tasks,
+        note: Callable[[str], None],
     ) -> None:
-        self._listener, self._inputs, self._tasks, self._note = listener, inputs, tasks, note
+        self._observer, self._server_requests, self._tasks, self._note = observer, server_requests, tasks, note
         self.offered: Container[str] = ()
-        """The server's capabilities, once they are known."""
-        self.waiting: Waiting = {}
-        self.hearing: dict[RequestId, ProgressCallback] = {}
-        """Tokens that outlive their request."""
+        """The server's capabilities; empty before initialization."""
+        self.pending: PendingProgress = {}
+        self.token_observers: dict[RequestId, ProgressCallback] = {}
+        """By progress token, for tokens that outlive their request."""
 
     def take(self, method: str, params: Mapping[str, Any]) -> None:
-        """Hand one on."""
         match method:
             case "notifications/message":
-                self._listener.logged(params)
+                self._observer.logged(params)
             case "notifications/progress":
                 self._progressed(params)
             case "notifications/cancelled":
-                self._inputs.take_back(params.get("requestId"), params.get("reason"))
+                self._server_requests.cancel(params.get("requestId"), params.get("reason"))
             case (
                 "notifications/tools/list_changed"
                 | "notifications/prompts/list_changed"
@@ -90,32 +91,32 @@ class Notifications:
 
     def _list_changed(self, kind: str) -> None:
         if kind in self.offered:
-            self._listener.list_changed(kind)
+            self._observer.list_changed(kind)
         else:
             self._note(f"ignored a change of {kind}, which the server does not offer")
 
     def _updated(self, uri: object) -> None:
         if isinstance(uri, str):
-            self._listener.resource_updated(uri)
+            self._observer.resource_updated(uri)
         else:
             self._note("ignored an update of a resource that has no URI")
 
     def _elicitation_completed(self, elicitation: object) -> None:
         if isinstance(elicitation, str):
-            self._listener.elicitation_completed(elicitation)
+            self._observer.elicitation_completed(elicitation)
 
     def _task_changed(self, params: Mapping[str, Any]) -> None:
-        task = self._tasks.heard(params)
+        task = self._tasks.status_received(params)
         if task is not None:
-            self._listener.task_changed(task)
+            self._observer.task_changed(task)
 
     def _progressed(self, params: Mapping[str, Any]) -> None:
         token, progress = params.get("progressToken"), Progress.read(params)
         if progress is None or type(token) not in (int, str):
             return
-        if token in self.waiting:
-            limit, report = self.waiting[token]
+        if token in self.pending:
+            limit, report = self.pending[token]
             limit.extend()
             report(progress)
-        elif token in self.hearing:
-            self.hearing[token](progress)
+        elif token in self.token_observers:
+            self.token_observers[token](progress)

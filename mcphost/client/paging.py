@@ -1,7 +1,4 @@
-"""Reading a list page by page, with an end whatever the server does.
-
-Knows cursors and bounds; the client fetches a page when asked. A cursor is opaque: sent back as it came, compared,
-never read.
+"""Reads paginated lists, within limits whatever the server does. Cursors are opaque.
 
 Specification: server/utilities/pagination.
 """
@@ -22,7 +19,7 @@ FetchPage = Callable[[str | None], Awaitable[Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class ListLimits:
-    """When to stop reading a list: whichever comes first."""
+    """When to stop reading a list: at whichever limit is reached first."""
 
     pages: int = LIST_PAGES
     items: int = LIST_ITEMS
@@ -31,17 +28,17 @@ class ListLimits:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """An item that could not be used, by the name it gives itself, and why."""
+    """An item that cannot be used: the name it gives itself, and why."""
 
     name: str
     reason: str
     by_configuration: bool = False
-    """The user's own configuration excludes it."""
+    """Was it excluded by the user's configuration?"""
 
 
 @dataclass(slots=True)
 class ListedItems(Generic[Item]):
-    """What a list held. ``notice`` says what was odd about it; what was read stays usable."""
+    """The items of a list, usable in any case. ``notice`` says what was wrong with the list, if anything."""
 
     items: list[Item] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
@@ -52,17 +49,17 @@ class ListedItems(Generic[Item]):
 async def read_list(
     fetch: FetchPage, key: str, read: Callable[[object], Item], limits: ListLimits, now: Callable[[], float]
 ) -> ListedItems[Item]:
-    """All pages of a list whose items stand under ``key``.
+    """Read all pages of a list with its items under ``key``. Raises what ``fetch`` raises for the first page.
 
-    A cursor that the server refuses (-32602) starts the list over, once. A later page that fails ends the list with a
-    notice; the first page's failure is the caller's. Raises what ``fetch`` raises for the first page.
+    If the server refuses its own cursor (-32602) the list is read again, once. A later page that fails ends the list
+    with a notice.
     """
     try:
         return await _read_once(fetch, key, read, limits, now)
     except _CursorRefused:
-        listing = await _read_once(fetch, key, read, limits, now, strict=False)
-        listing.notice = listing.notice or "the server refused its own cursor once; the list was read again"
-        return listing
+        listed = await _read_once(fetch, key, read, limits, now, strict=False)
+        listed.notice = listed.notice or "the server refused its own cursor once; the list was read again"
+        return listed
 
 
 class _CursorRefused(Exception):
@@ -78,26 +75,26 @@ async def _read_once(
     *,
     strict: bool = True,
 ) -> ListedItems[Item]:
-    listing: ListedItems[Item] = ListedItems()
+    listed: ListedItems[Item] = ListedItems()
     seen: set[str] = set()
     cursor: str | None = None
     until = now() + limits.seconds
     while True:
-        page = await _page(fetch, cursor, key, listing, strict)
+        page = await _page(fetch, cursor, key, listed, strict)
         if page is None:
-            return listing
-        _take(page.get(key, []), read, listing, limits.items)
-        if listing.notice or page.get("nextCursor") is None:
-            return listing
+            return listed
+        _take(page.get(key, []), read, listed, limits.items)
+        if listed.notice or page.get("nextCursor") is None:
+            return listed
         cursor = page["nextCursor"]
-        listing.notice = _why_stop(cursor, seen, listing, limits, now() > until)
-        if listing.notice:
-            return listing
+        listed.notice = _why_stop(cursor, seen, listed, limits, now() > until)
+        if listed.notice:
+            return listed
         seen.add(cursor)
 
 
 async def _page(
-    fetch: FetchPage, cursor: str | None, key: str, listing: ListedItems[Item], strict: bool
+    fetch: FetchPage, cursor: str | None, key: str, listed: ListedItems[Item], strict: bool
 ) -> Mapping[str, Any] | None:
     try:
         page = await fetch(cursor)
@@ -108,35 +105,35 @@ async def _page(
             raise
         if strict and isinstance(error, ServerError) and error.code == ErrorCode.INVALID_PARAMS:
             raise _CursorRefused from None
-        listing.notice = f"page {listing.pages + 1} failed: {error}"
+        listed.notice = f"page {listed.pages + 1} failed: {error}"
         return None
-    listing.pages += 1
+    listed.pages += 1
     return page
 
 
-def _take(items: list[object], read: Callable[[object], Item], listing: ListedItems[Item], most: int) -> None:
-    room = most - _count(listing)
-    for item in items[:room]:
+def _take(items: list[object], read: Callable[[object], Item], listed: ListedItems[Item], most: int) -> None:
+    left = most - _count(listed)
+    for item in items[:left]:
         try:
-            listing.items.append(read(item))
+            listed.items.append(read(item))
         except McphostError as error:
             name = item.get("name") if isinstance(item, dict) else None
-            listing.rejected.append(Rejected(name if isinstance(name, str) else "unnamed", str(error)))
-    if len(items) > room:
-        listing.notice = f"list cut off after {most} items"
+            listed.rejected.append(Rejected(name if isinstance(name, str) else "unnamed", str(error)))
+    if len(items) > left:
+        listed.notice = f"list cut off after {most} items"
 
 
-def _count(listing: ListedItems[Item]) -> int:
-    return len(listing.items) + len(listing.rejected)
+def _count(listed: ListedItems[Item]) -> int:
+    return len(listed.items) + len(listed.rejected)
 
 
-def _why_stop(cursor: object, seen: set[str], listing: ListedItems[Item], limits: ListLimits, late: bool) -> str | None:
+def _why_stop(cursor: object, seen: set[str], listed: ListedItems[Item], limits: ListLimits, late: bool) -> str | None:
     if not isinstance(cursor, str):
         return "list cut off: the next cursor is not a string"
     if cursor in seen:
         return "list cut off: the server gave the same cursor twice"
-    if listing.pages >= limits.pages:
+    if listed.pages >= limits.pages:
         return f"list cut off after {limits.pages} pages"
-    if _count(listing) >= limits.items:
+    if _count(listed) >= limits.items:
         return f"list cut off after {limits.items} items"
     return f"list cut off after {limits.seconds:g} s" if late else None

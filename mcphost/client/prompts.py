@@ -1,4 +1,4 @@
-"""The verbs for prompts: list them, get one.
+"""Lists and gets prompts.
 
 Specification: server/prompts.
 """
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 
 class Prompts:
-    """What one server has to say for others. Every verb raises as `mcphost.client.client.Client.request` does."""
+    """The prompts of one server. Every method raises as `mcphost.client.client.Client.request` does."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def list(self) -> ListedItems[Prompt]:
-        """Every prompt, page by page."""
         from mcphost.protocol.models.tools import Prompt
 
         return await self._client.read_list("prompts/list", "prompts", Prompt.read)
@@ -34,16 +33,16 @@ class Prompts:
         name: str,
         arguments: Mapping[str, object] | None = None,
         *,
-        patience: RequestTimeouts | None = None,
+        timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> GetPromptResult:
-        """The messages of a prompt. Arguments are strings on the wire: what is none goes out as its JSON."""
+        """Get the messages of a prompt. Arguments other than strings are sent as JSON text."""
         from mcphost.protocol.models.tools import GetPromptResult
 
         params: dict[str, object] = {"name": name}
         if arguments:
             params["arguments"] = {key: _as_string(value) for key, value in arguments.items()}
-        result = await self._client.request("prompts/get", params, patience=patience, on_progress=on_progress)
+        result = await self._client.request("prompts/get", params, timeouts=timeouts, on_progress=on_progress)
         return GetPromptResult.read(result)
 
 

@@ -1,4 +1,4 @@
-"""The verbs for resources: list them and their templates, read one, watch it.
+"""Lists, reads and subscribes to resources.
 
 Specification: server/resources.
 """
@@ -18,32 +18,30 @@ if TYPE_CHECKING:
 
 
 class Resources:
-    """What one server has to read. Every verb raises as `mcphost.client.client.Client.request` does."""
+    """The resources of one server. Every method raises as `mcphost.client.client.Client.request` does."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def list(self) -> ListedItems[Resource]:
-        """Every resource, page by page."""
         from mcphost.protocol.models.tools import Resource
 
         return await self._client.read_list("resources/list", "resources", Resource.read)
 
     async def templates(self) -> ListedItems[ResourceTemplate]:
-        """Every resource template, page by page."""
         from mcphost.protocol.models.tools import ResourceTemplate
 
         return await self._client.read_list("resources/templates/list", "resourceTemplates", ResourceTemplate.read)
 
     async def read(
-        self, uri: str, *, patience: RequestTimeouts | None = None, on_progress: ProgressCallback | None = None
+        self, uri: str, *, timeouts: RequestTimeouts | None = None, on_progress: ProgressCallback | None = None
     ) -> ReadResourceResult:
-        """Read a resource; ``uri`` goes out exactly as given. Raises ResourceMissing where there is none."""
+        """Read a resource; ``uri`` is sent exactly as given. Raises ResourceMissing if there is none."""
         from mcphost.protocol.models.tools import ReadResourceResult
 
         try:
             result = await self._client.request(
-                "resources/read", {"uri": uri}, patience=patience, on_progress=on_progress
+                "resources/read", {"uri": uri}, timeouts=timeouts, on_progress=on_progress
             )
         except ServerError as error:
             if error.code != ErrorCode.RESOURCE_NOT_FOUND:
@@ -52,11 +50,10 @@ class Resources:
         return ReadResourceResult.read(result)
 
     async def subscribe(self, uri: str) -> None:
-        """Be told when the resource changes (`NotificationObserver.resource_updated`)."""
+        """Subscribe to changes (`NotificationObserver.resource_updated`)."""
         await self._client.request("resources/subscribe", {"uri": uri})
 
     async def unsubscribe(self, uri: str) -> None:
-        """Be told no more."""
         await self._client.request("resources/unsubscribe", {"uri": uri})
 
 

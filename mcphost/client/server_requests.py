@@ -1,7 +1,6 @@
-"""The one door for everything a server asks of us, and the line in front of it.
+"""Answers the requests of a server, a bounded number at a time.
 
-Knows how many questions may wait, which of them the server took back, and that each is owed at most one answer.
-Refuses to know what an answer is made of: an `InputHandler` decides.
+What the answer is made of is decided by an `InputHandler`; ping is answered here.
 
 Specification: client/sampling, client/elicitation, client/roots; basic/utilities/ping and cancellation.
 """
@@ -20,25 +19,25 @@ from mcphost.protocol.eras.revisions import ASKS_FOR
 from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Request, RequestId, Response
 
 QUICK_REPLIES: Final = 1000
-"""Answers that cost no thought (pings, refusals) and are being written at one moment. A server that reads its answers
-never comes near; one that only asks would otherwise fill our memory through its own full pipe."""
+"""Immediate responses (pings, refusals) that may be unsent at one moment: a server that does not read them must not
+fill the memory."""
 
 LEAVE_SECONDS: Final = 0.5
-"""How long closing waits for answers to what is still open: the server should hear that nobody will answer."""
+"""How long closing waits for the last answers, so that the server learns that no other will come."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputRequest:
-    """What a server asks: a method of the specification's, with its params as they came."""
+    """A request of the server, with unvalidated params."""
 
     method: str
     params: Mapping[str, Any]
 
 
 class InputRefused(McphostError):
-    """The answer is an error; ``code`` and the message go to the server, so neither says anything private.
+    """Answer with an error. ``code`` and the message are sent to the server: put nothing private in them.
 
-    ``quiet``: whoever refused has seen to the log.
+    ``quiet``: the refusal is logged already.
     """
 
     def __init__(self, code: int, message: str, *, quiet: bool = False) -> None:
@@ -47,35 +46,33 @@ class InputRefused(McphostError):
 
 
 class InputHandler(Protocol):
-    """Answers what a server asks."""
+    """Answers server requests."""
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
-        """The result to send back. Raises InputRefused; cancelled when the server takes the question back."""
+        """Return the result. Raises InputRefused; is cancelled when the server cancels its request."""
 
     def leave(self) -> None:
-        """We are about to go: let what is still open have its answer at once."""
+        """The connection is about to close: answer all pending requests at once."""
 
 
 class NothingOffered:
-    """The handler of a client that declared no capability: every request is for something it does not do."""
+    """The handler of a client that declared no capability: refuses every request."""
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
-        """Refuse: see `InputHandler.answer`."""
         raise InputRefused(ErrorCode.METHOD_NOT_FOUND, "mcphost did not offer this to the server")
 
     def leave(self) -> None:
-        """Nothing is open: see `InputHandler.leave`."""
+        return
 
 
 class OnlyDeclared:
-    """A handler that is asked only for what ``capabilities`` told the server it may ask, whatever the server does."""
+    """Passes on only requests that the declared ``capabilities`` allow, and refuses all others."""
 
     def __init__(self, handler: InputHandler) -> None:
         self._handler = handler
         self.capabilities: Mapping[str, Any] = {}
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
-        """See `InputHandler.answer`."""
         if ASKS_FOR.get(request.method) not in self.capabilities:
             return await NothingOffered().answer(request)
         mode = request.params.get("mode", FORM)
@@ -85,15 +82,13 @@ class OnlyDeclared:
         return await self._handler.answer(request)
 
     def leave(self) -> None:
-        """See `InputHandler.leave`."""
         self._handler.leave()
 
 
-class InputQueue:
-    """The requests of one server that are being answered, at most ``limit`` at a time.
+class ServerRequestQueue:
+    """The pending requests of one server, at most ``limit``. Ping is answered in every state.
 
-    ``reply`` sends a response; ``note`` takes a sentence for the log; ``meanwhile`` is entered while the handler is
-    at work. Ping is answered here, in every state.
+    ``reply`` sends a response; ``note`` takes a sentence for the log; ``meanwhile`` is entered while a handler runs.
     """
 
     def __init__(
@@ -109,18 +104,18 @@ class InputQueue:
         self._tasks: dict[RequestId, asyncio.Task[None]] = {}
         self._quick: set[asyncio.Task[None]] = set()
         self._stopped = False
-        self._turned_away = 0
-        self.open_for_all = False
-        """Until the session is initialized only ping is answered."""
+        self._refusals = 0
+        self.initialized = False
+        """Before initialization only ping is answered."""
 
     def take(self, request: Request) -> None:
-        """Begin to answer; beyond the limit the answer is a refusal."""
+        """Start to answer; refuse if the limit is reached."""
         if request.method == "ping":
             self._reply_soon(Response(request.id, result={}))
-        elif request.id in self._tasks:  # a refusal would carry the id of the question that still waits
+        elif request.id in self._tasks:  # a refusal would answer the pending request with this id
             self._note(f"ignored {request.method}: its id is already in use by an unanswered request")
         elif len(self._tasks) >= self._limit:
-            self._turn_away(request.id)
+            self._refuse_overload(request.id)
         elif not self._stopped:
             task = asyncio.create_task(self._serve(request), name=f"answer {request.method[:80]}")
             self._tasks[request.id] = task
@@ -128,26 +123,26 @@ class InputQueue:
 
     def _ended(self, request_id: RequestId) -> None:
         self._tasks.pop(request_id, None)
-        if self._turned_away > 1:
-            self._note(f"refused {self._turned_away} of the server's requests in all: {self._limit} were waiting")
-        self._turned_away = 0
+        if self._refusals > 1:
+            self._note(f"refused {self._refusals} of the server's requests in all: {self._limit} were waiting")
+        self._refusals = 0
 
-    def _turn_away(self, request_id: RequestId) -> None:
-        """Refuse one beyond the limit; the log tells of the first and of how many there were."""
-        self._turned_away += 1
+    def _refuse_overload(self, request_id: RequestId) -> None:
+        # The log names the first, and later how many there were.
+        self._refusals += 1
         reason = f"{self._limit} requests are waiting already"
-        if self._turned_away == 1:
+        if self._refusals == 1:
             self.refuse(request_id, ErrorCode.INTERNAL_ERROR, reason)
         else:
             self._reply_soon(Response(request_id, error=ErrorObject(ErrorCode.INTERNAL_ERROR, reason)))
 
     def refuse(self, request_id: RequestId, code: int, reason: str) -> None:
-        """Answer with an error and no more thought. ``reason`` goes to the server."""
+        """Answer with an error. ``reason`` is sent to the server."""
         self._note(f"refused the server's request {request_id!r}: {reason}")
         self._reply_soon(Response(request_id, error=ErrorObject(code, reason)))
 
-    def take_back(self, request_id: object, reason: object) -> None:
-        """The server no longer wants the answer: stop the work and send nothing."""
+    def cancel(self, request_id: object, reason: object) -> None:
+        """The server cancelled its request: stop working on it and send nothing."""
         task = self._tasks.get(request_id) if type(request_id) in (int, str) else None  # type: ignore[call-overload]
         if task is None:
             return
@@ -155,13 +150,13 @@ class InputQueue:
         task.cancel()
 
     def stop(self) -> None:
-        """Stop answering, now and from now on: the server is gone, or about to be."""
+        """Stop answering for good: the connection is gone or about to close."""
         self._stopped = True
         for task in (*self._tasks.values(), *self._quick):
             task.cancel()
 
     async def aclose(self) -> None:
-        """Let open questions have their answers, `stop`, and wait until nothing runs any more."""
+        """Let the handler answer pending requests, `stop`, and wait until nothing runs."""
         if self._tasks and not self._stopped:
             self._handler.leave()
             await asyncio.wait(self._tasks.values(), timeout=LEAVE_SECONDS)
@@ -189,11 +184,11 @@ class InputQueue:
 
     async def _response(self, request: Request) -> Response:
         try:
-            if not self.open_for_all:
+            if not self.initialized:
                 raise InputRefused(ErrorCode.INVALID_REQUEST, "the session is not initialized yet")
             with self._meanwhile():
                 result = await self._handler.answer(_read(request))
-            return Response(request.id, _of_the_same_task(request, result))
+            return Response(request.id, _with_related_task(request, result))
         except InputRefused as refused:
             if not refused.quiet:
                 self._note(f"refused {request.method}: {refused}")
@@ -202,7 +197,7 @@ class InputQueue:
             if _is_cancelled():
                 raise
             return self._failed(request, "cancelled inside")
-        except Exception as error:  # the server is owed an answer, and must learn nothing of our insides
+        except Exception as error:  # the server is owed an answer, but no detail of the failure
             return self._failed(request, type(error).__name__)
 
     def _failed(self, request: Request, why: str) -> Response:
@@ -219,9 +214,9 @@ def _read(request: Request) -> InputRequest:
     return InputRequest(request.method, request.params or {})
 
 
-def _of_the_same_task(request: Request, result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The answer to a question that belongs to a task says so too."""
-    from mcphost.protocol.models.tasks import RELATED_TASK  # late: few servers ask
+def _with_related_task(request: Request, result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Name the related task in the answer if the request did."""
+    from mcphost.protocol.models.tasks import RELATED_TASK  # late: few servers send requests
 
     meta = (request.params or {}).get("_meta")
     related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None

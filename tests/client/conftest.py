@@ -40,7 +40,7 @@ async def draw() -> AsyncIterator[Draw]:
 
     def make(script: dict[str, Answer], **more: Any) -> Line:
         server, notes = ScriptedTransport(script), Notes()
-        line = Line(Client(server, notes, Identity("1.0"), **{"patience": BRIEF, **more}), server, notes)
+        line = Line(Client(server, notes, Identity("1.0"), **{"timeouts": BRIEF, **more}), server, notes)
         lines.append(line)
         return line
 

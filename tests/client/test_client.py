@@ -116,7 +116,7 @@ async def test_an_id_is_never_used_twice_however_its_request_ended(connect: Conn
     assert len({request.id for request in requests}) == len(requests) >= 250
     assert {type(request.id) for request in requests} == {int}
     assert line.server.waiting == 0
-    assert not line.client._notices.waiting
+    assert not line.client._notifications.pending
 
 
 # Limits of time, progress, cancelling
@@ -128,7 +128,7 @@ async def test_an_id_is_never_used_twice_however_its_request_ended(connect: Conn
     [
         ("tools/list", lambda client: client.list_tools()),
         ("tools/call", lambda client: client.call_tool("t")),
-        ("tools/call", lambda client: client.call_tool("t", patience=RequestTimeouts(0.01, 9))),
+        ("tools/call", lambda client: client.call_tool("t", timeouts=RequestTimeouts(0.01, 9))),
         ("logging/setLevel", lambda client: client.set_log_level(LogLevel.INFO)),
         ("ping", lambda client: client.ping(0.01)),
         ("zzz/x", lambda client: client.request("zzz/x", {})),
@@ -156,10 +156,10 @@ def tell(line: Line, progress: Any, **more: Any) -> None:
 async def test_progress_restarts_the_clock_up_to_a_hard_maximum(connect: Connect, until: Until) -> None:
     """J14"""
     line, heard = await connect({"tools/call": NEVER}), list[Progress]()
-    patience = RequestTimeouts(idle=0.4, hard=0.5)
+    timeouts = RequestTimeouts(idle=0.4, hard=0.5)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    call = asyncio.create_task(line.client.call_tool("t", patience=patience, on_progress=heard.append))
+    call = asyncio.create_task(line.client.call_tool("t", timeouts=timeouts, on_progress=heard.append))
     await until(lambda: line.server.requests("tools/call"))
     while not call.done():
         tell(line, 1)
@@ -394,7 +394,7 @@ async def test_a_whole_session_with_a_server_process(echo: tuple[Client, Notes])
     with pytest.raises(ServerError):
         await client.call_tool("nothing like it")
     with pytest.raises(RequestTimeout):
-        await client.call_tool("sleep", {"seconds": 30}, patience=RequestTimeouts(0.05, 9))
+        await client.call_tool("sleep", {"seconds": 30}, timeouts=RequestTimeouts(0.05, 9))
     await client.ping()
     assert notes.all("malformed") == notes.all("lost") == []
 

@@ -13,10 +13,10 @@ from mcphost.client.deadlines import Deadline, Deadlines
 from mcphost.client.server_requests import (
     QUICK_REPLIES,
     InputHandler,
-    InputQueue,
     InputRefused,
     InputRequest,
     NothingOffered,
+    ServerRequestQueue,
 )
 from mcphost.errors import ConnectionLost, RequestTimeout
 from mcphost.protocol.eras.capabilities import ClientCapabilities
@@ -63,8 +63,8 @@ class Queue:
         self.notes: list[str] = []
         self.pipe: asyncio.Event | Exception = asyncio.Event()
         self.pipe.set()
-        self.queue = InputQueue(handler, self._reply, self.notes.append, limit)
-        self.queue.open_for_all = True
+        self.queue = ServerRequestQueue(handler, self._reply, self.notes.append, limit)
+        self.queue.initialized = True
 
     async def _reply(self, response: Response) -> None:
         if isinstance(self.pipe, Exception):
@@ -172,7 +172,7 @@ async def test_beyond_the_limit_requests_are_refused_and_pings_still_answered(un
     assert {reply["error"]["code"] for reply in line.replies()[:-1]} == {ErrorCode.INTERNAL_ERROR}
     assert len(handler.asked) == 2
     assert line.notes == ["refused the server's request 2: 2 requests are waiting already"]
-    line.queue.take_back(0, None)
+    line.queue.cancel(0, None)
     await until(lambda: handler.cancelled)
     await until(lambda: line.notes[-1] == "refused 98 of the server's requests in all: 2 were waiting")
     line.queue.take(Request(100, "sampling/createMessage"))
@@ -258,10 +258,10 @@ async def test_what_was_declared_last_is_what_holds(draw: Draw, until: Until) ->
 @pytest.mark.parametrize("declared", [True, False])
 async def test_a_change_of_the_roots_is_told_where_that_was_said(connect: Connect, declared: bool) -> None:
     line = await connect(capabilities=ClientCapabilities(roots=declared).under)
-    await line.client.tell_roots_changed()
+    await line.client.notify_roots_changed()
     assert (CHANGED in line.server.sent) is declared
     await line.client.aclose()
-    await line.client.tell_roots_changed()
+    await line.client.notify_roots_changed()
     assert line.server.sent.count(CHANGED) == int(declared)
 
 
@@ -271,7 +271,7 @@ async def test_a_change_of_the_roots_is_not_told_where_only_the_roots_were_decla
     connect: Connect, roots: dict[str, Any]
 ) -> None:
     line = await connect(capabilities={"roots": roots})
-    await line.client.tell_roots_changed()
+    await line.client.notify_roots_changed()
     assert CHANGED not in line.server.sent
 
 
@@ -296,7 +296,7 @@ async def test_a_call_does_not_run_out_of_time_while_its_server_waits_for_us(
     line.server.asks("q", "sampling/createMessage", {})
     await until(lambda: asked.asked)
     verb = line.client.tasks.call_tool if as_task else line.client.call_tool
-    call = asyncio.create_task(verb("x", patience=RequestTimeouts(0.05, 0.06)))
+    call = asyncio.create_task(verb("x", timeouts=RequestTimeouts(0.05, 0.06)))
     with pytest.raises(RequestTimeout):  # nobody has to be asked for a ping
         await line.client.ping(0.1)
     assert not call.done()
@@ -308,11 +308,11 @@ async def test_a_call_does_not_run_out_of_time_while_its_server_waits_for_us(
 @pytest.mark.requirement("ELIC-09")
 async def test_what_was_left_of_the_time_is_left_afterwards() -> None:
     deadlines, now = Deadlines(), asyncio.get_running_loop().time
-    with Deadline(deadlines, 5, 8, holds=True) as early, Deadline(deadlines, 5, 8) as other:
+    with Deadline(deadlines, 5, 8, pausable=True) as early, Deadline(deadlines, 5, 8) as other:
         before, unheld = early.at, other.at
-        with deadlines.held(), deadlines.held():
+        with deadlines.paused(), deadlines.paused():
             await asyncio.sleep(0.03)
-            with Deadline(deadlines, 5, 8, holds=True) as late:
+            with Deadline(deadlines, 5, 8, pausable=True) as late:
                 began = now()
         assert 0.03 <= early.at - before < 4
         assert late.at - began == pytest.approx(5, abs=1)

@@ -79,7 +79,7 @@ async def test_a_tool_becomes_a_task_where_the_server_the_revision_and_the_tool_
 ) -> None:
     line = await connect({"initialize": hello(revision, capabilities=offered)})
     for support in ("required", "optional", "forbidden", None):
-        found = tuple(line.client.tasks.suit(tool(support), wanted=wanted) for wanted in (False, True))
+        found = tuple(line.client.tasks.applies_to(tool(support), preferred=preferred) for preferred in (False, True))
         assert found == suits.get(support or "", (False, False)), support
 
 
@@ -87,7 +87,7 @@ async def test_a_tool_becomes_a_task_where_the_server_the_revision_and_the_tool_
 async def test_a_task_is_begun_polled_and_collected(open_line: Open) -> None:
     polls = [told("working", statusMessage="half"), told("completed")]
     line, heard = await open_line({"tools/call": BEGUN, "tasks/get": polls, "tasks/result": DONE}), list[Task]()
-    result = await line.client.tasks.call_tool("t", {"a": 1}, patience=PATIENCE, on_task=heard.append)
+    result = await line.client.tasks.call_tool("t", {"a": 1}, timeouts=PATIENCE, on_task=heard.append)
     assert result.raw == DONE
     assert [task.words for task in heard] == ["working", "working: half", "completed"]
     call, *rest = (message for message in line.server.sent[2:] if isinstance(message, Request))
@@ -109,15 +109,15 @@ async def test_a_task_is_not_looked_at_more_often_than_its_server_wants(open_lin
         {"tools/call": {"task": told("working", pollInterval=80)}, "tasks/get": look, "tasks/result": DONE}
     )
     began = asyncio.get_running_loop().time()
-    await line.client.tasks.call_tool("t", patience=PATIENCE)
+    await line.client.tasks.call_tool("t", timeouts=PATIENCE)
     gaps = [after - before for before, after in zip([began, *times], times, strict=False)]
     assert all(0.079 < gap < 0.5 for gap in gaps), gaps
 
 
 @pytest.mark.parametrize("interval", [0, -5, 1e300, None, "soon", "nan", "inf"])
 def test_a_senseless_interval_is_one_that_works(interval: object) -> None:
-    watch = tasks._Watch(lambda task: None)
-    watch.tell(Task.read(told("working", pollInterval=interval)))
+    watch = tasks._PendingTask(lambda task: None)
+    watch.update(Task.read(told("working", pollInterval=interval)))
     assert tasks.LEAST_POLL_SECONDS <= watch.pause <= tasks.MOST_POLL_SECONDS
 
 
@@ -127,7 +127,7 @@ async def test_progress_and_news_of_a_task_are_heard_to_its_end(open_line: Open,
     heard, states = list[Progress](), list[str]()
     call = asyncio.create_task(
         line.client.tasks.call_tool(
-            "t", patience=PATIENCE, on_progress=heard.append, on_task=lambda task: states.append(task.status)
+            "t", timeouts=PATIENCE, on_progress=heard.append, on_task=lambda task: states.append(task.status)
         )
     )
     await until(lambda: states)
@@ -155,7 +155,7 @@ async def test_a_task_that_wants_input_asks_on_the_stream_of_its_result(open_lin
         capabilities={"elicitation": {}},
         handler=handler,
     )
-    call = asyncio.create_task(line.client.tasks.call_tool("t", patience=PATIENCE))
+    call = asyncio.create_task(line.client.tasks.call_tool("t", timeouts=PATIENCE))
     await until(lambda: line.server.requests("tasks/result"))
     related = {RELATED_TASK: {"taskId": "t1"}}
     line.server.asks(1, "elicitation/create", {"message": "which?", "_meta": related})
@@ -205,7 +205,7 @@ async def test_a_task_that_nobody_waits_for_any_more_is_cancelled_by_its_name(
     }[moment]
     line, states = await open_line(script), list[str]()
     call = asyncio.create_task(
-        line.client.tasks.call_tool("t", patience=PATIENCE, on_task=lambda task: states.append(task.status))
+        line.client.tasks.call_tool("t", timeouts=PATIENCE, on_task=lambda task: states.append(task.status))
     )
     await until(lambda: line.server.waiting if moment != "polled" else states)
     call.cancel()
@@ -223,7 +223,7 @@ async def test_a_task_that_nobody_waits_for_any_more_is_cancelled_by_its_name(
 async def test_a_task_that_takes_too_long_is_cancelled_and_told_apart(open_line: Open, until: Until) -> None:
     line = await open_line({"tools/call": BEGUN, "tasks/get": told("working")})
     with pytest.raises(RequestTimeout, match="in all"):
-        await line.client.tasks.call_tool("t", patience=RequestTimeouts(idle=1, hard=0.1))
+        await line.client.tasks.call_tool("t", timeouts=RequestTimeouts(idle=1, hard=0.1))
     await until(lambda: line.server.requests("tasks/cancel"))
 
 
@@ -244,12 +244,12 @@ async def test_a_task_that_brings_nothing_says_why(
 ) -> None:
     line = await open_line({"tools/call": BEGUN, **script})
     with pytest.raises(error, match=words):
-        await line.client.tasks.call_tool("t", patience=PATIENCE)
+        await line.client.tasks.call_tool("t", timeouts=PATIENCE)
 
 
 async def test_a_server_that_answers_at_once_has_answered(open_line: Open) -> None:
     line = await open_line({"tools/call": DONE})
-    assert (await line.client.tasks.call_tool("t", patience=PATIENCE)).raw == DONE
+    assert (await line.client.tasks.call_tool("t", timeouts=PATIENCE)).raw == DONE
 
 
 @pytest.mark.requirement("TASK-09", "PAGE-02")

@@ -97,7 +97,7 @@ def say(text: str) -> None:
 
 
 async def look_around(client: Client, trace: Trace) -> None:
-    if "tools" in client.opened.server.capabilities:
+    if "tools" in client.open_session.server.capabilities:
         await client.list_tools()
     else:
         await client.ping()

@@ -37,7 +37,7 @@ def new_client(
         capabilities=declared.under,
         handler=handler,
         minimum=_oldest_accepted(config.minimum_version or ""),
-        patience=RequestTimeouts(config.tool_timeout_sec, config.tool_timeout_max_sec),
+        timeouts=RequestTimeouts(config.tool_timeout_sec, config.tool_timeout_max_sec),
         list_limits=ListLimits(limits.list_pages, limits.list_items, limits.list_seconds),
         pending_inputs=limits.pending_server_requests,
     )

@@ -27,7 +27,7 @@ REREAD_DELAY: Final = 0.1
 REREAD_PAUSE: Final = 1.0
 """Seconds between two readings, however often a server tells of updates."""
 
-REREAD_PATIENCE: Final = RequestTimeouts(20.0, 20.0)
+REREAD_TIMEOUTS: Final = RequestTimeouts(20.0, 20.0)
 
 
 class SubscriptionState(Enum):
@@ -147,7 +147,7 @@ class Subscriptions:
     async def _read(self, client: Client, watch: Subscription) -> None:
         watch.stale = False  # before reading: what changes meanwhile is read once more
         try:
-            watch.result, watch.error = await client.resources.read(watch.uri, patience=REREAD_PATIENCE), None
+            watch.result, watch.error = await client.resources.read(watch.uri, timeouts=REREAD_TIMEOUTS), None
         except McphostError as error:
             watch.error = without_secrets(error, self._mask)
         self._changed(watch.uri)

@@ -28,7 +28,7 @@ KEPT_SECONDS: Final = 30.0
 
 KEPT_ANSWERS: Final = 256
 
-PATIENCE: Final = RequestTimeouts(10.0, 10.0)
+TIMEOUTS: Final = RequestTimeouts(10.0, 10.0)
 """Whoever types has typed on by then."""
 
 _Field = tuple[str, "CompletionRef", str]
@@ -64,7 +64,7 @@ class CompletionService:
         kept = self._kept.get(question)
         if kept is not None and time.monotonic() < kept[0]:
             return kept[1]
-        answer = await client.completions.complete(ref, argument, value, context, patience=PATIENCE)
+        answer = await client.completions.complete(ref, argument, value, context, timeouts=TIMEOUTS)
         self._kept[question] = time.monotonic() + KEPT_SECONDS, answer
         self._kept.move_to_end(question)
         if len(self._kept) > KEPT_ANSWERS:

@@ -372,7 +372,7 @@ class RootsService:
     def _tell_changed(self, server: str) -> None:
         connection = self._servers.get(server)
         if connection is not None and connection.ready:
-            self._background.start_if_open(_quietly(connection.client.tell_roots_changed), f"tell {server} of roots")
+            self._background.start_if_open(_quietly(connection.client.notify_roots_changed), f"tell {server} of roots")
 
     # Asking.
 

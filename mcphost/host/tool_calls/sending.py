@@ -37,7 +37,7 @@ LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
 
 
 class CallSending:
-    """One call on its way over ``connection``; ``patience`` is counted from when it was sent.
+    """One call on its way over ``connection``; ``timeouts`` is counted from when it was sent.
 
     ``mask`` takes secrets out of what the server says meanwhile.
     """
@@ -46,12 +46,12 @@ class CallSending:
         self,
         call: ToolCall,
         connection: Connection,
-        patience: RequestTimeouts,
+        timeouts: RequestTimeouts,
         audit: AuditWriter,
         bus: EventBus,
         mask: Callable[[str], str],
     ) -> None:
-        self._call, self._connection, self._patience = call, connection, patience
+        self._call, self._connection, self._timeouts = call, connection, timeouts
         self._audit, self._bus, self._mask = audit, bus, mask
         self._config = connection.config
         self._token = new_token()
@@ -67,16 +67,16 @@ class CallSending:
 
     async def _begin(self, client: Client, tool: Tool) -> CallToolResult:
         call = self._call
-        if not client.tasks.suit(tool, wanted=call.request.as_task):
+        if not client.tasks.applies_to(tool, preferred=call.request.as_task):
             return await client.call_tool(
-                tool.name, call.arguments, patience=self._patience, on_progress=self._progressed
+                tool.name, call.arguments, timeouts=self._timeouts, on_progress=self._progressed
             )
         try:
             return await client.tasks.call_tool(
                 tool.name,
                 call.arguments,
                 token=self._token,
-                patience=self._patience,
+                timeouts=self._timeouts,
                 on_progress=self._progressed,
                 on_task=self._task_moved,
             )
@@ -86,7 +86,7 @@ class CallSending:
     async def collect(self, client: Client, task_id: str) -> CallToolResult:
         """Wait for a task that was begun before. Raises as the client does."""
         try:
-            return await self._pick_up(client, task_id, self._patience)
+            return await self._resume(client, task_id, self._timeouts)
         except LOST as lost:
             return await self._again(lost)
 
@@ -95,7 +95,7 @@ class CallSending:
         while self._call.task is not None:
             client = await self._next_session(lost)
             try:
-                return await self._pick_up(client, self._call.task.task_id, self._left(lost))
+                return await self._resume(client, self._call.task.task_id, self._left(lost))
             except LOST as again:
                 lost = again
             except (ServerError, CapabilityMissing) as error:
@@ -104,12 +104,12 @@ class CallSending:
                 raise ConnectionLost(f"{lost}; after that, the server no longer knew the task: {error}") from None
         raise lost
 
-    async def _pick_up(self, client: Client, task_id: str, patience: RequestTimeouts) -> CallToolResult:
-        return await client.tasks.pick_up(
+    async def _resume(self, client: Client, task_id: str, timeouts: RequestTimeouts) -> CallToolResult:
+        return await client.tasks.resume(
             task_id,
-            stops=self._call.request.task is None,
+            cancel_on_exit=self._call.request.task is None,
             token=self._token,
-            patience=patience,
+            timeouts=timeouts,
             on_progress=self._progressed,
             on_task=self._task_moved,
         )
@@ -119,9 +119,9 @@ class CallSending:
         call.interrupted = True
         self._note("interrupted")
         self._bus.publish(CallChanged(call.number))
-        patience = self._left(lost)
+        timeouts = self._left(lost)
         try:
-            async with asyncio.timeout(patience.hard):
+            async with asyncio.timeout(timeouts.hard):
                 await connection.settled(retries=True)
         except TimeoutError:
             raise lost from None
@@ -130,10 +130,10 @@ class CallSending:
         return connection.client
 
     def _left(self, lost: McphostError) -> RequestTimeouts:
-        left = self._patience.hard - self._call.elapsed
+        left = self._timeouts.hard - self._call.elapsed
         if left <= 0:
-            raise RequestTimeout("tools/call", self._patience.hard, hard=True) from lost
-        return replace(self._patience, hard=left)
+            raise RequestTimeout("tools/call", self._timeouts.hard, hard=True) from lost
+        return replace(self._timeouts, hard=left)
 
     def _progressed(self, progress: Progress) -> None:
         self._call.progress = replace(progress, message=self._masked(progress.message))
