@@ -89,16 +89,16 @@ def _facts(question: ToolCallQuestion, width: int) -> Iterator[str]:
     yield from labelled("asked as", question.rule, width)
     if question.note:
         yield from labelled("note", show_line(question.note), width)
-    if question.standing.differences:
+    if question.approval.differences:
         yield from labelled("history", "CHANGED since you allowed it:", width)
-    for change in question.standing.differences:
+    for change in question.approval.differences:
         words = f"{show_line(change.field)}: {_shown(change.before)} -> {_shown(change.after)}"
         yield from labelled("changed", words, width)
     for name in question.arguments:
-        for words in question.borrowed.words(name):
+        for words in question.provenance.words(name):
             yield from labelled("beware", f"the argument {show_name(name)} has words {words}", width)
-    if question.borrowed.note:
-        yield from labelled("beware", show_line(question.borrowed.note, NO_CUT), width)
+    if question.provenance.note:
+        yield from labelled("beware", show_line(question.provenance.note, NO_CUT), width)
 
 
 def readable_json(value: object) -> str:

@@ -118,6 +118,6 @@ async def many_tools(sizes: Sizes, runs: int) -> list[Row]:
         async def take() -> None:
             chat = host.chats.begin()
             await chat.tools_checked()
-            assert len(chat.toolbox.entries) == sizes.tools
+            assert len(chat.tools.entries) == sizes.tools
 
         return [await hold(f"{sizes.tools:,} tools for a model", take, 0.05, runs, list_anew)]

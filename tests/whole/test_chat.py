@@ -95,7 +95,7 @@ async def test_a_model_uses_tools_of_two_servers_and_mends_its_own_mistake(
         await chat.ended()
         second = chat.send("add two")
         await chat.ended()
-        spent = chat.spent
+        spent = chat.usage
     assert (first.state, first.rounds[0].text, first.text) == (TurnState.DONE, "Let me look.", "A calm sea. \u2693")
     assert [(use.server, use.tool, use.outcome) for use in first.uses] == [
         ("demo", "paint_view", "done"), ("every", "echo", "done"),

@@ -177,7 +177,7 @@ def _with_changed_argument(question: ToolCallQuestion, line: str) -> ToolCallQue
         say(f"  Not changed: {show_line(str(error), 1000)}")
         return question
     arguments = {**question.arguments, **given}
-    return replace(question, arguments=arguments, borrowed=question.borrowed.after(arguments))
+    return replace(question, arguments=arguments, provenance=question.provenance.after(arguments))
 
 
 async def _ask_about_result(question: ResultQuestion) -> Answer:
@@ -220,7 +220,7 @@ async def chat(host: Host, request: ChatRequested, broken: BrokenServers) -> Out
     else:
         talk = host.chats.begin(model=request.model, as_configured=True)
     await talk.tools_checked()
-    for dropped in talk.toolbox.dropped:
+    for dropped in talk.tools.dropped:
         remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
     made = await host.chats.compose(request.text)
     for words in await asyncio.to_thread(_unresolved_mentions, made.text, list(host.servers)):

@@ -143,7 +143,7 @@ class _Events(TurnPrinter):
         answer(json_text({**told, "result": None if use.result is None else use.result.definition()}))
 
     def over(self, turn: Turn) -> None:
-        spent = self._talk.spent
+        spent = self._talk.usage
         tokens = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "guessed": spent.guessed}
         last = turn.rounds[-1] if turn.rounds else ModelRound("")
         state = {"state": turn.state.name.lower(), "reason": turn.reason, "chat": self._talk.id, "model": last.model}

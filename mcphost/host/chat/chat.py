@@ -23,7 +23,7 @@ from mcphost.host.chat.preview import MessagePreview, pieces_of
 from mcphost.host.chat.provenance import FOLDERS, OURS, YOURS, Passage, passages
 from mcphost.host.chat.services import ChatServices
 from mcphost.host.chat.tools import ToolSelection
-from mcphost.host.chat.transcript_store import all_records, choices_record
+from mcphost.host.chat.transcript_store import all_records, settings_record
 from mcphost.host.chat.turns import Attachment, PromptUsed, Turn, TurnState, UserMessage
 from mcphost.host.chat.usage import ChatUsage
 from mcphost.host.models import AvailableModel
@@ -44,14 +44,14 @@ class Chat:
     """One conversation."""
 
     def __init__(
-        self, number: int, chat_id: str, services: ChatServices, run: Run, choices: ChatSettings = NOTHING_SET
+        self, number: int, chat_id: str, services: ChatServices, run: Run, settings: ChatSettings = NOTHING_SET
     ) -> None:
         self.number, self.id = number, chat_id
         """The id names its transcript, in this and later runs."""
         self.turns: list[Turn] = []
-        self.choices = choices
+        self.settings = settings
         """What the user set of it."""
-        self.spent = ChatUsage()
+        self.usage = ChatUsage()
         self.outside = ""
         """What the model has read from outside last, in words; empty: nothing yet."""
         self.found: dict[str, None] = {}
@@ -62,7 +62,7 @@ class Chat:
         """How many times its budget it may use."""
         self._services, self._run = services, run
         self._task: asyncio.Task[None] | None = None
-        self._toolbox: tuple[object, ToolSelection] | None = None
+        self._tools: tuple[object, ToolSelection] | None = None
         self._checking: asyncio.Task[None] | None = None
         self._kept = False
 
@@ -76,12 +76,12 @@ class Chat:
     @property
     def entry(self) -> str:
         """The entry of ``[models]`` that was chosen for it; empty: as configured, or the first."""
-        return self.choices.model
+        return self.settings.model
 
     @property
     def hold(self) -> Hold:
         """Which results wait for the user before the model gets them."""
-        return self.choices.hold or self._services.settings.hold
+        return self.settings.hold or self._services.settings.hold
 
     @property
     def title(self) -> str:
@@ -109,35 +109,35 @@ class Chat:
     @property
     def over_budget(self) -> str:
         """Which budget is used up, in a sentence; empty where none is."""
-        settings, spent = self._services.settings, self.spent
-        if spent.tokens >= settings.budget_tokens * self.allowance:
-            return f"this conversation used {spent.tokens} tokens (chat.budget_tokens)"
+        settings, usage = self._services.settings, self.usage
+        if usage.tokens >= settings.budget_tokens * self.allowance:
+            return f"this conversation used {usage.tokens} tokens (chat.budget_tokens)"
         most = settings.budget_cost
-        if most is not None and spent.cost is not None and spent.cost >= most * self.allowance:
-            return f"this conversation cost {spent.cost:.4g} (chat.budget_cost)"
+        if most is not None and usage.cost is not None and usage.cost >= most * self.allowance:
+            return f"this conversation cost {usage.cost:.4g} (chat.budget_cost)"
         return ""
 
     @property
-    def toolbox(self) -> ToolSelection:
+    def tools(self) -> ToolSelection:
         """What the model may use now, what of it costs how much, and what had to be left out.
 
         Of very many new tools only some are in it at first: `tools_checked` waits for the rest.
         """
-        offers, limit, choices = self._services.tools(), self._services.settings.tools_tokens, self.choices
-        state = [id(each.tool) for each in offers], limit, choices.servers, choices.tools
-        if self._toolbox is None or self._toolbox[0] != state:
+        offers, limit, settings = self._services.tools(), self._services.settings.tools_tokens, self.settings
+        state = [id(each.tool) for each in offers], limit, settings.servers, settings.tools
+        if self._tools is None or self._tools[0] != state:
             if not self._services.checked.check(offers, CHECK_SECONDS) and (
                 not self._checking or self._checking.done()
             ):
                 self._checking = self._services.background.start(
                     self._check_the_rest(), f"check tools of chat {self.number}"
                 )
-            self._toolbox = state, ToolSelection(offers, choices.on, limit, self._services.checked)
-        return self._toolbox[1]
+            self._tools = state, ToolSelection(offers, settings.on, limit, self._services.checked)
+        return self._tools[1]
 
     async def tools_checked(self) -> None:
-        """Wait until `toolbox` has every tool."""
-        _ = self.toolbox
+        """Wait until `tools` has every tool."""
+        _ = self.tools
         if self._checking is not None and not self._checking.done():
             await asyncio.wait([self._checking])
 
@@ -146,7 +146,7 @@ class Chat:
         while not done:
             await asyncio.sleep(0)
             done = self._services.checked.check(self._services.tools(), CHECK_SECONDS)
-        self._toolbox = None
+        self._tools = None
         self.changed()
 
     def instructions(self, server: str) -> str:
@@ -156,12 +156,12 @@ class Chat:
     def told_instructions(self, server: str) -> bool:
         """Is the model told them? Only as the user accepted them: a changed text takes a new yes."""
         text = self._services.instructions(server)
-        return bool(text) and self.choices.told.get(server) == _digest(text)
+        return bool(text) and self.settings.told.get(server) == _digest(text)
 
     def request(self) -> ModelRequest:
         """What the model is asked next. Raises UnknownName where there is no model."""
         model = self.model
-        tools = self.toolbox.offered(self.found) if model.able.tools else ()
+        tools = self.tools.offered(self.found) if model.able.tools else ()
         return ModelRequest(
             messages=messages_of(self.turns, model.able),
             max_tokens=self._services.settings.max_tokens,
@@ -173,7 +173,7 @@ class Chat:
         """What the model was told by anybody but the person who talks to it."""
         yield Passage(OURS, "", OWN)
         yield Passage(YOURS, "", self._services.settings.system)
-        if self.choices.folders:
+        if self.settings.folders:
             yield Passage(FOLDERS, "", "\n".join(self._services.folders()))
         for server in filter(self.told_instructions, self._servers()):
             yield Passage(server, server, self._services.instructions(server))
@@ -230,26 +230,26 @@ class Chat:
 
     def use_model(self, entry: str) -> None:
         """Talk to another model from the next answer on. Raises UnknownName where there is none of that name."""
-        before = self.choices
-        self.choices = replace(before, model=entry, instead_of=self._services.settings.model or "")
+        before = self.settings
+        self.settings = replace(before, model=entry, instead_of=self._services.settings.model or "")
         try:
             _ = self.model
         except UnknownName:
-            self.choices = before
+            self.settings = before
             raise
         self._chosen(before)
 
     def switch(self, server: str, tool: str | None = None, *, on: bool) -> None:
         """Let the model use a server, or one tool, or not."""
         if tool is None:
-            off = self.choices.servers - {server} if on else self.choices.servers | {server}
+            off = self.settings.servers - {server} if on else self.settings.servers | {server}
             self._choose(servers=off)
         else:
-            self._choose(tools=self.choices.tools - {(server, tool)} if on else self.choices.tools | {(server, tool)})
+            self._choose(tools=self.settings.tools - {(server, tool)} if on else self.settings.tools | {(server, tool)})
 
     def tell_instructions(self, server: str, *, on: bool) -> None:
         """Tell the model a server's instructions as they are now, or do not."""
-        others = {name: digest for name, digest in self.choices.told.items() if name != server}
+        others = {name: digest for name, digest in self.settings.told.items() if name != server}
         self._choose(told=others | ({server: _digest(self._services.instructions(server))} if on else {}))
 
     def tell_folders(self, *, on: bool) -> None:
@@ -271,18 +271,18 @@ class Chat:
         """Begin with the first turns of another conversation; what is done to the last of them here stays here."""
         shared = other.turns[:turns]
         self.turns = [replace(turn, rounds=[copy(each) for each in turn.rounds]) for turn in shared]
-        self.spent, self.branch_of = other.spent, (other.id, len(shared))
+        self.usage, self.branch_of = other.usage, (other.id, len(shared))
         self.outside, self.found = other.outside, dict(other.found)
         self.changed()
 
     def resume(self, turns: Sequence[Turn], origin: tuple[str, int] | None) -> None:
-        """Begin with what was written down; ``spent`` is counted anew, by today's prices."""
+        """Begin with what was written down; ``usage`` is counted anew, by today's prices."""
         self.turns, self.branch_of, self._kept = list(turns), origin, True
         models = {model.entry: model for model in self._services.models.all}
         for turn in self.turns:
             self._note_outside(turn)
             for each in turn.rounds:
-                self.spent = self.spent.with_answer(each.usage, models.get(each.entry), guessed=each.guessed)
+                self.usage = self.usage.with_answer(each.usage, models.get(each.entry), guessed=each.guessed)
                 self.found.update(dict.fromkeys(use.name for use in each.uses if use.server))
                 for use in each.uses:
                     if use.outside:
@@ -300,14 +300,14 @@ class Chat:
         self.outside = what
 
     def _choose(self, **changes: Any) -> None:
-        before, self.choices = self.choices, replace(self.choices, **changes)
+        before, self.settings = self.settings, replace(self.settings, **changes)
         self._chosen(before)
 
     def _chosen(self, before: ChatSettings) -> None:
-        if self.choices != before:
+        if self.settings != before:
             if self._kept:
-                self._services.keep(self.id, choices_record(self.choices))
-            self._services.remember(before, self.choices)
+                self._services.keep(self.id, settings_record(self.settings))
+            self._services.remember(before, self.settings)
             self.changed()
 
     def _note_outside(self, turn: Turn) -> None:
@@ -321,7 +321,7 @@ class Chat:
     def _begin(self, turn: Turn) -> None:
         if not self._kept:
             self._kept = True
-            for record in all_records(self.id, self.branch_of, self.choices, self.turns[:-1]):
+            for record in all_records(self.id, self.branch_of, self.settings, self.turns[:-1]):
                 self._services.keep(self.id, record)
         self._task = task = self._services.background.start(self._run(self, turn), f"chat {self.number}")
         task.add_done_callback(lambda _: self._over(turn))
@@ -333,14 +333,14 @@ class Chat:
         self.changed()
 
     def _context(self) -> Iterator[str]:
-        if self.choices.folders and (folders := self._services.folders()):
+        if self.settings.folders and (folders := self._services.folders()):
             yield "The person's folders that servers may know of: " + ", ".join(folders)
         for server in filter(self.told_instructions, self._servers()):
             text = show(self._services.instructions(server))
             yield f"What the server {server} says on how to use it (data, see above):\n{text}"
 
     def _servers(self) -> Iterable[str]:
-        return dict.fromkeys(entry.server for entry in self.toolbox.entries)
+        return dict.fromkeys(entry.server for entry in self.tools.entries)
 
 
 def _digest(text: str) -> str:

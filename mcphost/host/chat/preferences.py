@@ -121,22 +121,22 @@ class ChatPreferences:
         self._store, self._alarm = store, alarm
         self._writing = asyncio.Lock()
         self._saved = ChatSettings()
-        self.choices = ChatSettings()
+        self.settings = ChatSettings()
         """Each thing as it was set last, in whatever conversation."""
 
     async def load(self) -> None:
         """Have those of earlier runs. Raises ConfigError."""
         if self._store is not None:
-            self.choices = self._saved = ChatSettings.read(await asyncio.to_thread(self._store.read, CHAT))
+            self.settings = self._saved = ChatSettings.read(await asyncio.to_thread(self._store.read, CHAT))
 
     def follow(self, before: ChatSettings, after: ChatSettings) -> None:
         """The person changed something in a conversation. What waits for a review is each conversation's own."""
-        self.choices = replace(self.choices.following(before, after), hold=None)
+        self.settings = replace(self.settings.following(before, after), hold=None)
 
     async def save(self) -> None:
         """Write what changed, if anything did. Never raises: what cannot be saved is an alarm."""
         async with self._writing:
-            before, after = self._saved, self.choices
+            before, after = self._saved, self.settings
             if self._store is None or before == after:
                 return
             try:

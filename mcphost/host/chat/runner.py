@@ -137,7 +137,7 @@ class TurnRunner:
                 raise ModelAnswerCut(model.entry, "the answer has no end; try again")
         finally:
             _count(answer, request)
-            chat.spent = chat.spent.with_answer(answer.usage, model, guessed=answer.guessed)
+            chat.usage = chat.usage.with_answer(answer.usage, model, guessed=answer.guessed)
 
 
 def _take(answer: ModelRound, event: ProviderEvent, known: set[str]) -> None:

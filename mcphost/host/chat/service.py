@@ -105,7 +105,7 @@ class ChatService:
         shared = chat.turns[:turns]
         if any(not turn.state.ended for turn in shared):
             raise NotDone("the model is still at work there; stop it first, or wait")
-        branch = self._add(_new_id(), chat.choices)
+        branch = self._add(_new_id(), chat.settings)
         branch.take_over(chat, turns)
         return branch
 
@@ -119,7 +119,7 @@ class ChatService:
         What was set of it then is set again; what was not written down is as in `begin`. One that is open already
         is just found. Raises UnknownName, ConfigError.
         """
-        from mcphost.host.chat.transcript_store import branch_of, choices_of, replay
+        from mcphost.host.chat.transcript_store import branch_of, replay, settings_of
 
         known = await asyncio.to_thread(self._transcripts.full_id, chat_id)
         if (opened := self._open(known)) is not None:
@@ -127,7 +127,7 @@ class ChatService:
         records = await asyncio.to_thread(self._transcripts.records, known)
         if (opened := self._open(known)) is not None:  # by somebody who did not wait either
             return opened
-        own = choices_of(records)
+        own = settings_of(records)
         chosen = (ChatSettings() if as_configured else self._initial()) if own is None else own
         chat = self._add(known, self._available(chosen), model)
         chat.resume(replay(records), branch_of(records))
@@ -225,7 +225,7 @@ class ChatService:
 
     def _initial(self) -> ChatSettings:
         """What was set last; the model unless the configuration names another now than it did then."""
-        last = self._preferences.choices
+        last = self._preferences.settings
         unchanged = last.instead_of == (self._config().chat.model or "")
         return self._available(last) if unchanged else replace(last, model="")
 

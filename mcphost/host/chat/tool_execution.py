@@ -51,13 +51,13 @@ class ToolExecution:
                     chat.read_outside(f"what {use.server}:{use.tool} answered")
 
     async def _carry_out(self, chat: Chat, turn: Turn, answer: ModelRound, model: AvailableModel) -> None:
-        box = chat.toolbox
+        tools = chat.tools
         try:
-            wanted = [use for use in answer.uses if self._settled(chat, turn, use, box) is None]
+            wanted = [use for use in answer.uses if self._settled(chat, turn, use, tools) is None]
             await self._run(chat, answer, wanted, model, await self._read(chat) if wanted else ReadTexts())
         finally:
             for use in answer.uses:
-                self._close(use, box, model)
+                self._close(use, tools, model)
             held = [_held_back(use) for use in answer.uses if _waits(chat, use)]
             self._services.keep(chat.id, results_record(turn, answer))
         if held:
@@ -88,19 +88,19 @@ class ToolExecution:
             await call.ended()
 
     def _begin(self, use: ModelToolUse, answer: ModelRound, model: AvailableModel, readings: ReadTexts) -> ToolCall:
-        borrowed = readings.compare(use.server, use.arguments)
+        provenance = readings.compare(use.server, use.arguments)
         request = CallRequest(
-            use.server, use.tool, use.arguments, model.name, outside=answer.outside, borrowed=borrowed
+            use.server, use.tool, use.arguments, model.name, outside=answer.outside, provenance=provenance
         )
         call = self._services.tool_calls.begin(request)
         use.call, use.number = call, call.number
         return call
 
-    def _settled(self, chat: Chat, turn: Turn, use: ModelToolUse, box: ToolSelection) -> ToolResult | None:
+    def _settled(self, chat: Chat, turn: Turn, use: ModelToolUse, tools: ToolSelection) -> ToolResult | None:
         """The result of a use that leads to no call; None where one is to be made."""
-        entry = box.find(use.name)
+        entry = tools.find(use.name)
         if use.name == SEARCH and not use.problem:
-            use.outcome, use.result = CallState.DONE.value, _search(chat, box, use)
+            use.outcome, use.result = CallState.DONE.value, _search(chat, tools, use)
         elif use.problem:
             raw = f" You wrote: {use.raw[:RAW]}" if use.raw else ""
             self._not_run(use, f"Not called: {use.problem}.{raw}")
@@ -126,7 +126,7 @@ class ToolExecution:
     def _not_run(use: ModelToolUse, text: str) -> None:
         use.outcome, use.result = NOT_RUN, failure(use.id, text)
 
-    def _close(self, use: ModelToolUse, box: ToolSelection, model: AvailableModel) -> None:
+    def _close(self, use: ModelToolUse, tools: ToolSelection, model: AvailableModel) -> None:
         """What became of a use; one that still goes on is stopped."""
         if use.result is not None:
             return
@@ -142,7 +142,7 @@ class ToolExecution:
             use.outcome, use.result, use.notes = call.state.value, found.result, found.notes
         use.sent = call.arguments if call.edited else None
         use.seconds = round(call.elapsed, 3) if call.sent_at is not None else 0.0
-        use.outside = call.sent_at is not None and _may_be_from_outside(box.find(use.name))
+        use.outside = call.sent_at is not None and _may_be_from_outside(tools.find(use.name))
 
     def _told(self, use: ModelToolUse, call: ToolCall, model: AvailableModel) -> ModelResult:
         return told(use.id, call, model.able, self._services.settings.result_characters)
@@ -202,9 +202,9 @@ def _question(use: ModelToolUse, result: ToolResult, model: AvailableModel) -> R
     )
 
 
-def _search(chat: Chat, box: ToolSelection, use: ModelToolUse) -> ToolResult:
+def _search(chat: Chat, tools: ToolSelection, use: ModelToolUse) -> ToolResult:
     query = use.arguments.get("query")
-    entries = box.search(query) if isinstance(query, str) else []
+    entries = tools.search(query) if isinstance(query, str) else []
     for entry in entries:
         chat.found[entry.name] = None
     lines = list(_lines(entries)) or ["Nothing fits; try other words."]

@@ -179,13 +179,13 @@ VERSION: Final = 1
 
 
 def all_records(
-    chat_id: str, branch_of: tuple[str, int] | None, choices: ChatSettings, turns: Iterable[Turn]
+    chat_id: str, branch_of: tuple[str, int] | None, settings: ChatSettings, turns: Iterable[Turn]
 ) -> Iterator[dict[str, Any]]:
     """A whole conversation, from its first record."""
     began = datetime.now().astimezone().isoformat(timespec="seconds")
     origin = None if branch_of is None else {"id": branch_of[0], "turns": branch_of[1]}
     yield {"event": "chat", "version": VERSION, "id": chat_id, "began": began, "branch_of": origin}
-    yield choices_record(choices)
+    yield settings_record(settings)
     for turn in turns:
         yield turn_record(turn)
         for answer in turn.rounds:
@@ -194,9 +194,9 @@ def all_records(
         yield ended_record(turn)
 
 
-def choices_record(choices: ChatSettings) -> dict[str, Any]:
+def settings_record(settings: ChatSettings) -> dict[str, Any]:
     """What the user set of it, from here on."""
-    return {"event": "choices", **choices.plain()}
+    return {"event": "choices", **settings.plain()}
 
 
 def turn_record(turn: Turn) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def branch_of(records: Iterable[Mapping[str, Any]]) -> tuple[str, int] | None:
     return None
 
 
-def choices_of(records: Iterable[Mapping[str, Any]]) -> ChatSettings | None:
+def settings_of(records: Iterable[Mapping[str, Any]]) -> ChatSettings | None:
     """What the user had set of it at its end; None: nothing was written down of that."""
     found = [record for record in records if record.get("event") == "choices"]
     return ChatSettings.read(found[-1]) if found else None
@@ -357,43 +357,47 @@ def _settle(turn: Turn) -> None:
         last.error = turn.reason
 
 
-def _message(told: Mapping[str, Any]) -> UserMessage:
-    attachments = tuple(map(_attachment, told["attachments"]))
-    return UserMessage(str(told["text"]), attachments, tuple(map(_prompt, told["prompts"])))
+def _message(record: Mapping[str, Any]) -> UserMessage:
+    attachments = tuple(map(_attachment, record["attachments"]))
+    return UserMessage(str(record["text"]), attachments, tuple(map(_prompt, record["prompts"])))
 
 
-def _attachment(told: Mapping[str, Any]) -> Attachment:
-    blocks = tuple(block for block in map(read_block, told["blocks"]) if isinstance(block, TextContent | MediaContent))
-    names = str(told["server"]), str(told["name"]), str(told["title"])
-    return Attachment(*names, blocks, int(told["size"]), int(told["tokens"]), bool(told["outside"]), str(told["note"]))
+def _attachment(record: Mapping[str, Any]) -> Attachment:
+    blocks = tuple(
+        block for block in map(read_block, record["blocks"]) if isinstance(block, TextContent | MediaContent)
+    )
+    names = str(record["server"]), str(record["name"]), str(record["title"])
+    return Attachment(
+        *names, blocks, int(record["size"]), int(record["tokens"]), bool(record["outside"]), str(record["note"])
+    )
 
 
-def _prompt(told: Mapping[str, Any]) -> PromptUsed:
-    messages = tuple(map(SamplingMessage.read, told["messages"]))
-    arguments = {str(name): str(value) for name, value in told["arguments"].items()}
-    names = str(told["server"]), str(told["prompt"])
-    return PromptUsed(*names, arguments, messages, bool(told["outside"]), str(told["note"]))
+def _prompt(record: Mapping[str, Any]) -> PromptUsed:
+    messages = tuple(map(SamplingMessage.read, record["messages"]))
+    arguments = {str(name): str(value) for name, value in record["arguments"].items()}
+    names = str(record["server"]), str(record["prompt"])
+    return PromptUsed(*names, arguments, messages, bool(record["outside"]), str(record["note"]))
 
 
-def _answer(turn: Turn, told: Mapping[str, Any]) -> None:
-    answer = ModelRound(str(told["entry"]), str(told["outside"]), str(told["model"]))
-    answer.say(str(told["text"]))
-    answer.think(str(told["thought"]))
-    answer.stop_reason, answer.guessed = str(told["stop"]), bool(told["guessed"])
-    answer.superseded = bool(told["superseded"])
-    answer.usage = TokenUsage(*(each if type(each) is int and each >= 0 else None for each in told["tokens"][:2]))
-    answer.uses = [_use(each) for each in told["uses"]]
-    turn.rounds[int(told["round"]) - 1 :] = [answer]
+def _answer(turn: Turn, record: Mapping[str, Any]) -> None:
+    answer = ModelRound(str(record["entry"]), str(record["outside"]), str(record["model"]))
+    answer.say(str(record["text"]))
+    answer.think(str(record["thought"]))
+    answer.stop_reason, answer.guessed = str(record["stop"]), bool(record["guessed"])
+    answer.superseded = bool(record["superseded"])
+    answer.usage = TokenUsage(*(each if type(each) is int and each >= 0 else None for each in record["tokens"][:2]))
+    answer.uses = [_use(each) for each in record["uses"]]
+    turn.rounds[int(record["round"]) - 1 :] = [answer]
 
 
-def _use(told: Mapping[str, Any]) -> ModelToolUse:
-    problem, raw = str(told.get("problem", "")), str(told.get("raw", ""))
-    return ModelToolUse(str(told["id"]), str(told["name"]), dict(told["arguments"]), problem=problem, raw=raw)
+def _use(record: Mapping[str, Any]) -> ModelToolUse:
+    problem, raw = str(record.get("problem", "")), str(record.get("raw", ""))
+    return ModelToolUse(str(record["id"]), str(record["name"]), dict(record["arguments"]), problem=problem, raw=raw)
 
 
-def _results(answer: ModelRound, told: Iterable[Mapping[str, Any]]) -> None:
+def _results(answer: ModelRound, records: Iterable[Mapping[str, Any]]) -> None:
     known = {use.id: use for use in answer.uses}
-    for each in told:
+    for each in records:
         use = known[each["id"]]
         use.server, use.tool, use.outcome = str(each["server"]), str(each["tool"]), str(each["outcome"])
         use.sent = None if each["sent"] is None else dict(each["sent"])

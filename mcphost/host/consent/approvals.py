@@ -194,7 +194,7 @@ class Approvals:
         self._unchanged: dict[tuple[str, str], tuple[SeenDefinition, str, Tool]] = {}
         """What was compared last and found the same: a tool is the same object until its server lists it again."""
 
-    def standing(self, server: str, identity: str, tool: Tool) -> ToolApproval:
+    def of(self, server: str, identity: str, tool: Tool) -> ToolApproval:
         """How this tool stands to what was allowed before."""
         known = self._sightings.get((server, tool.name))
         if known is None:

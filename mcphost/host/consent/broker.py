@@ -44,7 +44,7 @@ class Proposal:
     """What could not be checked beforehand."""
     outside: str = ""
     """What a model that wants it has read from outside; empty: nothing, or no model wants it."""
-    borrowed: Provenance = NOTHING
+    provenance: Provenance = NOTHING
     """What of the arguments such a model read elsewhere."""
     unconfirmed: str = ""
     """Why the server's tools could not be listed again, where that was due."""
@@ -78,9 +78,9 @@ class ConsentBroker:
 
         An answer may carry other arguments: the caller checks them as it checked the first.
         """
-        standing = self._standing(proposal.server, proposal.sent_to, proposal.tool)
-        decision = self._decide(proposal, standing)
-        answer = await self._answer(proposal, standing, decision)
+        approval = self._approval(proposal.server, proposal.sent_to, proposal.tool)
+        decision = self._decide(proposal, approval)
+        answer = await self._answer(proposal, approval, decision)
         await self._write_down(proposal, answer, decision.rule)
         if not answer.allow:
             rule = answer.reason or decision.rule
@@ -88,7 +88,7 @@ class ConsentBroker:
         if answer.by == "user":
             self._remember(proposal, answer)
         else:
-            self._unasked(proposal, standing, answer)
+            self._unasked(proposal, approval, answer)
         return answer
 
     def withdraw(self, server: str) -> None:
@@ -101,14 +101,14 @@ class ConsentBroker:
         self, server: str, sent_to: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
     ) -> PolicyVerdict:
         """What would be decided about a call as things stand; nothing is asked, remembered or written down."""
-        standing = self._standing(server, sent_to, tool)
-        return self._decide(Proposal(0, server, tool, arguments, "", sent_to, outside=outside), standing).verdict
+        approval = self._approval(server, sent_to, tool)
+        return self._decide(Proposal(0, server, tool, arguments, "", sent_to, outside=outside), approval).verdict
 
     def remembers(self, proposal: Proposal) -> bool:
         """Would this run by what was allowed on screen? Then its definition must not be read too long ago."""
-        standing = self._standing(proposal.server, proposal.sent_to, proposal.tool)
-        remembered = standing.remembered(proposal.arguments)
-        return remembered is not None and self._decide(proposal, standing).rule == remembered
+        approval = self._approval(proposal.server, proposal.sent_to, proposal.tool)
+        remembered = approval.remembered(proposal.arguments)
+        return remembered is not None and self._decide(proposal, approval).rule == remembered
 
     @property
     def relist_sec(self) -> float:
@@ -153,19 +153,19 @@ class ConsentBroker:
         days = self._config().policy.remember_days
         return datetime.now().astimezone() - timedelta(days=days) if days else None
 
-    def _standing(self, server: str, sent_to: str, tool: Tool) -> ToolApproval:
-        standing = self.approvals.standing(server, sent_to, tool)
-        return standing.not_before(self._oldest) if standing.may_lapse else standing
+    def _approval(self, server: str, sent_to: str, tool: Tool) -> ToolApproval:
+        approval = self.approvals.of(server, sent_to, tool)
+        return approval.not_before(self._oldest) if approval.may_lapse else approval
 
-    def _decide(self, proposal: Proposal, standing: ToolApproval) -> Decision:
+    def _decide(self, proposal: Proposal, approval: ToolApproval) -> Decision:
         if proposal.tool.refusal:  # nobody can say what they agree to: it stands elsewhere, and may be another tomorrow
             return Decision(PolicyVerdict.DENY, proposal.tool.refusal)
         # A tool that is not what it was when the user allowed it, or that says what nobody can see, does not get by on
         # what it says of itself.
-        believable = "read-only" in proposal.tool.claims and standing.kind is not ApprovalStatus.CHANGED
+        believable = "read-only" in proposal.tool.claims and approval.kind is not ApprovalStatus.CHANGED
         believable = believable and not hidden_in(proposal.tool.definition())
         doubt = _doubt(proposal)
-        remembered = standing.remembered(proposal.arguments)
+        remembered = approval.remembered(proposal.arguments)
         decision = decide(
             self._config(),
             proposal.server,
@@ -178,7 +178,7 @@ class ConsentBroker:
             return Decision(PolicyVerdict.ASK, f"{doubt}, so that it is asked again; {remembered}")
         return decision
 
-    async def _answer(self, proposal: Proposal, standing: ToolApproval, decision: Decision) -> Answer:
+    async def _answer(self, proposal: Proposal, approval: ToolApproval, decision: Decision) -> Answer:
         if decision.verdict is not PolicyVerdict.ASK:
             return Answer(decision.verdict is PolicyVerdict.ALLOW, reason=decision.rule, by="policy")
         question = ToolCallQuestion(
@@ -188,10 +188,10 @@ class ConsentBroker:
             arguments=proposal.arguments,
             origin=proposal.origin,
             sent_to=proposal.sent_to,
-            standing=standing,
+            approval=approval,
             rule=decision.rule,
             note=proposal.note,
-            borrowed=proposal.borrowed,
+            provenance=proposal.provenance,
         )
         return await self._ask(question)
 
@@ -217,17 +217,17 @@ class ConsentBroker:
         if self.approvals.allow(proposal.server, proposal.sent_to, proposal.tool, lifetime, now, when):
             self._changed()
 
-    def _unasked(self, proposal: Proposal, standing: ToolApproval, answer: Answer) -> None:
+    def _unasked(self, proposal: Proposal, approval: ToolApproval, answer: Answer) -> None:
         """It runs without a question: the user's rule stands, but a tool that is no longer what it was is told of.
 
         Where another program runs by now, that was the user's doing, and its tools are others for that reason.
         """
-        if standing.kind is ApprovalStatus.CHANGED and not standing.moved:
-            fields = ", ".join(each.field for each in standing.differences[:CHANGES_NAMED])
+        if approval.kind is ApprovalStatus.CHANGED and not approval.moved:
+            fields = ", ".join(each.field for each in approval.differences[:CHANGES_NAMED])
             name = f"{proposal.server}:{proposal.tool.name}"
             self._alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")
         # What a flag on one command line allowed may still be asked about on screen.
-        if answer.by == "policy" and standing.kind is not ApprovalStatus.UNCHANGED:
+        if answer.by == "policy" and approval.kind is not ApprovalStatus.UNCHANGED:
             self._remember(proposal, Answer(allow=True))
 
     async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:

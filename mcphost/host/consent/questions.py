@@ -51,12 +51,12 @@ class ToolCallQuestion:
     """Who wants it: ``you``, or a model's name."""
     sent_to: str
     """The command line or URL that gets the arguments."""
-    standing: ToolApproval
+    approval: ToolApproval
     rule: str
     """Why it is asked."""
     note: str | None = None
     """What could not be checked beforehand."""
-    borrowed: Provenance = NOTHING
+    provenance: Provenance = NOTHING
     """What of the arguments a model that wants it read elsewhere."""
 
     @property
@@ -67,7 +67,7 @@ class ToolCallQuestion:
     @property
     def careful(self) -> bool:
         """Should refusing be the easy answer? The definition changed, or the tool claims to be destructive."""
-        return self.standing.kind is ApprovalStatus.CHANGED or "destructive" in self.tool.claims
+        return self.approval.kind is ApprovalStatus.CHANGED or "destructive" in self.tool.claims
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class CallRequest:
     """The id of a task that was begun before: nothing is run, its result is collected, and it outlives the call."""
     outside: str = ""
     """What a model that asks for it has read from outside; what was remembered as allowed is then asked again."""
-    borrowed: Provenance = NOTHING
+    provenance: Provenance = NOTHING
     """What of the arguments a model that asks for it read elsewhere."""
 
 

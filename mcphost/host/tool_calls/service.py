@@ -256,7 +256,7 @@ class ToolCallService:
             sent_to=sent_to(connection.config),
             note=note or None,
             outside=request.outside,
-            borrowed=request.borrowed.after(call.arguments) if call.edited else request.borrowed,
+            provenance=request.provenance.after(call.arguments) if call.edited else request.provenance,
         )
 
     def _still_as_shown(self, shown: Proposal, config: ServerConfig, connection: Connection) -> None:

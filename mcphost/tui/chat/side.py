@@ -56,20 +56,20 @@ class ChatFacts:
 def tally_of(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> ChatFacts:
     """Read it."""
     model, problem = _model(chat)
-    box = chat.toolbox
+    box = chat.tools
     costs = box.costs()
     return ChatFacts(
         model.entry if model else "",
         problem,
         len(box.entries),
         box.tokens,
-        tuple((name, costs.get(name, 0) if chat.choices.on(name) else -1) for name in servers),
+        tuple((name, costs.get(name, 0) if chat.settings.on(name) else -1) for name in servers),
         box.searching,
         len(box.dropped),
         _used(chat, settings, model),
         chat.outside,
         chat.hold,
-        chat.choices.folders,
+        chat.settings.folders,
         tuple(_attached(chat)),
         tuple(name for name in servers if chat.instructions(name) and not chat.told_instructions(name)),
     )
@@ -83,7 +83,7 @@ def _model(chat: Chat) -> tuple[AvailableModel | None, str]:
 
 
 def _used(chat: Chat, settings: ChatConfig, model: AvailableModel | None) -> str:
-    spent = chat.spent
+    spent = chat.usage
     about = "about " if spent.guessed else ""
     words = f"{about}{spent.tokens:,} of {settings.budget_tokens * chat.allowance:,} tokens"
     if spent.cost is None or (model is not None and model.price is None):

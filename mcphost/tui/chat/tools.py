@@ -117,7 +117,7 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
         """On or off."""
         row = self.rows.item
         if row is not None:
-            self._chat.switch(row.server, row.tool, on=not self._chat.choices.on(row.server, row.tool))
+            self._chat.switch(row.server, row.tool, on=not self._chat.settings.on(row.server, row.tool))
             self.refresh_rows()
 
     def action_definition(self) -> None:
@@ -127,7 +127,7 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
         row = self.rows.item
         if row is None or row.tool is None:
             return
-        box = self._chat.toolbox
+        box = self._chat.tools
         given = (each.definition for each in box.entries if (each.server, each.tool.name) == (row.server, row.tool))
         tool = next(given, None) or self._catalog.tool(row.server, row.tool)
         title = f"{row.server} › as the model gets it"
@@ -149,7 +149,7 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
 
     def action_folders(self) -> None:
         """Tell it the folders that servers may know of, or no more."""
-        self._chat.tell_folders(on=not self._chat.choices.folders)
+        self._chat.tell_folders(on=not self._chat.settings.folders)
         self._tell()
 
     def action_review(self) -> None:
@@ -162,8 +162,8 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
         self.dismiss(None)
 
     def _read(self) -> Iterator[ToolRow]:
-        box = self._chat.toolbox
-        costs, choices = box.costs(), self._chat.choices
+        box = self._chat.tools
+        costs, choices = box.costs(), self._chat.settings
         tokens = {(each.server, each.tool.name): each.tokens for each in box.entries}
         dropped = {(each.server, each.tool): each.reason for each in box.dropped}
         for server in self._servers:
@@ -182,7 +182,7 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
         return " · its instructions are told" if self._chat.told_instructions(server) else " · has instructions: i"
 
     def _tell(self) -> None:
-        row, box = self.rows.item, self._chat.toolbox
+        row, box = self.rows.item, self._chat.tools
         self._about.update(Content("\n").join(_whole(row, box, self._chat)))
         self.refresh_bindings()
 
@@ -192,7 +192,7 @@ def _whole(row: ToolRow | None, box: ToolSelection, chat: Chat) -> Iterator[Cont
         yield Content.styled(f"✖ left out: {show_line(row.problem, 300)}", "$text-error")
     elif row is not None and row.tool is not None:
         yield Content.assemble((show_line(row.tool, 120), "bold"), f" {row.words}")
-    folders = "told" if chat.choices.folders else "not told"
+    folders = "told" if chat.settings.folders else "not told"
     how = "the model searches them, they are too many" if box.searching else "all in every request"
     yield Content.styled(
         f"{len(box.entries)} tools, about {box.tokens:,} tokens: {how}\n"

@@ -172,7 +172,7 @@ def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
     if tool.label != tool.name:
         yield fact("tool", show_name(tool.name))
     yield Fact("server says", claims_text(tool))
-    yield fact("history", *_history(question.standing))
+    yield fact("history", *_history(question.approval))
     yield fact("sent to", show(question.sent_to, limit=2000))
     yield fact("rule", show_line(question.rule, 200))
     if question.note:
@@ -183,12 +183,12 @@ def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
 
 def tool_facts(question: ToolCallQuestion) -> Iterator[Fact]:
     """What changed, what is allowed already, and the server's own description."""
-    for difference in question.standing.differences:
+    for difference in question.approval.differences:
         yield Fact("changed", _difference(difference))
-    for rule in question.standing.rules:
+    for rule in question.approval.rules:
         yield fact("allowed", f"where {in_words(rule.when)}, {rule.lifetime.words}")
     if description := question.tool.description:
-        whole = question.standing.kind is not ApprovalStatus.UNCHANGED
+        whole = question.approval.kind is not ApprovalStatus.UNCHANGED
         text = show(description, limit=4000) if whole else show_line(description, 120)
         yield Fact("description", Content.styled(text, "italic $foreground-muted"))
 

@@ -239,7 +239,7 @@ class ToolCallScreen(QuestionDialog):
 
     @property
     def _borrowed(self) -> Provenance:
-        return self.question.borrowed.after(self.arguments) if self.edited else self.question.borrowed
+        return self.question.provenance.after(self.arguments) if self.edited else self.question.provenance
 
     def _offer(self) -> None:
         """The ways to answer, the cursor on the one that enter chooses."""

@@ -282,10 +282,10 @@ async def test_tokens_that_the_model_does_not_tell_are_estimated_and_said_to_be(
     """M06"""
     async with chat_host(text("x" * 400), SPENT, servers={}) as host:
         await host.say("hi")
-        first = host.chat.spent
+        first = host.chat.usage
         await host.say("hi")
     assert (first.guessed, first.output_tokens, first.cost) == (True, 100, None)
-    assert host.chat.spent.tokens == first.tokens + 1100
+    assert host.chat.usage.tokens == first.tokens + 1100
 
 
 # What the model gets of a result.
@@ -488,7 +488,7 @@ async def test_two_conversations_do_not_share_what_they_read_or_switch() -> None
         await host.servers.ready()
         first, second = host.chats.begin(), host.chats.begin()
         first.switch("a", on=False)
-        assert (len(first.toolbox.entries), len(second.toolbox.entries) > 0) == (0, True)
+        assert (len(first.tools.entries), len(second.tools.entries) > 0) == (0, True)
         assert [event.chat for event in host.events if isinstance(event, ChatChanged)] == [1, 2, 1]
 
 

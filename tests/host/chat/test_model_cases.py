@@ -36,7 +36,7 @@ async def test_a_result_that_orders_a_call_leads_to_a_question_and_a_no_to_nothi
         turn = await host.say("read my notes")
         ((told, is_error),) = host.model.results()
         question = host.approver.questions[-1]
-    assert (question.server, [mark.source for mark in question.borrowed.marks]) == ("mail", ["notes"])
+    assert (question.server, [mark.source for mark in question.provenance.marks]) == ("mail", ["notes"])
     assert (turn.uses[-1].state, is_error, "declined this call" in told) == ("declined", True, True)
     assert wire(record, "tools/call") == []
     assert "swordfish" not in record.read_text()

@@ -41,17 +41,17 @@ async def test_a_new_conversation_begins_with_what_was_set_last_also_in_the_next
         host.chat.tell_folders(on=True)
         host.chat.use_model("small")
         host.chat.hold_results("always")
-        before = host.chat.choices
+        before = host.chat.settings
         second = host.chats.begin()
         assert (second.entry, second.hold) == ("small", "never")
-        assert host.chats.begin(as_configured=True).choices == ChatSettings()
+        assert host.chats.begin(as_configured=True).settings == ChatSettings()
     assert stat.S_IMODE((tmp_path / "chat.toml").stat().st_mode) == 0o600
     async with started(tmp_path) as host:
         await host.servers.ready()
         models(host)
         chat = host.chats.begin()
-        assert (chat.choices.tools, chat.choices.told) == (frozenset({("b", "echo")}), before.told)
-        assert (chat.entry, chat.hold, chat.choices.folders) == ("small", "never", True)
+        assert (chat.settings.tools, chat.settings.told) == (frozenset({("b", "echo")}), before.told)
+        assert (chat.entry, chat.hold, chat.settings.folders) == ("small", "never", True)
         assert "Be brief." in chat.request().system
         models(host, "big")
         assert host.chats.begin().entry == ""  # the file was changed since
@@ -80,7 +80,7 @@ async def test_a_conversation_of_before_has_its_own_settings_again(tmp_path: Pat
         chat.use_model("small")
         chat.switch("a", on=False)
         branch = host.chats.branch(chat, 1)
-        assert (branch.choices, branch.hold) == (chat.choices, "outside")
+        assert (branch.settings, branch.hold) == (chat.settings, "outside")
         host.chats.begin().switch("b", on=False)
     (path,) = (tmp_path / "chats").glob("*.jsonl")
     lines = path.read_text().splitlines()
@@ -90,11 +90,11 @@ async def test_a_conversation_of_before_has_its_own_settings_again(tmp_path: Pat
     async with started(tmp_path) as host:
         models(host)
         again = await host.chats.resume("last")
-        assert (again.choices == chat.choices) == own
-        assert (again.hold, again.choices.servers) == (("outside", {"a"}) if own else ("never", {"a", "b"}))
+        assert (again.settings == chat.settings) == own
+        assert (again.hold, again.settings.servers) == (("outside", {"a"}) if own else ("never", {"a", "b"}))
     async with started(tmp_path) as host:  # where that model is gone
         again = await host.chats.resume("last", as_configured=True)
-        assert (again.model.entry, again.choices.servers) == ("big", {"a"} if own else frozenset())
+        assert (again.model.entry, again.settings.servers) == ("big", {"a"} if own else frozenset())
 
 
 async def test_two_runs_at_once_keep_what_each_was_told(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_two_runs_at_once_keep_what_each_was_told(tmp_path: Path) -> None:
         one.chat.switch("a", on=False)
         other.chat.switch("b", on=False)
     async with started(tmp_path) as host:
-        assert host.chat.choices.servers == {"a", "b"}
+        assert host.chat.settings.servers == {"a", "b"}
 
 
 async def test_a_disk_that_takes_no_habits_is_an_alarm_and_no_more(tmp_path: Path) -> None:

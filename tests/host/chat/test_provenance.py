@@ -184,7 +184,7 @@ READ_DIARY = given({"name": "read", "answer": says(DIARY)})
 
 def marks(host: ChatHost, number: int = -1) -> list[tuple[str, str]]:
     """What the question of this number says: whose words, and which."""
-    return [(mark.source, mark.text) for mark in host.approver.questions[number].borrowed.marks]
+    return [(mark.source, mark.text) for mark in host.approver.questions[number].provenance.marks]
 
 
 @pytest.mark.requirement("HOST-02")
@@ -200,7 +200,7 @@ async def test_words_of_another_servers_result_are_marked_and_a_servers_own_are_
         await host.servers.ready()
         await host.say("do it")
         assert [marks(host, number) for number in range(3)] == [[], [("notes", TREE)], []]
-        (mark,) = host.approver.questions[1].borrowed.marks
+        (mark,) = host.approver.questions[1].provenance.marks
         lines = "\n".join(question_lines(host.approver.questions[1]))
     assert (mark.path, mark.start, mark.end) == (("text",), 6, 6 + len(TREE))
     assert 'the argument "text" has words from notes: 39 characters' in " ".join(lines.split())
@@ -264,7 +264,7 @@ async def test_a_result_that_was_kept_back_or_not_shown_is_no_source() -> None:
     async with chat_host(*script, servers=servers, chat={"hold": "always"}, approver=keeps) as host:
         await host.servers.ready()
         await host.say("go")
-    assert [each.borrowed for each in asked] == [NOTHING, NOTHING]
+    assert [each.provenance for each in asked] == [NOTHING, NOTHING]
 
 
 async def test_a_call_of_the_users_own_is_not_compared() -> None:
@@ -274,7 +274,7 @@ async def test_a_call_of_the_users_own_is_not_compared() -> None:
         await host.servers.ready()
         await host.say("read")
         await host.tool_calls.call("mail", "echo", {"text": TREE}).ended()
-        assert host.approver.questions[-1].borrowed == NOTHING
+        assert host.approver.questions[-1].provenance == NOTHING
 
 
 async def test_a_huge_call_is_asked_about_with_a_word_on_what_was_not_compared() -> None:
@@ -284,5 +284,5 @@ async def test_a_huge_call_is_asked_about_with_a_word_on_what_was_not_compared()
         await host.servers.ready()
         await host.say("go")
         question = host.approver.questions[-1]
-        assert "too large to compare" in question.borrowed.note
+        assert "too large to compare" in question.provenance.note
         assert "beware      the arguments are too large" in "\n".join(question_lines(question))

@@ -122,16 +122,16 @@ async def test_what_is_switched_off_is_neither_offered_nor_called() -> None:
     script = uses(use("a__echo", text="x")), text("hm")
     async with chat_host(*script, servers={"a": echo(), "b": echo()}, policy=ALLOW) as host:
         await host.servers.ready()
-        assert host.chat.toolbox.costs().keys() == {"a", "b"}
+        assert host.chat.tools.costs().keys() == {"a", "b"}
         host.chat.switch("a", on=False)
         host.chat.switch("b", "echo", on=False)
         await host.say("echo")
-        assert host.model.offered == [entry.name for entry in host.chat.toolbox.entries]
+        assert host.model.offered == [entry.name for entry in host.chat.tools.entries]
         assert not {"a__echo", "b__echo"} & set(host.model.offered)
         assert "b__add" in host.model.offered
         assert host.tool_calls.calls == {}
         host.chat.switch("b", "echo", on=True)
-        assert "b__echo" in [entry.name for entry in host.chat.toolbox.entries]
+        assert "b__echo" in [entry.name for entry in host.chat.tools.entries]
 
 
 async def test_of_many_tools_the_model_gets_one_that_searches_the_others() -> None:
@@ -177,8 +177,8 @@ async def test_of_very_many_tools_some_are_there_at_once_and_all_before_the_mode
     monkeypatch.setattr(chat_module, "CHECK_SECONDS", 0.0005)
     async with chat_host(text("ok"), servers={"a": echo("--tools", 800)}, policy=ALLOW) as host:
         await host.servers.ready()
-        assert len(host.chat.toolbox.entries) < 800
+        assert len(host.chat.tools.entries) < 800
         await host.say("hello")
         (request,) = host.model.requests
         assert "a (800)" in (request.tools[0].description or "")
-        assert len(host.chat.toolbox.entries) == 800
+        assert len(host.chat.tools.entries) == 800

@@ -46,7 +46,7 @@ async def test_a_conversation_is_taken_up_where_it_was_left(tmp_path: Path) -> N
         assert await host.chats.resume(before.id[:17]) is chat
         assert chat.request().messages == messages
         assert (chat.outside, chat.markdown) == (before.outside, before.markdown)
-        assert (chat.spent.output_tokens, chat.turns[0].uses[1].state) == (before.spent.output_tokens, "failed")
+        assert (chat.usage.output_tokens, chat.turns[0].uses[1].state) == (before.usage.output_tokens, "failed")
         await host.say("and again")
     assert [each["event"] for each in records(tmp_path)].count("turn") == 2
     assert len(replay(records(tmp_path))) == 2

@@ -200,7 +200,7 @@ async def test_what_comes_late_or_unasked_is_distrusted_as_what_comes_at_once(
             await until(lambda: [tool.name for tool in running.servers["a"].tools] == ["echo", "steal"])
             declined = [(await running.run("a", tool, SAY)).state for tool in ("echo", "steal")]
         assert declined == [CallState.DECLINED] * 2
-        assert [question.standing.kind for question in running.approver.questions] == [
+        assert [question.approval.kind for question in running.approver.questions] == [
             *(ApprovalStatus.NEW, ApprovalStatus.NEW, ApprovalStatus.CHANGED, ApprovalStatus.NEW)
         ]
         assert len(seen(web, "tools/call")) == 3

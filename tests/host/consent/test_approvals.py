@@ -80,7 +80,7 @@ def test_every_change_is_shown_by_its_place(before: Any, after: Any, found: list
 @pytest.mark.requirement("TOOLS-30")
 def test_any_change_of_a_definition_ends_its_approval(change: dict[str, Any], field: str) -> None:
     """P03: fingerprints cover all of a definition, members nobody knows included."""
-    standing = allowed(Lifetime.ALWAYS).standing("s", RUN, tool(**change))
+    standing = allowed(Lifetime.ALWAYS).of("s", RUN, tool(**change))
     assert standing.kind is ApprovalStatus.CHANGED
     assert standing.remembered({}) is None
     assert [difference.field for difference in standing.differences] == [field]
@@ -88,7 +88,7 @@ def test_any_change_of_a_definition_ends_its_approval(change: dict[str, Any], fi
 
 def test_the_order_of_members_is_no_change() -> None:
     """P03: reordering is not a change."""
-    standing = allowed(Lifetime.ALWAYS).standing("s", RUN, Tool.read(dict(reversed(ACT.items()))))
+    standing = allowed(Lifetime.ALWAYS).of("s", RUN, Tool.read(dict(reversed(ACT.items()))))
     assert standing.remembered({}) == "allowed by you, always, on 20 Nov 2026 14:30"
 
 
@@ -106,7 +106,7 @@ def test_an_approval_holds_for_one_tool_of_one_server_and_its_command(
     server: str, identity: str, name: str, kind: str
 ) -> None:
     """P06, P10: bound to the configured name, the command and the exact tool name."""
-    standing = allowed(Lifetime.ALWAYS).standing(server, identity, tool(name=name))
+    standing = allowed(Lifetime.ALWAYS).of(server, identity, tool(name=name))
     assert standing.kind is ApprovalStatus(kind)
     assert (standing.remembered({}) is not None) is (kind == "unchanged")
     assert list(standing.differences) == ([Difference("command", RUN, identity)] if kind == "changed" else [])
@@ -126,7 +126,7 @@ def test_a_second_yes_keeps_or_replaces_the_first(
 ) -> None:
     approvals = allowed(first)
     assert approvals.allow("s", RUN, tool(), second, NOW) is is_new
-    assert approvals.standing("s", RUN, tool()).lifetime is kept
+    assert approvals.of("s", RUN, tool()).lifetime is kept
 
 
 def test_a_yes_to_the_changed_tool_drops_the_standing_yes_to_the_old_one() -> None:
@@ -134,7 +134,7 @@ def test_a_yes_to_the_changed_tool_drops_the_standing_yes_to_the_old_one() -> No
     approvals = allowed(Lifetime.ALWAYS)
     approvals.allow("s", RUN, tool(title="Other"), Lifetime.ONCE, NOW)
     assert approvals.grants() == []
-    assert approvals.standing("s", RUN, tool()).kind is ApprovalStatus.CHANGED
+    assert approvals.of("s", RUN, tool()).kind is ApprovalStatus.CHANGED
 
 
 SQL, LOG = {"sql": "^SELECT"}, {"sql": "^EXPLAIN", "db\n": "^l\u200bog$"}
@@ -155,26 +155,26 @@ def told(approvals: Approvals) -> list[tuple[str, str, str]]:
 def test_a_rule_allows_the_calls_that_it_fits_and_names_itself() -> None:
     """P10: bound to the tool as it was seen, its server and its command, and to the arguments."""
     approvals = ruled((Lifetime.ALWAYS, SQL), (Lifetime.SESSION, {"sql": "^EXPLAIN"}))
-    standing = approvals.standing("s", RUN, tool())
+    standing = approvals.of("s", RUN, tool())
     words = "allowed by you where sql matches '^SELECT', always, on 20 Nov 2026 14:30"
     assert standing.remembered({"sql": "SELECT 1"}) == words
     assert "'^EXPLAIN', until mcphost exits" in str(standing.remembered({"sql": "EXPLAIN 1"}))
     assert [standing.remembered(each) for each in ({}, {"sql": "DROP"}, {"sql": 7})] == [None] * 3
     for server, command, other in (("s", RUN, tool(title="x")), ("s", "npx evil", tool()), ("t", RUN, tool())):
-        assert approvals.standing(server, command, other).remembered({"sql": "SELECT 1"}) is None
+        assert approvals.of(server, command, other).remembered({"sql": "SELECT 1"}) is None
 
 
 def test_what_was_allowed_for_good_lapses_and_can_be_allowed_anew() -> None:
     """P10: an answer from too long ago is none."""
     approvals, day = ruled((Lifetime.ALWAYS, {}), (Lifetime.ALWAYS, SQL), (Lifetime.SESSION, LOG)), timedelta(days=1)
-    standing, log = approvals.standing("s", RUN, tool()), dict.fromkeys(LOG, "EXPLAIN") | {"db\n": "l\u200bog"}
+    standing, log = approvals.of("s", RUN, tool()), dict.fromkeys(LOG, "EXPLAIN") | {"db\n": "l\u200bog"}
     assert standing.not_before(None) == standing.not_before(NOW - day) == standing
     late = standing.not_before(NOW + day)
     assert (late.kind, late.lapsed, late.remembered({"sql": "SELECT 1"})) == (ApprovalStatus.UNCHANGED, True, None)
     assert late.remembered(log) is not None
     assert [grant.lifetime for grant in approvals.grants(NOW + day)] == [Lifetime.SESSION]
     assert approvals.allow("s", RUN, tool(), Lifetime.ALWAYS, NOW + 2 * day)
-    assert approvals.standing("s", RUN, tool()).not_before(NOW + day).remembered({}) is not None
+    assert approvals.of("s", RUN, tool()).not_before(NOW + day).remembered({}) is not None
 
 
 @pytest.mark.parametrize(
@@ -208,9 +208,9 @@ def test_each_rule_is_taken_back_by_itself() -> None:
         "where sql matches '^SELECT'", "where sql matches '^EXPLAIN', db⏎ matches '^l⟨U+200B⟩og$'",
     ]  # fmt: skip
     approvals.revoke("s", "act", LOG)
-    assert approvals.standing("s", RUN, tool()).kind is ApprovalStatus.UNCHANGED
+    assert approvals.of("s", RUN, tool()).kind is ApprovalStatus.UNCHANGED
     approvals.revoke("s", "act", SQL)
-    assert approvals.standing("s", RUN, tool()).kind is ApprovalStatus.NEW
+    assert approvals.of("s", RUN, tool()).kind is ApprovalStatus.NEW
 
 
 def test_rules_survive_a_file_and_those_of_the_run_do_not(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_rules_survive_a_file_and_those_of_the_run_do_not(tmp_path: Path) -> Non
     write_toml(tmp_path / "a.toml", to_toml(approvals.lasting()))
     read = Approvals(from_toml(read_toml(tmp_path / "a.toml", pytest.fail)))
     assert told(read) == [each for each in told(approvals) if each[2] == "always"]
-    assert read.standing("s", RUN, NASTY).remembered({"sql": "EXPLAIN", "db\n": "l\u200bog"})
+    assert read.of("s", RUN, NASTY).remembered({"sql": "EXPLAIN", "db\n": "l\u200bog"})
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_what_was_revoked_is_new_again() -> None:
     approvals = allowed(Lifetime.ALWAYS)
     approvals.revoke("s", "act")
     approvals.revoke("s", "never there")
-    assert approvals.standing("s", RUN, tool()).kind is ApprovalStatus.NEW
+    assert approvals.of("s", RUN, tool()).kind is ApprovalStatus.NEW
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_approvals_survive_a_file(tmp_path: Path, lifetime: Lifetime, later: str
     approvals.allow("s.x y", RUN, NASTY, lifetime, NOW)
     write_toml(tmp_path / "a.toml", to_toml(approvals.lasting()))
     (read,) = from_toml(read_toml(tmp_path / "a.toml", pytest.fail))
-    assert Approvals([read]).standing("s.x y", RUN, NASTY).kind is ApprovalStatus.UNCHANGED
+    assert Approvals([read]).of("s.x y", RUN, NASTY).kind is ApprovalStatus.UNCHANGED
     assert read.lifetime is Lifetime(later)
     assert read.since == NOW
 

@@ -58,7 +58,7 @@ async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(hos
     assert (question.server, question.origin, question.arguments) == ("files", "model x", SAY)
     assert question.tool.description == "Says back the text it was given."
     assert shlex.split(question.sent_to)[-4:] == ["--record", str(tmp_path / "wire"), "--name", "mcphost"]
-    assert (question.rule, question.standing.kind, question.note) == (
+    assert (question.rule, question.approval.kind, question.note) == (
         "policy.default = 'ask'",
         ApprovalStatus.NEW,
         None,
@@ -78,12 +78,12 @@ async def test_what_a_flag_allowed_was_seen_by_nobody(host: HostOf, tmp_path: Pa
     async with host(a=echo(), answers=(flag, flag), fittings={"store": store}) as running:
         for _ in range(2):
             await running.run("a", "echo", SAY)
-        assert [question.standing.kind for question in running.approver.questions] == [ApprovalStatus.NEW] * 2
+        assert [question.approval.kind for question in running.approver.questions] == [ApprovalStatus.NEW] * 2
         assert not any(isinstance(event, GrantsChanged) for event in running.events)
     assert from_toml(store.read("approvals")) == []
     async with host(a=echo(), answers=(NO,), fittings={"store": store}) as later:
         await later.run("a", "echo", SAY)
-        assert later.approver.questions[0].standing.kind is ApprovalStatus.NEW
+        assert later.approver.questions[0].approval.kind is ApprovalStatus.NEW
 
 
 @pytest.mark.parametrize(("answer", "questions"), [(YES, 2), (SESSION, 1), (ALWAYS, 1)])
@@ -136,8 +136,8 @@ async def test_a_tool_that_changed_is_asked_about_again_with_what_changed(
         await running.run("a", "report")  # by its answer the announcement has come too
         call = await running.run("a", "act")
     question = running.approver.questions[2]
-    assert question.standing.kind is ApprovalStatus.CHANGED
-    assert question.standing.differences
+    assert question.approval.kind is ApprovalStatus.CHANGED
+    assert question.approval.differences
     assert question.careful
     assert call.state is CallState.DECLINED
 
@@ -167,7 +167,7 @@ async def test_a_silent_change_is_found_before_a_call_that_was_allowed_by_a_list
         call = await running.run("a", "act")
         assert call.state is state
         assert len(wire(tmp_path / "wire", "tools/list")) == listed
-    assert [question.standing.kind for question in running.approver.questions][1:] == [ApprovalStatus.CHANGED] * (
+    assert [question.approval.kind for question in running.approver.questions][1:] == [ApprovalStatus.CHANGED] * (
         listed - 1
     )
 
@@ -371,7 +371,7 @@ async def test_approvals_are_kept_between_runs_and_bound_to_the_command(host: Ho
         async with host(a=entry, answers=(ALWAYS,), fittings={"store": store}) as running:
             await running.run("a", "echo", SAY)
         assert len(running.approver.questions) == questions
-    assert [change.field for change in running.approver.questions[0].standing.differences] == ["command"]
+    assert [change.field for change in running.approver.questions[0].approval.differences] == ["command"]
     assert (tmp_path / "approvals.toml").stat().st_mode & 0o077 == 0
 
 
