@@ -16,8 +16,8 @@ from rich.text import Text
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.events import AppFocus, Key, MouseDown, Paste
 from textual.events import Event as TextualEvent
-from textual.events import Key, MouseDown, Paste
 from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer, TimerCallback
@@ -31,25 +31,36 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chat.controller import ChatWishes
 from mcphost.tui.driver import Driver
-from mcphost.tui.elicitation.controller import InquiryWishes
+from mcphost.tui.elicitation.controller import ElicitationController
 from mcphost.tui.error_boundary import FailureCount, failures_reported_to, place, sentence
-from mcphost.tui.inbox.queue import QuestionQueue
-from mcphost.tui.inbox.screen import InboxScreen
+from mcphost.tui.inbox.queue import AnswerChosen, PageChosen, QuestionQueue
 from mcphost.tui.keys import KeyOrder
-from mcphost.tui.kit.messages import CallChosen, CancelRequested, LogLevelRequested
-from mcphost.tui.kit.modal import Dialog
+from mcphost.tui.kit.messages import (
+    BudgetRequested,
+    CallChosen,
+    CancelRequested,
+    LogLevelRequested,
+    MuteToggled,
+    QuestionsDeclined,
+    ResourceLinkFollowed,
+    RootsRequested,
+    SignInRequested,
+)
+from mcphost.tui.kit.modal import Dialog, QuestionDialog
 from mcphost.tui.kit.timers import unskipped
 from mcphost.tui.main.refresh import MainScreenUpdater
 from mcphost.tui.main.screen import MainScreen
-from mcphost.tui.offers.controller import Offering, OfferWishes
+from mcphost.tui.offers.controller import OffersController
 from mcphost.tui.results.controller import ResultsController
 from mcphost.tui.results.messages import OpenRequested
-from mcphost.tui.sampling.controller import LendingWishes
+from mcphost.tui.roots.controller import RootsController
+from mcphost.tui.sampling.controller import SamplingController
 from mcphost.tui.servers import reload
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.controller import ServersController
 from mcphost.tui.servers.list import ServersPane
-from mcphost.tui.sign_in.controller import SignInWishes
+from mcphost.tui.sign_in.account import AccountBook
+from mcphost.tui.sign_in.controller import SignInController
 from mcphost.tui.tasks.controller import TasksController
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.controller import ToolsController
@@ -71,11 +82,7 @@ DEMO: Final = "This is the built-in demo server: everything here can be tried wi
 
 
 class McphostApp(
-    OfferWishes,
-    SignInWishes,
-    InquiryWishes,
     ChatWishes,
-    LendingWishes,
     App[None],
 ):
     """mcphost on a terminal."""
@@ -108,15 +115,20 @@ class McphostApp(
         """None: only with a terminal, so that tests fail."""
         self.guard_seconds = GUARD
         self.keys = KeyOrder(self, self._give_key, lambda: self.focused or self.screen)
-        self.questions, self.standings = QuestionQueue(self, host, approver), {}
+        self.questions = QuestionQueue(self, host, approver)
         self._reread = reread
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
         self.main = MainScreen(host, welcome)
         """There from the start, whatever is above it."""
-        self.updater = MainScreenUpdater(host, self.main, self.questions, self.account, start.how_to)
-        self.offering = Offering(self, host, self.main)
+        accounts = AccountBook(host)
+        self.updater = MainScreenUpdater(host, self.main, self.questions, accounts, start.how_to)
+        self.elicitation = ElicitationController(self, host, self.questions)
+        self.offers = OffersController(self, self.main)
         self.results = ResultsController(self)
+        self.roots = RootsController(self, host)
+        self.sampling = SamplingController(self, host, approver, self.questions)
         self.servers = ServersController(self, host, self.main)
+        self.sign_in = SignInController(self, host, approver, self.questions, accounts, self.updater)
         self.tasks = TasksController(self, host, self.main)
         self.tools = ToolsController(self, host, self.main, self.updater)
         self.traffic = TrafficController(self, host)
@@ -182,12 +194,25 @@ class McphostApp(
             if isinstance(event, Alarmed):
                 self.notify(show(event.text), severity="error", timeout=15, markup=False)
         self.updater.changed([event for event in events if not isinstance(event, Alarmed)])
-        self.sign_ins_changed(events, self.main.servers.chosen)
-        self.inquiries_changed(events)
+        self.sign_in.changed(events, self.main.servers.chosen)
+        self.elicitation.changed(events)
+        self.roots.changed(events)
         self.chats_changed(events)
-        self.samplings_changed(events)
+        self.sampling.changed(events)
 
     # What the user chose in a pane.
+
+    @on(AnswerChosen)
+    def _answer_chosen(self, event: AnswerChosen) -> None:
+        self.sampling.show(event.number)
+
+    @on(AppFocus)
+    def _app_focused(self) -> None:
+        self.roots.check()
+
+    @on(BudgetRequested)
+    def _budget_requested(self, event: BudgetRequested) -> None:
+        self.sampling.raise_budget(event.server)
 
     @on(CallChosen)
     async def _call_chosen(self, event: CallChosen) -> None:
@@ -209,9 +234,37 @@ class McphostApp(
     def _tasks_requested(self, event: MainScreen.TasksRequested) -> None:
         self.tasks.show(event.server)
 
+    @on(MuteToggled)
+    def _mute_toggled(self, event: MuteToggled) -> None:
+        self.elicitation.mute(event.server, event.muted)
+
     @on(OpenRequested)
     def _open_requested(self, event: OpenRequested) -> None:
         self.results.open(event.block)
+
+    @on(PageChosen)
+    def _page_chosen(self, event: PageChosen) -> None:
+        self.elicitation.show_page(event.number)
+
+    @on(ResourceLinkFollowed)
+    def _resource_link_followed(self, event: ResourceLinkFollowed) -> None:
+        self.offers.open(event.server, event.uri, event.size)
+
+    @on(RootsRequested)
+    def _roots_requested(self, event: RootsRequested) -> None:
+        self.roots.show(event.server)
+
+    @on(ServerCard.ForgetRequested)
+    def _forget_requested(self, event: ServerCard.ForgetRequested) -> None:
+        self.sign_in.forget(event.server)
+
+    @on(ServerCard.SignOutRequested)
+    def _sign_out_requested(self, event: ServerCard.SignOutRequested) -> None:
+        self.sign_in.sign_out(event.server)
+
+    @on(SignInRequested)
+    def _sign_in_requested(self, event: SignInRequested) -> None:
+        self.sign_in.sign_in(event.server)
 
     @on(ServerCard.UsageRead)
     def _usage_read(self) -> None:
@@ -232,7 +285,7 @@ class McphostApp(
     def _server_highlighted(self, event: ServersPane.Highlighted) -> None:
         event.stop()
         self.updater.chosen()
-        self.learn_standing(event.server)
+        self.sign_in.fetch_status(event.server)
 
     # Questions.
 
@@ -247,8 +300,16 @@ class McphostApp(
         self.questions.ask_next()
         self.updater.top_line()
 
-    @on(InboxScreen.DeclineWanted)
-    def _decline(self, event: InboxScreen.DeclineWanted) -> None:
+    def on_sampling_view_resumed(self) -> None:
+        """Named, as the screen is imported late."""
+        self.questions.ask_next()
+
+    @on(QuestionDialog.Answered)
+    def _answered(self, event: QuestionDialog.Answered) -> None:
+        self.questions.take(event.number, event.answer)
+
+    @on(QuestionsDeclined)
+    def _questions_declined(self, event: QuestionsDeclined) -> None:
         self.questions.decline(event.numbers, cancelled=event.cancelled)
 
     def action_inbox(self) -> None:
@@ -297,10 +358,11 @@ class McphostApp(
             yield SystemCommand(f"Go to: {name}", "", lambda part=part: self.main.action_go(part))
         yield SystemCommand("Go to: Traffic", "Every message to and from every server", self.main.action_traffic)
         yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)
-        yield from self.sign_in_commands()
-        yield from self.inquiry_commands()
+        yield from self.sign_in.commands()
+        yield from self.roots.commands()
+        yield from self.elicitation.commands()
         yield from self.chat_commands()
-        yield from self.lending_commands()
+        yield from self.sampling.commands()
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
 

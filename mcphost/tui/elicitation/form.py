@@ -7,19 +7,19 @@ Specification: client/elicitation, form mode.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
+from textual.worker import Worker
 
 from mcphost.host.consent.questions import Answer, FormQuestion
-from mcphost.host.tool_calls.validation import ValidationResult
+from mcphost.host.tool_calls.validation import validate
 from mcphost.protocol.display import show_line, show_name
 from mcphost.protocol.forms.form import Form, read_form
 from mcphost.tui.bridge import OpenQuestion
@@ -70,14 +70,6 @@ class FormQuestionScreen(ServerQuestionScreen):
         &.-review TextView { display: block; }
     }
     """
-
-    @dataclass
-    class CheckWanted(Message):
-        """Do these values fit the schema? `checked` takes the answer."""
-
-        screen: FormQuestionScreen
-        schema: Mapping[str, Any]
-        content: dict[str, Any]
 
     def __init__(self, waiting: OpenQuestion, question: FormQuestion, reason: QuestionOrigin) -> None:
         super().__init__(waiting, reason)
@@ -154,17 +146,18 @@ class FormQuestionScreen(ServerQuestionScreen):
     @on(SchemaForm.Submitted)
     def _submitted(self, event: SchemaForm.Submitted) -> None:
         event.stop()
-        self.post_message(self.CheckWanted(self, self.question.schema, event.arguments))
+        _: Worker[None] = self.run_worker(partial(self._check, event.arguments), group="check-form", exclusive=True)
 
-    def checked(self, content: dict[str, Any], verdict: ValidationResult) -> None:
-        """Mark what does not fit, or show what would be sent."""
+    async def _check(self, content: dict[str, Any]) -> None:
+        """Check by the whole schema; mark what does not fit, or show what would be sent."""
+        result = await validate(self.question.schema, content)
         if self.has_class("-review") or self._form.values() != content:
             return  # it was edited meanwhile
-        if verdict.problems:
-            self._form.set_errors([(problem.path, problem.message) for problem in verdict.problems])
+        if result.problems:
+            self._form.set_errors([(problem.path, problem.message) for problem in result.problems])
             self.action_edit()
             return
-        self._content, self._note, self._revealed = content, verdict.note or "", False
+        self._content, self._note, self._revealed = content, result.note or "", False
         self.add_class("-review")
         self._draw_review()
         self._warn()

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
 from mcphost.host.consent.questions import Answer, UrlQuestion
@@ -60,20 +59,6 @@ class PageQuestionScreen(ServerQuestionScreen):
     DEFAULT_CSS = """
     PageQuestionScreen { .state { height: auto; } }
     """
-
-    class _About(Message):
-        def __init__(self, page: UrlElicitation) -> None:
-            super().__init__()
-            self.page = page
-
-    class ReopenWanted(_About):
-        """Open it once more."""
-
-    class GoOnWanted(_About):
-        """The user is done there."""
-
-    class GiveUpWanted(_About):
-        """Wait for it no longer."""
 
     def __init__(
         self,
@@ -176,21 +161,21 @@ class PageQuestionScreen(ServerQuestionScreen):
         self.notify("The address is on the clipboard.")
 
     def action_reopen(self) -> None:
-        """See `ReopenWanted`."""
+        """Open the page once more."""
         if self.page is not None:
-            self.post_message(self.ReopenWanted(self.page))
+            self.app.run_worker(self.page.open(), group="open-page", exclusive=True)
 
     def action_go_on(self) -> None:
-        """See `GoOnWanted`."""
+        """The user is done there: let the server go on."""
         if self.page is not None:
-            self.post_message(self.GoOnWanted(self.page))
+            self.page.go_on()
 
     def action_cancel(self) -> None:
-        """Neither yes nor no; later, see `GiveUpWanted`."""
+        """Neither yes nor no; once the page was opened: wait for it no longer."""
         if self.waiting is not None:
             super().action_cancel()
         elif self.page is not None:
-            self.post_message(self.GiveUpWanted(self.page))
+            self.page.give_up()
 
     # What is shown.
 

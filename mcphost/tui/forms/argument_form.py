@@ -20,6 +20,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from mcphost.protocol.display import show, show_line
+from mcphost.protocol.models.tools import Completion
 from mcphost.tui.kit.completed_input import CompletedInput
 
 
@@ -63,10 +64,10 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         values: Mapping[str, str]
 
     @dataclass
-    class SuggestionsWanted(Message):
-        """Suggestions for a field would be welcome; ``context`` holds what stands in the others."""
+    class SuggestionsRequested(Message):
+        """Another ``value`` stands in the field ``name``; ``context`` holds what stands in the others."""
 
-        field: CompletedInput
+        name: str
         value: str
         context: Mapping[str, str]
 
@@ -102,6 +103,12 @@ class ArgumentForm(VerticalScroll, can_focus=False):
             self._left.focus()
         else:
             self.focus_first()
+
+    def suggest(self, name: str, value: str, found: Completion) -> None:
+        """Show what was found for ``value`` of the field ``name``."""
+        for field in self._inputs:
+            if field.field_name == name:
+                field.suggest(value, found)
 
     def complain(self, words: str) -> None:
         """Say below the fields what is wrong with them, until one of them changes; ``words`` are safe to show."""
@@ -139,11 +146,11 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         else:
             self.action_submit()
 
-    @on(CompletedInput.Asked)
-    def _asked_for(self, event: CompletedInput.Asked) -> None:
+    @on(CompletedInput.SuggestionsRequested)
+    def _suggestions_requested(self, event: CompletedInput.SuggestionsRequested) -> None:
         event.stop()
         others = {name: value for name, value in self.values.items() if name != event.field.field_name}
-        self.post_message(self.SuggestionsWanted(event.field, event.value, others))
+        self.post_message(self.SuggestionsRequested(event.field.field_name, event.value, others))
 
     def _missing(self) -> Iterator[CompletedInput]:
         for asked, field in zip(self._asked, self._inputs, strict=True):

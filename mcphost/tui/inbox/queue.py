@@ -28,14 +28,14 @@ IDLE: Final = 1.0
 
 @dataclass
 class PageChosen(Message):
-    """The user wants to see how this page stands."""
+    """The user chose this page in the inbox."""
 
     number: int
 
 
 @dataclass
 class AnswerChosen(Message):
-    """The user wants to see how a model's answer to this request of a server's goes on."""
+    """The user chose this sampling request in the inbox."""
 
     number: int
 

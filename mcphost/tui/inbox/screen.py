@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import on
@@ -11,14 +10,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from mcphost.protocol.display import show_line
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.inbox.rows import InboxRow, RowKind
-from mcphost.tui.kit.messages import MuteToggled
+from mcphost.tui.kit.messages import MuteToggled, QuestionsDeclined
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
@@ -56,13 +54,6 @@ class InboxScreen(ErrorBoundary, ModalScreen[InboxRow | None]):
         Static { height: auto; max-height: 4; padding: 0 1; border-top: solid $panel-lighten-2; }
     }
     """
-
-    @dataclass
-    class DeclineWanted(Message):
-        """Say no to these questions; ``cancelled``: neither yes nor no."""
-
-        numbers: tuple[int, ...]
-        cancelled: bool = False
 
     def __init__(self, read: Callable[[], Iterable[InboxRow]]) -> None:
         super().__init__()
@@ -108,21 +99,21 @@ class InboxScreen(ErrorBoundary, ModalScreen[InboxRow | None]):
         return action != "mute" or (row is not None and (row.by_server or row.kind is RowKind.MUTED))
 
     def action_decline(self) -> None:
-        """See `DeclineWanted`."""
+        """Say no to the question under the cursor."""
         if self._rows.item is not None:
-            self.post_message(self.DeclineWanted((self._rows.item.number,)))
+            self.post_message(QuestionsDeclined((self._rows.item.number,)))
 
     def action_cancel(self) -> None:
-        """See `DeclineWanted`."""
+        """Say neither yes nor no to it."""
         if self._rows.item is not None:
-            self.post_message(self.DeclineWanted((self._rows.item.number,), cancelled=True))
+            self.post_message(QuestionsDeclined((self._rows.item.number,), cancelled=True))
 
     def action_decline_all(self) -> None:
-        """See `DeclineWanted`."""
+        """Say no to all questions of its server."""
         chosen = self._rows.item
         if chosen is not None:
             same = (row for row in self._rows.items if (row.kind, row.server) == (chosen.kind, chosen.server))
-            self.post_message(self.DeclineWanted(tuple(row.number for row in same)))
+            self.post_message(QuestionsDeclined(tuple(row.number for row in same)))
 
     def action_mute(self) -> None:
         """Decline everything the server asks, or take that back."""

@@ -104,7 +104,7 @@ def _left_out(found: Completion, shown: int) -> str:
 
 
 class CompletedInput(Vertical):
-    """The field ``name``. While it has the focus it posts `Asked` whenever what stands in it is another."""
+    """The field ``name``. Posts `SuggestionsRequested` with the focus and with each change."""
 
     DEFAULT_CSS = """
     CompletedInput {
@@ -129,7 +129,7 @@ class CompletedInput(Vertical):
             self.field = field
             super().__init__()
 
-    class Asked(Message):
+    class SuggestionsRequested(Message):
         """Suggestions for ``value`` would be welcome: `suggest` takes them."""
 
         def __init__(self, field: CompletedInput, value: str) -> None:
@@ -235,4 +235,4 @@ class CompletedInput(Vertical):
 
     def _ask(self) -> None:
         if self.input.has_focus:
-            self.post_message(self.Asked(self, self.value))
+            self.post_message(self.SuggestionsRequested(self, self.value))

@@ -53,6 +53,14 @@ class MuteToggled(Message):
 
 
 @dataclass
+class QuestionsDeclined(Message):
+    """The user declined the questions of these numbers; ``cancelled``: said neither yes nor no."""
+
+    numbers: tuple[int, ...]
+    cancelled: bool = False
+
+
+@dataclass
 class RootsRequested(Message):
     """The user asked for the roots of this server (None: of every server)."""
 

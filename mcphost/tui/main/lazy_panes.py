@@ -47,7 +47,7 @@ class LatePanes(Screen[None]):
             if self.resources is None:
                 from mcphost.tui.offers.resources import ResourcesPane
 
-                self.resources = await self._made("resources", ResourcesPane(single=self.single))
+                self.resources = await self._made("resources", ResourcesPane(self._host, single=self.single))
         return self.resources
 
     async def prompts_pane(self) -> PromptsPane:
@@ -56,7 +56,7 @@ class LatePanes(Screen[None]):
             if self.prompts is None:
                 from mcphost.tui.offers.prompts import PromptsPane
 
-                self.prompts = await self._made("prompts", PromptsPane(single=self.single))
+                self.prompts = await self._made("prompts", PromptsPane(self._host, single=self.single))
         return self.prompts
 
     async def chat_pane(self) -> ChatPane:

@@ -1,12 +1,9 @@
-"""What of the host stands on the main screen, read again where something changed.
-
-Knows which fact concerns which pane. Refuses to act: wishes and questions are the app's.
-"""
+"""Updates the panes of the main screen from the host: which event concerns which pane."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from textual.timer import Timer
@@ -20,7 +17,7 @@ from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.top_bar import WaitingQuestions
 from mcphost.tui.servers.card import SeenUsage, asks_of
 from mcphost.tui.servers.list import has_countdown
-from mcphost.tui.sign_in.account import Account
+from mcphost.tui.sign_in.account import AccountBook
 
 CALLS = (CallStarted, CallChanged, CallFinished)
 
@@ -29,12 +26,12 @@ NO_SERVERS: Final = "No servers are configured."
 
 
 class MainScreenUpdater:
-    """Brings ``host`` onto ``main``; ``questions`` are those that wait unseen, ``account`` says who is signed in."""
+    """Brings ``host`` onto ``main``; ``questions`` are those that wait unseen."""
 
     def __init__(
-        self, host: Host, main: MainScreen, questions: QuestionQueue, account: Callable[[str], Account], how_to: str
+        self, host: Host, main: MainScreen, questions: QuestionQueue, accounts: AccountBook, how_to: str
     ) -> None:
-        self._host, self._main, self._questions, self._account = host, main, questions, account
+        self._host, self._main, self._questions, self._accounts = host, main, questions, accounts
         self._no_servers = f"{NO_SERVERS}\n{how_to}"
         self._ticking: Timer | None = None
 
@@ -101,7 +98,7 @@ class MainScreenUpdater:
         dropped = self._host.logs.dropped(server) if server else 0
         asks = asks_of(self._host, server or "")
         seen = None if connection is None else self._seen(connection)
-        self._main.card.show_server(connection, time.monotonic(), dropped, self._account(server or ""), asks, seen)
+        self._main.card.show_server(connection, time.monotonic(), dropped, self._accounts.of(server or ""), asks, seen)
 
     def _seen(self, connection: Connection) -> SeenUsage | None:
         gauges = self._host.process_usage

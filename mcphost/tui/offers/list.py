@@ -5,6 +5,7 @@ Knows the filter above and the list below. What a row looks like, and what can b
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -86,17 +87,17 @@ class FilteredOffers(Vertical, Generic[Offered]):
         """The row under the cursor."""
         return self.rows.item
 
+    @abstractmethod
     def row(self, offered: Offered, width: int) -> Content:
         """One line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def defined(self, offered: Offered) -> Wire:
         """The thing as its server defines it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def search_text(self, offered: Offered) -> SearchText:
         """What the words of the filter are looked for in."""
-        raise NotImplementedError
 
     def title_cells(self, label: str, name: str, about: str, width: int) -> list[Cell]:
         """What it is called and, where there is room, what it is for; with the letters that the filter matches marked.

@@ -5,8 +5,10 @@ Knows how one gets from part to part. What is listed, asked for and read, its he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import ClassVar, Final, Generic, Literal, TypeVar
 
 from textual import on
@@ -14,14 +16,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
+from textual.worker import Worker
 
+from mcphost.errors import McphostError
 from mcphost.host.catalog import OfferedPrompt, OfferedResource, OfferedTemplate
+from mcphost.host.host import Host
 from mcphost.protocol.models.tools import CompletionRef
 from mcphost.tui.forms.argument_form import ArgumentForm, TextField
-from mcphost.tui.kit.completed_input import CompletedInput
 from mcphost.tui.offers.list import FilteredOffers
 from mcphost.tui.results.reading import PaneReading, ReadingView
 
@@ -30,6 +33,7 @@ Step = Literal["list", "form", "reading"]
 KEPT_FORMS: Final = 50
 """Offers of which is kept what was typed for them."""
 
+Answer = TypeVar("Answer")
 Offered = TypeVar("Offered", bound=OfferedResource | OfferedTemplate | OfferedPrompt)
 
 
@@ -102,18 +106,9 @@ class OfferPane(Container, Generic[Offered]):
     }
     """
 
-    @dataclass
-    class SuggestWanted(Message):
-        """Suggestions for a field would be welcome; ``context`` holds what stands in the others."""
-
-        server: str
-        ref: CompletionRef
-        field: CompletedInput
-        value: str
-        context: Mapping[str, str]
-
-    def __init__(self, offers: FilteredOffers[Offered], view: ReadingView, *, single: bool) -> None:
+    def __init__(self, host: Host, offers: FilteredOffers[Offered], view: ReadingView, *, single: bool) -> None:
         super().__init__(classes="-list -single" if single else "-list")
+        self.host = host
         self.list, self.view, self.form = offers, view, OfferForm()
         self.offered: Offered | None = None
         """What the form is for."""
@@ -130,17 +125,17 @@ class OfferPane(Container, Generic[Offered]):
 
     # What its heirs know.
 
+    @abstractmethod
     def use(self, offered: Offered) -> None:
         """The user chose this."""
-        raise NotImplementedError
 
+    @abstractmethod
     def submit(self, offered: Offered, values: Mapping[str, str]) -> None:
         """The user filled in the form."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ref(self, offered: Offered) -> CompletionRef:
         """Of what a server is asked for suggestions."""
-        raise NotImplementedError
 
     def made(self, offered: Offered, values: Mapping[str, str]) -> Content:
         """What the fields make as they stand; nothing where there is nothing to see."""
@@ -179,16 +174,36 @@ class OfferPane(Container, Generic[Offered]):
         self.offered = None
         self.form.unload()
 
-    def begin(self, reading: PaneReading) -> None:
-        """Show that this is being asked for, and go there."""
+    def begin(self, reading: PaneReading, fetch: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Show that this is being fetched, go there, and ``fetch`` it in place of what was being fetched."""
         self.view.show_reading(reading)
         self.go("reading")
         self.call_after_refresh(self._focus_reading)
+        self.call_after_refresh(self._fetch, fetch)  # behind the focus, which an answer in its place takes over
+
+    def _fetch(self, fetch: Callable[[], Coroutine[None, None, None]]) -> None:
+        _: Worker[None] = self.run_worker(fetch, group="fetch", exclusive=True)
 
     def show_reading(self, reading: PaneReading) -> None:
         """It came; nothing is shown of what nobody waits for any more."""
         if self.view.reading is not None and self.view.reading.key == reading.key:
             self.view.show_reading(reading, *self.notes())
+
+    async def show_answer(
+        self,
+        server: str,
+        name: str,
+        answer: Awaitable[Answer],
+        add: Callable[[PaneReading, Answer, float], PaneReading],
+    ) -> None:
+        """Wait for the answer of a server; ``add`` puts it into what is shown."""
+        began, reading = time.monotonic(), PaneReading(server, name)
+        try:
+            received = await answer
+        except McphostError as error:
+            self.show_reading(reading.with_error(error, time.monotonic() - began))
+        else:
+            self.show_reading(add(reading, received, time.monotonic() - began))
 
     def come_from(self, back: Callable[[], None] | None) -> None:
         """A link is followed to here: esc goes ``back`` from what will be read, None: to what is shown here now."""
@@ -251,14 +266,19 @@ class OfferPane(Container, Generic[Offered]):
         if self.offered is not None:
             self.submit(self.offered, event.values)
 
-    @on(ArgumentForm.SuggestionsWanted)
-    def _suggestions(self, event: ArgumentForm.SuggestionsWanted) -> None:
+    @on(ArgumentForm.SuggestionsRequested)
+    def _suggestions_requested(self, event: ArgumentForm.SuggestionsRequested) -> None:
         event.stop()
-        if self.offered is not None:
-            wanted = self.SuggestWanted(
-                self.offered.server, self.ref(self.offered), event.field, event.value, event.context
-            )
-            self.post_message(wanted)
+        form = self.form.form
+        if self.offered is not None and form is not None and self.host.completion.offered(self.offered.server):
+            _: Worker[None] = self.run_worker(partial(self._suggest, self.offered, form, event), group="suggest")
+
+    async def _suggest(self, offered: Offered, form: ArgumentForm, event: ArgumentForm.SuggestionsRequested) -> None:
+        found = await self.host.completion.suggest(
+            offered.server, self.ref(offered), event.name, event.value, event.context
+        )
+        if found is not None:
+            form.suggest(event.name, event.value, found)
 
     def _focus_reading(self) -> None:
         if self._step == "reading":

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from textual.content import Content
-from textual.message import Message
 from textual.worker import Worker
 
 from mcphost.errors import ServerError
 from mcphost.host.catalog import OfferedPrompt
+from mcphost.host.host import Host
 from mcphost.protocol.display import hidden_count, show, show_line
 from mcphost.protocol.models.tools import CompletionRef, Prompt, PromptRef
 from mcphost.tui.forms.argument_form import TextField
@@ -69,17 +68,9 @@ class PromptsPane(OfferPane[OfferedPrompt]):
         "esc goes back. Nothing is sent to a model from here."
     )
 
-    @dataclass
-    class GetWanted(Message):
-        """Get this prompt with these arguments."""
-
-        server: str
-        prompt: str
-        arguments: Mapping[str, str]
-
-    def __init__(self, *, single: bool = False) -> None:
+    def __init__(self, host: Host, *, single: bool = False) -> None:
         self.prompts = PromptList()
-        super().__init__(self.prompts, ReadingView("Messages", HINT), single=single)
+        super().__init__(host, self.prompts, ReadingView("Messages", HINT), single=single)
 
     def show_prompts(self, prompts: Sequence[OfferedPrompt], server: str | None) -> None:
         """These are offered."""
@@ -95,8 +86,12 @@ class PromptsPane(OfferPane[OfferedPrompt]):
 
     def submit(self, offered: OfferedPrompt, values: Mapping[str, str]) -> None:
         """Get it."""
-        self.begin(PaneReading(offered.server, offered.prompt.name))
-        self.post_message(self.GetWanted(offered.server, offered.prompt.name, values))
+        server, name = offered.server, offered.prompt.name
+        self.begin(PaneReading(server, name), partial(self._get, server, name, values))
+
+    async def _get(self, server: str, name: str, arguments: Mapping[str, str]) -> None:
+        answer = self.host.resources.get_prompt(server, name, arguments)
+        await self.show_answer(server, name, answer, PaneReading.with_prompt)
 
     def show_reading(self, reading: PaneReading) -> None:
         """It came. What the server refused is said at the form, which is open again: there it can be mended."""

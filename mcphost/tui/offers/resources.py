@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
@@ -12,13 +11,14 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.message import Message
 from textual.worker import Worker
 
+from mcphost.errors import Declined, McphostError
 from mcphost.host.catalog import OfferedResource, OfferedTemplate
 from mcphost.host.connections.subscriptions import Subscription
+from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line, size_text
-from mcphost.protocol.models.tools import CompletionRef, Resource, ResourceTemplate, TemplateRef
+from mcphost.protocol.models.tools import CompletionRef, ReadResourceResult, Resource, ResourceTemplate, TemplateRef
 from mcphost.tui.forms.argument_form import TextField
 from mcphost.tui.kit.export import copy_text
 from mcphost.tui.kit.ranking import SearchText
@@ -181,25 +181,9 @@ class ResourcesPane(OfferPane[OfferedEither]):
         Binding("y", "copy", "copy URI", id="resources.copy", tooltip="Copy the URI"),
     ]
 
-    @dataclass
-    class ReadWanted(Message):
-        """Read this resource, listed or not, ``size`` bytes as far as a link to it said."""
-
-        server: str
-        uri: str
-        size: int | None = None
-
-    @dataclass
-    class WatchWanted(Message):
-        """Watch this resource from now on, or no more."""
-
-        server: str
-        uri: str
-        on: bool
-
-    def __init__(self, *, single: bool = False) -> None:
+    def __init__(self, host: Host, *, single: bool = False) -> None:
         self.resources = ResourceList()
-        super().__init__(self.resources, ReadingView("Contents", HINT), single=single)
+        super().__init__(host, self.resources, ReadingView("Contents", HINT), single=single)
 
     def show_resources(
         self,
@@ -267,12 +251,12 @@ class ResourcesPane(OfferPane[OfferedEither]):
     def action_watch(self) -> None:
         """Watch what is meant."""
         if self._meant is not None:
-            self.post_message(self.WatchWanted(*self._meant, on=True))
+            self.app.run_worker(self._subscribe(*self._meant, on=True), group="watch")
 
     def action_unwatch(self) -> None:
         """Watch it no more."""
         if self._meant is not None:
-            self.post_message(self.WatchWanted(*self._meant, on=False))
+            self.app.run_worker(self._subscribe(*self._meant, on=False), group="watch")
 
     def action_copy(self) -> None:
         """Copy the URI of what is meant."""
@@ -295,8 +279,47 @@ class ResourcesPane(OfferPane[OfferedEither]):
 
     def _read(self, server: str, uri: str, size: int | None = None) -> None:
         self.resources.marks.take((server, uri))
-        self.begin(PaneReading(server, uri))
-        self.post_message(self.ReadWanted(server, uri, size))
+        self.begin(PaneReading(server, uri), partial(self._get, server, uri, size))
+
+    async def _get(self, server: str, uri: str, size: int | None) -> None:
+        answer = self._approved_content(server, uri, size)
+        await self.show_answer(server, uri, answer, PaneReading.with_resource)
+
+    async def _approved_content(self, server: str, uri: str, size: int | None) -> ReadResourceResult:
+        if not await self._may_read(server, uri, size, "Read it?"):
+            raise Declined("not read: you said no", by="user")
+        return await self.host.resources.read(server, uri)
+
+    async def _may_read(self, server: str, uri: str, size: int | None, question: str) -> bool:
+        """Ask about a resource that is said to be large, by a link to it or in the list."""
+        listed = self.host.catalog.resource(server, uri)
+        said = max(size or 0, (listed.size if listed else 0) or 0)
+        limits = self.host.config.limits_for(server)
+        if said <= limits.resource_bytes:
+            return True
+        from mcphost.tui.kit.facts_table import fact
+        from mcphost.tui.kit.modal import AskScreen
+
+        facts = [
+            fact("resource", show_line(uri, 500)),
+            fact("size", f"{size_text(said)}, as {server} says"),
+        ]
+        if said > limits.message_bytes:
+            most = f"A message may have {size_text(limits.message_bytes)} ([limits] message_bytes)"
+            facts.append(fact("", f"{most}: one that holds all this is refused when it comes.", "$text-warning"))
+        title = f"{server} says that this resource is large. {question}"
+        return await self.app.push_screen_wait(AskScreen(title, facts, "go on")) is True
+
+    async def _subscribe(self, server: str, uri: str, *, on: bool) -> None:
+        try:
+            if on and not await self._may_read(server, uri, None, "Read it whenever it changes?"):
+                return
+            if on:
+                await self.host.resources.subscribe(server, uri)
+            else:
+                await self.host.resources.unsubscribe(server, uri)
+        except McphostError as error:
+            self.notify(show(f"Not watched: {error}"), severity="warning", markup=False)
 
     def _follow_watch(self) -> None:
         """Show what the watch of the shown resource has read."""

@@ -182,7 +182,8 @@ class ReadingView(Vertical):
         self._area.mount(body, before=self._area.bar)
         self._tell_title()
         if before is not None:
-            if before.has_focus:  # at once: a focus that looks for a place of its own may ask a server for suggestions
+            # At once: a focus that looks for a place of its own may ask a server for suggestions.
+            if self.screen.focused is before:  # its own ``has_focus`` comes with an event, which may be under way
                 self.screen.set_focus(body)
             before.remove()
         if offset:

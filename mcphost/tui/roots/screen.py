@@ -7,8 +7,9 @@ Specification: client/roots.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -16,19 +17,22 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.message import Message
 from textual.widgets import Input
+from textual.worker import Worker
 
+from mcphost.errors import McphostError
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, RootsQuestion
 from mcphost.host.host import Host
 from mcphost.host.server_requests.roots import FolderCheck, OfferedRoot
-from mcphost.protocol.display import show_line
+from mcphost.host.server_requests.roots import look as look_at
+from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.answers import AnswerOption
 from mcphost.tui.consent.origin import QuestionOrigin, reason_of
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
+from mcphost.tui.kit.messages import QuestionsDeclined
 from mcphost.tui.roots.seen import seen_facts
 from mcphost.tui.roots.tree import FolderEntry, FolderTree, offered, short, top_above
 
@@ -180,7 +184,7 @@ class FoldersView(ServerQuestionScreen):
 
 
 class FoldersScreen(FoldersView):
-    """See `FoldersView`: the keys, and what each wants."""
+    """See `FoldersView`: the keys, and what each does."""
 
     HELP = (
         "Which folders a server may know of. Nothing is shared by default; space marks, but only y or a shares.\n"
@@ -199,36 +203,6 @@ class FoldersScreen(FoldersView):
         Binding("m", "target", "one or all", id="folders.target", tooltip="For this server, or for all servers"),
         Binding("slash", "go_to", "go to path", id="folders.path", tooltip="Type a path to go to"),
     ]
-
-    @dataclass
-    class LookWanted(Message):
-        """Can this be shared, and what is there to know first? `looked` takes the answer."""
-
-        screen: FoldersScreen
-        entry: FolderEntry
-
-    @dataclass
-    class GoWanted(Message):
-        """Is there a folder at this path? `arrived` takes the answer."""
-
-        screen: FoldersScreen
-        path: Path
-
-    @dataclass
-    class ShareWanted(Message):
-        """Share these with ``target`` (None: all) and take those back; `shared` is told when it is done."""
-
-        screen: FoldersScreen
-        target: str | None
-        add: tuple[Path, ...]
-        remove: tuple[Path, ...]
-        remember: bool
-
-    @dataclass
-    class DeclineWanted(Message):
-        """Say no to these questions of other servers, too."""
-
-        numbers: tuple[int, ...]
 
     _others: tuple[OpenQuestion, ...] = ()
     """The questions of other servers for folders."""
@@ -259,8 +233,9 @@ class FoldersScreen(FoldersView):
         else:
             super().withdrawn()
 
-    def looked(self, entry: FolderEntry, look: FolderCheck) -> None:
-        """What there is to know of a folder: mark it, or say why not."""
+    async def _mark(self, entry: FolderEntry) -> None:
+        """Look at a folder; mark it, or say why not."""
+        look = await asyncio.to_thread(look_at, entry.path)
         self._trouble = f"{short(entry.path)} cannot be shared: it {look.problem}" if look.problem else ""
         if not look.problem:
             self._looks[look.path] = look
@@ -268,16 +243,17 @@ class FoldersScreen(FoldersView):
             self.picker.refresh_rows()
         self._tell()
 
-    def arrived(self, look: FolderCheck) -> None:
+    async def _go(self, path: Path) -> None:
         """Go to a folder that was typed, or say why not."""
+        look = await asyncio.to_thread(look_at, path)
         self._trouble = f"{show_line(str(look.given), 200)} {look.problem}" if look.problem else ""
         if not look.problem:
             self._close_path()
             self.picker.reveal(look.path)
         self._tell()
 
-    def shared(self, problem: str = "") -> None:
-        """It was done, or could not be."""
+    def _shared_now(self, problem: str) -> None:
+        """The roots were shared and taken back, or ``problem`` says why not."""
         self._trouble, asked, self._sharing = problem, self._asked, False
         if not problem:
             self._staged.clear()
@@ -298,12 +274,12 @@ class FoldersScreen(FoldersView):
             return self.server is not None and not self.typing
         return not self.typing if action in self.LETTERS else True
 
-    @on(FolderTree.ToggleWanted)
-    def _toggle(self, event: FolderTree.ToggleWanted) -> None:
+    @on(FolderTree.Toggled)
+    def _toggle(self, event: FolderTree.Toggled) -> None:
         event.stop()
         real = event.entry.real
         if real not in self.marked:
-            self.post_message(self.LookWanted(self, event.entry))
+            _: Worker[None] = self.run_worker(partial(self._mark, event.entry), group="disk")
             return
         self._trouble = "" if self._own(real) else f"{short(real)} is shared with all servers: m goes there"
         if self._own(real):
@@ -324,7 +300,9 @@ class FoldersScreen(FoldersView):
     @on(Input.Submitted)
     def _typed(self, event: Input.Submitted) -> None:
         event.stop()
-        self.post_message(self.GoWanted(self, Path(event.value.strip() or "~").expanduser()))
+        _: Worker[None] = self.run_worker(
+            partial(self._go, Path(event.value.strip() or "~").expanduser()), group="disk"
+        )
 
     def action_share(self, lifetime: str) -> None:
         """Share what is marked; what is odd is asked about first."""
@@ -350,7 +328,9 @@ class FoldersScreen(FoldersView):
 
     def action_decline_all(self) -> None:
         """No, to each server that asks for folders."""
-        self.app.post_message(self.DeclineWanted(tuple(each.number for each in self._others)))  # before one is asked
+        numbers = tuple(each.number for each in self._others)
+        self.app.post_message(QuestionsDeclined(numbers))  # before one is asked
+        self.notify("None of the servers that asked is told of a folder.", markup=False)
         self.action_decline()
 
     def action_back(self) -> None:
@@ -409,7 +389,24 @@ class FoldersScreen(FoldersView):
             self.dismiss(Answer(allow=True, lifetime=lifetime, content=add))
         else:
             self._sharing, self._asked = True, self.waiting is not None
-            self.post_message(self.ShareWanted(self, self.target, add, remove, lifetime is Lifetime.ALWAYS))
+            remember = lifetime is Lifetime.ALWAYS
+            self.app.run_worker(self._apply(add, remove, remember), group="share")  # also when this screen is closed
+
+    async def _apply(self, add: tuple[Path, ...], remove: tuple[Path, ...], remember: bool) -> None:
+        target, called, problem = self.target, self._called, ""
+        try:
+            for path in remove:
+                await self._host.roots.unshare(target, path)
+            for path in add:
+                await self._host.roots.share(target, path, remember=remember)
+        except McphostError as error:
+            problem = show(str(error), limit=400)
+        else:
+            done = [f"{len(add)} shared with {called}"] * bool(add)
+            done += [f"{len(remove)} taken back"] * bool(remove)
+            self.app.notify(f"{', '.join(done)}.", markup=False)
+        if self.is_attached:
+            self._shared_now(problem)
 
     def _nothing_marked(self) -> None:
         self._trouble = "nothing is marked that is not shared: space marks the folder under the cursor"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Final
@@ -14,6 +16,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.worker import Worker
 
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.rows import MARK, Cell, RowList, columns
@@ -232,16 +235,11 @@ class FolderTree(RowList[FolderRow]):
         Binding("u", "higher", "up", id="folders.up", tooltip="Let the tree begin one folder higher"),
     ]
 
-    class _About(Message):
-        def __init__(self, tree: FolderTree, entry: FolderEntry) -> None:
-            super().__init__()
-            self.tree, self.entry = tree, entry
+    @dataclass
+    class Toggled(Message):
+        """The user marked this folder, or took the mark away; it is shown after `refresh_rows`."""
 
-    class ReadWanted(_About):
-        """What is in this folder? `show_listing` takes the answer."""
-
-    class ToggleWanted(_About):
-        """The user wants a mark here, or no longer: `FolderRows.marked`, then `refresh_rows`."""
+        entry: FolderEntry
 
     def __init__(self, top: Path, first: Mapping[Path, str], marked: Iterable[Path]) -> None:
         super().__init__(_row)
@@ -274,9 +272,9 @@ class FolderTree(RowList[FolderRow]):
         self._seek()
 
     def action_mark(self) -> None:
-        """See `ToggleWanted`."""
+        """Mark the folder, or take the mark away."""
         if self.item is not None and self.item.entry is not None:
-            self.post_message(self.ToggleWanted(self, self.item.entry))
+            self.post_message(self.Toggled(self.item.entry))
 
     def action_open(self) -> None:
         """Open or close it."""
@@ -331,7 +329,10 @@ class FolderTree(RowList[FolderRow]):
 
     def _read(self, entry: FolderEntry) -> None:
         if self.folders.open(entry.path):
-            self.post_message(self.ReadWanted(self, entry))
+            _: Worker[None] = self.run_worker(partial(self._load, entry.path, entry.real), group="disk")
+
+    async def _load(self, path: Path, real: Path) -> None:
+        self.show_listing(path, await asyncio.to_thread(list_folders, path, real))
 
     def _seek(self) -> None:
         """Put the cursor on what is sought, once it is there; hidden folders are shown for it."""

@@ -1,6 +1,6 @@
 """A server's request for a language model's answer, from the question whether one may be asked to what the server gets.
 
-Posts what the user wants of it. It stays while the model answers, and closes by itself at the end. What was changed of
+Acts on the request. It stays while the model answers, and closes by itself at the end. What was changed of
 an answer is kept with the question while it waits in the inbox, and nowhere else.
 
 Specification: client/sampling (human in the loop).
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -18,6 +17,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
@@ -29,19 +29,13 @@ from mcphost.protocol.models.sampling import Block
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import reason_of
 from mcphost.tui.error_boundary import ErrorBoundary
+from mcphost.tui.kit.export import save_as
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.key_bar import KeyBar
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled
 from mcphost.tui.kit.modal import QuestionDialog
 from mcphost.tui.results.saving import file_name
 from mcphost.tui.sampling.facts import Known, answer_facts, has_budget, request_facts
-from mcphost.tui.sampling.messages import (
-    SamplingContextWanted,
-    SamplingEditWanted,
-    SamplingInFront,
-    SamplingRefuseWanted,
-    SamplingStopWanted,
-)
 from mcphost.tui.sampling.parts import asked_object, preview, sent_object
 from mcphost.tui.sampling.request import PartList, SamplingBoard
 from mcphost.tui.sampling.steps import (
@@ -99,6 +93,9 @@ class SamplingView(QuestionDialog):
     }
     """
 
+    class Resumed(Message):
+        """The screen is in front now: questions about its request can be asked here."""
+
     def __init__(self, host: Host, sampling: Sampling, waiting: OpenQuestion | None = None) -> None:
         super().__init__(waiting)
         self.sampling = sampling
@@ -139,7 +136,7 @@ class SamplingView(QuestionDialog):
 
     def on_screen_resume(self) -> None:
         """What came to be asked about it meanwhile is asked now."""
-        self.post_message(SamplingInFront())
+        self.post_message(self.Resumed())
 
     # What the host says.
 
@@ -274,7 +271,7 @@ class SamplingView(QuestionDialog):
     @on(SamplingBoard.Changed)
     def _changed(self, event: SamplingBoard.Changed) -> None:
         event.stop()
-        self.post_message(SamplingEditWanted(self.sampling, event.edit))
+        self.sampling.edit(event.edit)
 
     def answer(self, answer: Answer | None) -> bool:
         """See `QuestionDialog.answer`."""
@@ -326,7 +323,7 @@ class WordsScreen(ErrorBoundary, ModalScreen[str | None]):
 
 
 class SamplingScreen(SamplingView):
-    """See `SamplingView`: the keys, and what each wants."""
+    """See `SamplingView`: the keys, and what each does."""
 
     HELP = (
         "A server wants a language model to be asked, on your account. First you see what it would be asked, and can\n"
@@ -388,7 +385,7 @@ class SamplingScreen(SamplingView):
         if entry is None or self.waiting is None:
             return
         if self.standing.step is SamplingStep.ASKING:
-            self.post_message(SamplingEditWanted(self.sampling, SamplingEdit(model=entry)))
+            self.sampling.edit(SamplingEdit(model=entry))
         else:
             self.answer(Answer(allow=True, content=SamplingEdit(model=entry)))
 
@@ -404,7 +401,7 @@ class SamplingScreen(SamplingView):
         if words is None:
             return
         if self.sampling.state is SamplingState.STREAMING:
-            self.post_message(SamplingRefuseWanted(self.sampling, words))
+            self.sampling.refuse(words)
         elif self.waiting is None:
             self._refusal = words
         else:
@@ -453,7 +450,7 @@ class SamplingScreen(SamplingView):
     def action_drop(self) -> None:
         """Stop the answer, which keeps what came; else leave out the block that is marked."""
         if self.standing.step is SamplingStep.STREAMING:
-            self.post_message(SamplingStopWanted(self.sampling))
+            self.sampling.stop()
         else:
             self._say(self._board.leave_out())
 
@@ -467,8 +464,8 @@ class SamplingScreen(SamplingView):
         self._tell()
 
     def action_context(self) -> None:
-        """See `SamplingContextWanted`."""
-        self.post_message(SamplingContextWanted(self.sampling))
+        """Add what the server said before to the system prompt."""
+        self.sampling.add_context()
 
     def action_budget(self) -> None:
         """Ask, then raise the server's sampling budget."""
@@ -480,7 +477,7 @@ class SamplingScreen(SamplingView):
 
         def take(edit: SamplingEdit | None) -> None:
             if edit is not None:
-                self.post_message(SamplingEditWanted(self.sampling, edit))
+                self.sampling.edit(edit)
 
         self.app.push_screen(LimitsScreen(self.sampling), take)
 
@@ -490,17 +487,10 @@ class SamplingScreen(SamplingView):
 
     def action_save(self) -> None:
         """Save the block that is marked."""
-        from mcphost.tui.results.saving import SaveScreen
-
-        def saved(path: Path | None) -> None:
-            if path is not None:
-                self.notify(f"Saved {path}", markup=False)
-
         view = self._board.list.current
         if view is not None:
             content, mime_type = view.block.content()
-            name = file_name(self.sampling.server, "sampling", datetime.now(), mime_type)
-            self.app.push_screen(SaveScreen(name, content, Path.cwd()), saved)
+            save_as(self.app, file_name(self.sampling.server, "sampling", datetime.now(), mime_type), content)
 
     def action_json(self) -> None:
         """What would be asked, or sent, exactly."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mcphost.host.connections.connection import Connection, ServerState
+from mcphost.host.host import Host
 from mcphost.host.sign_in.service import SignIn, SignInState
 from mcphost.protocol.display import show
 from mcphost.tui.kit.facts_table import Fact, fact
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """``standing`` is None until it was asked for; ``attempt`` is the latest sign-in of this run."""
+    """``status`` is None until it was fetched; ``attempt`` is the latest sign-in of this run."""
 
-    standing: SignInStatus | None = None
+    status: SignInStatus | None = None
     attempt: SignIn | None = None
 
     @property
@@ -35,7 +36,20 @@ class Account:
     @property
     def signed_in(self) -> bool:
         """Is somebody, as far as is known?"""
-        return self.standing is not None and self.standing.signed_in
+        return self.status is not None and self.status.signed_in
+
+
+class AccountBook:
+    """The accounts at all servers of ``host``; ``statuses`` as they were fetched last."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.statuses: dict[str, SignInStatus] = {}
+
+    def of(self, server: str) -> Account:
+        """Return what is known of the sign-in of a server."""
+        attempts = [each for each in self._host.sign_ins.all.values() if each.server == server]
+        return Account(self.statuses.get(server), attempts[-1] if attempts else None)
 
 
 NOBODY: Final = Account()
@@ -58,10 +72,10 @@ def account_facts(connection: Connection, account: Account) -> Iterator[Fact]:
     elif connection.state is ServerState.NEEDS_SIGN_IN:
         yield from _last_try(account.attempt)
         yield fact("go on", "press S to sign in", "bold $text-warning")
-    if account.standing is not None and account.signed_in:
+    if account.status is not None and account.signed_in:
         words = "yes, but it does not let this in" if connection.state is ServerState.NEEDS_SIGN_IN else "yes"
         yield fact("signed in", words)
-        yield from standing_facts(account.standing, time.time())
+        yield from standing_facts(account.status, time.time())
         if key_of(connection, account) == "sign_out":
             yield fact("", "S signs out · F forgets everything about this server", "$foreground-muted")
 

@@ -1,12 +1,11 @@
 """One attempt to sign in, from the first question to its end: what is asked of you, and every step beside or below it.
 
-Shows the handle of the host and posts what the user wants of it; it holds nothing that must not be seen.
+Shows the handle of the host and acts on it; it holds nothing that must not be seen.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -14,7 +13,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
@@ -24,6 +22,7 @@ from mcphost.host.sign_in.service import SignIn, SignInState
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.kit.facts_table import FactsTable
+from mcphost.tui.kit.messages import SignInRequested
 from mcphost.tui.kit.modal import QuestionDialog
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
@@ -93,27 +92,6 @@ class SignInScreen(QuestionDialog):
         &.-two-columns .steps TextView { display: block; }
     }
     """
-
-    class _About(Message):
-        def __init__(self, screen: SignInScreen) -> None:
-            super().__init__()
-            self.screen, self.sign_in = screen, screen.sign_in
-
-    class CancelWanted(_About):
-        """Stop it."""
-
-    class OpenWanted(_About):
-        """Open the page once more."""
-
-    class AgainWanted(_About):
-        """Begin another attempt, in place of this one."""
-
-    @dataclass
-    class Pasted(Message):
-        """The browser ended at this address. Holds a code: never to be shown."""
-
-        sign_in: SignIn
-        url: str
 
     def __init__(self, sign_in: SignIn, waiting: OpenQuestion | None = None) -> None:
         super().__init__(waiting)
@@ -282,8 +260,8 @@ class SignInScreen(QuestionDialog):
             self.notify("Copied. YOUR-HOST is the name by which this machine is reached.")
 
     def action_open_again(self) -> None:
-        """See `OpenWanted`."""
-        self.post_message(self.OpenWanted(self))
+        """Open the page once more."""
+        self.app.run_worker(self.sign_in.reopen(), group="open-page", exclusive=True)
 
     def action_paste(self) -> None:
         """Go to the field."""
@@ -298,12 +276,13 @@ class SignInScreen(QuestionDialog):
             self.app.push_screen(QrScreen(self.sign_in.link.url))
 
     def action_cancel(self) -> None:
-        """See `CancelWanted`."""
-        self.post_message(self.CancelWanted(self))
+        """Stop this attempt."""
+        self.sign_in.cancel()
 
     def action_again(self) -> None:
-        """See `AgainWanted`."""
-        self.post_message(self.AgainWanted(self))
+        """Begin another attempt, in place of this one."""
+        self.dismiss(None)
+        self.app.post_message(SignInRequested(self.sign_in.server))
 
     def on_paste(self, event: events.Paste) -> None:
         """What is pasted while the browser is waited for is meant for the field."""
@@ -315,7 +294,7 @@ class SignInScreen(QuestionDialog):
     def _pasted(self, event: VisitPanel.Pasted) -> None:
         event.stop()
         self._ladder.focus()
-        self.post_message(self.Pasted(self.sign_in, event.url))
+        self.sign_in.paste(event.url)
 
     @on(RowList.Highlighted)
     def _step_chosen(self, event: RowList.Highlighted[SignInStep]) -> None:

@@ -51,11 +51,11 @@ async def test_a_link_may_say_that_what_it_leads_to_is_large(tmp_path: Path) -> 
     record = tmp_path / "record"
     async with on_stage(offers("--record", record), size=NARROW) as stage:
         await go(stage)
-        stage.app.offering.open("offers", "memo:///readme.md", 10_000_001)
+        stage.app.offers.open("offers", "memo:///readme.md", 10_000_001)
         await question(stage)
         await stage.press("escape")
         await stage.shows("◌ not read")
-        stage.app.offering.open("offers", "memo:///readme.md", -1)
+        stage.app.offers.open("offers", "memo:///readme.md", -1)
         await stage.shows("Read me", "Markdown")
 
 

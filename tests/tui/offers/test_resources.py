@@ -81,7 +81,7 @@ async def test_a_uri_goes_out_as_it_was_listed_and_one_that_is_gone_is_said_to_b
         await stage.press("enter")
         await stage.shows("odd", "ms")
         assert seen(record, "resources/read") == [{"uri": "Foo+BAR://x/%7e%2F/ü ?a=b"}]
-        stage.app.offering.open("offers", "memo:///gone")
+        stage.app.offers.open("offers", "memo:///gone")
         await stage.shows("✖ The server has no such resource", "offers says", "there is no such resource")
 
 
@@ -230,13 +230,13 @@ class Alone(App[None]):
 
     def __init__(self, make: Callable[[], Widget]) -> None:
         super().__init__()
-        self.make, self.wanted = make, list[tuple[str, Mapping[str, str]]]()
+        self.make, self.requested = make, list[tuple[str, Mapping[str, str]]]()
 
     def compose(self) -> ComposeResult:
         yield self.make()
 
-    def on_argument_form_suggestions_wanted(self, event: ArgumentForm.SuggestionsWanted) -> None:
-        self.wanted.append((event.value, event.context))
+    def on_argument_form_suggestions_requested(self, event: ArgumentForm.SuggestionsRequested) -> None:
+        self.requested.append((event.value, event.context))
 
 
 def text_of(app: App[None]) -> str:
@@ -303,7 +303,7 @@ async def test_suggestions_for_an_older_text_and_values_nobody_could_type_are_no
         two.suggest("a", Completion(("stale",)))
         two.suggest("ab", Completion(("ab\x1b[31m", "ab\ncd", *(f"ab{number:03}" for number in range(120))), 5_000))
         await shows(pilot, "ab000", "100 of 5,000: type on")
-        assert app.wanted[-1] == ("ab", {"one": "1"})
+        assert app.requested[-1] == ("ab", {"one": "1"})
         assert "stale" not in text_of(app)
         await pilot.press(*["down"] * 99)
         await shows(pilot, "▸ ab098")

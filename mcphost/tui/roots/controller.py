@@ -1,0 +1,60 @@
+"""Lets the user choose the roots of servers, and shows what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from textual.app import App, SystemCommand
+from textual.worker import Worker
+
+from mcphost.host.events import Event, RootsChanged
+from mcphost.host.host import Host
+from mcphost.host.server_requests.roots import suggestions
+from mcphost.protocol.display import show_line
+from mcphost.tui.consent.origin import QuestionOrigin
+
+
+class RootsController:
+    """Acts for the roots screen of ``app`` on ``host``."""
+
+    def __init__(self, app: App[Any], host: Host) -> None:
+        self._app, self._host = app, host
+
+    def show(self, server: str | None) -> None:
+        """Let the user choose the roots of this server (None: of every server)."""
+        _: Worker[None] = self._app.run_worker(partial(self._show, server), group="roots", exclusive=True)
+
+    def check(self) -> None:
+        """Look whether the roots are still there: the user may have moved folders in another terminal."""
+        self._app.run_worker(self._host.roots.check(), group="check-roots")
+
+    def changed(self, events: Iterable[Event]) -> None:
+        """Show on an open screen which roots are shared now."""
+        if not any(isinstance(event, RootsChanged) for event in events):
+            return
+        from mcphost.tui.roots.screen import FoldersScreen
+
+        for screen in self._app.screen_stack:
+            if isinstance(screen, FoldersScreen) and screen.is_attached:
+                screen.refresh_seen()
+
+    def commands(self) -> Iterator[SystemCommand]:
+        """Yield what the palette offers."""
+        about = "Choose them in a tree, for one server or for all"
+        yield SystemCommand("Folders for all servers", about, lambda: self.show(None))
+        for name in self._host.servers:
+            yield SystemCommand(f"Folders for {show_line(name, 60)}", about, lambda name=name: self.show(name))
+
+    async def _show(self, server: str | None) -> None:
+        from mcphost.tui.roots.screen import FoldersScreen
+
+        here = Path.cwd()
+        suggested = await asyncio.to_thread(suggestions, here)
+        await self._host.roots.check()
+        if len(self._app.screen_stack) == 1:
+            reason = QuestionOrigin("all servers" if server is None else show_line(server, 60), "", "")
+            await self._app.push_screen(FoldersScreen(self._host, server, reason, here, suggested))
