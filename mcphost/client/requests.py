@@ -106,7 +106,7 @@ class Requests:
             await asyncio.wait(self._background, timeout=CANCEL_SECONDS)
 
     def _cancel(self, request: Request, era: LegacyEra, reason: str) -> None:
-        notice = era.spell_cancel(request, reason)
+        notice = era.cancellation(request, reason)
         if notice is not None:
             self._note(f"told the server to stop {request.method} (id {request.id}): {reason}")
             self.in_background(self._send_quietly(notice))

@@ -1,1 +1,4 @@
-"""Rules and values of the Model Context Protocol: nothing in here waits, reads a clock or does I/O."""
+"""The Model Context Protocol as values and rules: messages, revisions, models, schemas, forms and safe display.
+
+Nothing here waits, reads files or knows a transport.
+"""

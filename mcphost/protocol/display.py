@@ -1,8 +1,8 @@
-"""Makes text from outside safe to show: the one choke point before a widget, a terminal or a sentence of ours.
+"""Makes untrusted text safe to show: the one place that all such text passes before a widget or the terminal.
 
-It knows which characters a terminal obeys, which ones hide or reorder text, and puts a visible mark in their place.
-It drops nothing, because a dropped character would still reach the model while the user saw nothing. It refuses to
-know markup, colours and widths: what it returns is plain text, and must never be given to a markup parser.
+Control characters, and characters that hide or reorder text, become visible marks. Nothing is dropped: a dropped
+character would still reach the model while the user saw nothing. The result is plain text; never pass it to a markup
+parser.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import unicodedata
 from bisect import bisect_right
 
 MARKS_PER_BASE = 4
-"""Combining marks kept after one base character; real writing needs three, a tower of them overprints other lines."""
+"""Combining marks kept after one base character; real writing needs three, more overprint other lines."""
 
 _LINE_BUDGET = 100_000
-"""Characters of a text that ``show_line`` looks at; more could not fit on a line, and reading it costs time."""
+"""Characters of a text that ``show_line`` processes; more could not fit on a line."""
 
 _ZWJ, _EMOJI_SELECTORS = "\u200d", "\ufe0e\ufe0f"
 _INVISIBLE = (  # bidi controls, zero-width, fillers, tags, selectors and the other format controls, as ranges
@@ -42,7 +42,7 @@ _UNSAFE_ASCII = bytes(code for code in range(128) if (code < 32 and code not in 
 _BLANKS = " \u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
 _BLANK_RUN = re.compile(rf"\n{{4,}}|\t{{4,}}|[{_BLANKS}]{{4,}}")
 _UNITS = (("kB", 1e3), ("MB", 1e6), ("GB", 1e9))
-_LARGEST = 10**18  # bytes: what is claimed beyond that is as absurd, and may be too large for any arithmetic
+_LARGEST = 10**18  # bytes; larger claims are clamped, since they may exceed any arithmetic
 _LINE_MARKS = {"\n": "⏎", "\t": "→"}
 
 
@@ -66,12 +66,12 @@ def show_line(text: str, limit: int = 200) -> str:
 
 
 def show_name(name: object, limit: int = 200) -> str:
-    """A name, or another JSON value from outside, as JSON on one line: its quotes tell it from words of ours."""
+    """An untrusted name, or another JSON value, as JSON on one line: the quotes set it apart from mcphost's words."""
     return show_line(json.dumps(name, ensure_ascii=False), limit)
 
 
 def readable_label(label: str) -> str:
-    """The letters that a label of a host name stands for: of ``xn--`` what it decodes to, if it does; foreign text."""
+    """Decode the ``xn--`` form of a host name label; other labels are unchanged. The result is not safe to show."""
     if not label.startswith("xn--"):
         return label
     try:
@@ -81,12 +81,12 @@ def readable_label(label: str) -> str:
 
 
 def hidden_count(text: str) -> int:
-    """How many characters of ``text`` would be unseen, or seen out of order, had ``show`` not marked them."""
+    """The number of invisible and reordering characters in ``text``."""
     return 0 if text.isascii() else len(_HIDDEN.findall(text))
 
 
 def hidden_in(value: object) -> int:
-    """How many characters of a JSON value are hidden and serve no emoji: nobody puts those there to be read."""
+    """The number of hidden characters in a JSON value, without those that emoji need."""
     text = json.dumps(value, ensure_ascii=False)
     if text.isascii():
         return 0
@@ -95,7 +95,7 @@ def hidden_in(value: object) -> int:
 
 
 def size_text(bytes: int) -> str:
-    """``412 B``, ``14 kB``, ``1.4 MB``: a size for a person, as far as there are such; a kB is 1000 bytes."""
+    """``412 B``, ``14 kB``, ``1.4 MB``: a size for people; 1 kB is 1000 bytes."""
     bytes = max(0, min(bytes, _LARGEST))
     if bytes < 1000:
         return f"{bytes} B"
@@ -105,7 +105,7 @@ def size_text(bytes: int) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """``31 ms``, ``1.2 s``, ``3 min 5 s``, ``2 h 10 min``: how long something took."""
+    """``31 ms``, ``1.2 s``, ``3 min 5 s``, ``2 h 10 min``: a duration for people."""
     if not seconds >= 0.0005:  # also negative, from a clock that was set back, and NaN
         return "0 ms"
     if seconds < 0.9995:
@@ -152,7 +152,7 @@ def _mark_one(match: re.Match[str]) -> str:
 
 
 def _mark_unless_joining(match: re.Match[str]) -> str:
-    """Keep one selector after an emoji or in a keycap, and one ZWJ after a base that is not ASCII: others hide data."""
+    """Keep one selector after an emoji or in a keycap, and one ZWJ after a non-ASCII base; mark all others."""
     character, start = match[0], match.start()
     before, after = match.string[max(start - 1, 0) : start].strip(), match.string[match.end() : match.end() + 1]
     keycap = before != "" and before in "0123456789#*" and after == _KEYCAP

@@ -1,6 +1,6 @@
-"""Host names told so that nobody is taken for somebody else: both spellings, and a word where letters may deceive.
+"""Shows host names so that none can pass for another: in both spellings, with a warning about deceptive letters.
 
-Knows how names are spelled on the wire and read by people. Refuses to judge whether a host is to be trusted.
+Whether a host is trustworthy is not decided here.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from urllib.parse import urlsplit
 from mcphost.protocol.display import readable_label, show_line
 
 LONGEST: Final = 253
-"""Characters of a host name; the rules of the domain name system allow no more."""
+"""Characters of a host name; the limit of the domain name system."""
 
 _ONE_SCRIPT: Final = frozenset(("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"))
-"""Scripts that stand beside each other in honest names."""
+"""Scripts that are mixed in honest names."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostName:
-    """A host with its port, safe to show. ``wire`` is as it is looked up, ``read`` as a person would read it."""
+    """A host with its port, safe to show: ``wire`` as it is resolved (punycode), ``read`` as a person reads it."""
 
     wire: str
     read: str
     warning: str = ""
-    """What is odd about its letters, in words of ours."""
+    """A warning about its letters; empty if there is none."""
 
     @property
     def both(self) -> str:
-        """Both spellings, or the one that there is."""
+        """Both spellings, or the only one."""
         return self.wire if self.wire == self.read else f"{self.wire} (reads {self.read})"
 
 
 def host_in(url: str) -> HostName:
-    """The host that a URL names; the start of what was given where it names none."""
+    """The host of a URL; the start of the text if it names none."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "")[:LONGEST], parts.port
@@ -53,10 +53,7 @@ def host_in(url: str) -> HostName:
 
 
 def in_both(url: str) -> str:
-    """The URL with its host as it is looked up, and then how a person would read that host where it differs.
-
-    Foreign text: make it safe before it is shown.
-    """
+    """The URL with its host in punycode, followed by the readable host if it differs. Not safe to show."""
     host = host_in(url)
     start, slashes, rest = url.partition("://")
     if host.wire == host.read or not slashes:
@@ -66,7 +63,7 @@ def in_both(url: str) -> str:
 
 
 def warnings_of(urls: Iterable[str]) -> list[str]:
-    """What is odd about the hosts of these, each once."""
+    """The warnings about the hosts of these URLs, each once."""
     return list(dict.fromkeys(found for url in urls if (found := host_in(url).warning)))
 
 

@@ -1,6 +1,6 @@
-"""URI templates (RFC 6570): which variables one has, and what it becomes when they are filled in.
+"""URI templates (RFC 6570): their variables, and expansion.
 
-Expansion is a library's; what is no template by the grammar is refused here, since the library would pass it on.
+The library that expands them accepts invalid templates, so the grammar is checked here.
 
 Specification: server/resources (templates); RFC 6570.
 """
@@ -18,10 +18,10 @@ from uritemplate.variable import VariableValueDict
 from mcphost.errors import InvalidResult
 
 TEMPLATE_CHARACTERS: Final = 4096
-"""Characters of a template: more is no pattern of addresses."""
+"""Characters of a template."""
 
 TEMPLATE_VARIABLES: Final = 64
-"""Variables of a template: each is a field somebody fills in."""
+"""Variables of a template; each becomes a form field."""
 
 _EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
 _OPERATORS: Final = "+#./;?&"
@@ -42,16 +42,16 @@ class Variable:
 
     name: str
     optional: bool = False
-    """Does the URI make sense without it? So it is for a query and a fragment."""
+    """May it be left out? True in a query and a fragment."""
     many: bool = False
     """May it be a list (``*``)?"""
     longest: int | None = None
-    """Only that many characters of its value are used (``:n``)."""
+    """The length to which its value is truncated (``:n``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class UriTemplate:
-    """A template that was read without fault."""
+    """A valid template."""
 
     text: str
     variables: tuple[Variable, ...]
@@ -59,7 +59,7 @@ class UriTemplate:
 
     @classmethod
     def read(cls, text: str) -> UriTemplate:
-        """Raises InvalidResult with a sentence that says what of the template is wrong."""
+        """Parse a template. Raises InvalidResult with what is wrong."""
         if len(text) > TEMPLATE_CHARACTERS:
             raise InvalidResult(f"the URI template has {len(text)} characters, more than {TEMPLATE_CHARACTERS}")
         _check_literals(_EXPRESSION.sub("", text))
@@ -72,11 +72,11 @@ class UriTemplate:
         return cls(text, tuple(found.values()))
 
     def missing(self, values: Values) -> tuple[str, ...]:
-        """The variables without which the URI makes no sense and that have no value here."""
+        """The required variables without a value."""
         return tuple(each.name for each in self.variables if not each.optional and not values.get(each.name))
 
     def expand(self, values: Values) -> str:
-        """The URI. A variable without a value vanishes as the RFC says; values of other names are ignored."""
+        """The URI. Variables without a value are left out as the RFC says; values of other names are ignored."""
         given: VariableValueDict = {}
         for each in self.variables:
             if each.name in values:

@@ -1,6 +1,4 @@
-"""Addresses that a server wants a person to visit: which are fit to be opened, and what is suspicious about the rest.
-
-Knows hosts, their disguises, and which are this machine. Refuses to know what a page holds: nothing is fetched.
+"""Reads URLs that a server wants a person to visit, and warns about deceptive ones. Nothing is fetched.
 
 Specification: client/elicitation, safe URL handling.
 """
@@ -18,7 +16,7 @@ from mcphost.errors import InvalidResult
 from mcphost.protocol.display import hidden_count, readable_label
 
 URL_CHARACTERS: Final = 8192
-"""More is shown by no dialog and taken by few browsers."""
+"""Longer URLs fit no dialog, and few browsers accept them."""
 
 _UNFIT: Final = re.compile(r"[\x00-\x20\x7f\\<>\"]")
 _NUMERIC: Final = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*\.?", re.IGNORECASE)
@@ -31,19 +29,19 @@ class PageAddress:
     """The address of a page."""
 
     url: str
-    """As the server wrote it."""
+    """The URL as the server wrote it."""
     opens: str
-    """The same in ASCII: what a browser is given."""
+    """The URL in ASCII, for the browser."""
     host: str
-    """The host in ASCII, other scripts as ``xn--``; without the port."""
+    """The host in ASCII (punycode), without the port."""
     readable_host: str
-    """The host with other scripts decoded; foreign text."""
+    """The host with punycode decoded; not safe to show."""
     doubts: tuple[str, ...] = ()
-    """What is suspicious about it, in sentences of ours."""
+    """Sentences about what is suspicious."""
 
 
 def read_address(url: Any) -> PageAddress:
-    """An https address, or http of this machine. Raises InvalidResult with why it is not opened."""
+    """Read an https URL, or http on this machine. Raises InvalidResult with why it cannot be opened."""
     if not isinstance(url, str):
         raise InvalidResult("url must be text")
     if len(url) > URL_CHARACTERS:
@@ -74,7 +72,7 @@ def _split(url: str) -> SplitResult:
 
 def _ascii_host(hostname: str) -> str:
     if ":" in hostname:
-        return hostname  # an IPv6 address: urlsplit has checked it
+        return hostname  # an IPv6 address, which urlsplit has validated
     host = ".".join(map(_encoded, unicodedata.normalize("NFKC", hostname).lower().split(".")))
     if not _NAME.fullmatch(host):
         raise InvalidResult("the URL names no host")
@@ -119,7 +117,7 @@ def _scripts(text: str) -> set[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Is ``host`` this machine, by its name or address alone?"""
+    """Is ``host`` loopback, by its name or address alone?"""
     name = host.lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True

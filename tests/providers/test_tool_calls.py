@@ -124,7 +124,7 @@ def test_the_ways_in_which_compatible_servers_tell_tool_calls(documents: list[An
 
 
 def test_tool_uses_without_ids_get_some_that_the_conversation_does_not_have() -> None:
-    past = SamplingMessage.said("assistant", *(ToolUse.of(name, "add", {}) for name in ("call_2", "call_4")))
+    past = SamplingMessage.of("assistant", *(ToolUse.of(name, "add", {}) for name in ("call_2", "call_4")))
     request = replace(ASKED, messages=(*ASKED.messages, past))
     call = {"function": {"name": "add", "arguments": {"a": 1}}}
     told = [line({"message": {"tool_calls": [call, call]}}), line({"message": {"tool_calls": [call]}, "done": True})]

@@ -48,12 +48,12 @@ def _turn(turn: Turn, able: ModelCapabilities) -> Iterator[SamplingMessage]:
 def _message(message: UserMessage, able: ModelCapabilities) -> Iterator[SamplingMessage]:
     for prompt in message.prompts:
         for each in prompt.messages:
-            yield SamplingMessage.said(each.role, *(fitting(block, able) for block in each.blocks))
+            yield SamplingMessage.of(each.role, *(fitting(block, able) for block in each.blocks))
     blocks = [fitting(block, able) for attached in message.attachments for block in attached_blocks(attached)]
     if message.text.strip():
         blocks.append(text_block(message.text))
     if blocks:
-        yield SamplingMessage.said("user", *blocks)
+        yield SamplingMessage.of("user", *blocks)
 
 
 def attached_blocks(attached: Attachment) -> Iterator[Block]:
@@ -72,11 +72,11 @@ def _round(answer: ModelRound, able: ModelCapabilities) -> Iterator[SamplingMess
     else:
         blocks.extend(text_block(f"(used {use.name} with {json.dumps(dict(use.arguments))})") for use in settled)
     if blocks:
-        yield SamplingMessage.said("assistant", *blocks)
+        yield SamplingMessage.of("assistant", *blocks)
     if settled:
         results = [use.result for use in settled if use.result is not None]
         told = [_fitting_result(each, able) if able.tools else text_block(said(each)) for each in results]
-        yield SamplingMessage.said("user", *told)
+        yield SamplingMessage.of("user", *told)
 
 
 def fitting(block: Block, able: ModelCapabilities) -> Block:

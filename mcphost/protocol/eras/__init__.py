@@ -1,1 +1,1 @@
-"""The protocol's revisions: what each can do, how one is negotiated, and how its requests are stamped."""
+"""The protocol revisions: what each can do, how one is negotiated, and how requests are written in it."""

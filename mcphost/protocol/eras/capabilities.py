@@ -1,6 +1,4 @@
-"""What this client says it may be asked, as each revision spells it.
-
-Knows spellings. Refuses to know who answers.
+"""The capabilities that the client declares, as each revision spells them.
 
 Specification: basic/lifecycle (capability negotiation), client/roots, client/elicitation, client/sampling.
 """
@@ -19,26 +17,26 @@ URL: Final = "url"
 
 @dataclass(frozen=True, slots=True)
 class ClientCapabilities:
-    """What a server may ask of us; what is absent here is neither declared nor answered."""
+    """What the client offers. Whatever is absent is neither declared nor answered."""
 
     roots: bool = False
     elicitation: frozenset[str] = frozenset()
     """The modes, `FORM` and `URL`."""
     sampling: Mapping[str, Any] | None = None
-    """The capability as it is declared; None: no model answers."""
+    """The declared capability; None: no sampling."""
 
     def under(self, revision: Revision) -> dict[str, Any]:
-        """The ``capabilities`` of an ``initialize`` that offers this revision."""
-        said: dict[str, Any] = {"roots": {"listChanged": True}} if self.roots else {}
+        """The ``capabilities`` of an ``initialize`` request that offers this revision."""
+        declared: dict[str, Any] = {"roots": {"listChanged": True}} if self.roots else {}
         if self.sampling is not None:
-            said["sampling"] = dict(self.sampling)
+            declared["sampling"] = dict(self.sampling)
         modes = [mode for mode in revision.elicitation if mode in self.elicitation]
-        if modes:  # before there were modes, their names had no place
-            said["elicitation"] = {mode: {} for mode in modes} if URL in revision.elicitation else {}
-        return said
+        if modes:  # older revisions declare an empty object
+            declared["elicitation"] = {mode: {} for mode in modes} if URL in revision.elicitation else {}
+        return declared
 
 
 def modes_of(capabilities: Mapping[str, Any]) -> frozenset[str]:
-    """The modes in which these capabilities let a server elicit; an empty object means forms."""
+    """The elicitation modes in these capabilities; an empty object means forms."""
     declared = capabilities.get("elicitation")
     return frozenset() if declared is None else frozenset(declared or (FORM,))

@@ -1,6 +1,6 @@
-"""How the rules of an era show on the wire: stamping a request, spelling a cancel, what may be asked.
+"""The wire rules of the handshake era: stamping requests, and cancelling them.
 
-An era is a value, chosen once per connection. It decides; the client waits.
+An era is a value, chosen once per connection.
 
 Specification: basic/lifecycle and utilities/cancellation of the handshake revisions.
 """
@@ -20,17 +20,17 @@ UNCANCELLABLE = frozenset({"initialize"})
 
 @dataclass(frozen=True, slots=True)
 class LegacyEra:
-    """The handshake era: a session under one revision, with the capabilities that ``initialize`` settled."""
+    """The handshake era: a session in one revision, with the server's capabilities."""
 
     revision: Revision
     capabilities: Mapping[str, Any]
     _lacking: dict[str, str | None] = field(default_factory=dict, compare=False, repr=False)
-    """What was found out of a method before: a session's capabilities do not change."""
+    """The missing capability by method: a cache, since the capabilities of a session do not change."""
 
     def stamp(self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool) -> Request:
-        """The request as this era writes it; where ``progress`` is wanted its token is the request's own id.
+        """The request in this era; with ``progress``, its own id is the progress token.
 
-        Raises CapabilityMissing where the server did not offer what the method needs.
+        Raises CapabilityMissing if the server does not offer what the method needs.
         """
         if method not in self._lacking:
             self._lacking[method] = missing_capability(method, self.capabilities, self.revision)
@@ -38,15 +38,15 @@ class LegacyEra:
             raise CapabilityMissing(method, lacking)
         return Request(request_id, method, with_progress_token(params, request_id) if progress else params)
 
-    def spell_cancel(self, request: Request, reason: str) -> Notification | None:
-        """The notice owed to the server when we stop waiting; None where none may be sent."""
+    def cancellation(self, request: Request, reason: str) -> Notification | None:
+        """The cancellation of a request that is no longer awaited; None if none may be sent."""
         if request.method in UNCANCELLABLE:
             return None
         return Notification("notifications/cancelled", {"requestId": request.id, "reason": reason})
 
 
 def with_progress_token(params: Mapping[str, Any] | None, token: RequestId) -> dict[str, Any]:
-    """The parameters with ``_meta.progressToken`` set, and whatever else ``_meta`` held kept."""
+    """The params with ``_meta.progressToken`` set and the rest of ``_meta`` kept."""
     given = dict(params or {})
     given["_meta"] = {**given.get("_meta", {}), "progressToken": token}
     return given

@@ -1,7 +1,6 @@
-"""Deciding which revision a connection speaks, from what each attempt brought.
+"""Negotiates the revision of a connection, as a generator of attempts.
 
-A generator yields the attempt to make and is sent its outcome; it ends by returning what was agreed, or raises.
-Someone else waits for the wire.
+It yields the attempt to make, is sent its outcome, and returns what was agreed or raises.
 
 Specification: basic/lifecycle, version negotiation.
 """
@@ -26,7 +25,7 @@ class InitializeAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """The revision that governs the session, and the server's whole initialize result."""
+    """The negotiated revision, and the server's initialize result."""
 
     revision: Revision
     result: Mapping[str, Any]
@@ -37,10 +36,10 @@ Negotiation = Generator[InitializeAttempt, Outcome, Agreed]
 
 
 def negotiate(*, newest: Revision = LEGACY[-1], minimum: Revision = LEGACY[0]) -> Negotiation:
-    """Offer ``newest``; accept whatever known revision the server names, down to ``minimum``.
+    """Offer ``newest``; accept any known revision that the server names, down to ``minimum``.
 
-    A server that refuses the offer but lists what it speaks is asked once more with the best of its list.
-    Raises VersionRefused, InvalidResult, or the ServerError that initialize was answered with.
+    If the server refuses the offer but lists its revisions, the best of them is offered once. Raises VersionRefused,
+    InvalidResult, or the ServerError that answered ``initialize``.
     """
     outcome = yield InitializeAttempt(newest)
     if isinstance(outcome, ServerError):

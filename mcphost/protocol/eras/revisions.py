@@ -1,6 +1,6 @@
-"""The revisions of the protocol as a table: which method and capability exists in which.
+"""The protocol revisions as a table: which method and capability exists in which.
 
-A version string is an opaque date from this list; nothing is parsed out of it and nothing like it is accepted.
+A version string is an opaque date of this table; it is compared, never parsed.
 
 Specification: basic/lifecycle (version and capability negotiation), of every revision.
 """
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 
 class Era(Enum):
-    """How a connection is opened and what rides on a request."""
+    """How a connection is opened and what a request carries."""
 
     LEGACY = "legacy"
     MODERN = "modern"
@@ -22,18 +22,18 @@ class Era(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One dated revision and the rules that differ between them."""
+    """One revision, and the rules in which revisions differ."""
 
     version: str
     era: Era
     batches: bool = False
-    """May an array of messages arrive?"""
+    """Are JSON-RPC batches allowed?"""
     completion_context: bool = False
-    """Does a completion request say what the other arguments are?"""
+    """May a completion request carry the other arguments?"""
     tasks: bool = False
-    """May a tool call be answered later, as a task of the core protocol's?"""
+    """May a tool be called as a task of the core protocol?"""
     elicitation: tuple[str, ...] = ()
-    """The modes in which a server may ask the user for something."""
+    """The elicitation modes."""
 
 
 V2024_11_05: Final = Revision("2024-11-05", Era.LEGACY)
@@ -66,26 +66,26 @@ NEEDED_CAPABILITY: Final[Mapping[str, str]] = {
     "tasks/cancel": "tasks.cancel",
     "tasks/list": "tasks.list",
 }
-"""The server capability without which a method is not sent."""
+"""The server capability that each method requires."""
 
 ASKS_FOR: Final[Mapping[str, str]] = {
     "roots/list": "roots",
     "sampling/createMessage": "sampling",
     "elicitation/create": "elicitation",
 }
-"""The client capability without which a server may not send a request."""
+"""The client capability that each server request requires."""
 
 MAY_ASK: Final = frozenset({"tools/call", "tasks/result", "prompts/get", "resources/read"})
-"""The requests a server may have to ask us something for before it can answer."""
+"""Requests that may make the server send requests of its own before it answers."""
 
 TASK_CALLS: Final = "tasks.requests.tools.call"
-"""The server capability without which no tool is called as a task."""
+"""The server capability for calling tools as tasks."""
 
 _FLAGS: Final = frozenset({"resources.subscribe"})
-"""Capabilities that are a boolean: present and false means no. All others are objects."""
+"""Boolean capabilities. All others are objects, whose presence counts."""
 
 _UNDECLARED: Final[Mapping[str, str]] = {"completions": "2025-03-26"}
-"""Capabilities that older revisions had no word for, with the revision that brought the word."""
+"""Capabilities that older revisions could not declare, with the revision that introduced each."""
 
 
 def find_revision(version: object) -> Revision | None:
@@ -94,15 +94,15 @@ def find_revision(version: object) -> Revision | None:
 
 
 def missing_capability(method: str, capabilities: Mapping[str, Any], revision: Revision) -> str | None:
-    """The capability that ``method`` needs and the server did not declare; None when it may be sent."""
+    """The capability that ``method`` requires and the server lacks; None if it may be sent."""
     needed = NEEDED_CAPABILITY.get(method)
     return None if needed is None or offers(needed, capabilities, revision) else needed
 
 
 def offers(capability: str, capabilities: Mapping[str, Any], revision: Revision) -> bool:
-    """Did the server declare this (``feature`` or ``feature.part``), in a revision that has it?
+    """Does the server offer this capability (``feature`` or ``feature.part``) in this revision?
 
-    What is a flag is offered only when it is ``true``: its mere presence says nothing.
+    A boolean capability counts only if it is ``true``.
     """
     if revision.version < _UNDECLARED.get(capability, ""):
         return True

@@ -1,1 +1,1 @@
-"""A JSON Schema as a form: its fields, what was typed into them, and the arguments that result."""
+"""Forms from JSON Schemas: fields, entered values, and the resulting arguments."""

@@ -1,7 +1,7 @@
-"""JSON Schema to the fields of a form. Pure, and bounded whatever the schema is.
+"""Derives form fields from a JSON Schema. Pure, and bounded for any schema.
 
-Texts in a `FormField` (names, titles, descriptions, labels of choices) are as the server wrote them: what draws them
-passes them through `mcphost.protocol.display`. Patterns are not looked at here; the validation library does that.
+Texts of a `FormField` (names, titles, descriptions, labels of choices) are untrusted: `mcphost.protocol.display` makes
+them safe to show.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Forms: a JSON Schema to fields, what was typed to arguments, and arguments back to what stands in the fields.
+"""Fills a form, and collects the arguments from what was entered.
 
-The door to `mcphost.protocol.forms.fields` and `mcphost.protocol.forms.values`. What `collect` returns has been checked
-field by field only; whether it fits the whole schema is for
-`mcphost.host.tool_calls.validation` to say before anything is sent.
+`collect` checks each field by itself; `mcphost.host.tool_calls.validation` checks the whole.
 """
 
 from __future__ import annotations

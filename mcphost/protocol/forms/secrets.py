@@ -1,6 +1,7 @@
-"""Does a field ask for a password, a key, a card? Servers may not, and some try, in disguises.
+"""Recognizes form fields and messages that ask for secrets, which servers may not do, even in disguise.
 
-A yes only marks the field and asks once more, so it errs on that side.
+These are rules for prose; `mcphost.redaction` has those for identifiers. A match only marks the field and asks again,
+so the rules err on the side of marking.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 import unicodedata
 
 MESSAGE_CHARACTERS = 20_000
-"""Of a message that are looked at."""
+"""Characters of a message that are examined."""
 
 _WORDS = frozenset(
     {"apikey", "auth", "authorization", "bearer", "card", "cookie", "credential", "credentials", "creds", "cvc", "cvv"}
@@ -33,7 +34,7 @@ _LOOKALIKES = str.maketrans("013457$@!аесорхуіѕкοαεν", "oieasts" +
 
 
 def looks_secret(name: str, title: str = "", description: str = "") -> bool:
-    """Tell whether the name or title, or plain words of the description, ask for something secret."""
+    """Does the name, the title or the description ask for a secret?"""
     for text in (name, title):
         words = _HARMLESS_TOKENS.sub("", _plain(text))
         if any(_asks(spelling) for spelling in (words, words.translate(_LOOKALIKES), _SPACED.sub("", words))):
@@ -42,7 +43,7 @@ def looks_secret(name: str, title: str = "", description: str = "") -> bool:
 
 
 def asks_for_secret(message: str) -> bool:
-    """Tell whether the words with which a server sends a form ask for something secret, whatever its fields say."""
+    """Does the message of a form ask for a secret, whatever its fields say?"""
     plain = _plain(message, MESSAGE_CHARACTERS)
     return any(_PHRASES.search(words) is not None for words in (plain, plain.translate(_LOOKALIKES)))
 

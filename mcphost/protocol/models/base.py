@@ -1,7 +1,4 @@
-"""The base of what arrives as JSON, and how forgiving its reading is.
-
-Knows reading. Refuses to know what the protocol's nouns are called.
-"""
+"""The base of models that are read from JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ Value = TypeVar("Value")
 
 
 class Wire(BaseModel):
-    """The base of what arrives as JSON: camelCase there, snake_case here, unknown members kept."""
+    """The base of models of received JSON: camelCase there, snake_case here; unknown members are kept."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -31,29 +28,29 @@ class Wire(BaseModel):
 
     @classmethod
     def read(cls, value: object) -> Self:
-        """The model of ``value``; raises InvalidResult with the first thing that is wrong."""
+        """Parse ``value``. Raises InvalidResult with the first problem."""
         try:
             return cls.model_validate(value)
         except ValidationError as error:
             raise InvalidResult(first_problem(error)) from None
 
     def definition(self) -> dict[str, Any]:
-        """The definition as it came, for fingerprints, differences and the raw view."""
+        """The definition as received, for fingerprints, differences and the raw view."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
     @property
     def canonical(self) -> str:
-        """The definition as text: equal exactly when the definitions are."""
+        """The definition as text: equal exactly if the definitions are."""
         return canonical(self.definition())
 
 
 def canonical(value: Any) -> str:
-    """A JSON value as text; the order of members does not count."""
+    """A JSON value as text, independent of the order of members."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing a model found wrong, in a few words."""
+    """The first problem of a validation, in a few words."""
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else first["msg"]
@@ -67,4 +64,4 @@ def _or_none(value: Any, read: Callable[[Any], Any]) -> Any:
 
 
 Hint = Annotated[Value | None, WrapValidator(_or_none)]
-"""A member that only labels its owner: where it makes no sense it is None, and the owner stays usable."""
+"""An optional member that is None if it is invalid, so that its owner stays usable."""

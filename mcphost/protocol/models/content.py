@@ -1,6 +1,6 @@
-"""Blocks of content: what tools answer, prompts say and resources hold.
+"""Content blocks: what tools return, prompts contain and resources hold.
 
-What cannot be read is kept beside its neighbours with the reason.
+A block that cannot be read is kept among the others, with the reason.
 
 Specification: schema of every revision; server/tools, server/resources (annotations), server/prompts.
 """
@@ -19,17 +19,17 @@ from mcphost.protocol.models.base import Hint, Wire
 
 
 class Annotations(Wire):
-    """For whom something is, and how much it matters: a server's hints. None: it says nothing."""
+    """A server's hints: for whom something is, and how important. None: not stated."""
 
     audience: Hint[list[str]] = None
     """``user``, ``assistant``, or both."""
     priority: Hint[float] = None
-    """0 (optional) to 1 (as good as required)."""
+    """0 (optional) to 1 (practically required)."""
     last_modified: Hint[str] = None
 
     @property
     def modified(self) -> datetime | None:
-        """``last_modified`` as a moment; None where it is none. Without a zone it counts as UTC."""
+        """``last_modified`` as a time, UTC unless it names a zone; None if it is invalid."""
         try:
             moment = datetime.fromisoformat(self.last_modified or "")
         except ValueError:
@@ -46,7 +46,7 @@ class TextContent(Wire):
 
 
 class MediaContent(Wire):
-    """An image or audio block; ``data`` is base64 as it came."""
+    """An image or audio block; ``data`` is base64, unchecked."""
 
     type: str
     data: str
@@ -54,7 +54,7 @@ class MediaContent(Wire):
     annotations: Hint[Annotations] = None
 
     def content(self) -> bytes:
-        """The bytes; raises InvalidResult when the data is not base64."""
+        """The decoded bytes. Raises InvalidResult if the data is not base64."""
         return _decoded(self.data, f"the {self.type} data")
 
 
@@ -67,14 +67,14 @@ class ResourceContents(Wire):
     blob: str | None = None
 
     def content(self) -> bytes:
-        """The bytes, those of a text in UTF-8; raises InvalidResult when the blob is not base64."""
+        """The bytes, of a text in UTF-8. Raises InvalidResult if the blob is not base64."""
         if self.blob is not None:
             return _decoded(self.blob, "the blob")
         return (self.text or "").encode("utf-8", "surrogatepass")
 
 
 class EmbeddedResource(Wire):
-    """A resource carried inside a result."""
+    """A resource embedded in a result."""
 
     type: str
     resource: ResourceContents
@@ -82,7 +82,7 @@ class EmbeddedResource(Wire):
 
 
 class ResourceLink(Wire):
-    """A pointer to a resource that the same server can be asked for."""
+    """A link to a resource of the same server."""
 
     type: str
     uri: str
@@ -95,13 +95,13 @@ class ResourceLink(Wire):
 
     @property
     def label(self) -> str:
-        """What to call it on screen."""
+        """The name for the screen."""
         return self.title or self.name or self.uri
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableContent:
-    """A block of an unknown type or a wrong shape, kept beside its neighbours with the reason."""
+    """A block of an unknown type or an invalid shape, with the reason."""
 
     type: str
     reason: str
@@ -119,7 +119,7 @@ def _decoded(data: str, what: str) -> bytes:
 
 
 def _embedded(item: Mapping[str, Any]) -> Content:
-    if "resource" not in item and "uri" in item:  # a shape some early servers send
+    if "resource" not in item and "uri" in item:  # some early servers send this shape
         return EmbeddedResource.read({**item, "resource": item})
     return EmbeddedResource.read(item)
 
@@ -140,7 +140,7 @@ _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Content]]] = {
 
 
 def read_content(item: object) -> Content:
-    """One content block; never raises."""
+    """Parse one content block. Never raises."""
     if not isinstance(item, dict) or not isinstance(item.get("type"), str):
         return UnreadableContent("?", "not a content block", item)
     kind = item["type"]

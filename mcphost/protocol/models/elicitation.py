@@ -1,7 +1,4 @@
-"""What a server asks the user for: a form or a page, read from its request, and the results that answer it.
-
-Knows which requests are acceptable, and what is suspicious about an address. Refuses to know how anything is shown or
-opened; nothing is ever fetched.
+"""Elicitation requests, of forms and of URLs, and the results that answer them.
 
 Specification: client/elicitation (2025-06-18, 2025-11-25).
 """
@@ -30,13 +27,13 @@ __all__ = [
 ]
 
 MESSAGE_CHARACTERS: Final = 10_000
-"""Of the reason a server gives: several screens full. The rest is counted, not kept."""
+"""Characters kept of a message: several screens. The rest is only counted."""
 
 ID_CHARACTERS: Final = 1000
-"""Of the id a server gives a page; it is kept until the page is done with."""
+"""Characters of an elicitation id, which is kept until the elicitation is complete."""
 
 PAGES: Final = 10
-"""Pages one refused call may ask for."""
+"""URL elicitations that one refused call may require."""
 
 DECLINE: Final[Mapping[str, Any]] = {"action": "decline"}
 CANCEL: Final[Mapping[str, Any]] = {"action": "cancel"}
@@ -44,7 +41,7 @@ CANCEL: Final[Mapping[str, Any]] = {"action": "cancel"}
 
 @dataclass(frozen=True, slots=True)
 class FormElicitation:
-    """A form to fill in, with a schema of the flat subset."""
+    """A form to fill in, with a schema of the flat subset of JSON Schema."""
 
     message: str
     schema: Mapping[str, Any]
@@ -52,7 +49,7 @@ class FormElicitation:
 
 @dataclass(frozen=True, slots=True)
 class UrlElicitationRequest:
-    """A page to visit. ``elicitation`` is the server's id for it, opaque."""
+    """A page to visit. ``elicitation`` is the server's opaque id."""
 
     message: str
     address: PageAddress
@@ -60,19 +57,19 @@ class UrlElicitationRequest:
 
 
 def accepted(content: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The result of a yes: with the values of a form, without any for a page."""
+    """The result for an accepted elicitation: with the values of a form, or without for a URL."""
     return {"action": "accept"} if content is None else {"action": "accept", "content": dict(content)}
 
 
 def read_elicitation(params: Mapping[str, Any]) -> FormElicitation | UrlElicitationRequest:
-    """What is asked for. Raises InvalidResult with what is wrong, for the server; without a mode it is a form."""
+    """Parse the params of an elicitation; the default mode is a form. Raises InvalidResult, worded for the server."""
     if params.get("mode", "form") == "url":
         return _read_url(params)
     return FormElicitation(_message(params), _schema(params.get("requestedSchema")))
 
 
 def read_required(data: Any) -> list[UrlElicitationRequest]:
-    """The pages that error -32042 asks for. Raises InvalidResult where it names none, or too many."""
+    """The URL elicitations that error -32042 requires. Raises InvalidResult for none or too many."""
     listed = data.get("elicitations") if isinstance(data, dict) else None
     if not isinstance(listed, list) or not listed:
         raise InvalidResult("the error names no page to visit")
@@ -84,7 +81,7 @@ def read_required(data: Any) -> list[UrlElicitationRequest]:
 
 
 def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a form that nobody touched: its defaults, and nothing for what has none."""
+    """The values of an untouched form: its defaults."""
     form = read_form(schema)
     values, _ = collect(form, fill(form))
     return values
@@ -108,7 +105,7 @@ def _message(params: Mapping[str, Any]) -> str:
 
 
 def _schema(schema: Any) -> Mapping[str, Any]:
-    """The schema where it is of the flat subset, small, and can be met."""
+    # It must be small, of the flat subset, and satisfiable.
     try:
         check_schema(schema)
     except SchemaRefused as refused:

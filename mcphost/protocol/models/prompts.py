@@ -1,4 +1,4 @@
-"""Prompts, the messages they become, and the completion of arguments.
+"""Prompts, their messages, and argument completion.
 
 Specification: server/prompts; server/utilities/completion.
 """
@@ -16,14 +16,14 @@ from mcphost.protocol.models.base import Hint, Wire
 from mcphost.protocol.models.content import Content, UnreadableContent, read_content
 
 COMPLETION_VALUES: Final = 100
-"""How many values the specification lets an answer hold; what is beyond is left out."""
+"""The most values of one result, by the specification; further ones are ignored."""
 
 VALUE_CHARACTERS: Final = 4096
-"""Characters of a suggestion that is still one: it has to fit a field somebody reads."""
+"""Characters of a usable suggestion."""
 
 
 class PromptArgument(Wire):
-    """What a prompt wants to be told. Every value is a string on the wire."""
+    """An argument of a prompt. Its value is always a string on the wire."""
 
     name: str = Field(min_length=1)
     title: str | None = None
@@ -32,12 +32,12 @@ class PromptArgument(Wire):
 
     @property
     def label(self) -> str:
-        """What to call it on screen; the wire always uses ``name``."""
+        """The name for the screen; the wire uses ``name``."""
         return self.title or self.name
 
 
 class Prompt(Wire):
-    """A prompt as its server lists it."""
+    """A prompt as listed."""
 
     name: str = Field(min_length=1)
     title: str | None = None
@@ -47,17 +47,17 @@ class Prompt(Wire):
 
     @property
     def label(self) -> str:
-        """What to call it on screen; the wire always uses ``name``."""
+        """The name for the screen; the wire uses ``name``."""
         return self.title or self.name
 
     def missing(self, arguments: Mapping[str, object]) -> tuple[str, ...]:
-        """The required arguments that are not among these."""
+        """The required arguments that are missing in ``arguments``."""
         return tuple(each.name for each in self.arguments or () if each.required and each.name not in arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message of a prompt; ``role`` is ``user`` or ``assistant``, or whatever else the server wrote."""
+    """One message of a prompt; ``role`` is ``user``, ``assistant`` or any other text of the server."""
 
     role: str
     content: Content
@@ -65,21 +65,21 @@ class PromptMessage:
 
 @dataclass(frozen=True, slots=True)
 class GetPromptResult:
-    """What a prompt became, in the order of its messages."""
+    """The messages of a prompt."""
 
     description: str | None
     messages: tuple[PromptMessage, ...]
     raw: Mapping[str, Any]
-    """The protocol's own result object."""
+    """The result object as received."""
 
     @classmethod
     def read(cls, result: Mapping[str, Any]) -> GetPromptResult:
-        """Read a prompts/get result; raises InvalidResult when it is none."""
+        """Parse a prompts/get result. Raises InvalidResult."""
         messages, description = result.get("messages", []), result.get("description")
         if type(messages) is not list:
             raise InvalidResult("the messages of the prompt are not an array")
-        said = tuple(message for item in messages for message in _messages(item))
-        return cls(description if isinstance(description, str) else None, said, result)
+        parsed = tuple(message for item in messages for message in _messages(item))
+        return cls(description if isinstance(description, str) else None, parsed, result)
 
 
 def _messages(item: object) -> Iterator[PromptMessage]:
@@ -93,7 +93,7 @@ def _messages(item: object) -> Iterator[PromptMessage]:
 
 @dataclass(frozen=True, slots=True)
 class PromptRef:
-    """Whose argument is completed: a prompt's."""
+    """Refers to the prompt whose argument is completed."""
 
     name: str
 
@@ -104,7 +104,7 @@ class PromptRef:
 
 @dataclass(frozen=True, slots=True)
 class TemplateRef:
-    """Whose argument is completed: a resource template's, by the template itself."""
+    """Refers to the resource template whose argument is completed."""
 
     uri: str
 
@@ -124,23 +124,23 @@ class _Suggestions(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a server suggests for an argument."""
+    """The suggestions for an argument."""
 
     values: tuple[str, ...] = ()
-    """At most `COMPLETION_VALUES`, as they came."""
+    """At most `COMPLETION_VALUES`, unchecked."""
     total: int | None = None
-    """How many there are in all, where the server says so."""
+    """The total number of suggestions, if the server states it."""
     has_more: bool = False
 
     @property
     def usable(self) -> tuple[str, ...]:
-        """The values that may go into a field: printable, on one line, each once."""
+        """The values that fit a field: printable, on one line, each once."""
         fit = (value for value in self.values if value.isprintable() and len(value) <= VALUE_CHARACTERS)
         return tuple(dict.fromkeys(fit))
 
     @classmethod
     def read(cls, result: Mapping[str, Any]) -> Completion:
-        """Read a completion/complete result; never raises: what makes no sense suggests nothing."""
+        """Parse a completion/complete result. Never raises: an invalid result is empty."""
         try:
             found = _Suggestions.read(result.get("completion"))
         except InvalidResult:

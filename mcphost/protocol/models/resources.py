@@ -1,6 +1,6 @@
-"""Resources and their templates, and what reading one brings.
+"""Resources, resource templates, and the result of reading a resource.
 
-A URI is an opaque name: kept and sent back byte for byte, whatever its scheme.
+A URI is an opaque name, sent back byte for byte.
 
 Specification: server/resources.
 """
@@ -19,7 +19,7 @@ from mcphost.protocol.models.content import Annotations, ResourceContents, Unrea
 
 
 class Resource(Wire):
-    """A resource as its server lists it."""
+    """A resource as listed."""
 
     uri: str = Field(min_length=1)
     name: str = ""
@@ -33,17 +33,17 @@ class Resource(Wire):
 
     @property
     def label(self) -> str:
-        """What to call it on screen; the wire always uses ``uri``."""
+        """The name for the screen; the wire uses ``uri``."""
         return self.title or self.name or self.uri
 
     @property
     def is_folder(self) -> bool:
-        """Does it stand for a directory?"""
+        """Is it a directory?"""
         return self.mime_type == "inode/directory"
 
 
 class ResourceTemplate(Wire):
-    """A pattern of URIs (RFC 6570) as its server lists it; `mcphost.protocol.uri_templates` fills it in."""
+    """A resource template (RFC 6570) as listed; `mcphost.protocol.uri_templates` expands it."""
 
     uri_template: str = Field(min_length=1)
     name: str = ""
@@ -55,21 +55,21 @@ class ResourceTemplate(Wire):
 
     @property
     def label(self) -> str:
-        """What to call it on screen; the wire always uses the template."""
+        """The name for the screen; the wire uses the template."""
         return self.title or self.name or self.uri_template
 
 
 @dataclass(frozen=True, slots=True)
 class ReadResourceResult:
-    """What reading a resource brought: any number of contents, which may have other URIs than the one that was read."""
+    """The contents of a resource: any number, perhaps with other URIs than the one that was read."""
 
     contents: tuple[ResourceContents | UnreadableContent, ...]
     raw: Mapping[str, Any]
-    """The protocol's own result object."""
+    """The result object as received."""
 
     @classmethod
     def read(cls, result: Mapping[str, Any]) -> ReadResourceResult:
-        """Read a resources/read result; raises InvalidResult when it is none."""
+        """Parse a resources/read result. Raises InvalidResult."""
         contents = result.get("contents", [])
         if type(contents) is not list:
             raise InvalidResult("the contents of the resource are not an array")

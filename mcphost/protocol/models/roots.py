@@ -1,6 +1,4 @@
-"""Folders as a server is told of them.
-
-Knows URIs. Refuses to know which folders there are, and who may know of them.
+"""Roots: the folders that are offered to a server, as it receives them.
 
 Specification: client/roots.
 """
@@ -15,20 +13,19 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder under its ``file://`` URI, percent-encoded, and what it is called."""
+    """A folder: its percent-encoded ``file://`` URI, and a name."""
 
     uri: str
     name: str
 
     @classmethod
     def of(cls, path: PurePath, name: str | None = None) -> Root:
-        """The root of an absolute path; without a name it is called as its folder is. Raises ValueError."""
+        """The root of an absolute path; the default name is that of the folder. Raises ValueError."""
         called = name or path.name or path.as_posix()
-        # A folder's name may hold bytes that are no text, which JSON could not carry; the URI has them in full.
+        # A folder's name may hold bytes that are no text; the URI preserves them, JSON could not.
         return cls(path.as_uri(), called.encode("utf-8", "replace").decode())
 
     def as_object(self) -> dict[str, str]:
-        """As it stands in the answer."""
         return {"uri": self.uri, "name": self.name}
 
 

@@ -1,8 +1,6 @@
-"""Sampling: what a server wants a language model to be asked, and what the model answered.
+"""Sampling requests and results, and the rules that a request must meet.
 
-Knows the shapes of every revision and the rules of 2025-11-25, as a pure function that says where each is broken.
-Refuses to know any model, and whether anybody agrees. Imported by itself, not through `mcphost.protocol.models.tools`:
-most runs of mcphost never sample.
+Import this module directly, not through `mcphost.protocol.models.tools`: most runs never sample.
 
 Specification: client/sampling; schema of every revision.
 """
@@ -25,11 +23,11 @@ from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 REFUSAL: Final = ErrorCode.INVALID_PARAMS
-"""The code to answer with where a request breaks these rules."""
+"""The error code for a request that breaks these rules."""
 
 AUDIO_SINCE: Final = "2025-03-26"
 TOOLS_SINCE: Final = "2025-11-25"
-"""Since when several blocks in a message, and tools, exist."""
+"""The first revision with tools, and with several blocks in a message."""
 
 ROLES: Final = ("user", "assistant")
 
@@ -38,7 +36,7 @@ Problem = tuple[str, str]
 
 
 class ToolUse(Wire):
-    """The model wants a tool called; ``id`` ties the result to it."""
+    """A tool call by the model; ``id`` links its result to it."""
 
     type: Literal["tool_use"] = "tool_use"
     id: str
@@ -47,43 +45,43 @@ class ToolUse(Wire):
 
     @classmethod
     def of(cls, use_id: str, name: str, arguments: Mapping[str, Any]) -> ToolUse:
-        """A use as it goes over the wire."""
+        """Create a tool use."""
         return cls(type="tool_use", id=use_id, name=name, input=dict(arguments))
 
 
 class ToolResult(Wire):
-    """What became of a `ToolUse`."""
+    """The result of a `ToolUse`."""
 
     type: Literal["tool_result"] = "tool_result"
     tool_use_id: str
     content: list[Any] = Field(default_factory=list)
-    """Blocks as they came; see ``blocks``."""
+    """The blocks as received; see ``blocks``."""
     structured_content: Hint[dict[str, Any]] = None
     is_error: Hint[bool] = None
 
     @classmethod
     def of(cls, use_id: str, content: list[dict[str, Any]], *, is_error: bool = False) -> ToolResult:
-        """A result as it goes over the wire; ``content`` are the blocks of a tool's answer, as objects."""
+        """Create a result; ``content`` are blocks as JSON objects."""
         failed: dict[str, Any] = {"is_error": True} if is_error else {}
         return cls(type="tool_result", tool_use_id=use_id, content=content, **failed)
 
     @cached_property
     def blocks(self) -> tuple[Content, ...]:
-        """The blocks, read when they are first looked at."""
+        """The blocks, parsed at first use."""
         return tuple(map(read_content, self.content))
 
 
 Block = TextContent | MediaContent | ToolUse | ToolResult | UnreadableContent
-"""What a message is made of."""
+"""A block of a message."""
 
 
 def text_block(text: str) -> TextContent:
-    """A block of text as it goes over the wire."""
+    """Create a text block."""
     return TextContent(type="text", text=text)
 
 
 def read_block(item: object) -> Block:
-    """One block of a message; never raises. What only tools answer with is no part of a message."""
+    """Parse one block of a message. Never raises: other content is unreadable."""
     kind = item.get("type") if isinstance(item, dict) else None
     try:
         if kind == "tool_use":
@@ -99,7 +97,7 @@ def read_block(item: object) -> Block:
 
 
 def block_object(block: Block) -> Any:
-    """A block as it goes over the wire, members nobody here knows included."""
+    """A block as JSON, with its unknown members."""
     return block.raw if isinstance(block, UnreadableContent) else block.definition()
 
 
@@ -110,18 +108,18 @@ class SamplingMessage:
     role: str
     blocks: tuple[Block, ...]
     several: bool = False
-    """Did its content come as a list? Revisions before 2025-11-25 know one block only."""
+    """Was its content a list? Revisions before 2025-11-25 allow one block only."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Its other members, ``_meta`` among them."""
 
     @classmethod
-    def said(cls, role: str, *blocks: Block) -> SamplingMessage:
-        """A message of our own."""
+    def of(cls, role: str, *blocks: Block) -> SamplingMessage:
+        """Create a message."""
         return cls(role, blocks, several=len(blocks) != 1)
 
     @classmethod
     def read(cls, item: object) -> SamplingMessage:
-        """One message; never raises: what is none has an unreadable block."""
+        """Parse one message. Never raises: an invalid one has an unreadable block."""
         if not isinstance(item, dict):
             return cls("?", (UnreadableContent("?", "not a message", item),))
         role, content = item.get("role"), item.get("content")
@@ -137,16 +135,15 @@ class SamplingMessage:
 
     @property
     def uses(self) -> tuple[ToolUse, ...]:
-        """The tools it wants called."""
+        """The tool uses in it."""
         return tuple(block for block in self.blocks if isinstance(block, ToolUse))
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """The results it brings."""
+        """The tool results in it."""
         return tuple(block for block in self.blocks if isinstance(block, ToolResult))
 
     def as_object(self) -> dict[str, Any]:
-        """The message as it goes over the wire."""
         content = [block_object(block) for block in self.blocks]
         one = len(content) == 1 and not self.several
         return {"role": self.role, "content": content[0] if one else content, **self.extra}
@@ -161,18 +158,18 @@ class _Preferences(Wire):
 
 @dataclass(frozen=True, slots=True)
 class ModelPreferences:
-    """Which model a server would like: names first, in order, then how much each quality matters, 0 to 1."""
+    """A server's wishes for the model: name hints in order, then priorities from 0 to 1."""
 
     hints: tuple[str, ...] = ()
-    """Parts of models' names, the most wanted first."""
+    """Parts of model names, the most preferred first."""
     cost: float | None = None
-    """How much cheapness matters; None: it does not say."""
+    """How much a low price matters; None: not stated."""
     speed: float | None = None
     intelligence: float | None = None
 
     @classmethod
     def read(cls, value: object) -> ModelPreferences:
-        """Read ``modelPreferences``; never raises: they are advice, and what makes no sense advises nothing."""
+        """Parse ``modelPreferences``. Never raises: invalid parts are ignored."""
         try:
             told = _Preferences.read(value)
         except InvalidResult:
@@ -196,11 +193,11 @@ class ToolChoice:
 
     mode: str = "auto"
     name: str = ""
-    """The one tool it must use: our own addition, which no server can say."""
+    """The only tool it must use; an addition of mcphost that no server can set."""
 
     @classmethod
     def read(cls, value: object) -> ToolChoice | None:
-        """Read ``toolChoice``; None where it is no object, and a mode that is none is kept for the rules to find."""
+        """Parse ``toolChoice``; None if it is no object. An invalid mode is kept for `problems`."""
         if not isinstance(value, dict):
             return None
         mode = value.get("mode", "auto")
@@ -208,7 +205,7 @@ class ToolChoice:
 
 
 AUTO: Final = ToolChoice()
-"""What holds where nothing is said."""
+"""The default."""
 
 
 class _Params(Wire):
@@ -224,7 +221,7 @@ class _Params(Wire):
 
 @dataclass(frozen=True, slots=True)
 class CreateMessageRequest:
-    """What a server asks for. Every part but ``messages`` and ``max_tokens`` is advice."""
+    """A sampling request. Everything but ``messages`` and ``max_tokens`` is advice."""
 
     messages: tuple[SamplingMessage, ...]
     max_tokens: int
@@ -237,15 +234,15 @@ class CreateMessageRequest:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
-    """None: it does not say, which is ``auto``."""
+    """None: not stated, which means ``auto``."""
     wants_tools: bool = False
-    """Did it say anything of tools? That alone is an error where they were not declared."""
+    """Does it mention tools? That is an error unless they were declared."""
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The params as they came."""
+    """The params as received."""
 
     @classmethod
     def read(cls, params: Mapping[str, Any]) -> CreateMessageRequest:
-        """Read the params of sampling/createMessage; raises InvalidSampling where they are none."""
+        """Parse the params of sampling/createMessage. Raises InvalidSampling."""
         told = _read_params(params)
         return cls(
             messages=tuple(map(SamplingMessage.read, told.messages)),
@@ -283,7 +280,7 @@ def _tools(items: list[Any]) -> Iterator[Tool]:
 
 @dataclass(frozen=True, slots=True)
 class CreateMessageResult:
-    """What goes back to the server. ``stop_reason``: endTurn, maxTokens, stopSequence, toolUse, or the model's own."""
+    """The result for the server. ``stop_reason``: endTurn, maxTokens, stopSequence, toolUse, or any other."""
 
     blocks: tuple[Block, ...]
     model: str
@@ -292,8 +289,8 @@ class CreateMessageResult:
 
     @property
     def message(self) -> SamplingMessage:
-        """The answer as the next message of its conversation."""
-        return SamplingMessage.said(self.role, *self.blocks)
+        """The answer as the next message of the conversation."""
+        return SamplingMessage.of(self.role, *self.blocks)
 
     def as_object(self, version: str = TOOLS_SINCE) -> dict[str, Any]:
         """The result of revision ``version``: before 2025-11-25 it is one block, its texts joined."""
@@ -312,20 +309,20 @@ def _one(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
 MODES: Final = ("auto", "required", "none")
 
 MOST_PROBLEMS: Final = 10
-"""That are told: whoever breaks more rules has learned enough."""
+"""Problems that are reported of one request."""
 
 QUOTED: Final = 60
 """Characters of a foreign name in a sentence."""
 
 
 def check(request: CreateMessageRequest, *, version: str, tools: bool) -> None:
-    """Raise InvalidSampling with the `problems` there are."""
+    """Raise InvalidSampling if there are `problems`."""
     if found := problems(request, version=version, tools=tools):
         raise InvalidSampling(found)
 
 
 def problems(request: CreateMessageRequest, *, version: str, tools: bool) -> tuple[Problem, ...]:
-    """What is wrong with ``request`` in revision ``version``, at most `MOST_PROBLEMS`.
+    """The rules that ``request`` breaks in revision ``version``, at most `MOST_PROBLEMS`.
 
     ``tools``: did the host declare ``sampling.tools``?
     """
@@ -388,7 +385,7 @@ def _block(role: str, block: Block, version: str) -> Iterator[str]:
 
 
 def _pairs(messages: tuple[SamplingMessage, ...]) -> Iterator[Problem]:
-    """Each message's tool uses are answered by the next one's results, every one of them once."""
+    # The next message must answer each tool use exactly once.
     asked: Counter[str] = Counter()
     for index, message in enumerate(messages):
         where = f"messages[{index}].content"

@@ -1,9 +1,7 @@
-"""The protocol's nouns, in one vocabulary for all revisions: lenient in, exact out.
+"""The models of tools, initialization, logging and progress, in one vocabulary for all revisions.
 
-Members nobody here knows are kept, optional ones may be missing, and one bad item never spoils its neighbours. What
-is read is what was sent: nothing here makes text safe to show (`mcphost.protocol.display` does). Tools, results and
-what concerns the connection stand here; the other nouns have modules of their own and can be had from here as well.
-Those that a tool call has no use for are imported when somebody asks for them: making a model takes its time.
+Parsing is lenient: unknown members are kept, and one bad item never spoils the others. Nothing is made safe to show
+here. The other models can be imported from here too; theirs are loaded on first use, since building them takes time.
 
 Specification: schema of every revision; server/tools, utilities/logging.
 """
@@ -102,7 +100,7 @@ __all__ = [
 
 
 class Implementation(Wire):
-    """Who the other side says it is; a claim, never a reason for trust."""
+    """The other side's name and version: a claim, never a reason for trust."""
 
     name: str = ""
     version: str = ""
@@ -112,7 +110,7 @@ class Implementation(Wire):
 
 
 class InitializeResult(Wire):
-    """What a server says of itself when a session opens."""
+    """The result of ``initialize``."""
 
     protocol_version: str
     capabilities: dict[str, Any] = Field(default_factory=dict)
@@ -121,7 +119,7 @@ class InitializeResult(Wire):
 
 
 class ToolAnnotations(Wire):
-    """What a server claims of a tool. None: it claims nothing, and the careful default holds."""
+    """A server's claims about a tool. None: no claim; the cautious default applies."""
 
     title: str | None = None
     read_only_hint: bool | None = None
@@ -131,7 +129,7 @@ class ToolAnnotations(Wire):
 
 
 class Tool(Wire):
-    """A tool as its server defines it."""
+    """A tool as listed."""
 
     name: str = Field(min_length=1)
     title: str | None = None
@@ -142,29 +140,29 @@ class Tool(Wire):
 
     @property
     def label(self) -> str:
-        """What to call it on screen; the wire always uses ``name``."""
+        """The name for the screen; the wire uses ``name``."""
         return self.title or (self.annotations and self.annotations.title) or self.name
 
     @cached_property
     def refusal(self) -> str:
-        """Why mcphost does not run it: a schema of its would have to be fetched from elsewhere. Empty: nothing."""
+        """Why mcphost does not call it: one of its schemas refers to another document. Empty: it may be called."""
         from mcphost.protocol.schema.validation import refers_outside
 
         return refers_outside(self.input_schema) or refers_outside(self.output_schema)
 
     @property
     def open_world(self) -> bool:
-        """Not claimed to keep to itself: what it answers may have been written by anybody."""
+        """Not claimed to be closed-world: anybody may have written its results."""
         return (self.annotations or ToolAnnotations()).open_world_hint is not False
 
     @property
     def reaches_out(self) -> bool:
-        """Not claimed both read-only and closed: it may change something, or tell somebody."""
+        """Not claimed to be both read-only and closed-world: it may change or disclose something."""
         return (self.annotations or ToolAnnotations()).read_only_hint is not True or self.open_world
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """What the server claims, in words; empty when it claims nothing."""
+        """The server's claims in words."""
         hints = self.annotations or ToolAnnotations()
         pairs = (
             (hints.read_only_hint, "read-only", "writes"),
@@ -183,43 +181,42 @@ class Tool(Wire):
 
 
 def build_readers() -> None:
-    """Build now what reads every server's first answers: else it is built, once, when the first of them is read."""
+    """Build the models of every server's first responses now, instead of at their first use."""
     for model in (InitializeResult, Tool):
         model.model_rebuild()
 
 
 @dataclass(frozen=True)
 class CallToolResult:
-    """What a tool answered."""
+    """The result of a tool call."""
 
     raw: Mapping[str, Any]
-    """The protocol's own result object."""
+    """The result object as received."""
 
     @classmethod
     def read(cls, result: Mapping[str, Any]) -> CallToolResult:
-        """Read a tools/call result; raises InvalidResult when it is none."""
+        """Parse a tools/call result. Raises InvalidResult."""
         if type(result.get("content", [])) is not list:
             raise InvalidResult("the content of the tool result is not an array")
         return cls(result)
 
     @cached_property
     def content(self) -> tuple[Content, ...]:
-        """The blocks, read when they are first looked at."""
+        """The blocks, parsed at first use."""
         return tuple(map(read_content, self.raw.get("content", [])))
 
     @property
     def structured(self) -> Any:
-        """``structuredContent``; meaningful only when ``has_structured``, since null can be content."""
+        """``structuredContent``; check ``has_structured``, since null is a valid content."""
         return self.raw.get("structuredContent")
 
     @property
     def has_structured(self) -> bool:
-        """Is there any?"""
         return "structuredContent" in self.raw
 
     @property
     def is_error(self) -> bool:
-        """The tool itself says that it failed; its content says why."""
+        """Did the tool report a failure? Its content says why."""
         return self.raw.get("isError") is True
 
 
@@ -237,18 +234,18 @@ class LogLevel(IntEnum):
 
     @property
     def wire(self) -> str:
-        """Its name on the wire."""
+        """The name on the wire."""
         return self.name.lower()
 
     @classmethod
     def read(cls, name: object) -> LogLevel | None:
-        """The level of this name; None for a name that no revision has."""
+        """The level of this name; None if there is none."""
         return cls.__members__.get(name.upper()) if isinstance(name, str) and name.islower() else None
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a request has come, as last told."""
+    """The latest progress of a request."""
 
     progress: float
     total: float | None = None
@@ -256,14 +253,14 @@ class Progress:
 
     @property
     def fraction(self) -> float | None:
-        """Between 0 and 1; None when the total is unknown or senseless."""
+        """Between 0 and 1; None if the total is unknown or invalid."""
         if self.total is None or self.total <= 0:
             return None
         return min(max(self.progress / self.total, 0.0), 1.0)
 
     @classmethod
     def read(cls, params: Mapping[str, Any]) -> Progress | None:
-        """Read the params of notifications/progress; None when they say no number."""
+        """Parse the params of notifications/progress; None if they are invalid."""
         done, total, message = params.get("progress"), params.get("total"), params.get("message")
         if not _is_number(done):
             return None
@@ -271,5 +268,5 @@ class Progress:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    # JSON's integers have no end; one that no float can hold would fail in the first division.
+    # JSON integers are unbounded; one beyond the range of floats would fail in a division.
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300

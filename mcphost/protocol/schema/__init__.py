@@ -1,1 +1,1 @@
-"""JSON Schema from outside: validation, its cost, and the sentences for what does not fit."""
+"""Untrusted JSON Schemas: validation, its cost, and sentences for problems. Nothing is ever fetched."""

@@ -1,7 +1,7 @@
-"""How much work a validation would be, found by walking schema and value together without judging anything.
+"""Estimates the cost of a validation by walking schema and value together.
 
-One unit is about a microsecond of the validator. The walk is bounded by the budget it is given, so that an estimate
-of a hostile schema is cheap too. Whatever cannot be estimated counts as too much.
+One unit is about a microsecond of the validator. The walk is bounded by its budget, so that the estimate of a hostile
+schema is cheap too. Whatever cannot be estimated counts as too expensive.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 from mcphost.protocol.schema.traversal import Unresolvable, nodes, pattern_weight, patterns, resolve, walk
 
 _COMPILE_WEIGHT = 20_000
-"""Regular expressions of a schema that may be compiled on the spot, in states: about a millisecond."""
+"""States of all regular expressions of a schema that may be compiled at once: about a millisecond."""
 
 _OPAQUE = frozenset({"$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unevaluatedItems"})
-"""Keywords whose work depends on where validation came from, or doubles with every level."""
+"""Keywords whose cost depends on the dynamic scope, or doubles with every level."""
 
 _BRANCH = 5
-"""An error inside anyOf or oneOf is kept, copied and wrapped: it costs that many plain ones."""
+"""The cost of an error inside anyOf or oneOf, which is copied and wrapped, in plain errors."""
 
 _BESIDE = ("not", "if", "then", "else")
 _EACH_VALUE = ("additionalProperties",)
@@ -26,7 +26,7 @@ _EACH_ITEM = ("items", "additionalItems", "contains")
 
 
 def within(budget: int, schema: Any, instance: Any) -> bool:
-    """Tell whether validating ``instance`` by a ``schema`` that `compiles_cheaply` costs at most ``budget`` units."""
+    """Does validating ``instance`` by a ``schema`` that `compiles_cheaply` cost at most ``budget`` units?"""
     left = budget - nodes(instance, budget * 4) // 4
     try:
         waiting = [(schema, instance, 1)]
@@ -42,7 +42,7 @@ def within(budget: int, schema: Any, instance: Any) -> bool:
 
 
 def compiles_cheaply(schema: Any) -> bool:
-    """Tell whether the cost of ``schema`` can be estimated, and its patterns may be compiled on the spot."""
+    """Can the cost of ``schema`` be estimated, and are its patterns cheap to compile?"""
     weight = 0
     for part in walk(schema):
         if isinstance(part, dict):

@@ -1,7 +1,6 @@
-"""The sentences for what is wrong with a value, written to stand behind the name of a field.
+"""Sentences for validation problems, to follow the name of a field.
 
-Knows the validation library's kinds of error; names and values in them come from outside and are cut here, and made
-safe to show by the caller.
+Names and values in them are untrusted; they are shortened here and made safe to show by the caller.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Where a JSON Schema holds other schemas, how large it is, and what its local references point to.
+"""Walks JSON Schemas: subschemas, size, local references and patterns.
 
-Knows positions only: a property called ``$ref`` is no reference, and what stands in ``enum`` or ``default`` is data.
-It refuses to know what a keyword means, and fetches nothing.
+Positions matter: a property called ``$ref`` is no reference, and ``enum`` and ``default`` hold data. Fetches nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ IN_MAP = frozenset({"properties", "patternProperties", "$defs", "definitions", "
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 BACKTRACKING = 1_000_000_000
-"""The weight of a pattern that no linear engine takes."""
+"""The weight of a pattern that needs backtracking."""
 
 _SAME_IN_ONE = ("not", "if", "then", "else")
 _SAME_IN_LIST = ("allOf", "anyOf", "oneOf")
@@ -36,7 +35,7 @@ _NEEDS_BACKTRACKING = re.compile(r"\(\?(?:<?[=!])|\\[1-9]|\\k")
 
 
 class Unresolvable(LookupError):
-    """A local reference points to nothing, or in a circle."""
+    """A local reference points to nothing, or to itself."""
 
 
 def subschemas(schema: Any) -> Iterator[Any]:
@@ -62,7 +61,7 @@ def walk(schema: Any) -> Iterator[Any]:
 
 
 def reachable(root: Any) -> Iterator[Any]:
-    """Yield what `walk` does, and the schemas that local references find where none should be."""
+    """Yield what `walk` does, and the targets of local references elsewhere."""
     waiting, seen = [root], set[int]()
     while waiting:
         current = waiting.pop()
@@ -77,7 +76,7 @@ def reachable(root: Any) -> Iterator[Any]:
 
 
 def leads_back(root: Any) -> bool:
-    """Whether some schema in ``root`` applies to a value by way of itself, so that it says nothing about it at all."""
+    """Does some schema in ``root`` apply itself to the same value, which would never end?"""
     done: set[int] = set()
     return any(_leads_back(root, start, done) for start in walk(root))
 
@@ -148,7 +147,7 @@ def follow(root: Any, schema: Any) -> Any:
 
 
 def nodes(value: Any, limit: int) -> int:
-    """Count what a JSON value is made of: one for each part and for each 100 characters; stops soon after ``limit``."""
+    """The size of a JSON value: one for each part and each 100 characters; stops soon after ``limit``."""
     count, waiting = 0, [value]
     while waiting and count <= limit:
         current = waiting.pop()
@@ -164,7 +163,7 @@ def nodes(value: Any, limit: int) -> int:
 
 
 def depth(value: Any, limit: int) -> int:
-    """How many objects and arrays of a JSON value stand inside each other; stops at ``limit`` + 1."""
+    """The nesting depth of a JSON value; stops at ``limit`` + 1."""
     deep, level = 0, [value]
     while level and deep <= limit:
         level = [part for outer in level if isinstance(outer, dict | list) for part in _parts(outer)]
@@ -173,7 +172,7 @@ def depth(value: Any, limit: int) -> int:
 
 
 def pattern_weight(pattern: str) -> int:
-    """Estimate the size of a compiled regular expression, in states; what must backtrack weighs more than any limit."""
+    """Estimate the size of a compiled regular expression, in states; `BACKTRACKING` if it must backtrack."""
     if _NEEDS_BACKTRACKING.search(pattern):
         return BACKTRACKING
     weight = len(pattern) * (50 if r"\p" in pattern or r"\P" in pattern else 1)

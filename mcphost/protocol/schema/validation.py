@@ -1,9 +1,8 @@
-"""JSON Schema from outside: is it acceptable, what is wrong with a value, and is finding out cheap.
+"""Validates untrusted schemas, and values by them, if that is cheap.
 
-Knows the limits that keep a schema from stopping the host, the dialects, and the sentences a person reads; validation
-itself is the library's, imported on first use. Nothing is ever fetched: what only something fetched could explain is
-told apart (`refers_outside`). It refuses to know threads and processes: what `is_cheap` says no to belongs into
-`mcphost.host.tool_calls.validation`, where it can be killed.
+`check_schema` enforces the limits; `is_cheap` says whether `problems` may run on the event loop: what it refuses
+belongs into `mcphost.host.tool_calls.validation`, where it can be killed. The library is imported on first use.
+Nothing is fetched: see `refers_outside`.
 
 Implements basic/index#json-schema of the 2026-07-28 revision: 2020-12 unless ``$schema`` names another dialect, no
 reference leaves the schema, composition is bounded.
@@ -41,28 +40,28 @@ if TYPE_CHECKING:
     from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError, Validator
 
 MAX_BYTES = 64_000
-"""Of a schema as JSON; the largest real ones are near 20 kB."""
+"""Bytes of a schema as JSON; the largest real ones are near 20 kB."""
 
 MAX_DEPTH = 64
-"""Objects and arrays inside each other, in a schema."""
+"""Nesting depth of a schema."""
 
 MAX_SUBSCHEMAS = 2000
-"""More make compiling slow."""
+"""Subschemas of a schema; more make compiling slow."""
 
 MAX_PARTS = 10_000
-"""That are searched for external references: more than fit into a definition of a size that is taken."""
+"""Parts that are searched for external references; more than fit into a definition of allowed size."""
 
 MAX_ADDRESSES = 500
 """Names and references by address in one schema; comparing two takes 10 µs."""
 
 MAX_PROBLEMS = 20
-"""That are told of one value."""
+"""Problems that are reported of one value."""
 
 CHEAP_UNITS = 10_000
-"""Work done on the spot, in microseconds of the validator and about as many of the estimate."""
+"""The most microseconds of validation on the event loop; the estimate takes about as many."""
 
 BACKTRACK_STEPS = 100_000
-"""For patterns with look-around or back references, which no linear engine takes: about 5 ms a match."""
+"""For patterns that need backtracking (look-around, back references): about 5 ms a match."""
 
 DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -73,7 +72,7 @@ DIALECTS = {
     "json-schema.org/draft/2019-09/schema": "https://json-schema.org/draft/2019-09/schema",
     "json-schema.org/draft/2020-12/schema": DEFAULT_DIALECT,
 }
-"""The supported dialects: the address without its scheme and ``#``, and the exact name."""
+"""The supported dialects: the URI without scheme and ``#``, and the exact name."""
 
 _NEWEST = "json-schema.org/schema"
 
@@ -82,7 +81,7 @@ _KNOWN = "mcphost knows draft 4, 6, 7, 2019-09 and 2020-12"
 KNOWN_SCHEMAS = 64
 
 _known_schemas: dict[int, tuple[Any, str, bool]] = {}
-"""By identity: the schema, held so that no other gets the same; its canonical text; does it compile cheaply."""
+"""By ``id()``: the schema, kept so that the id is not reused; its canonical text; does it compile cheaply."""
 
 _sorting = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
@@ -90,25 +89,25 @@ _HALF = "half a character (a lone surrogate)"
 
 
 class SchemaRefused(PeerError):
-    """A schema, or a value, that mcphost does not validate by; ``str()`` says why."""
+    """A schema or a value that mcphost does not validate; ``str()`` says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaProblem:
-    """One place where a value does not fit: ``path`` like ``items[2].name``, empty for the whole; both safe to show."""
+    """One problem of a value: ``path`` like ``items[2].name``, empty for the whole value. Safe to show."""
 
     path: str
     message: str
 
 
 class RefersOutside(SchemaRefused):
-    """What this schema means stands somewhere else, and mcphost does not go there."""
+    """The schema refers to another document, which is not fetched."""
 
 
 def refers_outside(schema: Any) -> str:
-    """The first thing of a schema that would have to be fetched, in words; empty where there is none.
+    """The first external reference of a schema, in words; empty if there is none.
 
-    A ``$ref`` that names the schema itself, or one inside of it, by its ``$id`` needs nothing from elsewhere.
+    A ``$ref`` to the ``$id`` of the schema itself, or of a schema inside it, is not external.
     """
     parts = [part for part in islice(reachable(schema), MAX_PARTS + 1) if isinstance(part, dict)]
     if len(parts) > MAX_PARTS:
@@ -125,7 +124,7 @@ def refers_outside(schema: Any) -> str:
 
 
 def _addresses(schema: dict[str, Any]) -> dict[str, str]:
-    """The references of a schema that are no place in it, by keyword."""
+    """The references of a schema that are no local pointers, by keyword."""
     found = ((keyword, schema.get(keyword)) for keyword in REFERENCES)
     return {keyword: value for keyword, value in found if isinstance(value, str) and not value.startswith("#")}
 
@@ -142,7 +141,7 @@ def _outside(schema: dict[str, Any], outside: Collection[str]) -> str:
 
 
 def _own_name(root: Any) -> str:
-    """The keyword by which the schemas in ``root`` say what they are called."""
+    """The keyword by which the schemas in ``root`` name themselves."""
     return "id" if isinstance(root, dict) and "draft-04" in _text(root.get("$schema")) else "$id"
 
 
@@ -165,7 +164,7 @@ def check_schema(schema: Any) -> None:
 def problems(schema: Any, instance: Any, *, limit: int = MAX_PROBLEMS) -> list[SchemaProblem]:
     """Return what is wrong with ``instance``, at most ``limit`` problems; raises `SchemaRefused`.
 
-    This can take for ever and much memory: ask `is_cheap` first.
+    This may take unlimited time and memory: call `is_cheap` first.
     """
     return _problems(_canonical(schema), instance, limit)
 
@@ -178,12 +177,12 @@ def _problems(canonical: str, instance: Any, limit: int = MAX_PROBLEMS) -> list[
         return [_problem(error) for error in islice(validator.iter_errors(instance), limit)]
     except UnicodeEncodeError:
         raise SchemaRefused(f"the value holds {_HALF}") from None
-    except ValueError as error:  # nested deeper than the library goes
+    except ValueError as error:  # nested deeper than the library supports
         raise SchemaRefused(f"the value cannot be checked: {show_line(str(error))}") from error
 
 
 def is_cheap(schema: Any, instance: Any) -> bool:
-    """Tell whether `problems` is sure to take far less than 50 ms; False for a schema over the limits."""
+    """Is `problems` certain to take far less than 50 ms? False for a schema over the limits."""
     try:
         _canonical(schema)
     except SchemaRefused:
@@ -192,9 +191,9 @@ def is_cheap(schema: Any, instance: Any) -> bool:
 
 
 def problems_if_cheap(schema: Any, instance: Any) -> list[SchemaProblem] | None:
-    """The `problems` where `is_cheap` says yes, else None; raises `SchemaRefused` in both cases.
+    """The `problems` if `is_cheap`, else None. Raises `SchemaRefused` in both cases.
 
-    For schemas that nobody changes: what is found out of one is kept, since a small value takes less than its schema.
+    Only for schemas that are never modified: checks of a schema are cached, since they cost more than a small value.
     """
     known = _known_schemas.get(id(schema))
     if known is None:

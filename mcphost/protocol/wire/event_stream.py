@@ -1,7 +1,6 @@
-"""Server-sent events: bytes in, complete events out.
+"""Parses server-sent events: bytes in, complete events out, within a size limit.
 
-Knows fields, blank lines and a size limit. Refuses to know what an event's data means or what to do when a stream ends.
-The transports use it instead of httpx-sse because it is bounded, tells ids and waits apart, and takes half the time.
+Used instead of httpx-sse because it is bounded, reports ids and retry delays separately, and takes half the time.
 
 Specification: the WHATWG event stream format; basic/transports names the events.
 """
@@ -15,15 +14,15 @@ from typing import Final
 from mcphost.protocol.wire.framing import QUOTED, Overlong
 
 FIELD_SLACK: Final = 16
-"""Bytes a line may have beyond the limit of its data: the field's name, the colon and the space."""
+"""Bytes of a line beyond its data: field name, colon and space."""
 
 RETRY_DIGITS: Final = 15
-"""Digits of a ``retry`` that are read; more is no waiting time."""
+"""Digits of a valid ``retry``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event with data. ``id`` is the one given with it, None where it brought none."""
+    """One event with data. ``id`` is the one sent with it, if any."""
 
     data: bytes | Overlong
     name: str = "message"
@@ -31,17 +30,17 @@ class ServerSentEvent:
 
 
 class EventParser:
-    r"""Fed chunks of any size, gives the events they complete; lines may end in ``\n``, ``\r\n`` or ``\r``.
+    r"""Takes chunks of any size, and returns the events they complete. Lines end in ``\n``, ``\r\n`` or ``\r``.
 
-    An event whose data passes ``limit`` bytes comes out at once, as `Overlong`, and the rest of it is skipped: what is
-    held never exceeds the limit by more than one chunk. An event without data is none, but its id counts.
+    An event with more than ``limit`` bytes of data is returned at once as `Overlong`, and its rest skipped: the buffer
+    never exceeds the limit by more than one chunk. An event without data is not returned, but its id counts.
     """
 
     def __init__(self, limit: int) -> None:
         self.last_id: str | None = None
-        """The id of the latest event that was complete; empty where the server took its id back."""
+        """The id of the latest complete event; empty if the server reset it."""
         self.retry: int | None = None
-        """How long to wait before coming back, in milliseconds, as the server last said."""
+        """The reconnection delay in milliseconds, as last sent."""
         self._limit = limit
         self._line = bytearray()
         self._data: bytearray | bytes | None = None
@@ -92,7 +91,7 @@ class EventParser:
         return skipped
 
     def _drop_line(self, events: list[ServerSentEvent]) -> None:
-        """A line without an end: if it is data its event is given up, and what is no data was worth nothing."""
+        # A line without an end: a data line ends its event as overlong, any other is dropped.
         if self._line.startswith(b"data"):
             self._give_up(bytes(self._line[5 : 5 + QUOTED]).removeprefix(b" "), len(self._line), events)
         self._line.clear()

@@ -1,7 +1,6 @@
-"""Bytes in, complete lines out: the framing of the stdio transport.
+"""Splits the byte stream of the stdio transport into lines, within a size limit.
 
-Knows newlines and a size limit. Refuses to know what a line holds. A newline byte never occurs inside a UTF-8
-sequence, so lines are cut before they are decoded.
+Lines are cut before they are decoded: a newline byte never occurs inside a UTF-8 sequence.
 
 Specification: basic/transports, stdio.
 """
@@ -12,36 +11,36 @@ from dataclasses import dataclass
 from typing import Final
 
 QUOTED: Final = 200
-"""Bytes of an over-long line that are kept to show what it was."""
+"""Bytes kept of an overlong line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlong:
-    """A line over the limit: its first bytes, and how many there were when it was given up."""
+    """A line over the limit: its first bytes, and its size when it was abandoned."""
 
     start: bytes
     size: int
 
 
 class LineFramer:
-    """Fed chunks of any size, gives the lines they complete, without their newline (``\\n`` or ``\\r\\n``).
+    """Takes chunks of any size, and returns the lines they complete, without newline (``\\n`` or ``\\r\\n``).
 
-    A line over ``limit`` bytes is given up as soon as it passes the limit: it comes out once, as `Overlong`, and the
-    rest of it is skipped, so that what is held never exceeds the limit by more than one chunk.
+    A line over ``limit`` bytes is returned once, at once, as `Overlong`, and its rest skipped: the buffer never exceeds
+    the limit by more than one chunk.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._line = bytearray()  # one growing buffer: a list of tiny chunks would weigh many times its bytes
+        self._line = bytearray()  # one buffer: a list of tiny chunks would take many times the memory
         self._skipping = False
 
     @property
     def pending(self) -> int:
-        """Bytes of the line that is not complete yet."""
+        """Bytes of the incomplete line."""
         return len(self._line)
 
     def feed(self, chunk: bytes) -> list[bytes | Overlong]:
-        """Take a chunk; return what it completed, in order."""
+        """Take a chunk; return the lines it completed, in order."""
         head, *rest = chunk.split(b"\n")
         lines: list[bytes | Overlong] = []
         if rest:

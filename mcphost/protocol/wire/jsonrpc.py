@@ -1,8 +1,7 @@
-"""JSON-RPC 2.0 as the Model Context Protocol uses it: bytes to messages and back.
+"""JSON-RPC 2.0 as MCP uses it: bytes to messages and back.
 
-Knows the four shapes, their ids and the error codes. Refuses to know any method, and never raises for what a
-peer sent: a message that breaks the rules becomes a `Malformed`, which says why and which request it would have
-answered, so that the caller who waits for it can be told at once.
+Decoding never raises: an invalid message becomes a `Malformed`, which says why, and which request it would have
+answered.
 
 Specification: basic/index (messages), 2025-03-26 basic (batching).
 """
@@ -27,7 +26,7 @@ VERSION: Final = "2.0"
 
 
 class ErrorCode(IntEnum):
-    """The codes with a meaning of their own; every other number is the server's."""
+    """Error codes with a defined meaning; servers may use any other number."""
 
     PARSE_ERROR = -32700
     INVALID_REQUEST = -32600
@@ -40,26 +39,24 @@ class ErrorCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A call that is owed exactly one `Response` with the same id."""
+    """A call; exactly one `Response` with the same id answers it."""
 
     id: RequestId
     method: str
     params: Mapping[str, Any] | None = None
 
     def as_object(self) -> dict[str, Any]:
-        """The JSON object that goes on the wire."""
         return _with_params({"jsonrpc": VERSION, "id": self.id, "method": self.method}, self.params)
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A message that nobody answers."""
+    """A message without an answer."""
 
     method: str
     params: Mapping[str, Any] | None = None
 
     def as_object(self) -> dict[str, Any]:
-        """The JSON object that goes on the wire."""
         return _with_params({"jsonrpc": VERSION, "method": self.method}, self.params)
 
 
@@ -72,21 +69,19 @@ class ErrorObject:
     data: Any = None
 
     def as_object(self) -> dict[str, Any]:
-        """The JSON object inside a response."""
         error: dict[str, Any] = {"code": self.code, "message": self.message}
         return error if self.data is None else {**error, "data": self.data}
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer to a request: ``error`` when it failed, else ``result``. An error may name no request (None)."""
+    """The answer to a request: ``error`` or ``result``. The id of an error may be None."""
 
     id: RequestId | None
     result: Mapping[str, Any] | None = None
     error: ErrorObject | None = None
 
     def as_object(self) -> dict[str, Any]:
-        """The JSON object that goes on the wire: exactly one of result and error."""
         if self.error is not None:
             return {"jsonrpc": VERSION, "id": self.id, "error": self.error.as_object()}
         return {"jsonrpc": VERSION, "id": self.id, "result": self.result or {}}
@@ -94,10 +89,10 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """What arrived and was no message.
+    """Something received that is no valid message.
 
-    ``answers`` is the request that waits for it; ``asks`` is the one that is owed an error, with ``code``. ``limit`` is
-    the one it passed, where that is all that is wrong with it.
+    ``answers`` is the id of our request that it answers; ``asks`` the id of the server's request that is owed an error
+    with ``code``. ``limit`` is the limit it exceeds, if that is its only fault.
     """
 
     reason: str
@@ -112,11 +107,11 @@ class Malformed:
 Message = Request | Notification | Response
 
 REFUSED_ANSWERS: Final = 100
-"""Answers in a batch that is refused whose requests are told so; as many as a batch may hold by default."""
+"""Requests that fail when a batch with their responses is refused; the default size of a batch."""
 
 
 def encode(message: Message) -> bytes:
-    """One line of UTF-8 without a raw newline. Half a character, which no UTF-8 holds, leaves as ``?``."""
+    """One line of UTF-8 without a raw newline. A lone surrogate is replaced by ``?``."""
     return _encoder.encode(message.as_object()).encode("utf-8", "replace")
 
 
@@ -126,9 +121,9 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 def decode(
     data: bytes, *, batch_items: int = 0, max_items: int = MESSAGE_ITEMS, max_depth: int = JSON_DEPTH
 ) -> Sequence[Message | Malformed]:
-    """Read one JSON text: a message, or a batch of up to ``batch_items`` (0: this revision has no batches).
+    """Decode one JSON text: a message, or a batch of up to ``batch_items`` (0: no batches).
 
-    A large one takes long: `decode_in_steps` is for the event loop.
+    Blocks for long with a large text: use `decode_in_steps` on the event loop.
     """
     if len(data) < IN_STEPS:
         return _decode_small(data, batch_items, max_depth)
@@ -170,7 +165,7 @@ def _decode_small(data: bytes, batch_items: int, max_depth: int) -> Sequence[Mes
 
 
 def _unreadable(data: bytes, refused: Refused) -> Malformed:
-    # What is large is not read once more, but where it is JSON it is whole: its last member tells as well as its first.
+    # A large text is not parsed again; if it is JSON, its last member may hold the id as well as its first.
     if refused.limit is None and len(data) < IN_STEPS:
         answers = _answered_leniently(data)
     else:
@@ -189,13 +184,13 @@ _FIRST: Final = re.compile(rb"\s*\{\s*(?:%s,\s*)?%s,\s*(?:%s,\s*)?%s" % (_TWO, _
 _OUTCOME_FIRST: Final = re.compile(rb"\s*\{\s*(?:%s,\s*)?%s" % (_TWO, _OUTCOME))
 _LAST: Final = re.compile(rb",\s*%s(?:,\s*%s)?\}\s*\Z" % (_ID, _TWO))
 _LAST_BYTES: Final = 200
-"""Bytes at the end of an answer in which its id stands, if it is the last member."""
+"""Bytes at the end of a response that hold its id if that is the last member."""
 
 
 def answered_by(start: bytes, end: bytes = b"") -> RequestId | None:
-    """Whose answer a message that is not read is, where it begins, or ends, as most programs write answers; else None.
+    """The id of an unparsed response, if it begins or ends as most programs write them; else None.
 
-    ``end`` may only be given of a message that is whole.
+    Pass ``end`` only for a complete message.
     """
     found = _FIRST.match(start) or (_OUTCOME_FIRST.match(start) and _LAST.search(end))
     answered: RequestId | None = json.loads(found["id"]) if found else None
@@ -203,7 +198,7 @@ def answered_by(start: bytes, end: bytes = b"") -> RequestId | None:
 
 
 def _answered_leniently(data: bytes) -> RequestId | None:
-    """Whose answer a message that breaks the rules is; None where that is not sure."""
+    """The id of an invalid response; None if that is uncertain."""
     try:
         value = _lenient.decode(data.decode("utf-8", "replace").removeprefix("\ufeff"))
     except (ValueError, RecursionError):
@@ -218,7 +213,7 @@ def _answered_leniently(data: bytes) -> RequestId | None:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """An object as it was written, a key perhaps twice."""
+    """An object as written, perhaps with duplicate keys."""
 
     pairs: list[tuple[str, Any]]
 
@@ -251,7 +246,7 @@ def _batch(items: list[Any], data: bytes, limit: int) -> Iterator[Message | Malf
 
 
 def _refused_batch(reason: str, items: list[Any], data: bytes) -> Iterator[Malformed]:
-    """What is wrong, once; and once for each request that the batch would have answered, up to a few."""
+    """The problem itself, and one for each request that the batch would have answered, up to `REFUSED_ANSWERS`."""
     ids = (_id_of(item) for item in items if type(item) is dict and {"result", "error"} & item.keys())
     answers = list(islice((each for each in ids if each is not None), REFUSED_ANSWERS))
     yield from (Malformed(reason, data, answers=each) for each in answers)
@@ -273,7 +268,7 @@ def _message(value: Any, data: bytes) -> Message | Malformed:
 
 
 def _id_of(value: dict[str, Any]) -> RequestId | None:
-    """The id, if it is one that may be used; JSON's true and 3.0 equal Python's 1 and 3 and must not pass as them."""
+    """The id if it is valid: true and 3.0 equal 1 and 3 in Python, but are no ids."""
     given = value.get("id")
     return given if type(given) in (int, str) else None
 

@@ -1,8 +1,7 @@
-"""JSON from outside: strictly by RFC 8259, no key twice, no half characters, within limits of depth and number.
+"""A strict JSON parser (RFC 8259): no duplicate keys, no lone surrogates, limits of depth and number of items.
 
-A large text is parsed in steps of a few milliseconds, since the standard library's parser takes seconds for 16 MB of
-small members, and so does any other: most of that time makes the values, and no thread or process can do that for the
-event loop's. Where a text is plain, that parser still does the work, run by run.
+A large text is parsed in steps of a few milliseconds: any parser needs seconds for 16 MB of small members, and building
+the values cannot be moved off the event loop's thread. Plain runs of values are still parsed by the standard library.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 BIG_TEXT: Final = 1_000_000
-"""Bytes from which the number of objects and arrays is limited."""
+"""Bytes above which the number of objects and arrays is limited."""
 
 IN_STEPS: Final = 1 << 16
-"""Bytes below which a text is parsed at once: that takes 20 ms at most, whatever is in it."""
+"""Bytes below which a text is parsed at once, which takes at most 20 ms."""
 
 RUN: Final = 250
-"""Values in a row that are parsed at once, in a text that is parsed in steps."""
+"""Values that are parsed at once within a text that is parsed in steps."""
 
 Steps = Generator[None, None, Any]
 """Yields after each step; returns the value. Raises Refused."""
 
 
 class Refused(Exception):
-    """What is wrong with a text. ``limit`` is the one it passed, where that is all."""
+    """Says what is wrong with a text. ``limit`` is the limit it exceeds, if that is its only fault."""
 
     def __init__(self, reason: str, *, is_json: bool = True, limit: int | None = None) -> None:
         super().__init__(reason)
@@ -35,7 +34,7 @@ class Refused(Exception):
 
 
 def parse(data: bytes, max_depth: int) -> Any:
-    """The value, at once. Raises Refused."""
+    """Parse at once. Raises Refused."""
     try:
         value = _decoder.decode(_text(data))
     except (ValueError, RecursionError) as error:
@@ -46,7 +45,7 @@ def parse(data: bytes, max_depth: int) -> Any:
 
 
 def parse_in_steps(data: bytes, max_items: int, max_depth: int) -> Steps:
-    """The value. ``max_items`` bounds the objects and arrays of a text over 1 MB, ``max_depth`` those inside others."""
+    """Parse in steps. ``max_items`` limits objects and arrays in a text over 1 MB, ``max_depth`` their nesting."""
     opened = data.count(b"{") + data.count(b"[")
     if len(data) > BIG_TEXT and opened > max_items:
         told = f"{opened} objects and arrays in one message, over the limit of {max_items}"
@@ -67,7 +66,6 @@ def _text(data: bytes) -> str:
 
 
 def _refusal(error: ValueError | RecursionError, max_depth: int) -> Refused:
-    """What the parser says in several ways."""
     if isinstance(error, UnicodeDecodeError):
         return Refused(f"not UTF-8 at byte {error.start}", is_json=False)
     if isinstance(error, json.JSONDecodeError):
@@ -128,7 +126,7 @@ _HALF: Final = re.compile(r"[\ud800-\udfff]")
 
 
 def _without_halves(value: Any) -> Any:
-    # JSON can spell half a character; nothing downstream (files, the model, the terminal) can hold it.
+    # JSON can express a lone surrogate; nothing downstream (files, models, terminals) can hold it.
     if type(value) is str:
         return value if value.isascii() else _HALF.sub("\ufffd", value)
     if type(value) is list:
@@ -150,12 +148,12 @@ _WHITE: Final = re.compile(_SPACE)
 
 
 class _Walk:
-    """Goes through a text from one container to the next."""
+    """Walks through a text from one container to the next."""
 
     def __init__(self, text: str, max_depth: int, *, has_halves: bool) -> None:
         self._text, self._max_depth, self._has_halves = text, max_depth, has_halves
         self._open: list[Any] = []
-        """The containers that are not closed yet, the innermost last."""
+        """The open containers, the innermost last."""
         self._at = 0
 
     def steps(self) -> Steps:
@@ -208,7 +206,7 @@ class _Walk:
         return inner
 
     def _leave(self) -> None:
-        """After a value: past its comma, or past the ends of all containers that close here."""
+        """After a value: skip its comma, or the ends of all containers that close here."""
         while self._open:
             self._skip_white()
             if self._peek() == ",":
@@ -220,7 +218,7 @@ class _Walk:
             self._at += 1
 
     def _take_run(self) -> bool:
-        """Take values up to a comma, if the next are plain."""
+        """Parse a run of plain values up to a comma, if there is one."""
         inside = self._open[-1]
         run = (_ITEMS if type(inside) is list else _MEMBERS).match(self._text, self._at)
         if run is None:

@@ -39,6 +39,6 @@ def test_what_the_server_does_not_offer_is_never_written(revision: Revision) -> 
 def test_a_cancel_names_the_request_and_initialize_is_never_cancelled(revision: Revision) -> None:
     era = LegacyEra(revision, {})
     for request_id in (10, "10"):
-        notice = era.spell_cancel(Request(request_id, "tools/call"), "enough")
+        notice = era.cancellation(Request(request_id, "tools/call"), "enough")
         assert notice == Notification("notifications/cancelled", {"requestId": request_id, "reason": "enough"})
-    assert era.spell_cancel(Request(1, "initialize"), "enough") is None
+    assert era.cancellation(Request(1, "initialize"), "enough") is None

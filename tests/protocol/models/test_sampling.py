@@ -221,7 +221,7 @@ def test_an_answer_has_the_shape_of_its_revision(result: CreateMessageResult, ve
 
 def test_a_result_of_ours_reads_like_one_of_theirs() -> None:
     ours = ToolResult.of("u1", [{"type": "text", "text": "2"}], is_error=True)
-    message = SamplingMessage.said("user", ours)
+    message = SamplingMessage.of("user", ours)
     assert message.as_object()["content"] == {
         "type": "tool_result",
         "toolUseId": "u1",
