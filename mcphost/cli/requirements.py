@@ -91,25 +91,27 @@ def run_audited(
     """Run ``work`` with an audit log and the state folder. ``approver`` is None where nothing needs approval."""
     from mcphost.cli.output import remark
     from mcphost.cli.run import in_host
-    from mcphost.composition import fittings, values_for
+    from mcphost.composition import dependencies, values_for
     from mcphost.config import state_folder
     from mcphost.host.consent.questions import DeclineAll
 
     values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
     asks, traffic = approver or DeclineAll("nothing is called here"), traffic_path(options)
     kept: dict[str, Any] = {"state": state, "report": remark, "refused": chosen.broken, "traffic_path": traffic}
-    parts = fittings(asks, values, **kept, begin_sign_ins=False, **more)
+    parts = dependencies(asks, values, **kept, begin_sign_ins=False, **more)
     return in_host(chosen.config, parts, work)
 
 
 def run_without_calls(options: Namespace, chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]) -> int:
     """Run ``work`` without audit log and state folder, so that it works where nothing can be written."""
     from mcphost.cli.run import in_host
-    from mcphost.composition import fittings, values_for
+    from mcphost.composition import dependencies, values_for
     from mcphost.host.consent.questions import DeclineAll
 
     values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")
-    parts = fittings(nobody, values, refused=chosen.broken, traffic_path=traffic_path(options), begin_sign_ins=False)
+    parts = dependencies(
+        nobody, values, refused=chosen.broken, traffic_path=traffic_path(options), begin_sign_ins=False
+    )
     return in_host(chosen.config, parts, work)
 
 

@@ -32,11 +32,11 @@ SHUTDOWN_SECONDS: Final = 8.0
 _T = TypeVar("_T")
 
 
-def in_host(config: Config, fittings: Dependencies, work: Callable[[Host], Awaitable[Outcome]]) -> int:
+def in_host(config: Config, dependencies: Dependencies, work: Callable[[Host], Awaitable[Outcome]]) -> int:
     """Run ``work`` in a host, print its outcome, return the exit code. Raises what ``work`` raises, and Signalled."""
 
     async def inside() -> Outcome:
-        async with Host(config, fittings) as host:
+        async with Host(config, dependencies) as host:
             host.bus.observe(_remark_alarm)
             outcome = await work(host)
             if is_terminal(sys.stdout):  # a person should not wait for servers that stop slowly

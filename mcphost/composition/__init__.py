@@ -37,7 +37,7 @@ __all__ = [
     "Selection",
     "StateFiles",
     "demo_config",
-    "fittings",
+    "dependencies",
     "hosted_document",
     "is_ad_hoc",
     "select",
@@ -49,7 +49,7 @@ NO_KEYCHAIN: Final = "off"
 """The value of MCPHOST_KEYCHAIN with which no keychain is asked for anything: tokens are kept in memory only."""
 
 
-def fittings(
+def dependencies(
     approver: Approver,
     values: Values,
     *,

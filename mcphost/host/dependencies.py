@@ -1,4 +1,4 @@
-"""What a host is built with: everything it is given instead of knowing it."""
+"""What a host is built with, besides its configuration."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:  # what is imported where it is needed
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What a host is built with, besides its configuration."""
+    """The concrete parts that a host uses through ports and callables. Only the first three are needed."""
 
     open_transport: Callable[[Config, str], Awaitable[Transport]]
-    """Makes the transport of a server, its references resolved. Raises ConfigError."""
+    """Returns the transport of a server, its references resolved. Raises ConfigError."""
     approver: Approver
     version: str
     store: StateStore | None = None
@@ -34,28 +34,28 @@ class Dependencies:
     mask: Callable[[str], str] = field(default=lambda text: text)
     """Takes secrets out of a text."""
     traffic: TrafficBook | None = None
-    """Where the transports that ``open_transport`` makes tell what passes; None: they tell nobody."""
+    """Where the transports that ``open_transport`` returns record their messages; None: nowhere."""
     traffic_path: Path | None = None
-    """The file that takes all traffic of this run; None: it is kept in memory only."""
+    """The file to which all traffic of this run is written; None: it is kept in memory only."""
     answers: frozenset[str] = frozenset()
-    """What the approver can answer of what servers ask: some of `mcphost.host.server_requests.request.SCREEN`."""
+    """The server requests that the approver can answer: some of `mcphost.host.server_requests.request.SCREEN`."""
     resolve_roots: Resolve = plain_roots
     """The folders that a server's entry grants."""
     roots: Sequence[Path] = ()
     """Folders that every server of this run may know of."""
     chats_path: Path | None = None
-    """The folder of conversations; None: they are not kept."""
+    """The folder of chat transcripts; None: they are not kept."""
     models: ModelPort | None = None
-    """Who opens the language models of the configuration; None: none is asked."""
+    """Opens the language models of the configuration; None: no model is asked."""
     sign_in: Callable[[Config, str], Awaitable[SignInPort]] | None = None
-    """Who signs a server in, its references resolved. Raises ConfigError, SignInFailed. None: signs in nowhere."""
+    """Returns the sign-in port of a server. Raises ConfigError, SignInFailed. None: nobody signs in anywhere."""
     open_url: Open = no_browser
-    """Opens the page of a sign-in."""
+    """Opens a URL in the browser; returns why it could not, or an empty text."""
     begin_sign_ins: bool = True
-    """Does what a server refuses for want of a sign-in begin one by itself?"""
+    """Does an operation that a server refuses for want of a sign-in begin one by itself?"""
     measure: Callable[[int], ProcessUsageReport | None] | None = None
-    """What a process group takes of the machine; called in a thread. None: nobody can say."""
+    """Returns the resource usage of a process group; called in a thread. None: it cannot be measured."""
     forget: Callable[[Config, str], Awaitable[Sequence[str]]] | None = None
-    """Forgets what others than the host learned of a server; what that was, in words."""
+    """Forgets what was learned of a server outside the host; returns what that was, in words."""
     close: Callable[[], Awaitable[None]] | None = None
-    """Ends what these parts began; called when every server has ended."""
+    """Releases these parts; called when every server has ended."""

@@ -34,8 +34,8 @@ def _config(servers: int, *options: str) -> Config:
 
 @asynccontextmanager
 async def host_of(config: Config, audit: Path | None = None) -> AsyncIterator[Host]:
-    fittings = Dependencies(_open_transport, DeclineAll("nobody is asked here"), "0", audit_path=audit)
-    async with Host(config, fittings) as host:
+    dependencies = Dependencies(_open_transport, DeclineAll("nobody is asked here"), "0", audit_path=audit)
+    async with Host(config, dependencies) as host:
         await host.servers.ready()
         states = {server.state for server in host.servers.values()}
         assert states == {ServerState.READY}, states

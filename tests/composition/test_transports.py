@@ -39,7 +39,7 @@ limits = { message_bytes = 5000, exit_grace_sec = 0.5, json_depth = 8 }
 batch_items = 7
 """
     config = parse(text).config
-    transport = await composition.fittings(NOBODY, Values({})).open_transport(config, "a")
+    transport = await composition.dependencies(NOBODY, Values({})).open_transport(config, "a")
     assert isinstance(transport, StdioTransport)
     limits = transport.limits
     assert (limits.message_bytes, limits.exit_grace, limits.batch_items, limits.json_depth) == (5000, 0.5, 7, 8)
@@ -47,7 +47,7 @@ batch_items = 7
 
 async def test_a_program_has_the_same_limits_where_nobody_sets_any() -> None:
     """J01, H07: 16 MB for a message, however it comes."""
-    transport = await composition.fittings(NOBODY, Values({})).open_transport(
+    transport = await composition.dependencies(NOBODY, Values({})).open_transport(
         parse('[servers.a]\ncommand = "x"').config, "a"
     )
     assert isinstance(transport, StdioTransport)
@@ -62,7 +62,7 @@ async def test_the_transports_are_those_of_the_specification_and_no_others() -> 
     kinds = get_args(ServerConfig.model_fields["transport"].annotation)
     chosen = {kind: (program if kind == "stdio" else url).model_copy(update={"transport": kind}) for kind in kinds}
     config = Config(servers={**chosen, "program": program})
-    opened = composition.fittings(NOBODY, Values({})).open_transport
+    opened = composition.dependencies(NOBODY, Values({})).open_transport
     assert {name: type(await opened(config, name)) for name in config.servers} == {
         "auto": DetectedTransport,  # one of the next two, by the server's first answer
         "http": HttpTransport,
@@ -75,7 +75,7 @@ async def test_the_transports_are_those_of_the_specification_and_no_others() -> 
 async def test_what_cannot_run_as_configured_is_told_and_forgotten_once_it_can() -> None:
     refused: dict[str, ConfigError] = {}
     env: dict[str, str] = {}
-    parts = composition.fittings(NOBODY, Values(env), refused=refused)
+    parts = composition.dependencies(NOBODY, Values(env), refused=refused)
     web = ServerConfig(url="https://h/mcp", bearer_token_env_var="NOT_SET_ANYWHERE")
     config = Config(servers={"a": ServerConfig(command="${PROGRAM}"), "web": web})
     with pytest.raises(UnresolvedReference):
@@ -129,7 +129,7 @@ async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(
     install(REAL, ask)
     monkeypatch.setattr(composition_transports, "LOOKUP_SECONDS", 0.05)
     with pytest.raises(ConfigError, match=r"servers\.a: its values were not found within 0\.05 s"):
-        await composition.fittings(NOBODY, composition.values_for(ASKING, {})).open_transport(ASKING, "a")
+        await composition.dependencies(NOBODY, composition.values_for(ASKING, {})).open_transport(ASKING, "a")
     assert asked.is_set()
     never.set()
     await asyncio.sleep(0)
@@ -199,7 +199,7 @@ async def test_the_demo_server_runs_without_looking_into_the_working_directory(t
 
 async def test_a_program_that_is_missing_fails_when_it_is_opened(tmp_path: Path) -> None:
     config = Config(servers={"a": ServerConfig(command="no-such-program", cwd=str(tmp_path))})
-    transport = await composition.fittings(NOBODY, Values({})).open_transport(config, "a")
+    transport = await composition.dependencies(NOBODY, Values({})).open_transport(config, "a")
     with pytest.raises(SpawnFailed):
         await transport.open(None)  # type: ignore[arg-type]
 
@@ -209,7 +209,9 @@ async def test_a_program_that_is_missing_fails_when_it_is_opened(tmp_path: Path)
 )
 async def test_a_url_is_spoken_to_over_http(kind: str, made: str) -> None:
     server = ServerConfig.model_validate({"url": "http://127.0.0.1:9/mcp", "transport": kind})
-    transport = await composition.fittings(NOBODY, Values({})).open_transport(Config(servers={"web": server}), "web")
+    transport = await composition.dependencies(NOBODY, Values({})).open_transport(
+        Config(servers={"web": server}), "web"
+    )
     assert type(transport).__name__ == made
 
 
@@ -240,7 +242,7 @@ async def test_a_configured_header_goes_along_with_every_request_and_nobody_sign
     env = {"TOKEN": "token-of-mine", "KEY": "key-of-mine", "HOW": "it"}
     with Web(serve) as web:
         server = ServerConfig.model_validate({"url": web.url, **entries[given]})
-        opener = composition.fittings(NOBODY, Values(env)).open_transport
+        opener = composition.dependencies(NOBODY, Values(env)).open_transport
         line = WebLine(web, await opener(Config(servers={"web": server}), "web"))
         try:
             await line.transport.open(line.inbox)

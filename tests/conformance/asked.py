@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from mcphost.composition import fittings
+from mcphost.composition import dependencies
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
 from mcphost.host.consent.questions import Answer, Question
@@ -26,7 +26,7 @@ class Agreeing:
 async def follow(url: str) -> None:
     """Call every tool without arguments. Raises McphostError."""
     config = Config.model_validate({"servers": {NAME: {"url": url}}, "policy": {"default": "allow"}}, strict=False)
-    async with Host(config, fittings(Agreeing(), Values({}), answers=ALL)) as host:
+    async with Host(config, dependencies(Agreeing(), Values({}), answers=ALL)) as host:
         await host.servers.ready([NAME])
         if not host.servers[NAME].ready:
             raise McphostError(host.servers[NAME].reason)

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from mcphost.auth.ports import SignInConsent
-from mcphost.composition import fittings
+from mcphost.composition import dependencies
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogKind
@@ -46,7 +46,7 @@ class Walk:
         server = {"url": url, "oauth": oauth_settings(context)}
         config = Config.model_validate({"servers": {NAME: server}, "policy": {"default": "allow"}}, strict=False)
         os.environ["MCPHOST_KEYCHAIN"] = "off"
-        self.host = Host(config, fittings(Agreeing(), Values({}), open_url=self.visit))
+        self.host = Host(config, dependencies(Agreeing(), Values({}), open_url=self.visit))
 
     async def visit(self, url: str) -> str:
         """The browser: it goes to the page, and where it is sent back to is pasted."""

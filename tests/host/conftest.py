@@ -60,10 +60,10 @@ class FileStore:
 class RecordingHost(Host):
     """A host that keeps its events, and the approver it was given."""
 
-    def __init__(self, config: Config, approver: ScriptedApprover | None = None, **fittings: Any) -> None:
-        opener = fittings.pop("open_transport", open_stdio)
+    def __init__(self, config: Config, approver: ScriptedApprover | None = None, **dependencies: Any) -> None:
+        opener = dependencies.pop("open_transport", open_stdio)
         self.approver = approver or ScriptedApprover()
-        super().__init__(config, Dependencies(opener, self.approver, "0.0-test", **fittings))
+        super().__init__(config, Dependencies(opener, self.approver, "0.0-test", **dependencies))
         self.events: list[Event] = []
         self.bus.observe(self.events.append)
 
@@ -131,15 +131,15 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def host() -> HostOf:
-    """`async with host(a=echo(), policy={...}, answers=(NO,), fittings={"store": ...}) as running:`"""
+    """`async with host(a=echo(), policy={...}, answers=(NO,), dependencies={"store": ...}) as running:`"""
 
     def build(
         *,
         policy: Mapping[str, Any] | None = None,
         answers: tuple[Step, ...] = (),
-        fittings: Mapping[str, Any] | None = None,
+        dependencies: Mapping[str, Any] | None = None,
         **servers: Mapping[str, Any],
     ) -> RecordingHost:
-        return RecordingHost(settings(policy=policy, **servers), ScriptedApprover(*answers), **(fittings or {}))
+        return RecordingHost(settings(policy=policy, **servers), ScriptedApprover(*answers), **(dependencies or {}))
 
     return build

@@ -165,7 +165,7 @@ async def test_a_log_deleted_while_in_use_begins_anew(path: Path) -> None:
 async def test_each_call_has_one_decision_and_each_that_was_allowed_one_outcome(host: HostOf, path: Path) -> None:
     """P06: the configured name is written down, never what the server calls itself."""
     answers = (YES, NO, YES)
-    async with host(a=echo("--name", "filesystem"), answers=answers, fittings={"audit_path": path}) as running:
+    async with host(a=echo("--name", "filesystem"), answers=answers, dependencies={"audit_path": path}) as running:
         for tool in ("echo", "echo", "fail"):
             await running.run("a", tool, {"text": "x"})
         await running.run("a", "echo", {"text": 7})
@@ -198,7 +198,7 @@ async def test_a_log_that_cannot_be_written_is_one_alarm_or_a_refusal(
     path.parent.mkdir()
     path.mkdir()
     record = tmp_path / "wire"
-    async with host(a=echo("--record", record), policy={"audit": mode}, fittings={"audit_path": path}) as running:
+    async with host(a=echo("--record", record), policy={"audit": mode}, dependencies={"audit_path": path}) as running:
         calls = [await running.run("a", "echo", {"text": "x"}) for _ in range(3)]
     assert [call.state for call in calls] == [state] * 3
     assert len(running.alarms) == alarms
@@ -215,7 +215,7 @@ async def test_required_without_a_log_refuses(host: HostOf) -> None:
 
 async def test_an_alarm_comes_again_once_the_log_worked_in_between(host: HostOf, path: Path) -> None:
     path.mkdir(parents=True)
-    async with host(a=echo(), fittings={"audit_path": path}) as running:
+    async with host(a=echo(), dependencies={"audit_path": path}) as running:
         await running.run("a", "echo", {"text": "x"})
         with pytest.raises(OSError, match="directory"):
             await running._audit_log.record({})  # what came before it could not be written either

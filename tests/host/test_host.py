@@ -183,7 +183,7 @@ async def test_approvals_that_are_not_ours_stop_the_start_in_words(host: HostOf,
     """C07: a link in the place of a state file."""
     (tmp_path / "approvals.toml").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match=r"approvals\.toml"):
-        async with host(a=echo(), fittings={"store": FileStore(tmp_path)}):
+        async with host(a=echo(), dependencies={"store": FileStore(tmp_path)}):
             pytest.fail("it started")
 
 

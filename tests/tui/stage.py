@@ -19,7 +19,7 @@ from textual import _wait
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from mcphost.composition import demo_config, fittings, values_for
+from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config, ServerConfig
 from mcphost.host.host import Host
 from mcphost.host.server_requests.request import ALL
@@ -189,13 +189,13 @@ async def on_stage(
 ) -> AsyncIterator[Stage]:
     """Run the app on these servers (the demo) until the block ends; the host outlives it by its own ending.
 
-    ``parts`` are further fittings. With ``guard`` None a dialog ignores keys for as long as it does for a user.
+    ``parts`` are further dependencies. With ``guard`` None a dialog ignores keys for as long as it does for a user.
     """
     config, approver = config or demo(), ScreenApprover()
     folder = state or Path.cwd() / "state"
     os.makedirs(folder, exist_ok=True)
     values = values_for(config, os.environ)
-    async with Host(config, fittings(approver, values, state=folder, answers=ALL, **parts)) as host:
+    async with Host(config, dependencies(approver, values, state=folder, answers=ALL, **parts)) as host:
         app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
         app.questions.idle_seconds = guard or 0.0
         if guard is not None:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from mcphost.composition import fittings
+from mcphost.composition import dependencies
 from mcphost.config import Values
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.tool_calls.call import ToolCall
@@ -121,7 +121,7 @@ def until_listening(port: int, server: subprocess.Popen[bytes]) -> None:
 @asynccontextmanager
 async def meeting(entry: Mapping[str, Any]) -> AsyncIterator[RecordingHost]:
     """A host whose server `e` is of this entry, all of its lists read."""
-    made = fittings(ScriptedApprover(), Values(os.environ))
+    made = dependencies(ScriptedApprover(), Values(os.environ))
     config = settings(policy={"default": "allow"}, e=entry)
     async with RecordingHost(config, open_transport=made.open_transport, traffic=made.traffic) as host:
         await host.servers.ready()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import trustme
 
-from mcphost.composition import fittings
+from mcphost.composition import dependencies
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
 from mcphost.host.connections import retry
@@ -39,7 +39,7 @@ async def hosted(url: str, *, startup: float = 20.0, timeout: float = 20.0, **en
     """A host with the server `a` at ``url``, once it is ready or has failed."""
     server = {"url": url, "startup_timeout_sec": startup, "tool_timeout_sec": timeout, **entry}
     config = Config.model_validate({"servers": {"a": server}, "policy": {"default": "allow"}}, strict=False)
-    async with Host(config, fittings(DeclineAll("nobody asks"), Values({}))) as host:
+    async with Host(config, dependencies(DeclineAll("nobody asks"), Values({}))) as host:
         await host.servers.ready()
         yield host
 

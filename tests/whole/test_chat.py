@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.composition import fittings
+from mcphost.composition import dependencies
 from mcphost.config import Config, Values
 from mcphost.host.chat.turns import TurnState
 from mcphost.host.consent.questions import Answer
@@ -77,7 +77,7 @@ def config(vendor: str, url: str, every: Any, **sections: Any) -> dict[str, Any]
 def talking(vendor: str, url: str, every: Any, *answers: Answer) -> RecordingHost:
     """A host over the real thing, with a person who answers by the script."""
     settings = Config.model_validate(config(vendor, url, every), strict=False)
-    made = fittings(ScriptedApprover(), Values({}))
+    made = dependencies(ScriptedApprover(), Values({}))
     parts = {"models": made.models, "mask": made.mask, "close": made.close}
     return RecordingHost(settings, ScriptedApprover(*answers), open_transport=made.open_transport, **parts)
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from mcphost.composition import fittings
+from mcphost.composition import dependencies
 from mcphost.config import Config, ServerConfig, Values
 from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.host import Host
@@ -49,7 +49,7 @@ def test_a_url_is_found_out_checked_and_called(transport: str) -> None:
 async def test_a_server_that_was_away_comes_back_by_itself(name: str, transport: str, until: Until) -> None:
     port, (tool, arguments) = free_port(), CALLS[name]
     config = Config(servers={"web": ServerConfig(url=f"http://127.0.0.1:{port}{PATHS[transport]}")})
-    async with Host(config, fittings(Yes(), Values(os.environ))) as host:
+    async with Host(config, dependencies(Yes(), Values(os.environ))) as host:
         web = host.servers["web"]
         with running(PEERS[name], transport, port):
             await until(lambda: web.ready, 20)
@@ -68,7 +68,7 @@ async def test_a_server_that_was_away_comes_back_by_itself(name: str, transport:
 async def test_a_session_the_server_forgot_is_opened_anew(name: str, until: Until) -> None:
     port, (tool, arguments) = free_port(), CALLS[name]
     config = Config(servers={"web": ServerConfig(url=f"http://127.0.0.1:{port}/mcp")})
-    async with Host(config, fittings(Yes(), Values(os.environ))) as host:
+    async with Host(config, dependencies(Yes(), Values(os.environ))) as host:
         web = host.servers["web"]
         with running(PEERS[name], "http", port):
             await until(lambda: web.ready, 20)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.composition import fittings
+from mcphost.composition import dependencies
 from mcphost.config import Config, Values
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.sampling.request import SamplingEdit, SamplingReply, SamplingState
@@ -72,7 +72,7 @@ async def meeting(
 ) -> AsyncIterator[Meeting]:
     person = Person(*steps)
     values = Values({**os.environ, "MODEL_KEY": "sk-canary-0123456789"})
-    made = fittings(person, values, answers=SCREEN)
+    made = dependencies(person, values, answers=SCREEN)
     entry = {**server, "sampling": {"model": vendor, **sampling}}
     config = Config.model_validate(
         {"servers": {"e": entry}, "models": models, "policy": {"default": "allow"}}, strict=False

@@ -79,7 +79,7 @@ def _config_reader(options: Namespace, start: StartInfo) -> Callable[[], Reloade
 async def _show(
     config: Config, start: StartInfo, reread: Callable[[], ReloadedConfig] | None, traffic: Path | None
 ) -> int:
-    from mcphost.composition import fittings, values_for
+    from mcphost.composition import dependencies, values_for
     from mcphost.host.desktop import open_page
     from mcphost.host.host import Host
     from mcphost.host.server_requests.request import SCREEN
@@ -89,7 +89,7 @@ async def _show(
     approver, damages = ScreenApprover(), list[str]()
     values, state = values_for(config, os.environ), start.state_folder
     kept: dict[str, Any] = {"state": state, "report": damages.append, "traffic_path": traffic}
-    parts = fittings(approver, values, **kept, open_url=open_page, answers=SCREEN)
+    parts = dependencies(approver, values, **kept, open_url=open_page, answers=SCREEN)
     async with Host(config, parts) as host:
         start = replace(start, problems=(*start.problems, *damages))
         app = McphostApp(host, approver, start, reread)

@@ -1,7 +1,6 @@
-"""A conversation with a language model, as something to hold on to.
+"""A conversation with a language model: its turns, settings and usage, and what the user may do with it.
 
-Knows its turns, its switches, what it spent and what the user may do with it. Refuses to know how an answer is had and
-how a call is made: `mcphost.host.chat.runner` does.
+`mcphost.host.chat.runner` gets the answers and has tools called.
 
 Front: every change is a ChatChanged with its number; read the state again. `send` and `go_on` return at once.
 """

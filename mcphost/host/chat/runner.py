@@ -1,8 +1,4 @@
-"""Works on a turn: asks the model, has its tools called, tells it what came of that, until it is done or must stop.
-
-Knows the order of these steps and what ends them. Refuses to know how a tool use becomes a call, and what anything
-looks like.
-"""
+"""Works on a turn: asks the model, has its tools called, tells it what came of that, until it is done or must stop."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from mcphost.host.connections.observer import ConnectionObserver, ProtocolViolat
 from mcphost.host.connections.offers import Offers
 from mcphost.host.connections.retry import Backoff, Disconnect, LastFailure, after_failure
 from mcphost.host.connections.setup import ask_for_level, check_required, masked, new_client
-from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, WEIGHTS, ServerState
+from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, LOG_LEVELS, ServerState
 from mcphost.host.connections.subscriptions import Subscriptions
 from mcphost.host.error_boundary import fault
 from mcphost.host.events import (
@@ -62,7 +62,7 @@ class Connection:
         """The server's entry as it is now."""
         self._context = context
         self._backoff = Backoff(random.random)
-        self._wanted = self.config.enabled and self.config.start == "eager"
+        self._should_run = self.config.enabled and self.config.start == "eager"
         self._wake = asyncio.Event()
         self._change = asyncio.Event()
         self._disconnect = Disconnect()
@@ -75,7 +75,7 @@ class Connection:
         refused a list."""
         self._observer = ConnectionObserver(self, context)
         self.keepalive = Keepalive(time.monotonic, self._busy, self._note, self.publish_change)
-        self.state = ServerState.STARTING if self._wanted else self._at_rest
+        self.state = ServerState.STARTING if self._should_run else self._at_rest
         self.reason = ""
         """Why it is in this state; empty where the state says it all."""
         self.advice = ""
@@ -136,22 +136,22 @@ class Connection:
 
     def start(self) -> None:
         """Connect, at once if a retry was pending; nothing changes for a server that is up or on its way."""
-        if not self._wanted or self.state not in (ServerState.STARTING, ServerState.READY):
+        if not self._should_run or self.state not in (ServerState.STARTING, ServerState.READY):
             self.restart()
 
     def restart(self) -> None:
         """Disconnect if need be, and connect anew."""
-        self._wanted = True
+        self._should_run = True
         self._backoff.reset()
         self._wake.set()
 
     def stop(self) -> None:
         """Disconnect and stay so."""
-        self._wanted = False
+        self._should_run = False
         self._wake.set()
 
     def reconfigured(self, fields: Collection[str]) -> None:
-        """Go over to the server's new entry, in which ``fields`` differ; without a new start where that will do."""
+        """Adopt the server's new entry, in which ``fields`` differ; without a restart where that will do."""
         self.config = self._context.config().servers[self.name]
         if "log_level" in fields:
             self.level = LogLevel.read(self.config.log_level)
@@ -160,7 +160,7 @@ class Connection:
                 self.offers.tools.mark_stale()
             return
         begins = self.state is ServerState.DISABLED and self.config.start == "eager"
-        self._wanted = self.config.enabled and (self._wanted or begins)
+        self._should_run = self.config.enabled and (self._should_run or begins)
         self._backoff.reset()
         self._wake.set()
 
@@ -171,10 +171,10 @@ class Connection:
             await self._change.wait()
 
     async def supervise(self) -> None:
-        """Keep the server in the state that is wanted, until cancelled. Never raises anything else."""
+        """Keep the server connected while it should be, until cancelled. Never raises anything else."""
         while True:
             self._wake.clear()
-            if self._wanted:
+            if self._should_run:
                 await self._one_life()
                 await self._pause()
             else:
@@ -183,7 +183,7 @@ class Connection:
 
     def over(self) -> None:
         """Release waiters after the supervisor has ended."""
-        self._wanted = False
+        self._should_run = False
         self._wake.clear()
         self._enter(self._at_rest)
 
@@ -231,7 +231,7 @@ class Connection:
         return ServerState.STOPPED if self.config.enabled else ServerState.DISABLED
 
     async def _one_life(self) -> None:
-        """Connect, stay connected, and disconnect when told to or when it fails; the state says how it goes on."""
+        """Connect, stay connected, and disconnect on request or on failure; the state says how it goes on."""
         self.started_at, self.ready_at = time.monotonic(), None
         self._disconnect = Disconnect()
         self._enter(ServerState.STARTING)
@@ -244,7 +244,7 @@ class Connection:
         except McphostError as error:
             failure = error
         except asyncio.CancelledError:
-            self._wanted = False
+            self._should_run = False
             raise
         except Exception as error:  # a fault in here must not end the other servers
             failure = fault(error)
@@ -272,7 +272,7 @@ class Connection:
         return chores
 
     async def _get_ready(self, client: Client) -> None:
-        """Shake hands, and what is useful before the first request; only the first must succeed."""
+        """Shake hands, and do what is useful before the first request; only the handshake must succeed."""
         seconds = self.config.startup_timeout_sec
         self.session = await client.connect(seconds)
         self.refusal = None
@@ -289,13 +289,13 @@ class Connection:
             self.offers.tools.failed(reason, timed_out=True)
 
     async def _end_life(self, transport: Transport | None, failure: McphostError | None) -> None:
-        """Say at once how it goes on, then close: a program that will not leave takes seconds."""
+        """Enter the next state, then close: a program that will not leave takes seconds."""
         self._look_at(transport)
         failed_at: float | None = None
-        if failure is not None and self._wanted:
+        if failure is not None and self._should_run:
             failed_at = time.monotonic()
             self._plan_retry(failure)
-        elif self._wanted:
+        elif self._should_run:
             self._enter(ServerState.STARTING, "closing the connection before")
         else:
             self._enter(self._at_rest, "closing the connection")
@@ -323,7 +323,7 @@ class Connection:
         self._enter(plan.state, plan.reason, plan.advice)
 
     async def _pause(self) -> None:
-        """After a failure wait for the time to try again, or until told."""
+        """After a failure wait for the time to try again, or for a command."""
         if self.state in (ServerState.FAILED, ServerState.NEEDS_SIGN_IN):
             await self._wake.wait()
         elif self.state is ServerState.RECONNECTING and self.retry_at is not None:
@@ -356,7 +356,7 @@ class Connection:
         if state is not ServerState.READY:
             self.offers.clear()
             self.subscriptions.lost()
-        self._say(f"{state.value}{f': {self.reason}' if reason else ''}", WEIGHTS.get(state, LogLevel.INFO))
+        self._say(f"{state.value}{f': {self.reason}' if reason else ''}", LOG_LEVELS.get(state, LogLevel.INFO))
         self.publish_change()
 
     def _say(self, text: str, level: LogLevel) -> None:

@@ -1,6 +1,4 @@
-"""Whether a connection that stands is still alive, and how fast it answers: its pulse.
-
-Knows intervals. Refuses to know when a server is started, and what follows from its death.
+"""Pings an idle connection and records the round-trip time.
 
 Specification: basic/utilities/ping.
 """
@@ -34,10 +32,10 @@ class RoundTrip:
 
 
 class Keepalive:
-    """Whether a server still answers, and how fast: ``last`` is the latest answer; None until there was one.
+    """Pings one server. ``last`` is the latest round trip; None until there was one.
 
     ``busy`` says whether a call is running: a program that does one thing at a time answers no ping then, and the call
-    has limits of its own. ``measured`` is told of every answer; ``now`` is a monotonic clock.
+    has limits of its own. ``measured`` is called after every answer; ``now`` is a monotonic clock.
     """
 
     def __init__(

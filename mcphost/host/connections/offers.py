@@ -1,7 +1,4 @@
-"""Everything one server offers, as last listed: tools, resources, resource templates and prompts.
-
-Knows which of these exist and when to list them again. Refuses to know when a server is started, and what its offers
-are used for.
+"""Lists what one server offers (tools, resources, resource templates, prompts) and lists it again when it changes.
 
 Specification: server/tools, server/resources, server/prompts (list changes).
 """
@@ -67,8 +64,8 @@ _PROMPTS: Final[OfferSource[Prompt]] = OfferSource(
 class ListedOffers(Generic[Item]):
     """One kind of offer of one server.
 
-    ``listed`` is told the items whenever they were listed anew or are gone, ``changed`` that anything here is,
-    ``refused`` that only a sign-in brings them.
+    ``listed`` is called with the items whenever they were listed anew or are gone, ``changed`` whenever anything here
+    is, and ``refused`` when only a sign-in brings them.
     """
 
     def __init__(
@@ -186,11 +183,11 @@ class Offers:
         changed: Callable[[], None],
         refused: Callable[[AuthorizationRequired], None] = lambda refusal: None,
     ) -> None:
-        told = note, listed, changed, refused
-        self.tools = ListedOffers(_TOOLS, *told)
-        self.resources = ListedOffers(_RESOURCES, *told)
-        self.templates = ListedOffers(_TEMPLATES, *told)
-        self.prompts = ListedOffers(_PROMPTS, *told)
+        callbacks = note, listed, changed, refused
+        self.tools = ListedOffers(_TOOLS, *callbacks)
+        self.resources = ListedOffers(_RESOURCES, *callbacks)
+        self.templates = ListedOffers(_TEMPLATES, *callbacks)
+        self.prompts = ListedOffers(_PROMPTS, *callbacks)
         lists = self.tools, self.resources, self.templates, self.prompts
         self._by_kind: dict[CatalogKind, ListedOffers[Any]] = dict(zip(CatalogKind, lists, strict=True))
         self._offered: Collection[str] = ()

@@ -1,8 +1,4 @@
-"""What servers' programs take of this machine, read when somebody looks at one and never else.
-
-Knows how two readings make a share of a processor, and when to warn. Refuses to know where the figures come from, and
-to do anything about them: that is for a person to decide.
-"""
+"""Reads the CPU and memory usage of server programs when somebody looks at one, and warns of a large one once."""
 
 from __future__ import annotations
 
@@ -46,7 +42,7 @@ class UsageReading:
 
 
 class ProcessUsage:
-    """The latest reading of each server. ``warn`` is told, once for each program, of one that grew over its limit."""
+    """The latest reading of each server. ``warn`` is called once for each program that grew over its limit."""
 
     def __init__(
         self,

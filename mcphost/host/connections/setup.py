@@ -1,4 +1,4 @@
-"""How a session is opened as the configuration wants it: with which limits and log level, and what it must offer."""
+"""Creates a client as the configuration says, and checks what its session offers."""
 
 from __future__ import annotations
 

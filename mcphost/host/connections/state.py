@@ -1,4 +1,4 @@
-"""Where a server stands, and which settings may change while it does."""
+"""The states of a server, and the settings that may change without a restart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcphost.protocol.models.tools import LogLevel
 
 
 class ServerState(Enum):
-    """Where a server stands."""
+    """The state of a server."""
 
     DISABLED = "disabled"
     STOPPED = "stopped"
@@ -20,17 +20,17 @@ class ServerState(Enum):
     FAILED = "failed"
 
 
-WEIGHTS: Final = {
+LOG_LEVELS: Final = {
     ServerState.FAILED: LogLevel.ERROR,
     ServerState.RECONNECTING: LogLevel.WARNING,
     ServerState.NEEDS_SIGN_IN: LogLevel.WARNING,
 }
 
 LISTING_FIELDS: Final = frozenset({"enabled_tools", "disabled_tools"})
-"""Settings that a standing connection goes over to by listing its tools again."""
+"""Settings that an open connection adopts by listing its tools again."""
 
 LIVE_FIELDS: Final = LISTING_FIELDS | {
     "roots", "sampling", "start", "startup_timeout_sec", "tool_timeout_max_sec", "tool_timeout_sec", "tools",
     "trust_hints",
 }  # fmt: skip
-"""Settings that are read when they are needed: a standing connection goes on when they change."""
+"""Settings that are read when they are needed: an open connection goes on when they change."""

@@ -1,6 +1,4 @@
-"""The resources of one server that somebody watches: subscribed to, read again when they change, restored.
-
-Knows which are wanted, whatever happens to the connection. Refuses to know what is shown of them.
+"""Subscribes to resources of one server, reads them again when they change, and restores subscriptions on reconnect.
 
 Specification: server/resources (subscriptions).
 """
@@ -25,13 +23,13 @@ REREAD_DELAY: Final = 0.1
 """Seconds in which more updates may come before a changed resource is read again."""
 
 REREAD_PAUSE: Final = 1.0
-"""Seconds between two readings, however often a server tells of updates."""
+"""Seconds between two readings, however often a server announces updates."""
 
 REREAD_TIMEOUTS: Final = RequestTimeouts(20.0, 20.0)
 
 
 class SubscriptionState(Enum):
-    """Where a watch stands."""
+    """The state of a subscription."""
 
     WAITING = "waiting for the server"
     WATCHING = "watching"
@@ -40,7 +38,7 @@ class SubscriptionState(Enum):
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """One watched resource."""
+    """One resource that is subscribed to."""
 
     uri: str
     state: SubscriptionState = SubscriptionState.WAITING
@@ -51,7 +49,7 @@ class Subscription:
     result: ReadResourceResult | None = None
     """What the last reading after an update brought; None before the first."""
     error: McphostError | None = None
-    """Why it is not watched, or why the last reading failed."""
+    """Why there is no subscription, or why the last reading failed."""
 
     def covers(self, uri: str) -> bool:
         """Is an update of ``uri`` one of this: the resource itself, or something below it?"""
@@ -59,7 +57,7 @@ class Subscription:
 
 
 class Subscriptions:
-    """The watches of one server. ``changed`` is told the URI whenever its watch changed."""
+    """The subscriptions of one server. ``changed`` is called with a URI whenever its subscription changed."""
 
     def __init__(
         self, note: Callable[[LogLevel, str], None], changed: Callable[[str], None], mask: Callable[[str], str]
@@ -71,29 +69,29 @@ class Subscriptions:
         """By URI, in the order they were begun."""
 
     async def add(self, client: Client, uri: str) -> Subscription:
-        """Watch ``uri``. Raises as a request does, and then nothing is watched."""
+        """Subscribe to ``uri``. Raises as a request does, and then there is no subscription."""
         async with self._one_at_a_time:
-            watch = self.all.get(uri)
-            if watch is not None and watch.state is SubscriptionState.WATCHING:
-                return watch
-            watch = self.all[uri] = Subscription(uri)  # before asking: the first update may come with the answer
+            subscription = self.all.get(uri)
+            if subscription is not None and subscription.state is SubscriptionState.WATCHING:
+                return subscription
+            subscription = self.all[uri] = Subscription(uri)  # before asking: the first update may come with the answer
             try:
                 await client.resources.subscribe(uri)
             except BaseException:
                 self.all.pop(uri, None)
                 raise
-            watch.state = SubscriptionState.WATCHING
+            subscription.state = SubscriptionState.WATCHING
         self._changed(uri)
-        return watch
+        return subscription
 
     async def drop(self, client: Client | None, uri: str) -> None:
-        """Watch ``uri`` no more, and tell the server if there is one. Never raises: a refusal is noted."""
+        """Unsubscribe from ``uri``, at the server too if there is a client. Never raises: a refusal is logged."""
         async with self._one_at_a_time:
-            watch = self.all.pop(uri, None)
-            if watch is None:
+            subscription = self.all.pop(uri, None)
+            if subscription is None:
                 return
             self._changed(uri)
-            if client is None or watch.state is not SubscriptionState.WATCHING:
+            if client is None or subscription.state is not SubscriptionState.WATCHING:
                 return
             try:
                 await client.resources.unsubscribe(uri)
@@ -101,53 +99,61 @@ class Subscriptions:
                 self._note(LogLevel.WARNING, f"the server did not end the subscription to {uri}: {error}")
 
     def updated(self, uri: str) -> None:
-        """The server says that ``uri`` changed; what nobody watches is ignored."""
-        for watch in self.all.values():
-            if watch.covers(uri):
-                watch.updates += 1
-                self._outdate(watch)
+        """The server says that ``uri`` changed; a URI without a subscription is ignored."""
+        for subscription in self.all.values():
+            if subscription.covers(uri):
+                subscription.updates += 1
+                self._outdate(subscription)
 
     def lost(self) -> None:
         """The connection ended: all wait for the next."""
-        for watch in self.all.values():
-            watch.state = SubscriptionState.WAITING
+        for subscription in self.all.values():
+            subscription.state = SubscriptionState.WAITING
 
     async def keep_current(self, client: Client) -> None:
-        """Restore what an earlier connection watched, and read again what changed. Never ends by itself."""
+        """Restore the subscriptions of an earlier connection, and read again what changed. Never returns."""
         self.lost()  # an answer of that connection's may have been taken after its end
-        for watch in list(self.all.values()):
-            await self._restore(client, watch)
+        for subscription in list(self.all.values()):
+            await self._restore(client, subscription)
         while True:
             await self._due.wait()
             await asyncio.sleep(REREAD_DELAY)
             self._due.clear()
-            await asyncio.gather(*(self._read(client, watch) for watch in list(self.all.values()) if watch.stale))
+            await asyncio.gather(
+                *(self._read(client, subscription) for subscription in list(self.all.values()) if subscription.stale)
+            )
             await asyncio.sleep(REREAD_PAUSE)
 
-    async def _restore(self, client: Client, watch: Subscription) -> None:
+    async def _restore(self, client: Client, subscription: Subscription) -> None:
         async with self._one_at_a_time:
-            if watch.state is not SubscriptionState.WAITING or self.all.get(watch.uri) is not watch:
+            if (
+                subscription.state is not SubscriptionState.WAITING
+                or self.all.get(subscription.uri) is not subscription
+            ):
                 return
             try:
-                await client.resources.subscribe(watch.uri)
+                await client.resources.subscribe(subscription.uri)
             except McphostError as error:
-                watch.state, watch.error = SubscriptionState.REFUSED, without_secrets(error, self._mask)
-                self._note(LogLevel.WARNING, f"the subscription to {watch.uri} was not restored: {error}")
-                self._changed(watch.uri)
+                subscription.state, subscription.error = SubscriptionState.REFUSED, without_secrets(error, self._mask)
+                self._note(LogLevel.WARNING, f"the subscription to {subscription.uri} was not restored: {error}")
+                self._changed(subscription.uri)
                 return
-            watch.state, watch.error = SubscriptionState.WATCHING, None
-        self._outdate(watch)  # nobody told us what happened in between
+            subscription.state, subscription.error = SubscriptionState.WATCHING, None
+        self._outdate(subscription)  # nobody told us what happened in between
 
-    def _outdate(self, watch: Subscription) -> None:
+    def _outdate(self, subscription: Subscription) -> None:
         self._due.set()
-        if not watch.stale:  # an event for each of a flood of updates would flood the screen
-            watch.stale = True
-            self._changed(watch.uri)
+        if not subscription.stale:  # an event for each of a flood of updates would flood the screen
+            subscription.stale = True
+            self._changed(subscription.uri)
 
-    async def _read(self, client: Client, watch: Subscription) -> None:
-        watch.stale = False  # before reading: what changes meanwhile is read once more
+    async def _read(self, client: Client, subscription: Subscription) -> None:
+        subscription.stale = False  # before reading: what changes meanwhile is read once more
         try:
-            watch.result, watch.error = await client.resources.read(watch.uri, timeouts=REREAD_TIMEOUTS), None
+            subscription.result, subscription.error = (
+                await client.resources.read(subscription.uri, timeouts=REREAD_TIMEOUTS),
+                None,
+            )
         except McphostError as error:
-            watch.error = without_secrets(error, self._mask)
-        self._changed(watch.uri)
+            subscription.error = without_secrets(error, self._mask)
+        self._changed(subscription.uri)

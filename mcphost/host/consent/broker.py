@@ -1,7 +1,4 @@
-"""Whether something may happen: policy first, then the one who is asked, and always the audit log.
-
-Knows the order of these steps. Refuses to know how a question is shown: an `Approver` asks it.
-"""
+"""Whether something may happen: policy first, then the one who is asked, and always the audit log."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class Proposal:
 class ConsentBroker:
     """Settles whether a call may be sent.
 
-    ``changed`` is called when what is remembered changed and wants to be saved; ``alarm`` takes a sentence the user
+    ``changed`` is called when what is remembered changed and is to be saved; ``alarm`` takes a sentence the user
     must see.
     """
 

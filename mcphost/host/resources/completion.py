@@ -1,6 +1,4 @@
-"""Suggestions while somebody types: not for every key, not twice for the same, and never those for an older text.
-
-Knows time and order. Refuses to know fields and forms.
+"""Asks servers for completions while somebody types: not for every key, and not twice for the same text.
 
 Specification: server/utilities/completion.
 """

@@ -1,7 +1,6 @@
 """Answers what servers ask of a language model: settled, asked, streamed, reviewed, and sent at most once.
 
-Knows the order of these steps and what ends a request. Refuses to know vendors, and how a question is shown. What a
-server asks for is kept in no file: the audit log says who asked, which model answered, and what it took.
+What a server asks for is kept in no file: the audit log says who asked, which model answered, and what it took.
 
 Specification: client/sampling (2024-11-05 to 2025-11-25).
 """
@@ -91,7 +90,7 @@ class SamplingService:
         self._paused: set[str] = set()
 
     def declared(self, server: str) -> Mapping[str, Any] | None:
-        """The capability as this server is told of it; None where nobody would answer."""
+        """The sampling capability as declared to this server; None where nobody would answer."""
         config = self._config()
         settings, policy = _settings(config, server), sampling_policy(config, server)
         models = self._models.for_server(server)

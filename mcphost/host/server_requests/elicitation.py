@@ -1,7 +1,4 @@
-"""Answers what servers ask the user for: a form to fill in, a page to visit; and keeps the pages that were opened.
-
-Knows what may be sent: what fits the server's schema, after a yes. Refuses to know dialogs and browsers, and never
-fetches anything.
+"""Answers elicitation: has a form filled in or a URL visited, and sends only what fits the server's schema.
 
 Specification: client/elicitation (2025-06-18, 2025-11-25).
 """

@@ -1,7 +1,4 @@
-"""What servers ask a person: put one by one, bounded, withdrawn when moot, and always written down.
-
-Knows how much a server may ask, which servers are muted, and what ends a question. Refuses to know what is asked, and
-how it is shown: an `Approver` asks it.
+"""Puts server requests to a person: bounded, withdrawn when moot, declined while muted, and written to the audit log.
 
 Specification: client/elicitation and client/sampling (rate limits, human in the loop).
 """

@@ -1,9 +1,7 @@
-"""Answers ``roots/list``: the folders the user lets a server know of, looked at again each time.
+"""Answers ``roots/list`` with the folders that the configuration, the user or an earlier run shared with a server.
 
-Knows what is granted: nothing, until the configuration, the user or an earlier run says so. Refuses to know how a
-folder is picked. Nothing watches the disk by itself: folders are looked at when a server asks, when something is
-shared, when a tool is called and when a front asks (`RootsService.check`), which costs nothing meanwhile and works on
-every file system.
+Folders are looked at again when a server asks, when something is shared, when a tool is called and when a front asks
+(`RootsService.check`); that works on every file system and costs nothing meanwhile.
 
 Specification: client/roots.
 """

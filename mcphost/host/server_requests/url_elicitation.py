@@ -1,6 +1,4 @@
-"""A page that a server asked to visit: opened with the user's consent, and what is known of it since.
-
-Knows states. Refuses to know what is on the page: it is never fetched, and opens where nobody of ours looks.
+"""A URL that a server asked to visit: opened in a browser with the user's consent, never fetched by mcphost.
 
 Specification: client/elicitation, URL mode.
 """
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class UrlElicitationState(Enum):
-    """Where a page stands."""
+    """The state of a URL elicitation."""
 
     WAITING = "opened; the server has not said that it is done"
     COMPLETED = "done, says the server"

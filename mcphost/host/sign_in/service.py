@@ -1,8 +1,4 @@
-"""A sign-in as something to hold on to: how far it is, what is asked, what it met; and the service that runs them.
-
-Knows the order in which a person is asked and shown things. Refuses to know OAuth, the keychain and browsers: those it
-is given.
-"""
+"""A sign-in as something to hold on to: how far it is, what is asked, what it met; and the service that runs them."""
 
 from __future__ import annotations
 
@@ -37,7 +33,7 @@ OpenPort = Callable[[Config, str], Awaitable["SignInPort"]]
 
 
 class SignInState(Enum):
-    """Where a sign-in stands."""
+    """The state of a sign-in."""
 
     LOOKING = "finding out where to sign in"
     AGREEING = "waiting for you to agree"

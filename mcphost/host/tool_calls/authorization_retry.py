@@ -1,8 +1,5 @@
 """Tries what a server refused again after a sign-in, or a wider one, and never without end.
 
-Knows when a refusal leads to a sign-in, who shares one, and when enough is enough. Refuses to know how one is carried
-out and what is done once it is there.
-
 Specification: authorization, step-up authorization flow.
 """
 

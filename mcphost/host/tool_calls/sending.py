@@ -1,6 +1,4 @@
-"""Sends a call that was allowed: directly or as a task, and a task again where the session ended before it did.
-
-Knows which of these is due, and what a call hears meanwhile. Refuses to know who allowed it and where it is kept.
+"""Sends a call that was allowed, directly or as a task, and collects a task in the next session where one is lost.
 
 Specification: server/tools, basic/utilities/tasks.
 """

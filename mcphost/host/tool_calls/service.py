@@ -1,7 +1,4 @@
-"""Carries calls out: checked, asked for, sent at most once, the answer checked, and all of it written down.
-
-Knows the order of these steps and what ends a call. Refuses to know how a question is shown, how a request travels,
-and how a server is kept connected.
+"""Carries out tool calls: checked, asked for, sent at most once, the answer checked, and all of it audited.
 
 Specification: server/tools.
 """

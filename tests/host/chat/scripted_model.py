@@ -130,7 +130,7 @@ def chat_host(
     model: Mapping[str, Any] | None = None,
     able: ModelCapabilities = ABLE,
     approver: ScriptedApprover | None = None,
-    **fittings: Any,
+    **dependencies: Any,
 ) -> ChatHost:
     """`async with chat_host(uses(use("a__echo", text="x")), servers={"a": echo()}, answers=(YES,)) as host:`"""
     provider = ScriptedProvider(*script, able=able)
@@ -140,7 +140,7 @@ def chat_host(
          "limits": {"exit_grace_sec": 0.15}},
         strict=False,
     )  # fmt: skip
-    host = ChatHost(config, approver or ScriptedApprover(*answers), models=Port(provider), **fittings)
+    host = ChatHost(config, approver or ScriptedApprover(*answers), models=Port(provider), **dependencies)
     host.model = provider
     return host
 

@@ -236,7 +236,7 @@ async def test_everything_a_server_says_is_in_its_log_within_its_budget(host: Ho
         b=hostile("garbage-first"),
         c=echo(),
         policy=ALLOW,
-        fittings={"mask": lambda text: text.replace("hunter2!", "•••")},
+        dependencies={"mask": lambda text: text.replace("hunter2!", "•••")},
     ) as running:
         await running.servers.ready()
         await running.run("a", "act")
@@ -261,7 +261,7 @@ async def test_what_a_server_is_quoted_with_holds_no_secret(host: HostOf) -> Non
         return re.sub("last words|is on fire|Hostile Server|hostile.py|code 3", "•••", text)
 
     servers = {"dies": hostile("crash-on-call"), "lists": hostile("page-3-fails"), "speaks": hostile("garbage-first")}
-    async with host(**servers, policy=ALLOW, fittings={"mask": mask}) as running:
+    async with host(**servers, policy=ALLOW, dependencies={"mask": mask}) as running:
         await running.servers.ready()
         call = await running.run("dies", "act")
         assert isinstance(call.error, ConnectionLost)
@@ -434,7 +434,7 @@ async def test_a_fault_in_a_supervisor_stays_there_with_words(host: HostOf, faul
             raise fault
         return await open_stdio(config, name)
 
-    async with host(a=echo(), b=echo(), policy=ALLOW, fittings={"open_transport": open_transport}) as running:
+    async with host(a=echo(), b=echo(), policy=ALLOW, dependencies={"open_transport": open_transport}) as running:
         await running.servers.ready()
         assert running.servers["a"].state is FAILED
         assert f"{type(fault).__name__} at test_connection.py" in running.servers["a"].reason

@@ -156,7 +156,7 @@ async def test_a_server_that_goes_takes_its_offers_along_and_brings_them_again(h
 async def test_a_resource_is_read_as_it_is_called_and_written_down(host: HostOf, tmp_path: Path) -> None:
     audit, wires = tmp_path / "audit", {name: tmp_path / name for name in "ab"}
     servers = {name: serve("--record", wire, start="lazy") for name, wire in wires.items()}
-    async with host(**servers, fittings={"audit_path": audit}) as running:
+    async with host(**servers, dependencies={"audit_path": audit}) as running:
         (text,) = (await running.resources.read("a", ODD)).contents
         (blob,) = (await running.resources.read("a", "memo:///pixel.png", origin="gpt")).contents
         assert isinstance(text, ResourceContents)
@@ -299,7 +299,7 @@ async def test_an_answer_on_its_way_is_dropped_when_somebody_types_on(
 @pytest.mark.requirement("TASK-02", "TASK-06", "TASK-09")
 async def test_a_tool_that_must_run_as_a_task_is_one_call_like_any_other(host: HostOf, tmp_path: Path) -> None:
     audit = tmp_path / "audit"
-    async with host(a=serve(), policy=ALLOW, fittings={"audit_path": audit}) as running:
+    async with host(a=serve(), policy=ALLOW, dependencies={"audit_path": audit}) as running:
         await running.servers.ready()
         call = await running.run("a", "research", {"polls": 3})
         assert (call.state, call.doing) == (CallState.DONE, "done")
@@ -348,7 +348,7 @@ async def test_a_cancelled_call_cancels_its_task_and_another_task_is_cancelled_b
 ) -> None:
     audit = tmp_path / "audit"
     served = serve("--record", tmp_path / "wire")
-    async with host(a=served, policy=ALLOW, fittings={"audit_path": audit}) as running:
+    async with host(a=served, policy=ALLOW, dependencies={"audit_path": audit}) as running:
         await running.servers.ready()
         call = running.tool_calls.call("a", "research", {"polls": 1, "interval": 60_000})
         await until(lambda: call.task)

@@ -75,13 +75,13 @@ async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(hos
 async def test_what_a_flag_allowed_was_seen_by_nobody(host: HostOf, tmp_path: Path, by: str) -> None:
     """P03, P10: who is asked later is told that the tool is new, and a change of it is none to somebody who saw it."""
     store, flag = FileStore(tmp_path), Answer(allow=True, by=by, reason=by)
-    async with host(a=echo(), answers=(flag, flag), fittings={"store": store}) as running:
+    async with host(a=echo(), answers=(flag, flag), dependencies={"store": store}) as running:
         for _ in range(2):
             await running.run("a", "echo", SAY)
         assert [question.approval.kind for question in running.approver.questions] == [ApprovalStatus.NEW] * 2
         assert not any(isinstance(event, GrantsChanged) for event in running.events)
     assert from_toml(store.read("approvals")) == []
-    async with host(a=echo(), answers=(NO,), fittings={"store": store}) as later:
+    async with host(a=echo(), answers=(NO,), dependencies={"store": store}) as later:
         await later.run("a", "echo", SAY)
         assert later.approver.questions[0].approval.kind is ApprovalStatus.NEW
 
@@ -116,10 +116,10 @@ async def test_what_was_allowed_for_good_is_asked_about_again_after_its_days(
 ) -> None:
     """P10"""
     store = FileStore(tmp_path)
-    async with host(a=echo(), answers=(ALWAYS,), fittings={"store": store}) as running:
+    async with host(a=echo(), answers=(ALWAYS,), dependencies={"store": store}) as running:
         await running.run("a", "echo", SAY)
     made_older(tmp_path, timedelta(days=100))
-    async with host(a=echo(), policy={"remember_days": days}, fittings={"store": store}) as running:
+    async with host(a=echo(), policy={"remember_days": days}, dependencies={"store": store}) as running:
         await running.run("a", "echo", SAY)
         assert len(running.approver.questions) == asked
         assert len(running.consent.grants()) == 1 - asked
@@ -146,11 +146,11 @@ async def test_a_silent_change_is_found_at_the_next_listing_and_in_the_next_run(
     """P03: without list_changed, and compared with what an earlier run saw."""
     store = FileStore(tmp_path)
     entry = hostile("silent-change")
-    async with host(a=entry, answers=(ALWAYS, NO), fittings={"store": store}) as running:
+    async with host(a=entry, answers=(ALWAYS, NO), dependencies={"store": store}) as running:
         await running.run("a", "act")
         await running.servers["a"].relist()
         assert (await running.run("a", "act")).state is CallState.DECLINED
-    async with host(a=entry, fittings={"store": store}) as running:
+    async with host(a=entry, dependencies={"store": store}) as running:
         await running.run("a", "act")
         assert running.approver.questions == []  # it is again what was allowed
 
@@ -368,7 +368,7 @@ async def test_approvals_are_kept_between_runs_and_bound_to_the_command(host: Ho
     """P10: the same name with another command is asked about, and the difference is the command."""
     store = FileStore(tmp_path)
     for entry, questions in ((echo(), 1), (echo(), 0), (echo("--name", "x"), 1)):
-        async with host(a=entry, answers=(ALWAYS,), fittings={"store": store}) as running:
+        async with host(a=entry, answers=(ALWAYS,), dependencies={"store": store}) as running:
             await running.run("a", "echo", SAY)
         assert len(running.approver.questions) == questions
     assert [change.field for change in running.approver.questions[0].approval.differences] == ["command"]
@@ -384,11 +384,11 @@ async def test_a_rule_made_when_asked_lets_by_what_it_fits_in_later_runs_too_and
 ) -> None:
     """P10: other arguments, another server and a changed tool are asked about as ever."""
     parts = {"store": FileStore(tmp_path), "audit_path": tmp_path / "audit.jsonl"}
-    async with host(a=echo(), answers=(RULE, NO), fittings=parts) as running:
+    async with host(a=echo(), answers=(RULE, NO), dependencies=parts) as running:
         for text in ("x", "x and more", "not x"):
             await running.run("a", "echo", {"text": text})
         assert len(running.approver.questions) == 2
-    async with host(a=echo(), b=echo(), answers=(NO, NO, NO), fittings=parts) as running:
+    async with host(a=echo(), b=echo(), answers=(NO, NO, NO), dependencies=parts) as running:
         assert (await running.run("a", "echo", SAY)).state is CallState.DONE
         assert (await running.run("b", "echo", SAY)).state is CallState.DECLINED
         past = await running.consent.past(running.approver.questions[0], running.tool_calls.calls.values())
@@ -442,7 +442,7 @@ async def test_what_cannot_be_saved_is_an_alarm_and_nothing_worse(host: HostOf, 
             raise ConfigError("disk full") if not self.alarms else RuntimeError("secret")
 
     store = Full(tmp_path)
-    async with host(a=echo(), answers=(ALWAYS, SESSION), fittings={"store": store}) as running:
+    async with host(a=echo(), answers=(ALWAYS, SESSION), dependencies={"store": store}) as running:
         await running.run("a", "echo", SAY)
         await until(lambda: running.alarms)
         store.alarms.append("next time another error")
@@ -454,7 +454,7 @@ async def test_what_cannot_be_saved_is_an_alarm_and_nothing_worse(host: HostOf, 
 
 async def test_what_nothing_changed_in_is_not_written(host: HostOf, tmp_path: Path) -> None:
     for times in (1, 2):
-        async with host(a=echo(), answers=(NO,) * times, fittings={"store": FileStore(tmp_path)}) as running:
+        async with host(a=echo(), answers=(NO,) * times, dependencies={"store": FileStore(tmp_path)}) as running:
             await running.run("a", "echo", SAY)
         assert not (tmp_path / "approvals.toml").exists()
 
@@ -465,7 +465,7 @@ async def test_a_rule_of_the_user_stands_but_a_tool_that_changed_under_it_is_tol
     """P03: a rule is bound to names, so a change since the tool last ran cannot stop it; it is an alarm, once."""
     entry, store = hostile("silent-change", "--kind", "annotations"), FileStore(tmp_path)
     for alarms in (1, 2):  # the next run begins with what it was at first
-        async with host(a=entry, policy={"allow": ["a:*"]}, fittings={"store": store}) as running:
+        async with host(a=entry, policy={"allow": ["a:*"]}, dependencies={"store": store}) as running:
             for _ in range(2):
                 await running.run("a", "act")
                 await running.servers["a"].relist()
@@ -473,9 +473,9 @@ async def test_a_rule_of_the_user_stands_but_a_tool_that_changed_under_it_is_tol
         assert running.alarms[0].startswith("a:act is not what it was when it ran before (annotations.")
         assert running.alarms[0].endswith("it runs by policy.allow has 'a:*'")
         assert running.approver.questions == []
-    async with host(a=echo(), policy={"allow": ["a:*"]}, fittings={"store": store}) as running:
+    async with host(a=echo(), policy={"allow": ["a:*"]}, dependencies={"store": store}) as running:
         await running.run("a", "echo", SAY)
-    async with host(a=echo("--name", "x"), policy={"allow": ["a:*"]}, fittings={"store": store}) as running:
+    async with host(a=echo("--name", "x"), policy={"allow": ["a:*"]}, dependencies={"store": store}) as running:
         await running.run("a", "echo", SAY)
     assert running.alarms == []  # the user's own doing
 
@@ -483,12 +483,12 @@ async def test_a_rule_of_the_user_stands_but_a_tool_that_changed_under_it_is_tol
 async def test_two_hosts_at_once_lose_nothing_of_what_either_was_told(host: HostOf, tmp_path: Path) -> None:
     """C07: what one allows does not undo what the other allowed or revoked meanwhile."""
     store, always = FileStore(tmp_path), (ALWAYS, ALWAYS)
-    async with host(a=echo(), answers=always, fittings={"store": store}) as first:
+    async with host(a=echo(), answers=always, dependencies={"store": store}) as first:
         await first.run("a", "echo", SAY)
         await first.run("a", "sleep", {"seconds": 0})
     async with (
-        host(a=echo(), answers=always, fittings={"store": store}) as first,
-        host(a=echo(), answers=always, fittings={"store": store}) as second,
+        host(a=echo(), answers=always, dependencies={"store": store}) as first,
+        host(a=echo(), answers=always, dependencies={"store": store}) as second,
     ):
         first.consent.revoke("a", "echo")
         await second.run("a", "fail")

@@ -103,7 +103,7 @@ def lending_host(
     args: tuple[object, ...] = (),
     answers: frozenset[str] = SCREEN,
     entry: Any = None,
-    **fittings: Any,
+    **dependencies: Any,
 ) -> LendingHost:
     """`async with lending_host(YES, YES, attempts={"claude": [HELLO]}, sampling={…}) as host:`"""
     person = Person(*steps)
@@ -112,7 +112,7 @@ def lending_host(
     entries = {"claude": MODEL} if models is None else models
     made = {name: ModelConfig.model_validate(each, strict=False) for name, each in entries.items()}
     port = ScriptedModels(attempts or {})
-    parts = {"open_transport": open_stdio, "models": port, "answers": answers, **fittings}
+    parts = {"open_transport": open_stdio, "models": port, "answers": answers, **dependencies}
     host = LendingHost(config.model_copy(update={"models": made}), person, **parts)
     host.person, host.port = person, port
     return host

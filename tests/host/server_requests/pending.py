@@ -73,14 +73,14 @@ async def told(call: ToolCall) -> Any:
 
 
 def asked_host(
-    *steps: Step, args: tuple[object, ...] = (), answers: frozenset[str] = ALL, entry: Any = None, **fittings: Any
+    *steps: Step, args: tuple[object, ...] = (), answers: frozenset[str] = ALL, entry: Any = None, **dependencies: Any
 ) -> AskedHost:
     """`async with asked_host(YES, args=("--revision", …), entry={…}, store=…) as host:`"""
-    opener = fittings.pop("open_transport", open_stdio)
+    opener = dependencies.pop("open_transport", open_stdio)
     person = Person(*steps)
     server = script("asks.py", *args, **(entry or {}))
     config = settings(policy={"default": "allow"}, a=server)
-    host = AskedHost(config, person, answers=answers, open_transport=opener, **fittings)
+    host = AskedHost(config, person, answers=answers, open_transport=opener, **dependencies)
     host.person = person
     return host
 

@@ -136,7 +136,7 @@ class Approver(ScriptedApprover):
 
 @asynccontextmanager
 async def hosted(
-    door: Door, keeper: Keeper | None, approver: Approver | None = None, *, fittings: Any = None, **more: Any
+    door: Door, keeper: Keeper | None, approver: Approver | None = None, *, dependencies: Any = None, **more: Any
 ) -> AsyncIterator[RecordingHost]:
     policy = more.pop("policy", None)
     with Web(door) as web:
@@ -148,7 +148,7 @@ async def hosted(
             assert keeper is not None
             return keeper
 
-        parts = {"open_transport": open_transport, "sign_in": port if keeper else None, **(fittings or {})}
+        parts = {"open_transport": open_transport, "sign_in": port if keeper else None, **(dependencies or {})}
         config = settings(web={"url": web.url, **more}, policy=policy)
         async with RecordingHost(config, approver or Approver(), **parts) as running:
             await running.servers.ready()
@@ -170,7 +170,7 @@ async def test_a_server_that_waits_for_a_sign_in_goes_on_by_itself_after_it(unti
         opened.append(url)
         return "there is no screen"
 
-    async with hosted(Door("good"), keeper, fittings={"open_url": open_url}) as running:
+    async with hosted(Door("good"), keeper, dependencies={"open_url": open_url}) as running:
         server = running.servers["web"]
         assert (server.state, server.advice) == (
             ServerState.NEEDS_SIGN_IN,
@@ -366,7 +366,7 @@ async def test_where_no_sign_in_is_begun_the_refusal_is_the_answer(kind: str) ->
     keeper = Keeper("good") if kind != "signs in nowhere" else None
     door = Door()
     entries: dict[str, dict[str, Any]] = {
-        "begins none": {"fittings": {"begin_sign_ins": False}},
+        "begins none": {"dependencies": {"begin_sign_ins": False}},
         "no sign-in wanted": {"oauth": {"enabled": False}},
         "a header of its own": {"http_headers": {"authorization": "Bearer x"}},
     }
@@ -423,7 +423,7 @@ async def test_forgetting_a_server_says_what_was_forgotten(until: Until) -> None
 
     keeper = Keeper()
     keeper.token = "good"
-    async with hosted(Door("good"), keeper, fittings={"forget": more}) as running:
+    async with hosted(Door("good"), keeper, dependencies={"forget": more}) as running:
         await running.run("web", "echo", SAY)
         told = await running.forget("web")
         assert told == ("signed out", "what you allowed or saw of 1 of its tools", "the transport of web")
@@ -446,8 +446,8 @@ async def test_a_sign_in_ends_with_its_server_and_with_the_host(until: Until) ->
 
 async def test_what_was_declined_is_written_down(tmp_path: Any) -> None:
     path = tmp_path / "audit.jsonl"
-    fittings = {"audit_path": path}
-    async with hosted(Door("good"), Keeper("good"), Approver(agrees=NO), fittings=fittings) as running:
+    dependencies = {"audit_path": path}
+    async with hosted(Door("good"), Keeper("good"), Approver(agrees=NO), dependencies=dependencies) as running:
         with pytest.raises(Declined, match="signing in to web was declined"):
             await running.sign_ins.begin("web").result()
     assert '"server": "web"' in path.read_text()

@@ -42,7 +42,7 @@ async def test_a_task_is_taken_up_again_in_the_next_session(
     host: HostOf, until: Until, tmp_path: Path, impatient: None, ends: str
 ) -> None:
     server = errands("--keep", tmp_path / "tasks", "--record", tmp_path / "wire")
-    async with host(a=server, policy=ALLOW, fittings={"audit_path": tmp_path / "audit"}) as running:
+    async with host(a=server, policy=ALLOW, dependencies={"audit_path": tmp_path / "audit"}) as running:
         call, doing = await begun(running, until), list[str]()
         running.bus.observe(lambda event: doing.append(call.doing))
         if ends == "crash":
@@ -65,7 +65,7 @@ async def test_a_task_of_the_session_before_is_stopped_by_its_id(
     host: HostOf, until: Until, tmp_path: Path, impatient: None
 ) -> None:
     server = errands("--keep", tmp_path / "tasks", "--record", tmp_path / "wire")
-    async with host(a=server, policy=ALLOW, fittings={"audit_path": tmp_path / "audit"}) as running:
+    async with host(a=server, policy=ALLOW, dependencies={"audit_path": tmp_path / "audit"}) as running:
         call = await begun(running, until)
         await running.run("a", "exit", {"code": 3})
         await until(lambda: "working" in statuses(tmp_path / "audit")[1:])
@@ -141,7 +141,7 @@ async def test_what_a_task_of_an_earlier_run_brought_is_collected_without_a_ques
     keep, audit, record = tmp_path / "tasks", tmp_path / "audit", tmp_path / "wire"
     left = 0 if ended else 100_000
     keep.write_text(json.dumps({"task-1": {"left": left, "token": None, "status": "working"}}))
-    async with host(a=errands("--keep", keep, "--record", record), fittings={"audit_path": audit}) as running:
+    async with host(a=errands("--keep", keep, "--record", record), dependencies={"audit_path": audit}) as running:
         call = running.tasks.collect("a", "task-1")
         if not ended:
             await until(lambda: call.task)

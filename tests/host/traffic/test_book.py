@@ -400,10 +400,10 @@ def tapped(book: TrafficBook) -> Callable[[Config, str], Any]:
 def watched(host: HostOf) -> Callable[..., RecordingHost]:
     """A host whose servers are tapped."""
 
-    def build(*, fittings: dict[str, Any] | None = None, **more: Any) -> RecordingHost:
+    def build(*, dependencies: dict[str, Any] | None = None, **more: Any) -> RecordingHost:
         book = TrafficBook(SECRETS.mask)
-        given = {"open_transport": tapped(book), "traffic": book, "mask": SECRETS.mask, **(fittings or {})}
-        return host(fittings=given, **more)
+        given = {"open_transport": tapped(book), "traffic": book, "mask": SECRETS.mask, **(dependencies or {})}
+        return host(dependencies=given, **more)
 
     return build
 
@@ -465,7 +465,7 @@ async def test_a_request_that_fails_again_says_so_and_harms_nobody(watched: Host
 async def test_the_file_of_a_run_holds_every_frame_privately_and_no_secret(watched: HostOf, tmp_path: Path) -> None:
     """C10"""
     path = tmp_path / "state" / "traffic.jsonl"
-    async with watched(a=echo(), fittings={"traffic_path": path}) as running:
+    async with watched(a=echo(), dependencies={"traffic_path": path}) as running:
         await running.servers.ready()
         await running.run("a", "echo", {"text": CANARY})
         frames = running.traffic.since(0)
@@ -487,7 +487,7 @@ async def test_what_was_planted_under_the_name_of_the_file_is_not_touched(
     path, target = tmp_path / "traffic.jsonl", tmp_path / "target"
     target.write_text("mine")
     path.symlink_to(target) if planted == "link" else path.mkdir()
-    async with watched(a=echo(), fittings={"traffic_path": path}) as running:
+    async with watched(a=echo(), dependencies={"traffic_path": path}) as running:
         await running.servers.ready()
         await until(lambda: bool(running.alarms))
         (alarm,) = running.alarms

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.composition import StateFiles, fittings
+from mcphost.composition import StateFiles, dependencies
 from mcphost.composition.detected_transports import KEPT, DetectedTransports
 from mcphost.config import Config, ServerConfig, Values
 from mcphost.errors import AuthorizationRequired, ConnectionLost, HttpStatusError, McphostError
@@ -109,7 +109,7 @@ async def a_run(state: Path | None, url: str, **entry: Any) -> list[str]:
     """One mcphost that connects once; what its user was told."""
     told: list[str] = []
     server = ServerConfig.model_validate({"url": url, **entry})
-    parts = fittings(DeclineAll("no"), Values({}), state=state, report=told.append)
+    parts = dependencies(DeclineAll("no"), Values({}), state=state, report=told.append)
     transport = await parts.open_transport(Config(servers={"web": server}), "web")
     try:
         await greet(transport)
@@ -183,7 +183,7 @@ def test_a_file_that_may_not_be_used_is_a_sentence_and_no_failure(tmp_path: Path
 
 def test_one_run_remembers_without_a_folder(tmp_path: Path) -> None:
     async def twice(web: Web) -> list[str]:
-        parts = fittings(DeclineAll("no"), Values({}))
+        parts = dependencies(DeclineAll("no"), Values({}))
         config = Config(servers={"web": ServerConfig(url=web.url)})
         for _ in range(2):
             web.visits.clear()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mcphost.composition import fittings, values_for
+from mcphost.composition import dependencies, values_for
 from mcphost.config import Config
 from mcphost.host.chat.chat import Chat
 from mcphost.host.host import Host
@@ -74,7 +74,7 @@ async def chatting(
     config = Config.model_validate(more, strict=False).model_copy(update={"servers": given})
     approver, provider, folder = ScreenApprover(), ScriptedProvider(*script), state or Path.cwd() / "state"
     os.makedirs(folder, exist_ok=True)
-    parts = fittings(approver, values_for(config, os.environ), state=folder, answers=ALL)
+    parts = dependencies(approver, values_for(config, os.environ), state=folder, answers=ALL)
     async with Host(config, replace(parts, models=Port(provider))) as host:
         app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
         app.guard_seconds = app.questions.idle_seconds = 0.0

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcphost.composition import fittings, values_for
+from mcphost.composition import dependencies, values_for
 from mcphost.config import Config, ModelConfig
 from mcphost.host.host import Host
 from mcphost.host.sampling.request import Sampling
@@ -90,7 +90,7 @@ async def lent(
     config, approver, port = config or lending(), ScreenApprover(), HearingModels(attempts or {})
     folder = Path.cwd() / "state"
     folder.mkdir(exist_ok=True)
-    parts = fittings(approver, values_for(config, os.environ), state=folder, answers=SCREEN)
+    parts = dependencies(approver, values_for(config, os.environ), state=folder, answers=SCREEN)
     async with Host(config, replace(parts, models=port)) as host:
         app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
         app.guard_seconds = app.questions.idle_seconds = guard

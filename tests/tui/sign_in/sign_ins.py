@@ -19,7 +19,7 @@ from mcphost.auth.ports import (
     SignInStatus,
     SignInUser,
 )
-from mcphost.composition import fittings, values_for
+from mcphost.composition import dependencies, values_for
 from mcphost.config import Config, ServerConfig
 from mcphost.errors import McphostError
 from mcphost.host.connections.state import ServerState
@@ -196,7 +196,7 @@ async def signing(
             port.asked_for.append(name)
             return port
 
-        parts = fittings(approver, values_for(config, os.environ), state=folder, open_url=opener or Opener())
+        parts = dependencies(approver, values_for(config, os.environ), state=folder, open_url=opener or Opener())
         async with Host(config, replace(parts, sign_in=find)) as host:
             app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
             app.guard_seconds = guard

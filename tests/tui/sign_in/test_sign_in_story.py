@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mcphost.composition import fittings, values_for
+from mcphost.composition import dependencies, values_for
 from mcphost.config import Config, ServerConfig
 from mcphost.host.connections.state import ServerState
 from mcphost.host.host import Host
@@ -50,7 +50,7 @@ async def guarded(guard: Guarded, browser: Browser, size: tuple[int, int]) -> As
         config, approver = Config(servers={"web": ServerConfig(url=web.url, transport="http")}), ScreenApprover()
         folder = Path.cwd() / "state"
         folder.mkdir(exist_ok=True)
-        parts = fittings(approver, values_for(config, os.environ), state=folder, open_url=browser)
+        parts = dependencies(approver, values_for(config, os.environ), state=folder, open_url=browser)
         async with Host(config, parts) as host:
             app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
             app.guard_seconds = 0.0
