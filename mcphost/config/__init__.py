@@ -1,6 +1,6 @@
-"""The user's configuration: found, read, checked, and resolved when used; and the state kept beside it.
+"""The user's configuration: finding, reading and validating it, resolving references, and state files.
 
-The file is never written. Importing this package reads nothing and loads neither tomli_w nor platformdirs.
+The configuration file is never written. Importing this package reads no file.
 """
 
 from mcphost.config.changes import Changes, compare

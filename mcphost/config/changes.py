@@ -1,7 +1,4 @@
-"""What differs between two configurations, by server: for the screen that shows it and the host that applies it.
-
-Knows which fields decide what runs and who gets which secret; refuses to know how a change is applied.
-"""
+"""Compares two configurations, server by server."""
 
 from __future__ import annotations
 
@@ -24,16 +21,16 @@ RISKY_FIELDS = frozenset(
         "url",
     }
 )
-"""What the user agreed to when agreeing to start a server: the program, the address, and what they are given."""
+"""Fields that the user consents to with a server: the program or URL, and what it is given."""
 
 _SECTIONS = ("models", "policy", "limits", "ui", "chat")
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The difference. ``changed`` gives the fields that differ by server; ``sections`` other tables that do.
+    """The difference. ``changed`` lists the changed fields by server, ``sections`` the other changed tables.
 
-    ``needs_consent`` are the changed servers that may not run as they are now before the user said so.
+    ``needs_consent`` are the changed servers that may not run before the user consents.
     """
 
     added: tuple[str, ...] = ()
@@ -47,7 +44,7 @@ class Changes:
 
 
 def compare(old: Config, new: Config) -> Changes:
-    """Return what is different in ``new``; a changed ``[limits]`` changes each server that it reaches."""
+    """Return what differs in ``new``. A change of ``[limits]`` counts for each server that it applies to."""
     common = [name for name in new.servers if name in old.servers]
     changed = {name: fields for name in common if (fields := _fields(old, new, name))}
     return Changes(

@@ -1,7 +1,4 @@
-"""What all tables of the configuration share: the strict base model and the types of their fields.
-
-Knows which texts, numbers and names are acceptable anywhere; refuses to know which keys exist.
-"""
+"""The strict base model of all tables, and the types of their fields."""
 
 from __future__ import annotations
 
@@ -79,8 +76,8 @@ def _filled(text: str) -> str:
 def _url(text: str) -> str:
     pieces = parse(text)
     if isinstance(pieces[0], Reference):
-        return text  # may be the whole address; looked at again once it is known
-    # A digit stands in for what is not known yet, since it is welcome in a host, a port and a path.
+        return text  # may be the whole URL; validated again once it is resolved
+    # A digit replaces each reference, since it is valid in a host, a port and a path.
     known = "".join("1" if isinstance(piece, Reference) else piece for piece in pieces)
     if reason := reason_against_url(known):
         raise ValueError(reason)
@@ -147,17 +144,17 @@ Text = Annotated[str, AfterValidator(_text)]
 Filled = Annotated[Text, AfterValidator(_filled)]
 Url = Annotated[Filled, AfterValidator(_url)]
 DocumentUrl = Annotated[Url, AfterValidator(_document_url)]
-"""The address of a client metadata document: it serves as a name, so it is https and has a path."""
+"""The URL of a client metadata document: https, and with a path, since it serves as client id."""
 HeaderName = Annotated[str, _matching(_HEADER_NAME, "is not the name of an HTTP header")]
 HeaderValue = Annotated[Text, AfterValidator(_header_value)]
 VariableName = Annotated[str, _matching(_VARIABLE_NAME, "is not the name of an environment variable")]
 Name = Annotated[str, AfterValidator(server_name)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
-"""A regular expression as JSON Schema has it; it may match anywhere in a text."""
+"""A regular expression as in JSON Schema: it may match anywhere in a text."""
 Revision = Annotated[str, _matching(_REVISION, 'is not a protocol revision; write one like "2025-06-18"')]
 
 Several = Annotated[tuple[_T, ...], Field(strict=False), FailFast()]
-"""A TOML list, kept as a tuple; only its first bad element is reported, since there may be a million."""
+"""A TOML list as a tuple. Only the first bad element is reported, since there may be a million."""
 Distinct = Annotated[Several[_T], AfterValidator(_distinct)]
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]

@@ -1,7 +1,4 @@
-"""Reading a file that somebody else may have prepared: never a device, a pipe or more than was asked for.
-
-Knows the operating system's ways to be fooled; refuses to know what is in the file.
-"""
+"""Reads files that somebody else may have prepared: never a device or a pipe, never more than a limit."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from mcphost.errors import ConfigError
 def read_regular(path: Path, limit: int, *, ours: bool = False) -> bytes:
     """Return the content of a regular file of at most ``limit`` bytes.
 
-    With ``ours`` the path may not be a symbolic link and must belong to this user, as for files that we
-    wrote ourselves. Raises ConfigError, or FileNotFoundError when nothing is there.
+    With ``ours``, for files that mcphost wrote, the path must not be a symbolic link and must belong to this user.
+    Raises ConfigError, or FileNotFoundError if there is no file.
     """
     # O_NONBLOCK: opening a FIFO would otherwise wait for somebody to write to it.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -41,7 +38,7 @@ def read_regular(path: Path, limit: int, *, ours: bool = False) -> bytes:
 
 
 def owned_by_us(status: os.stat_result) -> bool:
-    """Say whether this user owns the file; always true where files have no numeric owner (Windows)."""
+    """Does this user own the file? Always true where files have no numeric owner (Windows)."""
     return not hasattr(os, "getuid") or status.st_uid == os.getuid()
 
 

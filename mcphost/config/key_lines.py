@@ -1,6 +1,6 @@
-"""On which line of a TOML text a key or a list's element stands, which ``tomllib`` does not tell.
+"""Finds the line of a key or list element in a TOML text, which ``tomllib`` does not tell.
 
-Expects text that ``tomllib`` has already accepted; it finds places and refuses to judge.
+The text must be valid TOML.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class _Token:
 
 
 class KeyLines:
-    """The lines (from 1) of everything that has a name or a position in one text."""
+    """The lines (from 1) of all keys and list elements of one text."""
 
     def __init__(self, text: str) -> None:
         self._lines: Mapping[Path, int]
         try:
             self._lines = _Scanner(text).scan()
         except RecursionError:
-            self._lines = {}  # nested beyond reason: the message then goes without a line
+            self._lines = {}  # nested too deeply: messages then name no line
 
     def holds(self, path: Path) -> bool:
-        """Say whether the text has this very thing."""
+        """Does the text contain exactly this path?"""
         return path in self._lines
 
     def line_of(self, path: Path) -> int | None:
@@ -106,7 +106,7 @@ class _Scanner:
             self._counts[path] = count
             path = (*path, count)
         self._note(path, line)
-        self._found[path] = line  # says more than the header of a subtable that came before it
+        self._found[path] = line  # overrides the header of an earlier subtable
         self._skip_to("\n")
         return path
 

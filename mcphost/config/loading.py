@@ -1,7 +1,6 @@
-"""Finding the configuration file, reading it, and keeping what is sound of it.
+"""Finds and reads the configuration file, and keeps its valid part.
 
-Knows where files may be and which mistakes concern one server only; refuses to know what the settings do, to
-resolve a ``${…}``, and to decide whether a folder is trusted (``mcphost.config.state`` remembers that).
+A mistake in one server or model disables that entry only. Whether a project folder is trusted is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from mcphost.errors import ConfigError, UnresolvedReference
 PROJECT_FILE = "mcphost.toml"
 
 MAX_FILE_BYTES = 2 * 1024 * 1024
-"""More than any person writes; a device or a dump is refused before it is read."""
+"""Bytes of a configuration file; more than any person writes."""
 
 MAX_ENTRIES = 500
-"""Servers, or models, of one file; more servers would be more programs than a machine starts."""
+"""Servers, or models, of one file."""
 
 _SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat")
 _PROJECT_SECTIONS = ("servers", "mcp_servers")
@@ -45,10 +44,10 @@ _T = TypeVar("_T", bound=ConfigTable)
 
 @dataclass(frozen=True, slots=True)
 class ConfigLocation:
-    """Where the configuration is. ``path`` None: nowhere.
+    """Where the configuration is. ``path`` None: there is none.
 
-    ``needs_trust``: ``path`` is a project's file, which may name programs to run: nothing of it may be used
-    before the user has said so. ``user`` is then the user's own file beside it, or None.
+    ``needs_trust``: ``path`` is a project's file, which may name programs to run: use nothing of it before the user
+    trusts it. ``user`` is then the user's own file, or None.
     """
 
     path: Path | None
@@ -58,9 +57,9 @@ class ConfigLocation:
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """What a file gave: the sound part, every problem in order, and the servers left out because of one.
+    """The valid part of a file, all problems in order, and the servers that are disabled by one.
 
-    ``digest`` is the SHA-256 (hex) of the very bytes that were read, which is what trust is bound to.
+    ``digest`` is the SHA-256 (hex) of the bytes that were read, to which trust is bound.
     """
 
     config: Config
@@ -70,22 +69,22 @@ class LoadedConfig:
 
 
 def find_config(explicit: Path | None, cwd: Path, env: Mapping[str, str]) -> ConfigLocation:
-    """Say which file to read: ``explicit``, else ``mcphost.toml`` in ``cwd``, else the user's own.
+    """Choose the file to read: ``explicit``, else ``mcphost.toml`` in ``cwd``, else the user's own.
 
     The user's own is ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's configuration folder. Named
-    files are returned even if they do not exist, so that reading them says so.
+    files are returned even if they do not exist, so that reading them reports it.
     """
     if explicit is not None:
         return ConfigLocation(explicit)
     project, user = cwd / PROJECT_FILE, _users_file(env)
-    # A dangling link counts as well: it should be reported, not passed over.
+    # A dangling link counts too: it should be reported, not ignored.
     if project.exists() or project.is_symlink():
         return ConfigLocation(project, needs_trust=True, user=user)
     return ConfigLocation(user)
 
 
 def load(path: Path, *, project: bool = False) -> LoadedConfig:
-    """Read one file; see ``parse``. Raises ConfigError also when it cannot be read."""
+    """Read one file; see ``parse``. Also raises ConfigError if it cannot be read."""
     try:
         content = read_regular(path, MAX_FILE_BYTES)
     except FileNotFoundError:
@@ -99,10 +98,10 @@ def load(path: Path, *, project: bool = False) -> LoadedConfig:
 
 
 def load_found(found: ConfigLocation) -> LoadedConfig:
-    """Read what ``find_config`` found: a project's servers are added to the user's own configuration.
+    """Read what ``find_config`` found, adding a project's servers to the user's own configuration.
 
-    Reading is harmless; with ``needs_trust`` it is what the user has to be shown. ``digest`` is then the
-    project file's. Raises ConfigError.
+    Reading is harmless; with ``needs_trust``, show the result to the user first. ``digest`` is then that of the project
+    file. Raises ConfigError.
     """
     if found.path is None:
         return LoadedConfig(Config())
@@ -113,11 +112,11 @@ def load_found(found: ConfigLocation) -> LoadedConfig:
 
 
 def parse(text: str, path: Path | None = None, *, project: bool = False) -> LoadedConfig:
-    """Turn TOML into a configuration. An invalid server or model is left out and reported, with its line.
+    """Parse TOML to a configuration. An invalid server or model is left out and reported, with its line.
 
-    With ``project`` only servers count, and nothing in them may loosen what the user decides: the rest is
-    left out and reported. Raises ConfigError (or ConfigErrors, with all of them) for broken TOML, unknown
-    sections and mistakes in ``[policy]``, ``[limits]``, ``[ui]`` and ``[chat]``, which hold for everything.
+    With ``project`` only servers count, and nothing in them may loosen the user's decisions; the rest is left out and
+    reported. Raises ConfigError (ConfigErrors for several) for invalid TOML, unknown sections and mistakes in
+    ``[policy]``, ``[limits]``, ``[ui]`` and ``[chat]``.
     """
     return _Reader(text, path, project).read()
 
@@ -125,14 +124,14 @@ def parse(text: str, path: Path | None = None, *, project: bool = False) -> Load
 def _users_file(env: Mapping[str, str]) -> Path | None:
     if named := env.get("MCPHOST_CONFIG"):
         return Path(os.path.expanduser(named))
-    from platformdirs import user_config_path  # late: costs more than all the rest of this module
+    from platformdirs import user_config_path  # late: slower than the rest of this module
 
     path = user_config_path("mcphost", appauthor=False) / "config.toml"
     return path if path.exists() or path.is_symlink() else None
 
 
 def _joined(user: LoadedConfig, project: LoadedConfig) -> LoadedConfig:
-    """Add a project's servers to the user's; of one name the user's stays, whatever the project says."""
+    """Add a project's servers to the user's; the user's take precedence."""
     taken = user.config.servers.keys() & project.config.servers.keys()
     problems = [
         ConfigError(f"servers.{name}: your own configuration has this name already", path=project.config.path)
@@ -148,11 +147,11 @@ def _joined(user: LoadedConfig, project: LoadedConfig) -> LoadedConfig:
 
 
 class _Reader:
-    """Reads one text: sections first, then each entry by itself."""
+    """Reads one text: sections first, then each entry separately."""
 
     def __init__(self, text: str, path: Path | None, project: bool) -> None:
         self._text, self._path, self._project = text, path, project
-        self._judge = TableValidator(text, path)
+        self._validator = TableValidator(text, path)
         self._fatal: list[ConfigError] = []
         self._problems: list[ConfigError] = []
         self._disabled: dict[str, ConfigError] = {}
@@ -198,21 +197,22 @@ class _Reader:
     def _check_sections(self) -> None:
         for key in self._data:
             if key not in _SECTIONS:
-                self._fatal.append(self._judge.unknown_key(key, _SECTIONS, ()))
+                self._fatal.append(self._validator.unknown_key(key, _SECTIONS, ()))
             elif not isinstance(self._data[key], dict):
-                self._fatal.append(self._judge.problem((key,), f"must be a table, [{key}]"))
+                self._fatal.append(self._validator.problem((key,), f"must be a table, [{key}]"))
                 self._data[key] = {}
             elif len(self._data[key]) > MAX_ENTRIES:
-                self._fatal.append(self._judge.problem((key,), f"has more than {MAX_ENTRIES} entries; split the file"))
+                sentence = f"has more than {MAX_ENTRIES} entries; split the file"
+                self._fatal.append(self._validator.problem((key,), sentence))
                 self._data[key] = {}
             elif self._project and key not in _PROJECT_SECTIONS:
                 sentence = "is ignored in a project's file; it belongs in your own configuration"
-                self._problems.append(self._judge.problem((key,), sentence))
+                self._problems.append(self._validator.problem((key,), sentence))
                 self._data[key] = {}
 
     def _section(self, name: str, model: type[_T]) -> _T:
         try:
-            return self._judge.validated(model, self._data.get(name, {}), (name,))
+            return self._validator.validated(model, self._data.get(name, {}), (name,))
         except ConfigError as error:
             self._fatal.append(error)
             return model.model_construct()
@@ -225,11 +225,11 @@ class _Reader:
                 self._problems.append(error)
 
     def _servers(self) -> Iterator[tuple[str, ServerConfig]]:
-        plain, habit = self._data.get("servers", {}), self._data.get("mcp_servers", {})
-        for section, name in [("servers", name) for name in plain] + [("mcp_servers", name) for name in habit]:
-            if name in plain and name in habit:
+        plain, alias = self._data.get("servers", {}), self._data.get("mcp_servers", {})
+        for section, name in [("servers", name) for name in plain] + [("mcp_servers", name) for name in alias]:
+            if name in plain and name in alias:
                 if section == "mcp_servers":
-                    self._leave_out(name, self._judge.problem((section, name), "is in [servers] as well; keep one"))
+                    self._leave_out(name, self._validator.problem((section, name), "is in [servers] as well; keep one"))
                 continue
             try:
                 yield name, self._server(section, name, self._data[section][name])
@@ -247,18 +247,18 @@ class _Reader:
         server = self._entry(where, table, ServerConfig)
         model = server.sampling.model
         if model is not None and model not in self._data.get("models", {}):
-            raise self._judge.problem((*where, "sampling", "model"), f"there is no [models.{model}]; add it")
+            raise self._validator.problem((*where, "sampling", "model"), f"there is no [models.{model}]; add it")
         return server
 
     def _entry(self, where: tuple[str, str], table: object, model: type[_T]) -> _T:
         try:
             server_name(where[1])
         except ValueError as error:
-            raise self._judge.problem(where, str(error)) from None
-        return self._judge.validated(model, table, where)
+            raise self._validator.problem(where, str(error)) from None
+        return self._validator.validated(model, table, where)
 
     def _restrained(self, where: tuple[str, str], table: dict[str, Any]) -> dict[str, Any]:
-        """Return the entry without what only the user may grant: trust, model use, room, folders, calls unasked."""
+        """Return the entry without what only the user may grant: trust, sampling, limits, roots and approvals."""
         kept = {key: value for key, value in table.items() if key not in _USERS_KEYS}
         granted: list[tuple[str, ...]] = [(key,) for key in table if key in _USERS_KEYS]
         if isinstance(tools := table.get("tools"), dict):
@@ -269,12 +269,12 @@ class _Reader:
             kept["oauth"] = _without(oauth, "without_pkce_metadata")
         for keys in granted:
             sentence = "is ignored in a project's file; only your own configuration may grant it"
-            self._problems.append(self._judge.problem((*where, *keys), sentence))
+            self._problems.append(self._validator.problem((*where, *keys), sentence))
         return kept
 
 
 def _granting(tool: object) -> tuple[str, ...]:
-    """The keys that let calls run unasked."""
+    """The keys that let calls run without approval."""
     if not isinstance(tool, dict):
         return ()
     granting = ("approval",) if tool.get("approval") == "allow" else ()
@@ -290,7 +290,7 @@ _ELEMENT = re.compile(r"(\w+)\[(\d+)\]")
 
 
 def placed(error: UnresolvedReference, config: Config, server: str) -> UnresolvedReference:
-    """The same error, with the place of its field in the file of ``config``. Waits for the disk."""
+    """Add the place of the field in the file of ``config`` to an error. Blocks on the disk."""
     line = None if config.path is None else _line(config.path, server, error.field)
     if config.path is not None and line is not None:
         error.path, error.line = config.path, line
@@ -309,7 +309,7 @@ def _line(path: Path, server: str, field: str) -> int | None:
 
 
 def _steps(field: str) -> tuple[str | int, ...]:
-    """Keys and positions: a key inside a table, such as a variable's name, may itself hold dots."""
+    """Keys and positions. A key inside a table, such as a variable's name, may hold dots."""
     match = _STEPS.fullmatch(field)
     if match is None:
         return ()

@@ -1,9 +1,4 @@
-"""The whole configuration as immutable values, with the tables that are small: ``[models.NAME]`` and ``[ui]``.
-
-The others have files of their own, named as in the user's file. All know units, defaults and which settings make
-sense together; they refuse to know where those stand, what a ``${…}`` in them is worth, and what anybody does with
-them.
-"""
+"""The whole configuration as immutable values, with the tables ``[models.NAME]``, ``[chat]`` and ``[ui]``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``[policy]``: what needs a question, and when one of its rules fits.
-
-Refuses to know who asks it, and what is asked.
-"""
+"""``[policy]``: which calls need consent, and the matching of its rules."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What is wrong with a table of the configuration, in sentences: where it stands and what to write instead.
+"""Explains what is wrong in a table of the configuration: where, and what to write instead.
 
-Knows pydantic's error types and the keys of our models. No sentence repeats a value of the file, since that
-may be a secret in the wrong place; keys are repeated, in quotes and as ASCII.
+Sentences never repeat a value of the file, which may be a misplaced secret. Keys are repeated, quoted and in ASCII.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ KeyPath = tuple[str | int, ...]
 """Keys and list positions from the top of the file down."""
 
 MAX_PROBLEMS = 20
-"""Problems told of one table: who made more made one mistake many times."""
+"""Problems that are reported of one table."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SHOWN = 64
@@ -68,7 +67,7 @@ _FOREIGN_KEYS = {
 
 
 class ConfigErrors(ConfigError):
-    """Several things are wrong; ``problems`` holds each, the message one a line. Placed at the first."""
+    """Several problems: ``problems`` holds each, the message has one per line. Located at the first."""
 
     def __init__(self, problems: Sequence[ConfigError]) -> None:
         self.problems = each(problems)
@@ -80,16 +79,16 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 class TableValidator:
-    """Validates the tables of one text and says what is wrong with them, with lines."""
+    """Validates the tables of one text, and explains problems with their lines."""
 
     def __init__(self, text: str, path: Path | None) -> None:
         self._text, self._path = text, path
         self._lines: KeyLines | None = None
 
     def problem(self, where: KeyPath, sentence: str, *, key: str | None = None) -> ConfigError:
-        """Return one error about the thing at ``where``, placed at the line of its ``key`` if one is given."""
+        """Return an error about ``where``, located at the line of its ``key`` if one is given."""
         if self._lines is None:
-            from mcphost.config.key_lines import KeyLines  # late: only a file with mistakes pays for it
+            from mcphost.config.key_lines import KeyLines  # late: only needed for a file with mistakes
 
             self._lines = KeyLines(self._text)
         spot = where if key is None else (*where, key)
@@ -97,7 +96,7 @@ class TableValidator:
         return ConfigError(place + sentence, path=self._path, line=self._lines.line_of(spot))
 
     def validated(self, model: type[_M], value: object, where: KeyPath) -> _M:
-        """Return ``value``, which stands at ``where``, as a ``model``. Raises ConfigError or ConfigErrors."""
+        """Validate ``value``, located at ``where``, as a ``model``. Raises ConfigError or ConfigErrors."""
         try:
             return model.model_validate(value)
         except ValidationError as failure:
@@ -108,7 +107,7 @@ class TableValidator:
         raise together(problems) from None
 
     def unknown_key(self, key: str, known: Iterable[str], where: KeyPath) -> ConfigError:
-        """Return the error about a ``key`` in the table ``where`` that nobody knows."""
+        """Return the error about an unknown ``key`` in the table ``where``."""
         return self.problem((*where, key), _unknown(key, known))
 
     def _explained(self, error: ErrorDetails, model: type[BaseModel], where: KeyPath) -> ConfigError:
@@ -131,7 +130,7 @@ def each(problems: Iterable[ConfigError]) -> tuple[ConfigError, ...]:
 
 
 def shown_path(path: KeyPath) -> str:
-    """Write a path as it stands in a file, with foreign characters escaped: ``servers.db.args[2]``."""
+    """Write a path as in a file, in ASCII: ``servers.db.args[2]``."""
     return "".join(
         f"[{part}]" if isinstance(part, int) else ("." if position else "") + shown_key(part)
         for position, part in enumerate(path)
@@ -139,7 +138,7 @@ def shown_path(path: KeyPath) -> str:
 
 
 def shown_key(key: str) -> str:
-    """Write a key as TOML would, as ASCII and not too long."""
+    """Write a key as in TOML, in ASCII and shortened."""
     if _BARE.fullmatch(key):
         return key
     cut = key if len(key) <= _SHOWN else key[:_SHOWN] + "…"
@@ -188,7 +187,7 @@ def _nearest(word: str, known: Sequence[str]) -> str | None:
 
 
 def _keys_at(model: type[BaseModel], location: KeyPath) -> Iterable[str]:
-    """Return the keys of the table that ``location`` leads to; names of servers, tools … are passed over."""
+    """Return the keys of the table at ``location``, skipping names of servers, tools and so on."""
     for part in location:
         field = model.model_fields.get(part) if isinstance(part, str) else None
         if field is not None:

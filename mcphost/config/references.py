@@ -1,8 +1,6 @@
-"""The ``${…}`` language of configuration values: its spelling, not its meaning.
+"""Parses ``${…}`` references in configuration values; `mcphost.config.values` resolves them.
 
-    ${NAME}  ${NAME:-default}  ${keyring:NAME}  ${file:PATH}  and $${ for a literal ${
-
-Knows nothing of the environment or the keychain; ``mcphost.config.values`` looks things up.
+${NAME}  ${NAME:-default}  ${keyring:NAME}  ${file:PATH}  and $${ for a literal ${
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ _SPELLINGS = "write ${NAME}, ${NAME:-default}, ${keyring:NAME} or ${file:PATH}, 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One ``${…}``. ``name`` is the variable, keyring entry or path; ``text`` is what stands in the file."""
+    """One ``${…}``. ``name`` is the variable, keyring entry or path; ``text`` is the reference as written."""
 
     kind: Literal["env", "keyring", "file"]
     name: str
@@ -30,12 +28,12 @@ class Reference:
 
     @property
     def origin(self) -> str:
-        """Where the value comes from, for people."""
+        """The source of the value, for people."""
         return {"env": "environment variable", "keyring": "keyring entry", "file": "file"}[self.kind] + f" {self.name}"
 
 
 class MalformedReferenceError(ValueError):
-    """A ``${`` that is no reference; the message tells what to write and repeats no possible secret."""
+    """A ``${`` that is no reference. The message says what to write, and repeats no possible secret."""
 
 
 def parse(text: str) -> tuple[str | Reference, ...]:
@@ -49,9 +47,9 @@ def references(text: str) -> tuple[Reference, ...]:
 
 
 def references_within(value: object, where: str = "") -> Iterator[tuple[str, Reference]]:
-    """List the references in every text of ``value``, a dumped model, each with the dotted key it stands under.
+    """List the references in every text of ``value``, a dumped model, each with its dotted key.
 
-    A text that is malformed has none: it is never resolved.
+    Malformed texts are skipped: they are never resolved.
     """
     if isinstance(value, str):
         with suppress(MalformedReferenceError):

@@ -1,7 +1,6 @@
-"""The entries of servers and models with every reference replaced: what a transport or provider is built from.
+"""Server and model entries with all references replaced, as transports and providers need them.
 
-Made only when a server starts or a model is used, and not kept: these values hold secrets, so none of them
-shows in a ``repr``.
+They hold secrets: they are made when needed and not kept, and no secret shows in a ``repr``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRoot:
-    """A folder offered to a server: an absolute path, and what to call it."""
+    """A root of a server: an absolute path, and its name."""
 
     path: Path
     name: str | None = None
@@ -34,8 +33,7 @@ class ResolvedRoot:
 class ResolvedServer:
     """One server, ready to start. Either ``command`` or ``url`` is set.
 
-    ``env`` is what is added to the child's small environment; ``headers`` has the ones from variables and the
-    bearer token in it.
+    ``env`` is added to the child's small environment; ``headers`` include those from variables and the bearer token.
     """
 
     name: str
@@ -51,7 +49,7 @@ class ResolvedServer:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedModel:
-    """One language model, ready to be asked."""
+    """One language model, ready for use."""
 
     name: str
     provider: str
@@ -63,8 +61,8 @@ class ResolvedModel:
 def resolve_server(config: Config, values: Values, name: str) -> ResolvedServer:
     """Return the entry ``name`` with its references replaced.
 
-    May wait for the keychain: call it in a thread. Raises UnresolvedReference or ConfigError naming the field,
-    UnknownName when there is no such server.
+    Blocks on the keychain: call it in a thread. Raises UnresolvedReference or ConfigError, which name the field, or
+    UnknownName.
     """
     if (server := config.servers.get(name)) is None:
         raise UnknownName(f"there is no server {name!a} in the configuration")
@@ -72,7 +70,7 @@ def resolve_server(config: Config, values: Values, name: str) -> ResolvedServer:
 
 
 def resolve_roots(config: Config, values: Values, name: str) -> tuple[ResolvedRoot, ...]:
-    """Return the folders that the entry ``name`` grants; see ``resolve_server``."""
+    """Return the roots of the entry ``name``; see ``resolve_server``."""
     if (server := config.servers.get(name)) is None:
         raise UnknownName(f"there is no server {name!a} in the configuration")
     return tuple(_Resolution(values, f"servers.{name}").roots(server))
@@ -86,7 +84,7 @@ def resolve_model(config: Config, values: Values, name: str) -> ResolvedModel:
 
 
 class _Resolution:
-    """Resolves the fields of one entry, which stands at ``where``."""
+    """Resolves the fields of one entry, located at ``where``."""
 
     def __init__(self, values: Values, where: str) -> None:
         self._values, self._where = values, where

@@ -1,7 +1,4 @@
-"""``[servers.NAME]``: one server, how it is reached, what it is offered and what holds for its tools.
-
-Knows which settings go with a program and which with an address. Refuses to know how a connection is made.
-"""
+"""``[servers.NAME]``: a server, how it is reached, what it is offered, and settings of its tools."""
 
 from __future__ import annotations
 
@@ -255,7 +252,7 @@ class ServerConfig(ConfigTable):
 
 
 class GivenServer(ServerConfig):
-    """A server that no file names: what a command line says to run or to call."""
+    """A server given on the command line, which no file names."""
 
 
 def _either(both: bool) -> None:

@@ -1,7 +1,6 @@
-"""The files in which mcphost keeps what it learns: one private folder, written whole or not at all.
+"""State files: one private folder of TOML files, each written atomically.
 
-Knows how to keep such files from other users and from half-written content; refuses to know what is in them,
-except for the list of trusted project files. Everything here waits for the disk: call it in a thread.
+Everything here blocks on the disk: call it in a thread.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from mcphost.config.files import owned_by_us, read_regular
 from mcphost.errors import ConfigError
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
-"""Bytes of one state file; what we write ourselves never comes near it."""
+"""Bytes of one state file, far above what mcphost writes."""
 
 LOCK_SECONDS = 3.0
 """Seconds to wait for another mcphost that writes the same file; writing takes milliseconds."""
@@ -28,9 +27,9 @@ Report = Callable[[str], None]
 
 
 def state_folder(env: Mapping[str, str]) -> Path:
-    """Return the state folder, made if need be, readable by this user alone.
+    """Return the state folder, created if necessary, readable by this user alone.
 
-    ``$MCPHOST_STATE_DIR`` if set, else the platform's. Raises ConfigError when it cannot be ours.
+    ``$MCPHOST_STATE_DIR`` if set, else the platform's. Raises ConfigError if it cannot be used.
     """
     folder = _place(env)
     _make_private(folder)
@@ -40,7 +39,7 @@ def state_folder(env: Mapping[str, str]) -> Path:
 def _make_private(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A link that another user planted would lead our files to where that user wants them.
+        # A link planted by another user would redirect our files.
         if not (owned_by_us(folder.lstat()) and owned_by_us(folder.stat())):
             raise ConfigError("the state folder belongs to another user; set MCPHOST_STATE_DIR", path=folder)
         if folder.stat().st_mode & 0o077:
@@ -51,10 +50,10 @@ def _make_private(folder: Path) -> None:
 
 
 def read_toml(path: Path, report: Report) -> dict[str, Any]:
-    """Return the content of a state file; empty when there is none.
+    """Return the content of a state file; empty if there is none.
 
-    A damaged file is set aside as ``NAME.damaged-N`` and reported, then counts as none. Raises ConfigError for
-    a file that is not ours to read: a link, a device, another user's.
+    A damaged file is renamed to ``NAME.damaged-N`` and reported, and counts as none. Raises ConfigError for a link, a
+    device or another user's file.
     """
     try:
         content = read_regular(path, MAX_STATE_BYTES, ours=True)
@@ -69,11 +68,11 @@ def read_toml(path: Path, report: Report) -> dict[str, Any]:
 
 
 def write_toml(path: Path, data: Mapping[str, Any]) -> None:
-    """Replace the state file by ``data``, mode 0600: readers see the old content or the new, whatever happens.
+    """Replace the state file atomically by ``data``, mode 0600.
 
-    Raises ConfigError when the disk does not let us; the old content is then untouched.
+    Raises ConfigError if it cannot be written; the old content is then untouched.
     """
-    import tomli_w  # late: reading needs none of it
+    import tomli_w  # late: not needed for reading
 
     content = tomli_w.dumps(data).encode()
     try:
@@ -83,35 +82,35 @@ def write_toml(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def update_toml(path: Path, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], report: Report) -> None:
-    """Replace the state file by what ``change`` makes of its content, unless that says the same.
+    """Replace the state file by what ``change`` makes of its content, unless that is equal.
 
-    Nobody else who uses this function writes meanwhile, in whatever process. Raises ConfigError.
+    Holds a lock against other writers, in all processes. Raises ConfigError.
     """
     with _locked(path):
         before = read_toml(path, report)
         after = change(before)
-        # A file that is not there says what one with the same lists, all of them empty, would say.
+        # A missing file is equal to one whose lists are all empty.
         if after != (before or {key: [] for key in after}):
             write_toml(path, after)
 
 
 class TrustedFolders:
-    """Which projects' ``mcphost.toml`` the user trusts: by canonical path and by content."""
+    """The trusted project files, by canonical path and content."""
 
     def __init__(self, file: Path, report: Report) -> None:
         self._file, self._report = file, report
 
-    def verdict(self, path: Path, digest: str) -> Literal["trusted", "changed", "unknown"]:
-        """Say whether the file at ``path`` with this SHA-256 (``Loaded.digest``) is the one that was trusted."""
+    def decision(self, path: Path, digest: str) -> Literal["trusted", "changed", "unknown"]:
+        """Is the file at ``path`` with this SHA-256 (``LoadedConfig.digest``) the one that was trusted?"""
         known = self._records().get(_canonical(path))
         return "unknown" if known is None else "trusted" if known == digest else "changed"
 
     def trust(self, path: Path, digest: str) -> None:
-        """Remember that the user trusts ``path`` as long as its content has this SHA-256."""
+        """Trust ``path`` as long as its content has this SHA-256."""
         self._update(lambda records: {**records, _canonical(path): digest})
 
     def forget(self, path: Path) -> None:
-        """Ask again about ``path`` the next time."""
+        """Stop trusting ``path``."""
         name = _canonical(path)
         self._update(lambda records: {known: digest for known, digest in records.items() if known != name})
 
@@ -130,7 +129,7 @@ def _digests(data: Mapping[str, Any]) -> dict[str, str]:
 def _place(env: Mapping[str, str]) -> Path:
     if named := env.get("MCPHOST_STATE_DIR"):
         return Path(os.path.expanduser(named)).absolute()
-    from platformdirs import user_state_path  # late: rarely the first thing needed
+    from platformdirs import user_state_path  # late: slow to import
 
     return user_state_path("mcphost", appauthor=False)
 
@@ -149,11 +148,11 @@ def _locked(path: Path) -> Iterator[None]:
 
 @asynccontextmanager
 async def named_lock(folder: Path, name: str, seconds: float) -> AsyncIterator[None]:
-    """Hold the lock that ``name`` has in ``folder``; nobody else does meanwhile, in whatever process or task.
+    """Hold the lock ``name`` in ``folder`` against all processes and tasks. Creates the folder if necessary.
 
-    The folder is made if need be. Waits up to ``seconds`` without blocking the event loop. Raises ConfigError.
+    Waits up to ``seconds`` without blocking the event loop. Raises ConfigError after that.
     """
-    import asyncio  # late: what is read at the start does not wait
+    import asyncio  # late: not needed at start-up
     from hashlib import sha256
 
     path = folder / f"{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.lock"
@@ -169,8 +168,8 @@ async def named_lock(folder: Path, name: str, seconds: float) -> AsyncIterator[N
 
 @contextmanager
 def _lock(file: Path, what: Path) -> Iterator[Callable[[], bool]]:
-    """A try to take a lock, which lasts to the end of the block; the system ends it with its holder in any case."""
-    import fcntl  # late: reading needs none of it
+    """Yield a function that tries to take a lock. The lock ends with the block or the process."""
+    import fcntl  # late: not needed for reading
 
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -195,7 +194,7 @@ def _held(path: Path, seconds: float) -> ConfigError:
 
 
 def _canonical(path: Path) -> str:
-    # A file name may hold bytes that are no text, which TOML could not keep.
+    # A file name may hold bytes that are no text, which TOML cannot hold.
     return str(path.resolve()).encode("utf-8", "backslashreplace").decode()
 
 
@@ -229,7 +228,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself survive a power cut, where folders can be opened at all."""
+    """Make the rename durable, if folders can be opened."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

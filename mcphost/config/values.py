@@ -1,7 +1,6 @@
-"""What ``${…}`` references are worth, and which of those values must never be seen.
+"""Resolves ``${…}`` references, and remembers which values are secret so that they can be masked.
 
-Looks things up in an environment, a keychain and files it is given; decides nothing about servers. One
-``Values`` serves a whole run, since its memory of secrets is what keeps them off screens and out of logs.
+One `Values` serves a whole run: its memory of secrets keeps them off screens and out of logs.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from mcphost.errors import ConfigError, UnresolvedReference
 from mcphost.redaction import MASK, MIN_SECRET, looks_secret, secrets_in
 
 KEYRING_SERVICE = "mcphost"
-"""The service under which a keychain has what ``${keyring:NAME}`` names."""
+"""The service in the keychain that ``${keyring:NAME}`` reads."""
 
 MIN_SECRET_LINE = 16
-"""Characters of a line of a longer secret that is masked by itself: shorter ones are braces and commas."""
+"""Characters of a line of a multi-line secret that is masked by itself; shorter ones are braces and commas."""
 
 MAX_SECRET_FILE = 64 * 1024
 """Bytes of a ``${file:…}``: it holds a key or a token, not a document."""
@@ -32,8 +31,8 @@ MAX_SECRET_FILE = 64 * 1024
 class Values:
     """Resolves references and remembers secrets. Safe to use from several threads.
 
-    ``env`` is mcphost's own environment, ``keyring`` gives the secret of a name or None (it may wait, so
-    resolve in a thread), ``base`` is the folder that relative paths start from.
+    ``env`` is mcphost's own environment; ``keyring`` returns the secret of a name or None, and may block, so resolve
+    in a thread; ``base`` is the folder of relative paths.
     """
 
     def __init__(
@@ -51,10 +50,9 @@ class Values:
     def resolve(self, text: str, field: str, *, secret: bool = False) -> str:
         """Return ``text`` with its references replaced.
 
-        ``field`` says where it stands (``servers.db.env.TOKEN``). With ``secret``, or a field whose name looks
-        like it, the result is remembered as one; of what a reference stands for, also whatever has the shape of one.
-        Raises UnresolvedReference: what is unset is never sent as it
-        stands, nor as nothing.
+        ``field`` is its dotted key (``servers.db.env.TOKEN``). With ``secret``, or if the name of the field looks
+        secret, the result is remembered as a secret; parts of resolved values also if they have the shape of one.
+        Raises UnresolvedReference for an unset reference without default.
         """
         try:
             pieces = parse(text)
@@ -71,7 +69,7 @@ class Values:
         return self._looked_up(Reference("env", name, None, name), field, secret)
 
     def passed_on(self, name: str) -> str | None:
-        """Return an environment variable for a child, or None when it is not set."""
+        """Return an environment variable for a child, None if it is unset."""
         value = self._env.get(name)
         if value:
             self._learn(value, secret=looks_secret(name))
@@ -82,13 +80,13 @@ class Values:
         return self._absolute(self.resolve(text, field))
 
     def remember(self, secret: str) -> None:
-        """Mask ``secret`` from now on, also as it looks inside JSON and URLs."""
+        """Mask ``secret`` from now on, also as escaped in JSON and URLs."""
         words = secret.split()
-        # "Bearer abc": the scheme is known to all, and the token also turns up without it.
+        # "Bearer abc": the token also occurs without its scheme.
         forms = {secret, secret.strip(), *(words[1:] if len(words) == 2 else ())}
-        # A key file of many lines reaches a log line by line.
+        # A log shows a multi-line key line by line.
         forms |= {line.strip() for line in secret.splitlines() if len(line) >= MIN_SECRET_LINE}
-        # A variable may hold bytes that are no UTF-8.
+        # A variable may hold invalid UTF-8.
         urls = {quote(form, safe="", errors="surrogateescape") for form in forms}
         forms |= {json.dumps(form)[1:-1] for form in forms} | urls
         with self._lock:
@@ -109,12 +107,12 @@ class Values:
         return value
 
     def _learn(self, value: str, *, secret: bool) -> None:
-        """Mask it from now on if it is a ``secret``, else what in it has the shape of one."""
+        """Mask the value from now on if it is ``secret``, else its parts that have the shape of a secret."""
         for each in (value,) if secret else secrets_in(value):
             self.remember(each)
 
     def _found(self, reference: Reference, field: str) -> tuple[str | None, str]:
-        """Return the value, or nothing and what to do about it."""
+        """Return the value, or None and advice."""
         name = reference.name
         if reference.kind == "env":
             return self._env.get(name), f"is not set; set the environment variable {name} before starting mcphost"
@@ -138,4 +136,4 @@ class Values:
         raise UnresolvedReference(field, reference.text, reason)
 
     def _absolute(self, text: str) -> Path:
-        return self._base / os.path.expanduser(text)  # unlike pathlib's, it leaves ~nobody alone
+        return self._base / os.path.expanduser(text)  # unlike pathlib's, it leaves an unknown ~user unchanged

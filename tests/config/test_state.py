@@ -191,14 +191,14 @@ def test_trust_holds_for_one_file_with_one_content(tmp_path: Path) -> None:
     link.symlink_to(project)
     odd = tmp_path / os.fsdecode(b"odd\xff") / "mcphost.toml"
     trusted = TrustedFolders(tmp_path / "trusted.toml", _no_report)
-    assert trusted.verdict(project, "d1") == "unknown"
+    assert trusted.decision(project, "d1") == "unknown"
     trusted.trust(project, "d1")
     trusted.trust(odd, "d1")
     again = TrustedFolders(tmp_path / "trusted.toml", _no_report)
-    assert [again.verdict(path, "d1") for path in (project, link, odd)] == ["trusted"] * 3
-    assert again.verdict(link, "d2") == "changed"
+    assert [again.decision(path, "d1") for path in (project, link, odd)] == ["trusted"] * 3
+    assert again.decision(link, "d2") == "changed"
     again.forget(link)
-    assert [again.verdict(path, "d1") for path in (project, odd)] == ["unknown", "trusted"]
+    assert [again.decision(path, "d1") for path in (project, odd)] == ["unknown", "trusted"]
 
 
 def test_importing_the_package_loads_nothing_it_may_not_need() -> None:

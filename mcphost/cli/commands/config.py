@@ -64,10 +64,10 @@ def read_settings(found: ConfigLocation, env: Mapping[str, str]) -> FoundSetting
     if not found.needs_trust or found.path is None:
         return users_settings(found)
     loaded = load_found(found)
-    verdict = _trusted(env).verdict(found.path, loaded.digest)
-    if verdict == "trusted":
+    decision = _trusted(env).decision(found.path, loaded.digest)
+    if decision == "trusted":
         return FoundSettings(found, loaded)
-    return replace(users_settings(found), untrusted=_untrusted(found.path, verdict))
+    return replace(users_settings(found), untrusted=_untrusted(found.path, decision))
 
 
 def settings_for_screen(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
@@ -201,9 +201,11 @@ def _trusted(env: Mapping[str, str]) -> TrustedFolders:
     return TrustedFolders(state_folder(env) / "trusted.toml", remark)
 
 
-def _untrusted(path: Path, verdict: Literal["changed", "unknown"]) -> str:
+def _untrusted(path: Path, decision: Literal["changed", "unknown"]) -> str:
     why = (
-        "changed since you trusted it" if verdict == "changed" else "names programs to run, and you have not trusted it"
+        "changed since you trusted it"
+        if decision == "changed"
+        else "names programs to run, and you have not trusted it"
     )
     return f"{path} {why}; to see what it would run and decide: {TRUST_COMMAND}"
 

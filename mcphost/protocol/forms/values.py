@@ -1,7 +1,7 @@
-"""What a person typed into a field to a JSON value, and back.
+"""Converts what was entered into a field to a JSON value, and back.
 
-Checks what can be said at once: type, choice, range, length and the common formats, in sentences that stand under a
-field. Patterns and everything else are the validation library's, which never runs on a keystroke.
+Checks type, choice, range, length and common formats on each keystroke; the validation library checks everything else,
+later.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _YES_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no
 
 
 class FieldError(McphostError):
-    """What was typed does not fit the field; ``str()`` reads well under it."""
+    """The entry does not fit the field; ``str()`` is a sentence to show under it."""
 
 
 def parse(field: FormField, raw: Any) -> Any:
-    """Return the value that ``raw`` (typed text, or a widget's value) stands for, or `ABSENT`; raises `FieldError`.
+    """Return the value of ``raw`` (typed text, or a widget's value), or `ABSENT`. Raises `FieldError`.
 
-    Nothing typed is `ABSENT`, or null where the schema wants the key. ``""`` is the empty text, ``null`` is null where
+    An empty entry is `ABSENT`, or null if the schema requires the key. ``""`` is the empty text; ``null`` is null if
     that is allowed.
     """
     if _is_null(field, raw):
@@ -48,7 +48,7 @@ def parse(field: FormField, raw: Any) -> Any:
 def render(field: FormField, value: Any) -> Any:
     """Return what to put into the field for ``value``: text, a bool, a choice (or `ABSENT`), or a list of choices.
 
-    A value of the wrong type is rendered too, so that a person sees it; what is left there is read as if typed.
+    A value of the wrong type is rendered too, so that the user sees it; unchanged, it is parsed as if typed.
     """
     if value is ABSENT:
         return _EMPTY.get(field.kind, "")
@@ -66,7 +66,7 @@ def render(field: FormField, value: Any) -> Any:
 
 
 def is_empty(field: FormField, raw: Any) -> bool:
-    """Tell whether nothing was typed or chosen."""
+    """Is the entry empty?"""
     if field.kind is FieldKind.CHOICE:
         return raw is ABSENT or (raw == "" and not any(value == "" for value, _ in field.choices))
     return raw is ABSENT or raw == "" or raw == []
@@ -95,7 +95,7 @@ def _parse_text(field: FormField, raw: Any) -> Any:
 
 
 def _guard(field: FormField, value: str) -> str:
-    """Put quotes around a text that would be read as nothing, as null, or as one in quotes."""
+    """Quote a text that would be parsed as empty, as null or as a quoted text."""
     special = value == "" or (field.nullable and value == "null")
     return f'"{value}"' if special or _is_guarded(field, value) else value
 
