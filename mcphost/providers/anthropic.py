@@ -20,8 +20,7 @@ from mcphost.providers.base import (
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
-from mcphost.providers.http import HostedProvider
-from mcphost.providers.json_values import number, object_of, text_of
+from mcphost.providers.http import HostedProvider, number, object_of, text_of
 from mcphost.providers.retry import read_usage
 from mcphost.providers.tool_calls import ToolUseParts, pictures, result_text, text_for
 from mcphost.providers.tool_names import NameMapping, use_ids
@@ -132,8 +131,8 @@ def _image(block: MediaContent) -> dict[str, Any]:
 
 def _tool_result(result: ToolResult, ids: NameMapping) -> dict[str, Any]:
     shown = list(pictures(result, IMAGES))
-    said = [block for block in result.blocks if not any(block is each for each in shown)]
-    content = [{"type": "text", "text": text} for block in said if (text := text_for(block)).strip()]
+    others = [block for block in result.blocks if not any(block is each for each in shown)]
+    content = [{"type": "text", "text": text} for block in others if (text := text_for(block)).strip()]
     if not content and not shown and (text := result_text(result)).strip():
         content = [{"type": "text", "text": text}]
     return {

@@ -95,7 +95,7 @@ _SENTENCES: Final[Mapping[int, tuple[type[ModelError], str]]] = {
 def error_of(endpoint: ModelEndpoint, refusal: Refusal, wait: float | None = None) -> ModelError:
     """The exception for a refusal; ``wait`` is the delay in seconds that the endpoint asks for."""
     quoted = endpoint.clean(refusal.message)
-    said = f" (it says: {quoted})" if quoted else ""
+    quotation = f" (it says: {quoted})" if quoted else ""
     status = refusal.status
     if 300 <= status < 400:
         return ModelRefused(
@@ -104,13 +104,15 @@ def error_of(endpoint: ModelEndpoint, refusal: Refusal, wait: float | None = Non
     if status in BUSY:
         why = "too many requests" if status == 429 else "no room" if status in (503, 529) else "in trouble"
         later = "later" if wait is None else f"in {duration_text(wait)}"
-        message = f"{endpoint.origin} says: {why} (HTTP {status}); try again {later}, or choose another model{said}"
+        message = (
+            f"{endpoint.origin} says: {why} (HTTP {status}); try again {later}, or choose another model{quotation}"
+        )
         return ModelOverloaded(endpoint.entry, message, seconds=wait)
     if status >= 500 or status < 300:
         return ModelAnswerMalformed(
-            endpoint.entry, f"{endpoint.origin} answered HTTP {status}, which is no answer{said}"
+            endpoint.entry, f"{endpoint.origin} answered HTTP {status}, which is no answer{quotation}"
         )
     kind, sentence = _SENTENCES.get(
         status, (ModelRefused, "the request was refused; change it or choose another model")
     )
-    return kind(endpoint.entry, f"{sentence} (HTTP {status} from {endpoint.origin}){said}")
+    return kind(endpoint.entry, f"{sentence} (HTTP {status} from {endpoint.origin}){quotation}")

@@ -10,7 +10,7 @@ import json
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -201,10 +201,10 @@ class ModelConnections:
         wait = requested_wait({name.lower(): value for name, value in response.headers.items()}, datetime.now(UTC))
         try:
             async with asyncio.timeout(REFUSAL_SECONDS):
-                told = await self._whole(response, MOST_REFUSAL, cut=True)
+                body = await self._whole(response, MOST_REFUSAL, cut=True)
         except (ModelError, TimeoutError):
-            told = b""
-        return RefusedAnswer(self.endpoint, Refusal.read(response.status_code, told), wait)
+            body = b""
+        return RefusedAnswer(self.endpoint, Refusal.read(response.status_code, body), wait)
 
     async def _whole(self, response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
         content = bytearray()
@@ -376,6 +376,26 @@ async def with_retries(
         yield RetryScheduled(seconds, count, limits.retries, reason)
         await asyncio.sleep(seconds)
         waited += seconds
+
+
+def object_of(value: Any) -> Mapping[str, Any]:
+    """``value`` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> Sequence[Any]:
+    """``value`` if it is an array, else an empty one."""
+    return value if isinstance(value, list) else ()
+
+
+def text_of(value: Any) -> str:
+    """``value`` if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def number(value: Any, default: int = 0) -> int:
+    """``value`` if it is an integer, else ``default``."""
+    return value if type(value) is int else default
 
 
 Dialect = TypeVar("Dialect")

@@ -23,8 +23,7 @@ from mcphost.providers.base import (
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
-from mcphost.providers.http import HostedProvider, RefusedAnswer, lines
-from mcphost.providers.json_values import list_of, object_of, text_of
+from mcphost.providers.http import HostedProvider, RefusedAnswer, lines, list_of, object_of, text_of
 from mcphost.providers.retry import read_usage
 from mcphost.providers.tool_calls import PICTURES, ToolUseParts, pictures, result_with_status
 from mcphost.providers.tool_names import NameMapping, use_ids
@@ -68,8 +67,8 @@ class OllamaProvider(HostedProvider[None]):
         for status, part, sentence in _REMEDIES:
             if refusal.status == status and part in refusal.message:
                 advice = sentence.format(model=endpoint.clean(self._model, 80), entry=self.entry)
-                said = f"(HTTP {status} from {endpoint.origin}) (it says: {endpoint.clean(refusal.message)})"
-                return type(refused.error)(self.entry, f"{advice} {said}")
+                source = f"(HTTP {status} from {endpoint.origin}) (it says: {endpoint.clean(refusal.message)})"
+                return type(refused.error)(self.entry, f"{advice} {source}")
         return refused.error
 
 
@@ -108,7 +107,7 @@ def messages(request: ModelRequest, names: NameMapping, able: ModelCapabilities)
     found = [*system]
     for message in request.messages:
         found.extend(_result(result, names, ids, used) for result in message.results)
-        found.extend(_said(message, names, ids, able))
+        found.extend(_role_messages(message, names, ids, able))
     return found
 
 
@@ -123,7 +122,7 @@ def _result(result: ToolResult, names: NameMapping, ids: NameMapping, used: Mapp
     }
 
 
-def _said(
+def _role_messages(
     message: SamplingMessage, names: NameMapping, ids: NameMapping, able: ModelCapabilities
 ) -> Iterator[dict[str, Any]]:
     if shown := [picture.data for result in message.results for picture in pictures(result, able.images)]:

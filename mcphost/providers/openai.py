@@ -22,8 +22,7 @@ from mcphost.providers.base import (
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
-from mcphost.providers.http import HostedProvider
-from mcphost.providers.json_values import list_of, number, object_of, text_of
+from mcphost.providers.http import HostedProvider, list_of, number, object_of, text_of
 from mcphost.providers.retry import read_usage
 from mcphost.providers.tool_calls import PICTURES, ToolUseParts, pictures, result_with_status
 from mcphost.providers.tool_names import NameMapping, use_ids
@@ -53,10 +52,10 @@ def _message(
     shown = [picture for result in results for picture in pictures(result, able.images)]
     if shown:  # a tool message holds text only
         yield {"role": "user", "content": [_part(PICTURES), *map(_media, shown)]}
-    said = [block for block in message.blocks if isinstance(block, TextContent | MediaContent)]
+    content = [block for block in message.blocks if isinstance(block, TextContent | MediaContent)]
     calls = [_call(use, names, ids) for use in message.uses]
-    if said or calls or not message.blocks:
-        yield {"role": message.role, "content": _content(said), **({"tool_calls": calls} if calls else {})}
+    if content or calls or not message.blocks:
+        yield {"role": message.role, "content": _content(content), **({"tool_calls": calls} if calls else {})}
 
 
 def _content(blocks: Sequence[TextContent | MediaContent]) -> Any:
@@ -217,12 +216,12 @@ class OpenAIStream:
         yield AnswerFinished("toolUse" if used else _STOPS.get(self._reason, self._reason or "endTurn"), self._model)
 
     def _choice(self, choice: Mapping[str, Any]) -> Iterator[ProviderEvent]:
-        said = object_of(choice.get("delta")) or object_of(choice.get("message"))
-        if thought := text_of(said.get("reasoning_content")) or text_of(said.get("reasoning")):
+        message = object_of(choice.get("delta")) or object_of(choice.get("message"))
+        if thought := text_of(message.get("reasoning_content")) or text_of(message.get("reasoning")):
             yield ThoughtDelta(thought)
-        if text := text_of(said.get("content")) or text_of(said.get("refusal")):
+        if text := text_of(message.get("content")) or text_of(message.get("refusal")):
             yield TextDelta(text)
-        for place, call in enumerate(list_of(said.get("tool_calls"))):
+        for place, call in enumerate(list_of(message.get("tool_calls"))):
             yield from self._call(place, object_of(call))
         self._reason = text_of(choice.get("finish_reason")) or self._reason
         ended_by = text_of(choice.get("stop_reason"))  # vLLM names the stop sequence

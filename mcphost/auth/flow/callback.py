@@ -86,7 +86,7 @@ def _check_issuer(pending: PendingAuthorization, named: tuple[str, ...]) -> None
 
 def _refused(pending: PendingAuthorization, error: str, description: str) -> SignInFailed:
     host, code = host_of(pending.issuer), show_line(error, 60)
-    told = f": {show_line(description, 200)}" if description else ""
+    described = f": {show_line(description, 200)}" if description else ""
     if error == "access_denied":
-        return SignInFailed(f"{host} says that access was denied{told}", code=code)
-    return SignInFailed(f"{host} did not sign you in ({code}){told}", code=code)
+        return SignInFailed(f"{host} says that access was denied{described}", code=code)
+    return SignInFailed(f"{host} did not sign you in ({code}){described}", code=code)

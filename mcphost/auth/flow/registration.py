@@ -46,15 +46,15 @@ def given_client(
     if origin is ClientOrigin.DOCUMENT:
         method = method_for(issuer.auth_methods, secret=False, key=bool(settings.private_key))
         return ClientRegistration(client_id=settings.client_metadata_url, method=method, redirect_uri=redirect_uri)
-    asked = origin is ClientOrigin.ASKED
-    client_id = choice.client_id if asked else settings.client_id
-    secret = choice.client_secret if asked else settings.client_secret
+    entered = origin is ClientOrigin.ASKED
+    client_id = choice.client_id if entered else settings.client_id
+    secret = choice.client_secret if entered else settings.client_secret
     if not client_id:
         raise SignInFailed("a client id is needed, and none was given")
-    method = method_for(issuer.auth_methods, secret=bool(secret), key=bool(settings.private_key) and not asked)
-    kept_secret = secret if asked else ""
+    method = method_for(issuer.auth_methods, secret=bool(secret), key=bool(settings.private_key) and not entered)
+    kept_secret = secret if entered else ""
     return ClientRegistration(
-        client_id=client_id, client_secret=kept_secret, method=method, redirect_uri=redirect_uri, kept=asked
+        client_id=client_id, client_secret=kept_secret, method=method, redirect_uri=redirect_uri, kept=entered
     )
 
 

@@ -97,7 +97,7 @@ class TokenStore:
             await self._save(server)
             return self._known[server]
         try:
-            text = await self._asked(lambda keychain: keychain.read(server))
+            text = await self._call(lambda keychain: keychain.read(server))
         except KeychainUnusable:
             return self._known.get(server, Credentials())  # not remembered: the keychain is read again next time
         self._keep(server, _credentials(text))
@@ -108,13 +108,13 @@ class TokenStore:
         text = held.model_dump_json(exclude_defaults=True)
         gone = held == Credentials()
         try:
-            await self._asked(lambda keychain: keychain.delete(server) if gone else keychain.write(server, text))
+            await self._call(lambda keychain: keychain.delete(server) if gone else keychain.write(server, text))
         except KeychainUnusable:
             self._unsaved.add(server)
         else:
             self._unsaved.discard(server)
 
-    async def _asked(self, question: Callable[[Keychain], Awaitable[_T]]) -> _T:
+    async def _call(self, question: Callable[[Keychain], Awaitable[_T]]) -> _T:
         if self._keychain is None or self._clock() < self._not_before:
             raise KeychainUnusable(self.problem)
         try:

@@ -226,10 +226,10 @@ def _render_list(field: FormField, value: list[Any]) -> str:
     rendered = [render(field.item, each) for each in value]
     lines = "\n".join(each if isinstance(each, str) else _json(each) for each in rendered)
     try:
-        told = _same(_parse_list(field, lines), value)
+        same = _same(_parse_list(field, lines), value)
     except FieldError:
-        told = False
-    return lines if told else _json(value)
+        same = False
+    return lines if same else _json(value)
 
 
 def _parse_json(field: FormField, raw: Any) -> Any:

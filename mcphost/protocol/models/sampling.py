@@ -171,15 +171,15 @@ class ModelPreferences:
     def read(cls, value: object) -> ModelPreferences:
         """Parse ``modelPreferences``. Never raises: invalid parts are ignored."""
         try:
-            told = _Preferences.read(value)
+            parsed = _Preferences.read(value)
         except InvalidResult:
             return cls()
-        names = (item.get("name") for item in told.hints or () if isinstance(item, dict))
+        names = (item.get("name") for item in parsed.hints or () if isinstance(item, dict))
         return cls(
             tuple(name for name in names if isinstance(name, str) and name.strip()),
-            _share(told.cost_priority),
-            _share(told.speed_priority),
-            _share(told.intelligence_priority),
+            _share(parsed.cost_priority),
+            _share(parsed.speed_priority),
+            _share(parsed.intelligence_priority),
         )
 
 
@@ -243,17 +243,17 @@ class CreateMessageRequest:
     @classmethod
     def read(cls, params: Mapping[str, Any]) -> CreateMessageRequest:
         """Parse the params of sampling/createMessage. Raises InvalidSampling."""
-        told = _read_params(params)
+        parsed = _read_params(params)
         return cls(
-            messages=tuple(map(SamplingMessage.read, told.messages)),
-            max_tokens=told.max_tokens,
+            messages=tuple(map(SamplingMessage.read, parsed.messages)),
+            max_tokens=parsed.max_tokens,
             preferences=ModelPreferences.read(params.get("modelPreferences")),
-            system_prompt=told.system_prompt or "",
-            include_context=told.include_context or "none",
-            temperature=told.temperature,
-            stop_sequences=tuple(told.stop_sequences or ()),
-            metadata=told.metadata or {},
-            tools=tuple(_tools(told.tools or [])),
+            system_prompt=parsed.system_prompt or "",
+            include_context=parsed.include_context or "none",
+            temperature=parsed.temperature,
+            stop_sequences=tuple(parsed.stop_sequences or ()),
+            metadata=parsed.metadata or {},
+            tools=tuple(_tools(parsed.tools or [])),
             tool_choice=ToolChoice.read(params.get("toolChoice")),
             wants_tools=params.get("tools") is not None or params.get("toolChoice") is not None,
             raw=params,
@@ -386,16 +386,18 @@ def _block(role: str, block: Block, version: str) -> Iterator[str]:
 
 def _pairs(messages: tuple[SamplingMessage, ...]) -> Iterator[Problem]:
     # The next message must answer each tool use exactly once.
-    asked: Counter[str] = Counter()
+    uses: Counter[str] = Counter()
     for index, message in enumerate(messages):
         where = f"messages[{index}].content"
-        yield from _answered(index, asked, Counter(result.tool_use_id for result in message.results))
-        asked = Counter(use.id for use in message.uses)
-        yield from ((where, f"two tool uses have the id {use[:QUOTED]!a}") for use, count in asked.items() if count > 1)
-    yield from _answered(len(messages), asked, Counter())
+        yield from _answered(index, uses, Counter(result.tool_use_id for result in message.results))
+        uses = Counter(use.id for use in message.uses)
+        yield from ((where, f"two tool uses have the id {use[:QUOTED]!a}") for use, count in uses.items() if count > 1)
+    yield from _answered(len(messages), uses, Counter())
 
 
-def _answered(index: int, asked: Counter[str], given: Counter[str]) -> Iterator[Problem]:
-    missing, unasked = asked - given, given - asked
+def _answered(index: int, uses: Counter[str], given: Counter[str]) -> Iterator[Problem]:
+    missing, unmatched = uses - given, given - uses
     yield from ((f"messages[{index - 1}].content", f"the tool use {use[:QUOTED]!a} has no result") for use in missing)
-    yield from ((f"messages[{index}].content", f"no tool use before it has the id {use[:QUOTED]!a}") for use in unasked)
+    yield from (
+        (f"messages[{index}].content", f"no tool use before it has the id {use[:QUOTED]!a}") for use in unmatched
+    )

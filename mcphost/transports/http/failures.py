@@ -90,15 +90,15 @@ def _broken(error: BaseException, where: str) -> str:
 
 def _proxy(error: BaseException, where: str) -> str:
     status = getattr(error.__cause__, "status", None)
-    told = f"HTTP {status}" if status else _words(error)
-    return f"{where} of the environment refused: {told}; check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
+    reason = f"HTTP {status}" if status else _words(error)
+    return f"{where} of the environment refused: {reason}; check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
 
 
 def _no_http(error: BaseException, where: str) -> str:
-    told = getattr(error.__cause__, "message", None)  # without the URL, which the engine's own text holds
-    if told is None:
+    message = getattr(error.__cause__, "message", None)  # without the URL, which the engine's own text holds
+    if message is None:
         return f"the exchange with {where} failed: {_words(error)}"
-    words = show_line(" ".join(str(told).split()), 120)
+    words = show_line(" ".join(str(message).split()), 120)
     return f"{where} did not answer in HTTP{f': {words}' if words else ''}; is the url right?"
 
 

@@ -64,10 +64,10 @@ class SseTransport(Pipe):
         self._reader = asyncio.create_task(self._read(response, inbound), name="read event stream")
         try:
             async with asyncio.timeout(self._endpoint_seconds):
-                told = await asyncio.shield(self._address)
+                address = await asyncio.shield(self._address)
         except TimeoutError:
             raise _no_endpoint(f"in {self._endpoint_seconds:g} s") from None
-        self._endpoint.url = self._resolved(response.url, told)
+        self._endpoint.url = self._resolved(response.url, address)
 
     def agreed(self, revision: Revision) -> None:
         super().agreed(revision)
@@ -114,12 +114,12 @@ class SseTransport(Pipe):
         except TimeoutError:
             raise ConnectionLost(f"the server opened no event stream in {self._endpoint.phases.headers:g} s") from None
 
-    def _resolved(self, base: httpx.URL, told: str) -> str:
+    def _resolved(self, base: httpx.URL, address: str) -> str:
         try:
-            url = base.join(told)
+            url = base.join(address)
         except (httpx.InvalidURL, ValueError):
             raise ConnectionLost("the server wants its messages sent to what is no URL", lasting=True) from None
-        if "\\" in told or not told.isprintable() or not same_origin(base, url):
+        if "\\" in address or not address.isprintable() or not same_origin(base, url):
             reason = "the server wants its messages sent to another origin than its own; nothing was sent"
             raise ConnectionLost(reason, lasting=True)
         return str(url)

@@ -78,7 +78,7 @@ class StdioTransport(Pipe):
         self._argv: tuple[str, ...] = ()
         self._child: ServerProcess | None = None
         self._process: asyncio.SubprocessTransport | None = None
-        self._watch: asyncio.Task[None] | None = None
+        self._end_observer: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._gathered: list[bytes] | None = None
         self.started: Callable[[int, str], None] = _ignore
@@ -103,7 +103,7 @@ class StdioTransport(Pipe):
         child.read_from(process)
         pid = process.get_pid()
         live_groups[pid] = ServerProcesses(pid, mark)
-        self._watch = asyncio.create_task(self._report_end(child, inbound), name="watch server process")
+        self._end_observer = asyncio.create_task(self._report_end(child, inbound), name="watch server process")
         await asyncio.to_thread(self.started, pid, mark)
 
     async def write(self, line: bytes) -> None:
@@ -170,8 +170,8 @@ class StdioTransport(Pipe):
 
     async def _end(self) -> TransportError:
         """Wait until it is known why the connection ended, and return that."""
-        if self._watch is not None:
-            await asyncio.wait([self._watch])  # the exit code and the last output arrive a moment later
+        if self._end_observer is not None:
+            await asyncio.wait([self._end_observer])  # the exit code and the last output arrive a moment later
         return self._lost or ConnectionLost("the server closed its stdin")
 
     def _why_gone(self, child: ServerProcess) -> ConnectionLost:
@@ -187,8 +187,8 @@ class StdioTransport(Pipe):
 
     async def _stop(self, process: asyncio.SubprocessTransport) -> None:
         assert self._child is not None
-        if self._watch is not None:
-            self._watch.cancel()
+        if self._end_observer is not None:
+            self._end_observer.cancel()
         self.fail(ConnectionLost("the connection was closed by mcphost"))
         group = process.get_pid()
         processes = live_groups[group]
