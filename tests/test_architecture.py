@@ -193,6 +193,21 @@ def test_the_command_line_imports_the_screen_only_inside_a_function() -> None:
     assert all(each.deferred for each in used if within(each.module, "mcphost.tui"))
 
 
+def test_the_app_is_composed_of_controllers_and_inherits_from_textual_alone() -> None:
+    app = import_module("mcphost.tui.app").McphostApp
+    assert [base.__name__ for base in app.__mro__[1:] if within(base.__module__, "mcphost")] == []
+
+
+def test_no_class_of_the_screen_leaves_a_method_to_another_base() -> None:
+    stubs = [module for module in MODULES if part(module) == "tui" and _raises_not_implemented(module)]
+    assert stubs == []
+
+
+def _raises_not_implemented(module: str) -> bool:
+    raised = (each.exc for each in ast.walk(ast.parse(sources()[module].read_bytes())) if isinstance(each, ast.Raise))
+    return any(each is not None and "NotImplementedError" in ast.unparse(each) for each in raised)
+
+
 def test_there_is_no_import_cycle() -> None:
     graph = {
         module: {each.module for each in imports(module) if each.module in sources() and not each.for_types}

@@ -29,7 +29,7 @@ from mcphost.host.host import Host
 from mcphost.host.start_info import StartInfo
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
-from mcphost.tui.chat.controller import ChatWishes
+from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.driver import Driver
 from mcphost.tui.elicitation.controller import ElicitationController
 from mcphost.tui.error_boundary import FailureCount, failures_reported_to, place, sentence
@@ -67,6 +67,7 @@ from mcphost.tui.tools.controller import ToolsController
 from mcphost.tui.traffic.controller import TrafficController
 
 if TYPE_CHECKING:
+    from mcphost.tui.chat.pane import ChatPane
     from mcphost.tui.traffic.pane import TrafficPane
 
 GUARD: Final = 0.3
@@ -81,10 +82,7 @@ ALWAYS_HEARD: Final = frozenset({QUIT, "f1"})
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
 
-class McphostApp(
-    ChatWishes,
-    App[None],
-):
+class McphostApp(App[None]):
     """mcphost on a terminal."""
 
     TITLE = "mcphost"
@@ -122,6 +120,7 @@ class McphostApp(
         """There from the start, whatever is above it."""
         accounts = AccountBook(host)
         self.updater = MainScreenUpdater(host, self.main, self.questions, accounts, start.how_to)
+        self.chat = ChatController(self, host, self.main, self.questions)
         self.elicitation = ElicitationController(self, host, self.questions)
         self.offers = OffersController(self, self.main)
         self.results = ResultsController(self)
@@ -197,7 +196,7 @@ class McphostApp(
         self.sign_in.changed(events, self.main.servers.chosen)
         self.elicitation.changed(events)
         self.roots.changed(events)
-        self.chats_changed(events)
+        self.chat.changed(events)
         self.sampling.changed(events)
 
     # What the user chose in a pane.
@@ -217,6 +216,26 @@ class McphostApp(
     @on(CallChosen)
     async def _call_chosen(self, event: CallChosen) -> None:
         await self.tools.open_call(event.number)
+
+    def on_chat_pane_branch_requested(self, event: ChatPane.BranchRequested) -> None:
+        """Named, as the pane is imported late."""
+        self.chat.branch(event.turn)
+
+    def on_chat_pane_chats_requested(self) -> None:
+        """Named, as the pane is imported late."""
+        self.chat.list_chats()
+
+    def on_chat_pane_message_submitted(self, event: ChatPane.MessageSubmitted) -> None:
+        """Named, as the pane is imported late."""
+        self.chat.send(event)
+
+    @on(Dialog.Placed)
+    def _dialog_placed(self, event: Dialog.Placed) -> None:
+        self.chat.cover(event.rows)
+
+    @on(MainScreen.ChatOpened)
+    def _chat_opened(self) -> None:
+        self.chat.opened()
 
     @on(CallList.RepeatRequested)
     async def _repeat_requested(self, event: CallList.RepeatRequested) -> None:
@@ -279,7 +298,7 @@ class McphostApp(
     @on(MainScreen.PaneMade)
     def _pane_made(self) -> None:
         self.updater.offers()
-        self.show_chat()
+        self.chat.show()
 
     @on(ServersPane.Highlighted)
     def _server_highlighted(self, event: ServersPane.Highlighted) -> None:
@@ -296,7 +315,7 @@ class McphostApp(
 
     @on(MainScreen.InFront)
     def _in_front(self) -> None:
-        self.room_again()
+        self.chat.cover(0)
         self.questions.ask_next()
         self.updater.top_line()
 
@@ -361,7 +380,7 @@ class McphostApp(
         yield from self.sign_in.commands()
         yield from self.roots.commands()
         yield from self.elicitation.commands()
-        yield from self.chat_commands()
+        yield from self.chat.commands()
         yield from self.sampling.commands()
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
@@ -391,9 +410,9 @@ class McphostApp(
             super()._handle_exception(error)
 
     def _worker_failed(self, error: BaseException) -> None:
-        """Say what kept a wish from coming true where it is ours to say; anything else is a failure like others."""
+        """Report an error of ours in its words; anything else is a failure like others."""
         if isinstance(error, McphostError):
-            self.complain(error)
+            self.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
         elif isinstance(error, Exception):
             self._handle_exception(error)
 

@@ -1,13 +1,15 @@
-"""Talking with a model: the conversation, what one writes, and what stands beside it.
+"""A conversation with a model: the transcript, the input, and the usage beside them.
 
-Knows its parts and which key wishes what. Refuses to act: it says what the user wants.
+Keys act on the chat that is shown; what concerns other chats goes up to the app.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from datetime import datetime
+from functools import partial
 from typing import ClassVar, Final
 
 from textual import on
@@ -19,16 +21,22 @@ from textual.events import Resize
 from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
+from textual.worker import Worker
 
 from mcphost.config import ChatConfig
+from mcphost.errors import McphostError
 from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.turns import TurnState
-from mcphost.protocol.display import show_line
+from mcphost.host.chat.preferences import following
+from mcphost.host.chat.turns import TurnState, UserMessage
+from mcphost.host.host import Host
+from mcphost.protocol.display import show, show_line
 from mcphost.tui.chat.input import ChatInput
-from mcphost.tui.chat.items import TranscriptItem, UseItem, told
+from mcphost.tui.chat.items import AnswerItem, UseItem, told
 from mcphost.tui.chat.side import ChatLine, ChatSide, tally_of
 from mcphost.tui.chat.transcript import Transcript
-from mcphost.tui.kit.export import copy_text
+from mcphost.tui.kit.export import copy_text, save_as
+from mcphost.tui.kit.messages import CallChosen
+from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.search import Searchable, SearchArea
 
 BESIDE: Final = 110
@@ -58,22 +66,6 @@ config path says where it is):
 provider may be "openai" too, with base_url for whatever speaks like it, or "ollama", which needs no key.
 
 ctrl+l reads the file again. Until then everything works by hand: t runs tools, p gets prompts, e reads resources."""
-
-
-class ChatAction(Enum):
-    """What the user wants of a conversation."""
-
-    STOP = auto()
-    GO_ON = auto()
-    MODEL = auto()
-    TOOLS = auto()
-    CHATS = auto()
-    EDIT = auto()
-    BRANCH = auto()
-    EXPORT = auto()
-    CODE = auto()
-    OPEN = auto()
-    HOLD = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,43 +108,48 @@ class ChatPane(SearchArea):
             id="chat.back",
             tooltip="Stop the model; else from the input to the conversation, and from there out of the chat",
         ),
-        Binding("ctrl+g", "look", "preview", id="chat.preview", tooltip="What would be sent, and its cost", show=False),
-        Binding("ctrl+t,x", "wish('TOOLS')", "its tools", id="chat.tools", tooltip="Which tools it may use, and costs"),
-        Binding("ctrl+o,m", "wish('MODEL')", "model", id="chat.model", tooltip="Talk to another model"),
         Binding(
-            "f9,v", "wish('HOLD')", "review", id="chat.hold", tooltip="Which results wait for you: none, some, all"
+            "ctrl+g", "preview", "preview", id="chat.preview", tooltip="What would be sent, and its cost", show=False
         ),
-        Binding("f8", "wish('CHATS')", "chats", id="chat.chats", tooltip="Other conversations, and a new one"),
-        Binding("r", "wish('GO_ON')", "ask again", id="chat.again", tooltip="Ask again, or let it go on"),
-        Binding("E", "wish('EDIT')", "edit, resend", id="chat.edit", tooltip="Change this message and send it anew"),
-        Binding("B", "wish('BRANCH')", "branch", id="chat.branch", tooltip="Another conversation from here on"),
-        Binding("o", "wish('OPEN')", "open", id="chat.open", tooltip="All of it: the call, the answer, the message"),
+        Binding("ctrl+t,x", "choose_tools", "its tools", id="chat.tools", tooltip="Which tools it may use, and costs"),
+        Binding("ctrl+o,m", "choose_model", "model", id="chat.model", tooltip="Talk to another model"),
+        Binding(
+            "f9,v", "toggle_review", "review", id="chat.hold", tooltip="Which results wait for you: none, some, all"
+        ),
+        Binding("f8", "list_chats", "chats", id="chat.chats", tooltip="Other conversations, and a new one"),
+        Binding("r", "resume", "ask again", id="chat.again", tooltip="Ask again, or let it go on"),
+        Binding("E", "edit", "edit, resend", id="chat.edit", tooltip="Change this message and send it anew"),
+        Binding("B", "branch", "branch", id="chat.branch", tooltip="Another conversation from here on"),
+        Binding("o", "open_item", "open", id="chat.open", tooltip="All of it: the call, the answer, the message"),
         Binding("y", "copy", "copy", id="chat.copy", tooltip="Copy the part under the cursor"),
-        Binding("K", "wish('CODE')", "code", id="chat.code", tooltip="The blocks of code: copy one"),
-        Binding("w", "wish('EXPORT')", "save", id="chat.export", tooltip="Save the conversation as Markdown"),
+        Binding("K", "copy_code", "code", id="chat.code", tooltip="The blocks of code: copy one"),
+        Binding("w", "export", "save", id="chat.export", tooltip="Save the conversation as Markdown"),
         Binding("i", "write", "write", id="chat.write", tooltip="To the input"),
     ]
-
-    class Wanted(Message):
-        """See `ChatAction`; ``item`` is what the cursor is on."""
-
-        def __init__(self, wish: ChatAction, item: TranscriptItem | None) -> None:
-            super().__init__()
-            self.wish, self.item = wish, item
 
     class Left(Message):
         """The user is done here for now."""
 
+    class ChatsRequested(Message):
+        """The user asked for the list of conversations."""
+
     @dataclass
-    class SendWanted(Message):
-        """Say this; ``look``: after a look at what it brings along. ``instead_of`` is as in `MessageDraft`."""
+    class BranchRequested(Message):
+        """The user asked for another conversation from this turn on."""
+
+        turn: int
+
+    @dataclass
+    class MessageSubmitted(Message):
+        """The user entered a message; ``preview``: to see it first. ``instead_of`` is as in `MessageDraft`."""
 
         text: str
         instead_of: int
-        look: bool = False
+        preview: bool = False
 
-    def __init__(self) -> None:
+    def __init__(self, host: Host) -> None:
         super().__init__()
+        self._host = host
         self.transcript, self.input = Transcript(), ChatInput()
         self.side, self.line = ChatSide(), ChatLine()
         self.chat: Chat | None = None
@@ -269,26 +266,102 @@ class ChatPane(SearchArea):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is can be done."""
-        if action == "wish":
-            return self._can(ChatAction[str(parameters[0])])
+        turns = self.chat.turns if self.chat else []
+        if action == "resume":
+            return bool(turns) and turns[-1].state in (TurnState.FAILED, TurnState.STOPPED, TurnState.BOUNDED)
+        if action in ("edit", "branch", "export", "open_item", "copy_code"):
+            return bool(turns)
         if action == "copy":
             return self.transcript.item is not None
         if action == "search":
             return not self.input.area.has_focus
         return super().check_action(action, parameters)
 
-    def _can(self, wish: ChatAction) -> bool:
-        turns = self.chat.turns if self.chat else []
-        match wish:
-            case ChatAction.GO_ON:
-                return bool(turns) and turns[-1].state in (TurnState.FAILED, TurnState.STOPPED, TurnState.BOUNDED)
-            case ChatAction.EDIT | ChatAction.BRANCH | ChatAction.EXPORT | ChatAction.OPEN | ChatAction.CODE:
-                return bool(turns)
-        return True
+    @property
+    def _turn(self) -> int:
+        """The turn under the cursor; 0: none."""
+        item = self.transcript.item
+        return item.key[0] if item is not None else 0
 
-    def action_wish(self, wish: str) -> None:
-        """See `ChatAction`."""
-        self.post_message(self.Wanted(ChatAction[wish], self.transcript.item))
+    def action_resume(self) -> None:
+        """Ask again, or let the model go on."""
+        if self.chat is not None:
+            self._try(self.chat.go_on)
+
+    def action_toggle_review(self) -> None:
+        """Change which results wait for the user."""
+        if self.chat is not None:
+            self.chat.hold_results(following(self.chat.hold))
+
+    def action_choose_model(self) -> None:
+        """Talk to another model."""
+        from mcphost.tui.sampling.model import ModelScreen
+
+        chat = self.chat
+        models = [model for model in self._host.models.all if not model.by_hand]
+        if chat is None or not models:
+            self.notify("No model is configured: the chat says which lines to add.")
+            return
+        current = chat.entry or self._host.config.chat.model or models[0].entry
+
+        def use(entry: str | None) -> None:
+            if entry is not None:
+                self._try(lambda: chat.use_model(entry))
+
+        self.app.push_screen(ModelScreen(models, current, None, "talk to it"), use)
+
+    def action_choose_tools(self) -> None:
+        """Switch servers and tools on and off for this conversation."""
+        from mcphost.tui.chat.tools import ChatToolsScreen
+
+        if self.chat is not None:
+            self.app.push_screen(ChatToolsScreen(self.chat, self._host.catalog, tuple(self._host.servers)))
+
+    def action_list_chats(self) -> None:
+        """Go to another conversation."""
+        self.post_message(self.ChatsRequested())
+
+    def action_edit(self) -> None:
+        """Change a message: it is sent in a branch, and what came of it before stays."""
+        if self.chat is not None and 0 < self._turn <= len(self.chat.turns):
+            self.edit(self._turn, _typed(self.chat.turns[self._turn - 1].message))
+            self.focus_input()
+
+    def action_branch(self) -> None:
+        """Begin another conversation from here on."""
+        self.post_message(self.BranchRequested(self._turn))
+
+    def action_export(self) -> None:
+        """Save the conversation as Markdown."""
+        if self.chat is not None:
+            name = f"chat-{datetime.now():%Y%m%d-%H%M%S}.md"
+            save_as(self.app, name, self.chat.markdown.encode("utf-8", "replace"))
+
+    def action_open_item(self) -> None:
+        """Show all of what is under the cursor: the call, the answer, the message."""
+        item = self.transcript.item
+        if isinstance(item, UseItem) and item.use.number is not None and item.use.number in self._host.tool_calls.calls:
+            self.post_message(CallChosen(item.use.number))
+        elif item is not None:
+            self.app.push_screen(ReaderScreen("Conversation", item.source))
+
+    def action_copy_code(self) -> None:
+        """Copy one of the blocks of code."""
+        from mcphost.tui.chat.choose import CodeScreen
+
+        codes = [code for item in self.transcript.items if isinstance(item, AnswerItem) for code in item.codes]
+
+        def copy(text: str | None) -> None:
+            if text is not None:
+                copy_text(self.app, text)
+
+        self.app.push_screen(CodeScreen(codes), copy)
+
+    def _try(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except McphostError as error:
+            self.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
 
     def searched(self) -> Sequence[Searchable]:
         """The conversation."""
@@ -305,17 +378,17 @@ class ChatPane(SearchArea):
             self._write(MessageDraft(self._before))
             self._say_title()
         elif self.chat is not None and self.chat.busy:
-            self.post_message(self.Wanted(ChatAction.STOP, None))
+            self.chat.stop()
         elif self.input.area.has_focus and self.transcript.display:
             self.transcript.focus()
         else:
             self.post_message(self.Left())
 
-    def action_look(self) -> None:
+    def action_preview(self) -> None:
         """See what would be sent."""
         self.input.close_suggestions()
         if self.input.text.strip():
-            self.post_message(self.SendWanted(self.input.text, self._instead_of, look=True))
+            self.post_message(self.MessageSubmitted(self.input.text, self._instead_of, preview=True))
 
     def action_write(self) -> None:
         """To the input."""
@@ -330,7 +403,20 @@ class ChatPane(SearchArea):
     @on(ChatInput.Entered)
     def _entered(self, event: ChatInput.Entered) -> None:
         event.stop()
-        self.post_message(self.SendWanted(event.text, self._instead_of))
+        self.post_message(self.MessageSubmitted(event.text, self._instead_of))
+
+    @on(ChatInput.Typed)
+    def _input_typed(self, event: ChatInput.Typed) -> None:
+        event.stop()
+        work = partial(self._suggest, event.text, event.cursor)
+        _: Worker[None] = self.run_worker(work, group="chat-suggest", exclusive=True)
+
+    async def _suggest(self, text: str, cursor: int) -> None:
+        from mcphost.tui.chat.suggestions import suggestions
+
+        found = await suggestions(self._host, text, cursor)
+        if found is not None:
+            self.input.suggest(text, found)
 
     @on(Transcript.Moved)
     def _moved(self, event: Transcript.Moved) -> None:
@@ -348,3 +434,12 @@ def _heading(chat: Chat) -> str:
     title = show_line(chat.title, 40)
     branch = " · a branch" if chat.branch_of is not None else ""
     return f"Chat {chat.number}{': ' + title if title else ''}{branch}"
+
+
+def _typed(message: UserMessage) -> str:
+    """A message as it was typed."""
+    lines = []
+    for prompt in message.prompts[:1]:
+        pairs = (f"{name}={shlex.quote(value)}" for name, value in prompt.arguments.items())
+        lines.append(" ".join([f"/{prompt.server}:{prompt.prompt}", *pairs]))
+    return "\n".join([*lines, message.text] if message.text else lines)

@@ -183,8 +183,8 @@ class _ListPicker(Picker):
         return max(1, min(LIST_LINES, len(self._matches)))
 
     def chosen(self, index: int) -> bool:
-        """Is the option chosen?"""
-        raise NotImplementedError
+        """Is the option chosen? None is, where a subclass does not say otherwise."""
+        return False
 
     def index_of(self, value: Any) -> int | None:
         """The option with this value."""

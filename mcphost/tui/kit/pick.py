@@ -5,6 +5,7 @@ Knows the frame and its keys. Refuses to know what is listed: a subclass draws t
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
 
@@ -50,13 +51,13 @@ class PickScreen(ErrorBoundary, ModalScreen[Value | None], Generic[Item, Value])
         self._title, self._does, self._items, self._at = title, does, items, at
         self.rows = RowList[Item](self.row, empty=empty)
 
+    @abstractmethod
     def row(self, item: Item, width: int) -> Content:
         """How one is listed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def value(self, item: Item) -> Value:
         """What it stands for."""
-        raise NotImplementedError
 
     def below(self) -> ComposeResult:
         """What stands below the list."""

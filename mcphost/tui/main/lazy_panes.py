@@ -65,7 +65,7 @@ class LatePanes(Screen[None]):
             if self.chat is None:
                 from mcphost.tui.chat.pane import ChatPane
 
-                self.chat = await self._made("chat", ChatPane())
+                self.chat = await self._made("chat", ChatPane(self._host))
         return self.chat
 
     async def traffic_pane(self) -> TrafficPane:
