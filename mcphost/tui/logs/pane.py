@@ -111,12 +111,14 @@ class LogsPane(Vertical):
     }
     """
 
-    def __init__(self, book: LogBook, *, limit: int = LINES, id: str | None = None) -> None:
+    def __init__(
+        self, book: LogBook, *, least: LogLevel = LogLevel.INFO, limit: int = LINES, id: str | None = None
+    ) -> None:
         super().__init__(id=id)
         self._book, self._limit = book, limit
         self._seen = self._cleared = self._paused_at = 0  # numbers of records
         self._total = self._missed = self._characters = 0
-        self._least = LogLevel.INFO
+        self._least = least
         self._filter = LogFilter()
         self._servers: set[str] = set()
         self._name_width = len(OWN_NAME)
@@ -302,7 +304,7 @@ class LogsPane(Vertical):
 
     def action_least(self) -> None:
         """Show only higher levels, or all again."""
-        self._least = _LEAST[(_LEAST.index(self._least) + 1) % len(_LEAST)]
+        self._least = next((level for level in _LEAST if level > self._least), _LEAST[0])
         self._rebuild()
 
     def action_server_level(self) -> None:

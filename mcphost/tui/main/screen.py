@@ -21,6 +21,7 @@ from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane
 
 from mcphost.host.host import Host
+from mcphost.protocol.models.tools import LogLevel
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.key_bar import KeyLine
 from mcphost.tui.kit.timers import unskipped
@@ -123,7 +124,7 @@ class MainScreen(ErrorBoundary, LatePanes):
         self.tools = ToolsPane(host, welcome)
         self.calls = CallList()
         self.card = ServerCard(host)
-        self.logs = LogsPane(host.logs)
+        self.logs = LogsPane(host.logs, least=LogLevel.read(host.config.ui.logs) or LogLevel.INFO)
         self._keys = KeyLine()
         self._tasks_there = False
         self._counts: Mapping[str, int] = {}

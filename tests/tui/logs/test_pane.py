@@ -9,6 +9,7 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.pilot import Pilot
 
+from mcphost.config import UI
 from mcphost.host.logs import LogBook, LogBudget, LogRecord, LogSource
 from mcphost.protocol.models.tools import LogLevel
 from mcphost.tui.app import McphostApp
@@ -235,6 +236,15 @@ async def test_the_least_level_goes_round_and_lines_over_the_rate_are_counted() 
             "Logs · all servers · error and up · following · 5 dropped": 0,
             "Logs · all servers · all levels · following · 5 dropped": 4,
         }
+
+
+async def test_the_least_level_that_is_configured_holds_at_the_start() -> None:
+    async with on_stage(echo().model_copy(update={"ui": UI(logs="error")})) as stage:
+        await stage.ready()
+        await stage.press("f3")
+        await stage.shows("error and up")
+        await stage.press("l")
+        await stage.shows("all levels")
 
 
 @pytest.mark.requirement("LOG-03")
