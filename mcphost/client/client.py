@@ -71,7 +71,8 @@ class Client:
         self._identity = identity
         self._capabilities = capabilities or {}
         self._minimum = minimum
-        self._timeouts = timeouts or RequestTimeouts()
+        self.timeouts = timeouts or RequestTimeouts()
+        """For requests that name none of their own."""
         self._list_limits = list_limits or ListLimits()
         self._declared = OnlyDeclared(handler or NothingOffered())
         self._server_requests = ServerRequestQueue(
@@ -132,7 +133,7 @@ class Client:
         if self._era is None:
             raise ServerNotReady("the session is not open")
         request = self._era.stamp(next(self._ids), method, params, progress=on_progress is not None)
-        return await self._requests.send(request, self._era, timeouts or self._timeouts, on_progress)
+        return await self._requests.send(request, self._era, timeouts or self.timeouts, on_progress)
 
     async def ping(self, seconds: float = 10.0) -> None:
         """Ping the server; an error response counts as success. Raises RequestTimeout or ConnectionLost."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.client.client import RequestTimeouts
 from mcphost.config import Config
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.host.connections.connection import ServerState
@@ -211,6 +212,13 @@ async def test_applying_adds_removes_and_changes_and_leaves_the_rest_alone(host:
         assert (call.state, cut_off.state) == (CallState.DONE, CallState.ERROR)
         assert {offered.server for offered in running.catalog.tools()} == {"new", "changes", "stays"}
         assert running.events.count(ServersChanged()) == 1
+
+
+async def test_a_changed_timeout_holds_for_resources_and_prompts_at_once(host: HostOf) -> None:
+    async with host(a=echo(), policy=ALLOW) as running:
+        await running.servers.ready()
+        await running.apply(settings(policy=ALLOW, a=echo(tool_timeout_sec=5, tool_timeout_max_sec=7)))
+        assert running.servers["a"].client.timeouts == RequestTimeouts(5, 7)
 
 
 @pytest.mark.parametrize(

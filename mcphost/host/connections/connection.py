@@ -23,7 +23,7 @@ from mcphost.host.connections.keepalive import Keepalive, RoundTrip
 from mcphost.host.connections.observer import ConnectionObserver, ProtocolViolations
 from mcphost.host.connections.offers import Offers
 from mcphost.host.connections.retry import Backoff, Disconnect, LastFailure, after_failure
-from mcphost.host.connections.setup import ask_for_level, check_required, masked, new_client
+from mcphost.host.connections.setup import ask_for_level, check_required, default_timeouts, masked, new_client
 from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, LOG_LEVELS, ServerState
 from mcphost.host.connections.subscriptions import Subscriptions
 from mcphost.host.error_boundary import fault
@@ -156,6 +156,7 @@ class Connection:
         if "log_level" in fields:
             self.level = LogLevel.read(self.config.log_level)
         if self.ready and LIVE_FIELDS.issuperset(fields):
+            self.client.timeouts = default_timeouts(self.config)
             if not LISTING_FIELDS.isdisjoint(fields):
                 self.offers.tools.mark_stale()
             return

@@ -37,10 +37,15 @@ def new_client(
         capabilities=declared.under,
         handler=handler,
         minimum=_oldest_accepted(config.minimum_version or ""),
-        timeouts=RequestTimeouts(config.tool_timeout_sec, config.tool_timeout_max_sec),
+        timeouts=default_timeouts(config),
         list_limits=ListLimits(limits.list_pages, limits.list_items, limits.list_seconds),
         pending_inputs=limits.pending_server_requests,
     )
+
+
+def default_timeouts(config: ServerConfig) -> RequestTimeouts:
+    """For every request to a server but its tool calls, which may have their own."""
+    return RequestTimeouts(config.tool_timeout_sec, config.tool_timeout_max_sec)
 
 
 def _oldest_accepted(minimum_version: str) -> Revision:
