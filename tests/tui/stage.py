@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from textual import _wait
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -34,8 +33,6 @@ from tests.screen_text import says
 from tests.screenshots import until
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
-# A pilot's key waits until the process did nothing for this long, which is most of what these tests would take.
-_wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.005, 0.0025
 
 NARROW, WIDE = (80, 24), (200, 60)
 

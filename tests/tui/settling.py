@@ -1,0 +1,166 @@
+"""Makes Textual's pilot wait until the app has settled: no widget has a message left, and what changed is drawn.
+
+Textual's own pilot sends a message to every widget after every key and watches the processor's clock for signs of
+idleness. That was most of what these tests took, and on a busy machine a test went on before its key had been handled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from functools import cache
+from itertools import count
+from typing import Any, Final
+
+import pytest
+from textual import app as textual_app
+from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+from textual.css.types import CSSLocation
+from textual.dom import DOMNode
+from textual.message_pump import MessagePump
+from textual.pilot import Pilot
+
+LIMIT: Final = 30.0
+"""Seconds after which an app that does not settle fails the test."""
+
+BETWEEN: Final = 5
+"""Turns of the event loop between two looks: a key needs some to get from the driver to the app, a worker to begin."""
+
+TURNS: Final = 200
+"""Turns after which an app is waiting for something else than its turn."""
+
+LOOK_SECONDS: Final = 0.002
+"""Between two looks at what takes time."""
+
+
+async def settle(app: App[Any], limit: float = LIMIT, *, draw: bool = True) -> bool:
+    """Wait until no widget has anything left to do and what changed is drawn; False where the app has failed."""
+    try:
+        async with asyncio.timeout(limit):
+            await _turns()
+            while not await _finished(app) or (draw and await _drawn(app)):
+                await _turns()
+    except TimeoutError:
+        pytest.fail(f"the app has not settled after {limit:g} s")
+    return not app._exception_event.is_set()
+
+
+async def _turns() -> None:
+    for _ in range(BETWEEN):
+        await asyncio.sleep(0)
+
+
+async def _finished(app: App[Any]) -> bool:
+    """Wait until no widget has a message left; was that so from the start?"""
+    at_once = True
+    busy: MessagePump | None = _first_busy(app)
+    for turn in count():
+        if busy is None or _is_over(app):
+            break
+        at_once = False
+        await asyncio.sleep(0 if turn < TURNS else LOOK_SECONDS)
+        if _rests(busy):
+            busy = _first_busy(app)
+    return at_once
+
+
+def _is_over(app: Any) -> bool:
+    return bool(app._exception_event.is_set() or not app.is_running)
+
+
+def _first_busy(app: App[Any]) -> MessagePump | None:
+    if not _rests(app):
+        return app
+    nodes: list[DOMNode] = list(app.screen_stack)
+    while nodes:
+        node = nodes.pop()
+        if not _rests(node):
+            return node
+        nodes.extend(node._nodes)
+    return None
+
+
+def _rests(pump: MessagePump) -> bool:
+    """Does it wait for a message, with none there?"""
+    queue: Any = pump._message_queue
+    if queue.empty() and queue.ready_event._waiters:
+        return not pump._next_callbacks
+    return pump._closing or (pump._task is None and not pump._running)
+
+
+async def _drawn(app: App[Any]) -> bool:
+    """Wait for the next frame, if it would show or do anything; was there one to wait for?"""
+    if _is_over(app) or app._batch_count or not app.screen_stack:
+        return False
+    if app._animator._animations:
+        await asyncio.sleep(LOOK_SECONDS)
+        return True
+    if app._resize_event is not None:
+        app._check_resize()
+        return True
+    front: Any = app.screen
+    due: Any = front._layout_required or front._scroll_required or front._repaint_required or front._recompose_required
+    if not (due or front._dirty_widgets or front._callbacks):
+        return False
+    if front._update_timer._active.is_set():
+        await asyncio.sleep(LOOK_SECONDS)
+    else:
+        front._on_timer_update()
+    return True
+
+
+async def _wait_for_screen(pilot: Pilot[Any], timeout: float = LIMIT) -> bool:
+    return await settle(pilot.app, timeout)
+
+
+async def _press(pilot: Pilot[Any], *keys: str) -> None:
+    for number, key in enumerate(keys, 1):
+        await pilot.app._press_keys((key,))
+        await settle(pilot.app, draw=len(key) > 1 or number == len(keys))  # nobody looks between two letters
+
+
+async def _pause(pilot: Pilot[Any], delay: float | None = None) -> None:
+    await asyncio.sleep(delay or 0.0)
+    await settle(pilot.app)
+
+
+async def _no_wait(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
+    """Stands for Textual's look at the processor's clock."""
+
+
+_parse = Stylesheet._parse_rules
+
+
+def _parse_once(
+    sheet: Stylesheet,
+    css: str,
+    read_from: CSSLocation,
+    is_default_rules: bool = False,
+    tie_breaker: int = 0,
+    scope: str = "",
+) -> list[RuleSet]:
+    """Rules are the same in every app of the process that has the same colors."""
+    rules = _rules_for(frozenset(sheet._variables.items()))
+    key = (css, read_from, is_default_rules, tie_breaker, scope)
+    if key not in rules:
+        rules[key] = _parse(sheet, *key)
+    return rules[key]
+
+
+@cache
+def _rules_for(_: frozenset[tuple[str, str]]) -> dict[tuple[Any, ...], list[RuleSet]]:
+    return {}
+
+
+def _patch() -> None:
+    pilot: Any = Pilot
+    pilot._wait_for_screen, pilot.press, pilot.pause = _wait_for_screen, _press, _pause
+    textual_app.wait_for_idle = _no_wait  # type: ignore[attr-defined]
+    sheet: Any = Stylesheet
+    sheet._parse_rules = _parse_once
+    gc.set_threshold(50_000, 20, 100)  # a screen is tens of thousands of objects
+
+
+_patch()
