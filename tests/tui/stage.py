@@ -31,6 +31,7 @@ from mcphost.tui.main.top_bar import TopBar
 from tests.executables import write_executable
 from tests.screen_text import says
 from tests.screenshots import until
+from tests.tui import settling  # noqa: F401  (every pilot of these tests waits as it says)
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
 
