@@ -26,7 +26,13 @@ from hypothesis import HealthCheck, settings
 from mcphost.transports.stdio.process import live_groups
 from mcphost.transports.stdio.transport import Command
 
-pytest_plugins = ("pytester", "tests.requirement_rows", "tests.secret_search", "tests.slow_tests")
+pytest_plugins = (
+    "pytester",
+    "tests.hostile_cases",
+    "tests.requirement_rows",
+    "tests.secret_search",
+    "tests.slow_tests",
+)
 
 # Examples are not kept: the working directory is a test's own. Deadlines would measure the neighbours' load.
 settings.register_profile(

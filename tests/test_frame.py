@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import hostile_cases
 from tests.cli.conftest import IN_BACKGROUND
 from tests.conftest import LoopWatchdog, Until
 from tests.requirement_rows import WITHOUT_A_TEST, named_in_source, read_rows, unmet
@@ -97,6 +98,24 @@ def test_every_row_before_the_modern_era_has_a_test_or_a_reason() -> None:
     assert all(WITHOUT_A_TEST.values())
 
 
+@pytest.mark.slow
+def test_every_hostile_case_has_a_test_or_a_reason() -> None:
+    cases = hostile_cases.read_cases()
+    assert len(cases) == 118
+    assert all(sentence.endswith(".") for sentence in cases.values())
+    left = cases.keys() - hostile_cases.named_in_source()
+    assert sorted(left) == sorted(hostile_cases.WITHOUT_A_TEST)
+
+
+def test_a_test_that_names_no_hostile_case_stops_the_collection(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile("import pytest\n@pytest.mark.hostile('Z99')\ndef test_it(): pass")
+    result = run(monkeypatch, pytester)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no such row in hostile_cases.tsv:", "*::test_it: 'Z99'"])
+
+
 def test_a_test_that_names_no_row_stops_the_collection(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,9 +136,11 @@ def test_the_rows_without_a_test_are_printed_and_nothing_runs(
 
 
 def run(monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
-    pytester.makeini("[pytest]\nmarkers = requirement(*ids): rows")
+    pytester.makeini("[pytest]\nmarkers =\n requirement(*ids): rows\n hostile(*ids): cases")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-    return pytester.runpytest_subprocess("-p", "tests.requirement_rows", "-p", "no:cacheprovider", *args)
+    return pytester.runpytest_subprocess(
+        "-p", "tests.requirement_rows", "-p", "tests.hostile_cases", "-p", "no:cacheprovider", *args
+    )
 
 
 async def runs() -> None:

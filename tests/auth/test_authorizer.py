@@ -26,11 +26,12 @@ from tests.transports.http.http_connection import WebLine
 SECRET_CLIENT = OAuthSettings(client_id="machine", client_secret="canary-secret", grant="client_credentials")
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("AUTH-15", "AUTH-16", "AUTH-18", "AUTH-20", "AUTH-24", "SEC-04", "SEC-09")
 async def test_after_a_sign_in_every_request_carries_the_token_in_its_header_and_nothing_shows_it(
     until: Until,
 ) -> None:
-    """C10: no step that a person is shown holds a secret, and all of them are known to whoever masks."""
+    """No step that a person is shown holds a secret, and all of them are known to whoever masks."""
     with house(Guarded(inner=Echo())) as home:
         person = Person()
         standing = await home.sign_in(person)
@@ -118,6 +119,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.hostile("O06", "O14")
 @pytest.mark.requirement("SEC-10", "AUTH-24")
 @pytest.mark.parametrize(
     ("place", "spoiled", "words"),
@@ -131,7 +133,7 @@ ANSWERS = [
 async def test_a_party_that_misbehaves_ends_the_sign_in_with_a_reason_and_nothing_is_kept(
     place: str, spoiled: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """O06, O14: sizes, times and redirects of every document."""
+    """Sizes, times and redirects of every document."""
     if "no whole answer" in words:
         for kind in auth_http.SECONDS:
             monkeypatch.setitem(auth_http.SECONDS, kind, 0.3)
@@ -154,8 +156,8 @@ async def test_a_refresh_token_shows_that_its_scope_was_granted(refreshes: bool,
         assert "scope=read+offline_access" in home.visits("/authorize")[0].path
 
 
+@pytest.mark.hostile("C08")
 async def test_where_the_keychain_is_locked_nobody_is_signed_in_for_that_reason() -> None:
-    """C08."""
     shelf = Shelf()
     shelf.before = locked
     with house(keychain=shelved(shelf)) as home:
@@ -197,9 +199,9 @@ class Undecided(Person):
         return SignInConsent(())
 
 
+@pytest.mark.hostile("O11")
 @pytest.mark.parametrize("at", ["resource", "metadata", "agree", "register", "visit", "token"])
 async def test_a_sign_in_that_is_cancelled_leaves_no_port_open_and_keeps_nothing(at: str, until: Until) -> None:
-    """O11."""
     guard = Guarded(spoiled={at: "silent"})
     person = Undecided() if at == "agree" else Person(browse=None if at == "visit" else browse)
     with house(guard) as home:
@@ -261,8 +263,8 @@ def taken_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.hostile("O11")
 async def test_a_port_that_was_asked_for_and_is_taken_is_said_so(taken_port: int) -> None:
-    """O11."""
     said = pytest.raises(SignInFailed, match=f"port {taken_port} .* already in use; free it")
     with house(settings=OAuthSettings(redirect_port=taken_port)) as home, said:
         await home.sign_in()
@@ -304,6 +306,7 @@ async def test_signing_out_revokes_and_forgets_every_token_and_client() -> None:
             assert await home.ask(client) == 401
 
 
+@pytest.mark.hostile("O16")
 @pytest.mark.parametrize(
     ("before", "now", "asked"),
     [
@@ -317,7 +320,7 @@ async def test_signing_out_revokes_and_forgets_every_token_and_client() -> None:
 async def test_another_account_than_before_is_asked_about_and_given_back_where_it_is_not_meant(
     before: str, now: str, asked: bool, until: Until
 ) -> None:
-    """O16: a ``sub`` that changed."""
+    """A ``sub`` that changed."""
 
     def choose(plan: SignInPlan) -> SignInConsent:
         if plan.obtained:
@@ -368,12 +371,12 @@ async def test_a_cancelled_question_about_another_account_revokes_its_token_too(
         assert (await home.store.read("web")).grants == (held,)
 
 
+@pytest.mark.hostile("O16")
 @pytest.mark.requirement("AUTH-17")
 @pytest.mark.parametrize(("other", "status"), [("", 200), ("https://other.example.com", 401)])
 async def test_a_token_of_an_issuer_that_the_configuration_no_longer_allows_is_not_sent(
     other: str, status: int
 ) -> None:
-    """O16."""
     with house() as home:
         await home.sign_in()
         home.settings = replace(home.settings, issuer=other or home.web.url.removesuffix("/mcp"))
@@ -411,8 +414,8 @@ async def test_a_program_signs_itself_in_at_its_first_request_and_again_when_its
         assert "canary-secret" not in str(home.settings)
 
 
+@pytest.mark.hostile("O15")
 async def test_a_program_whose_secret_is_refused_is_not_tried_for_ever() -> None:
-    """O15."""
     with house(settings=SECRET_CLIENT) as home:
         async with home.client() as client:
             assert [await home.ask(client) for _ in range(5)] == [401] * 5
@@ -420,8 +423,8 @@ async def test_a_program_whose_secret_is_refused_is_not_tried_for_ever() -> None
         assert "invalid_client" in (await home.authorizer.status("web")).problem
 
 
+@pytest.mark.hostile("O16")
 async def test_the_secret_of_a_program_is_not_shown_to_another_authorization_server() -> None:
-    """O16."""
     with house(settings=SECRET_CLIENT) as home, Web(Guarded()) as evil:
         home.guard.clients["machine"] = "canary-secret"
         async with home.client() as client:

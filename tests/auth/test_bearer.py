@@ -72,10 +72,11 @@ async def test_a_refused_token_is_renewed_once_and_the_call_sent_again() -> None
         assert first.headers["authorization"] != second.headers["authorization"]
 
 
+@pytest.mark.hostile("O15")
 @pytest.mark.requirement("AUTH-22")
 @pytest.mark.parametrize("spoiled", ["always-401", "endless-401"])
 async def test_a_server_that_refuses_every_token_gets_two_calls_and_one_renewal(spoiled: str) -> None:
-    """O15: nor is the body of a refusal read, however long; a token of this minute is not renewed for it."""
+    """Nor is the body of a refusal read, however long; a token of this minute is not renewed for it."""
     with house() as home:
         await home.sign_in()
         home.guard.spoiled = {"mcp": spoiled}
@@ -111,9 +112,9 @@ async def test_a_token_of_seconds_is_renewed_when_most_of_its_life_is_over_and_n
         assert home.guard.renewed == 1
 
 
+@pytest.mark.hostile("O14")
 @pytest.mark.parametrize("lifetime", [0, -1])
 async def test_a_token_that_has_no_life_is_not_renewed_at_every_call(lifetime: float) -> None:
-    """O14."""
     with house(Guarded(inner=Echo(stateless=True), lifetime=lifetime)) as home:
         await home.sign_in()
         async with home.client() as client:
@@ -121,6 +122,7 @@ async def test_a_token_that_has_no_life_is_not_renewed_at_every_call(lifetime: f
         assert home.guard.renewed == 1
 
 
+@pytest.mark.hostile("O17")
 @pytest.mark.parametrize(
     ("spoiled", "kept", "words"),
     [
@@ -136,7 +138,7 @@ async def test_a_token_that_has_no_life_is_not_renewed_at_every_call(lifetime: f
 async def test_only_a_definite_no_of_the_authorization_server_ends_a_sign_in(
     spoiled: str, kept: bool, words: str
 ) -> None:
-    """O17: and whatever else goes wrong is not tried again at once."""
+    """And whatever else goes wrong is not tried again at once."""
     with house() as home:
         await home.sign_in()
         home.guard.valid.clear()
@@ -165,9 +167,9 @@ async def test_a_renewal_that_failed_before_a_sign_in_holds_up_none_after_it() -
             assert await home.ask(client) == 200
 
 
+@pytest.mark.hostile("O17")
 @pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
 async def test_a_clock_that_jumps_costs_one_renewal_at_most(jump: float) -> None:
-    """O17."""
     with house() as home:
         await home.sign_in()
         home.guard.valid.clear()
@@ -183,9 +185,9 @@ async def test_a_clock_that_jumps_costs_one_renewal_at_most(jump: float) -> None
 # Several at once.
 
 
+@pytest.mark.hostile("O17")
 @pytest.mark.parametrize("ahead", [True, False])
 async def test_sixty_four_calls_share_one_renewal(ahead: bool) -> None:
-    """O17."""
     with house() as home:
         await home.sign_in()
         if ahead:
@@ -197,8 +199,9 @@ async def test_sixty_four_calls_share_one_renewal(ahead: bool) -> None:
         assert (home.guard.renewed, home.guard.reused) == (1, [])
 
 
+@pytest.mark.hostile("O17")
 async def test_a_call_that_is_cancelled_in_the_middle_of_a_renewal_loses_no_token(until: Until) -> None:
-    """O17: the answer that brings the next refresh token is awaited all the same."""
+    """The answer that brings the next refresh token is awaited all the same."""
     with house() as home:
         await home.sign_in()
         before = await refresh_token(home)
@@ -234,8 +237,9 @@ async def test_the_end_of_a_run_does_not_wait_long_for_a_renewal(monkeypatch: py
         await asyncio.wait([renewal])
 
 
+@pytest.mark.hostile("O17")
 async def test_two_runs_that_share_a_keychain_share_one_renewal(tmp_path: Path) -> None:
-    """O17: at the authorization server no rotated refresh token comes twice."""
+    """At the authorization server no rotated refresh token comes twice."""
     shelf = Shelf()
     share: dict[str, Any] = {"lock": locked_in(tmp_path / "locks")}
     with house(keychain=shelved(shelf), **share) as one:
@@ -273,9 +277,9 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.hostile("O17")
 @pytest.mark.slow
 async def test_two_processes_that_share_a_keychain_share_one_renewal(tmp_path: Path) -> None:
-    """O17."""
     with house(keychain=shelved(FileShelf(tmp_path / "shelf"))) as home:
         await home.sign_in()
         home.guard.valid.clear()
@@ -301,8 +305,9 @@ def said_by(child: subprocess.Popen[str]) -> str:
     return child.stdout.readline()
 
 
+@pytest.mark.hostile("O17")
 async def test_what_another_mcphost_stored_since_is_used_before_anybody_is_asked() -> None:
-    """O17: a sign-in in another window, seen at the next refusal."""
+    """A sign-in in another window, seen at the next refusal."""
     shelf = Shelf()
     with house(keychain=shelved(shelf)) as one, house(one.guard, keychain=shelved(shelf), web=one.web) as other:
         async with other.client() as client:

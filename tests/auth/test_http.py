@@ -28,6 +28,7 @@ def names(**known: str) -> auth_http.Resolve:
     return find
 
 
+@pytest.mark.hostile("O06")
 @pytest.mark.requirement("SEC-10", "AUTH-19")
 @pytest.mark.parametrize(
     ("home_at", "issuer_at"),
@@ -50,7 +51,7 @@ def names(**known: str) -> auth_http.Resolve:
 async def test_a_name_that_leads_into_a_network_where_the_server_is_not_is_not_asked(
     home_at: str, issuer_at: str
 ) -> None:
-    """O06: judged by the address that would be connected to, whatever the name is."""
+    """Judged by the address that would be connected to, whatever the name is."""
     fetcher = auth_http.Fetcher("https://mcp.test/", names(mcp_test=home_at, as_test=issuer_at))
     answer = await fetcher.fetch(HttpExchange("t", "https://as.test/x", "metadata"))
     assert answer == Unreachable("its address is in a private network, where the server does not live; not asked")
@@ -74,11 +75,12 @@ async def fetch(url: str, **known: str) -> Any:
     return await fetcher.fetch(HttpExchange("t", url, "metadata"))
 
 
+@pytest.mark.hostile("O06")
 @pytest.mark.requirement("AUTH-19")
 async def test_a_name_keeps_its_name_in_tls_and_in_its_header_at_the_address_that_was_judged(
     authority: trustme.CA,
 ) -> None:
-    """O06: pinned, and every address of a name is tried."""
+    """Pinned, and every address of a name is tried."""
     asked: list[Any] = []
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.sni_callback = lambda _, name, __: asked.append(name)

@@ -78,9 +78,10 @@ WRONG: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.hostile("O11", "C13")
 @pytest.mark.requirement("AUTH25-11", "AUTH-21")
 async def test_a_hundred_wrong_callbacks_do_not_end_the_wait_and_the_right_one_does() -> None:
-    """O11, C13: a plain 400 for each, without a script, without what came, for no other origin to read."""
+    """A plain 400 for each, without a script, without what came, for no other origin to read."""
     async with waiting() as here:
         answers = [await here.get(**request) for request in WRONG.values()]
         answers += await asyncio.gather(*(here.get(f"/callback/x?state={n}{STATE}&code=evil") for n in range(100)))
@@ -97,16 +98,17 @@ async def test_a_hundred_wrong_callbacks_do_not_end_the_wait_and_the_right_one_d
         assert (await here.answer)["code"] == ("c0de",)
 
 
+@pytest.mark.hostile("O11")
 async def test_of_two_right_callbacks_the_first_is_taken() -> None:
-    """O11: used once."""
+    """Used once."""
     async with waiting() as here:
         first, second = await asyncio.gather(here.get(GOOD), here.get(GOOD.replace("c0de", "2nd")))
         assert {answer.split(b" ")[1] for answer in (first, second)} == {b"200", b"400"}
         assert (await here.answer)["code"] == (("c0de",) if b" 200 " in first else ("2nd",))
 
 
+@pytest.mark.hostile("C13")
 async def test_nothing_is_taken_before_the_browser_is_sent_out() -> None:
-    """C13."""
     listener = Loopback(lambda _: None)
     uri = await listener.open(ListenForCallback("/callback/x", 0, insist=False))
     early = Waiting(listener, int(uri.split(":")[2].split("/")[0]), asyncio.ensure_future(asyncio.sleep(0)), [])
@@ -116,6 +118,7 @@ async def test_nothing_is_taken_before_the_browser_is_sent_out() -> None:
         await early.get(GOOD)
 
 
+@pytest.mark.hostile("O11")
 @pytest.mark.parametrize(
     "request_bytes",
     [
@@ -131,7 +134,7 @@ async def test_nothing_is_taken_before_the_browser_is_sent_out() -> None:
 async def test_bytes_that_are_no_request_of_a_browser_do_not_end_the_wait(
     request_bytes: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """O11: a head of 1 MB, TLS, nothing at all."""
+    """A head of 1 MB, TLS, nothing at all."""
     monkeypatch.setattr(loopback, "REQUEST_SECONDS", 0.2)
     async with waiting() as here:
         answer = await here.say(request_bytes)
@@ -140,8 +143,9 @@ async def test_bytes_that_are_no_request_of_a_browser_do_not_end_the_wait(
         assert (await here.answer)["code"] == ("c0de",)
 
 
+@pytest.mark.hostile("O11")
 async def test_a_slow_visitor_delays_neither_the_browser_nor_the_end() -> None:
-    """O11: a request of one byte, and then nothing."""
+    """A request of one byte, and then nothing."""
     async with waiting() as here:
         slow = [await asyncio.open_connection("127.0.0.1", here.port) for _ in range(20)]
         for _, writer in slow:
@@ -154,8 +158,8 @@ async def test_a_slow_visitor_delays_neither_the_browser_nor_the_end() -> None:
             writer.close()
 
 
+@pytest.mark.hostile("C13")
 async def test_it_listens_on_this_machine_alone() -> None:
-    """C13."""
     async with waiting() as here:
         with pytest.raises(OSError, match="onnect"):
             await asyncio.open_connection("127.0.0.2", here.port)

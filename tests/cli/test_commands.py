@@ -58,6 +58,7 @@ def test_an_argument_that_a_tool_does_not_take_is_answered_with_those_it_takes(m
     assert said.err == 'mcphost: arguments: has an unknown key: "fsh"; feed_gulls: takes fish\n'
 
 
+@pytest.mark.hostile("S06")
 @pytest.mark.parametrize(
     ("mode", "code", "err"),
     [
@@ -68,16 +69,16 @@ def test_an_argument_that_a_tool_does_not_take_is_answered_with_those_it_takes(m
     ],
 )
 def test_what_a_server_did_instead_of_answering_names_it(mcphost: Mcphost, mode: str, code: int, err: str) -> None:
-    """S06 (its last words), J10, L03 (a list that failed is not an empty one)."""
+    """(its last words), J10, L03 (a list that failed is not an empty one)."""
     said = mcphost("call", hostile(mode), "act", "--yes")
     assert (said.code, said.out) == (code, "")
     assert err in said.err
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.hostile("J01")
 @pytest.mark.requirement("TOOLS-15", "SEC-07")
 def test_fifty_megabytes_are_no_result(mcphost: Mcphost) -> None:
-    """J01"""
     said = mcphost("call", echo(), "big", "bytes:=50000000", "--yes")
     assert (said.code, said.out) == (3, "")
     assert said.err == "mcphost: stdio: the server's answer is invalid: a message over the limit of 16 MB\n"
@@ -286,9 +287,9 @@ def test_list_tools_as_json_keeps_every_keyword_of_a_schema(mcphost: Mcphost) ->
     assert schemas["in-dialect"]["$schema"] == "http://127.0.0.1:9/dialect"
 
 
+@pytest.mark.hostile("L05")
 @pytest.mark.requirement("SCHEMA-04")
 def test_a_tool_whose_schema_stands_elsewhere_is_listed_as_refused_and_not_called(mcphost: Mcphost) -> None:
-    """L05"""
     why = "external $ref 'file:///etc/passwd': mcphost never fetches schemas"
     listed = mcphost("list", "tools", hostile("evil-schema"))
     assert [line.split()[3] for line in listed.out.splitlines() if " in-file " in line] == ["refused"]
@@ -369,8 +370,9 @@ cwd = "${IN_CWD}"
 """
 
 
+@pytest.mark.hostile("C05")
 def test_the_question_of_trust_names_everything_that_an_entry_reads(mcphost: Mcphost, tmp_path: Path) -> None:
-    """C05: an entry gets nothing of the user's that the question did not show."""
+    """An entry gets nothing of the user's that the question did not show."""
     project = tmp_path / "mcphost.toml"
     project.write_text(GREEDY)
     (tmp_path / "in-args").write_text("of a file")

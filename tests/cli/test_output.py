@@ -31,8 +31,9 @@ def test_a_table_is_no_wider_than_its_terminal() -> None:
     assert table([("NAME", "TEXT"), ("日本", "word " * 9)]) == "NAME  TEXT\n日本  word word wo…\n"
 
 
+@pytest.mark.hostile("T01", "T08")
 def test_cells_of_a_table_are_always_safe_to_show() -> None:
-    """T01, T08: a table is for people, wherever it goes."""
+    """A table is for people, wherever it goes."""
     assert table([(NASTY, "x\ny")]) == "a␛[2J⟨U+202E⟩b␡⟨U+009B⟩  x⏎y\n"
 
 
@@ -43,9 +44,9 @@ def test_foreign_text_goes_as_it_came_into_a_pipe() -> None:
     assert json_text("\ud800") == '"\\ud800"\n'
 
 
+@pytest.mark.hostile("T01")
 @pytest.mark.usefixtures("on_a_terminal")
 def test_foreign_text_is_marked_on_a_terminal_and_json_stays_json() -> None:
-    """T01."""
     assert foreign(NASTY) == "a␛[2J⟨U+202E⟩b␡⟨U+009B⟩"
     text = json_text([NASTY, "ä"])
     assert text.isascii()

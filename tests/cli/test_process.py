@@ -147,9 +147,10 @@ def sleeping_call(
     return process
 
 
+@pytest.mark.hostile("S05")
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only where /proc tells when a process started")
 def test_what_a_killed_mcphost_left_running_is_named_by_the_next(witness: Witness, isolated: Path) -> None:
-    """S05: a server that honours neither the end of its stdin nor anything else."""
+    """A server that honours neither the end of its stdin nor anything else."""
     process = sleeping_call(witness, "--ignore-eof")
     process.kill()
     process.communicate(timeout=SECONDS)
@@ -300,6 +301,7 @@ class Terminal:
         return self.process.returncode, (out or b"").decode()
 
 
+@pytest.mark.hostile("P08", "T01")
 @pytest.mark.parametrize(
     ("typed", "code", "out"),
     [
@@ -311,7 +313,7 @@ class Terminal:
     ],
 )
 def test_on_a_terminal_a_call_is_asked_about_with_all_its_arguments(typed: str, code: int, out: str) -> None:
-    """P08, T01: what hides behind blanks or escapes is seen before the question."""
+    """What hides behind blanks or escapes is seen before the question."""
     text = f"harmless{' ' * 5000}\x1b[8mrm -rf /\u202e"
     terminal = Terminal("call", echo(), "echo", f"text={text}")
     terminal.wait_for("[y/N] ")
@@ -336,8 +338,8 @@ def test_an_interrupt_ends_a_question_that_has_no_event_loop(tmp_path: Path) -> 
     assert terminal.end() == (130, "")
 
 
+@pytest.mark.hostile("P09")
 def test_what_was_typed_before_the_question_is_no_answer() -> None:
-    """P09."""
     terminal = Terminal("call", echo("--delay", 0.3), "echo", "text=x")
     terminal.type("y\n")
     terminal.wait_for("[y/N] ")
@@ -345,8 +347,8 @@ def test_what_was_typed_before_the_question_is_no_answer() -> None:
     assert terminal.end() == (4, "")
 
 
+@pytest.mark.hostile("C01", "P09")
 def test_what_was_typed_before_the_question_trusts_no_project(tmp_path: Path) -> None:
-    """C01, P09."""
     (tmp_path / "mcphost.toml").write_text(entry("here"))
     terminal = Terminal("config", "trust", cwd=tmp_path)
     terminal.type("y\n")
@@ -363,8 +365,9 @@ def test_progress_is_one_line_on_the_terminal_and_is_taken_away(tmp_path: Path) 
     assert terminal.end() == (0, "done\n")
 
 
+@pytest.mark.hostile("P03")
 def test_an_answer_given_on_the_terminal_is_remembered_as_what_was_seen(tmp_path: Path, isolated: Path) -> None:
-    """P03: the next change of the tool can be told from this."""
+    """The next change of the tool can be told from this."""
     config = tmp_path / "own.toml"
     config.write_text(entry("echo"))
     terminal = Terminal("--config", str(config), "call", "echo", "echo", "text=x")

@@ -44,11 +44,11 @@ def test_every_command_that_opens_a_server_writes_its_traffic(
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09")
 def test_the_file_goes_on_over_runs_and_holds_no_secret(
     mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C10"""
     monkeypatch.setenv("WORD", CANARY)
     config, file = tmp_path / "own.toml", tmp_path / "own.jsonl"
     config.write_text(entry("echo", more='env.API_KEY = "${WORD}"'))

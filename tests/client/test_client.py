@@ -32,9 +32,10 @@ CALLED = {"content": [{"type": "text", "text": "done"}]}
 # Requests
 
 
+@pytest.mark.hostile("J08")
 @pytest.mark.requirement("MSG-15")
 async def test_the_ids_of_one_connection_tell_nothing_of_those_of_another(connect: Connect) -> None:
-    """J08: an answer that was written before its question must not find one."""
+    """An answer that was written before its question must not find one."""
     lines = [await connect() for _ in range(4)]
     first = {line.server.requests("initialize")[0].id for line in lines}
     assert len(first) >= 3, "two may meet once in 350,000 runs"
@@ -102,9 +103,9 @@ async def test_a_log_level_goes_out_by_its_name_and_a_refusal_is_told(connect: C
         await line.client.set_log_level(LogLevel.DEBUG)
 
 
+@pytest.mark.hostile("J08")
 @pytest.mark.requirement("MSG-02", "MSG-03", "MSG-04", "PROG-01", "MSG-19")
 async def test_an_id_is_never_used_twice_however_its_request_ended(connect: Connect) -> None:
-    """J08"""
     outcomes = [CALLED, ErrorObject(1, "no"), NEVER, ConnectionLost("gone"), NEVER]
     line = await connect({"tools/call": lambda request: outcomes[int(request.id) % len(outcomes)]})
     tasks = [asyncio.create_task(line.client.call_tool("t")) for _ in range(300)]
@@ -152,9 +153,9 @@ def tell(line: Line, progress: Any, **more: Any) -> None:
     line.server.says("notifications/progress", {"progressToken": request.id, "progress": progress, **more})
 
 
+@pytest.mark.hostile("J14")
 @pytest.mark.requirement("TIME-04", "TIME-05", "PROG-03")
 async def test_progress_restarts_the_clock_up_to_a_hard_maximum(connect: Connect, until: Until) -> None:
-    """J14"""
     line, heard = await connect({"tools/call": NEVER}), list[Progress]()
     timeouts = RequestTimeouts(idle=0.4, hard=0.5)
     loop = asyncio.get_running_loop()
@@ -170,9 +171,9 @@ async def test_progress_restarts_the_clock_up_to_a_hard_maximum(connect: Connect
     assert len(heard) > 3
 
 
+@pytest.mark.hostile("F02")
 @pytest.mark.requirement("PROG-03", "PROG-04")
 async def test_progress_of_any_shape_reaches_the_one_call_it_is_for(connect: Connect, until: Until) -> None:
-    """F02"""
     answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     line, heard = await connect({"tools/call": answer}), list[Progress]()
     call = asyncio.create_task(line.client.call_tool("t", on_progress=heard.append))
@@ -192,9 +193,9 @@ async def test_progress_of_any_shape_reaches_the_one_call_it_is_for(connect: Con
     assert len(heard) == 3
 
 
+@pytest.mark.hostile("J14")
 @pytest.mark.requirement("CANC-01", "CANC-03", "CANC-06", "MSG-15")
 async def test_cancelling_tells_the_server_once_and_drops_the_late_answer(connect: Connect, until: Until) -> None:
-    """J14"""
     line = await connect({"tools/call": [CALLED, NEVER]})
     await line.client.call_tool("finished")
     call = asyncio.create_task(line.client.call_tool("slow"))
@@ -265,10 +266,10 @@ async def test_no_notification_is_answered_or_disturbs(connect: Connect, method:
     assert all(len(note) <= NOTE_LENGTH + 4 for note in line.notes.all("noted"))
 
 
+@pytest.mark.hostile("J13")
 async def test_a_changed_list_is_told_by_its_kind_where_the_server_has_such_a_list(
     connect: Connect, revision: Revision
 ) -> None:
-    """J13"""
     offered = {"tools": {}, "prompts": {"listChanged": True}}
     line = await connect({"initialize": hello(revision, capabilities=offered)})
     for kind in ("tools", "prompts", "resources"):
@@ -294,10 +295,10 @@ async def test_a_log_message_of_any_shape_is_passed_on(connect: Connect, params:
     assert line.notes.all("logged") == [params]
 
 
+@pytest.mark.hostile("F11")
 @pytest.mark.requirement("MSG-10", "MSG-14")
 @pytest.mark.parametrize("code", [ErrorCode.INVALID_PARAMS, ErrorCode.INVALID_REQUEST])
 async def test_a_broken_request_is_reported_and_gets_its_error(connect: Connect, until: Until, code: ErrorCode) -> None:
-    """F11"""
     line = await connect()
     problem = Malformed("params is not an object", b"{}", asks="7", code=code)
     line.client.malformed(problem)

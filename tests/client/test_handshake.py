@@ -68,12 +68,12 @@ BAD_NOTICES: list[tuple[dict[str, Answer], type[Exception]]] = [
 ]
 
 
+@pytest.mark.hostile("J12")
 @pytest.mark.requirement("LIFE-06", "LIFE-08", "LIFE-11", "LIFE-15", "LIFE-24", "CANC-02", "TIME-01")
 @pytest.mark.parametrize(("script", "error"), BAD_HANDSHAKES + BAD_NOTICES)
 async def test_a_handshake_that_fails_leaves_no_session(
     draw: Draw, script: dict[str, Answer], error: type[Exception]
 ) -> None:
-    """J12"""
     line = draw(script)
     with pytest.raises(error):
         await line.client.connect(0.05)
@@ -97,9 +97,9 @@ async def test_giving_up_a_handshake_sends_no_cancel(draw: Draw, until: Until) -
     assert line.server.methods() == ["initialize"]
 
 
+@pytest.mark.hostile("J13")
 @pytest.mark.requirement("LIFE-09", "LIFE-10", "PING-01", "LOG-02")
 async def test_before_the_session_is_open_only_ping_and_log_pass(draw: Draw, until: Until) -> None:
-    """J13"""
     answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     line = draw({"initialize": answer}, capabilities={"roots": {}})
     connecting = asyncio.create_task(line.client.connect(5))

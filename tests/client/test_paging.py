@@ -40,6 +40,7 @@ async def read(
 ODD = "a b=/+\r\n\x1b[2J🚀"
 
 
+@pytest.mark.hostile("L02")
 @pytest.mark.requirement("PAGE-01", "PAGE-02", "PAGE-04", "PAGE-07", "TOOLS-01", "MSG-17")
 @pytest.mark.parametrize(
     ("pages", "names", "cursors"),
@@ -57,13 +58,13 @@ ODD = "a b=/+\r\n\x1b[2J🚀"
 async def test_every_page_is_read_and_cursors_go_back_as_they_came(
     pages: list[Page], names: str, cursors: list[str | None]
 ) -> None:
-    """L02"""
     listing, sent = await read(*pages)
     assert "".join(tool.name for tool in listing.items) == names
     assert sent == cursors
     assert listing.notice is None
 
 
+@pytest.mark.hostile("L01", "L02")
 @pytest.mark.requirement("PAGE-06")
 @pytest.mark.parametrize(
     ("pages", "limits", "names", "notice"),
@@ -82,7 +83,6 @@ async def test_every_page_is_read_and_cursors_go_back_as_they_came(
 async def test_a_list_without_an_end_is_cut_off_and_what_was_read_is_kept(
     pages: list[Page], limits: dict[str, Any], names: str, notice: str
 ) -> None:
-    """L01, L02"""
     listing, _ = await read(*pages, **limits)
     assert "".join(tool.name for tool in listing.items) == names
     assert notice in (listing.notice or "")
@@ -94,16 +94,16 @@ async def test_the_limit_itself_still_fits(items: int, cut: bool) -> None:
     assert (listing.notice is not None) is cut
 
 
+@pytest.mark.hostile("L01")
 async def test_a_slow_list_is_cut_off() -> None:
-    """L01"""
     listing, _ = await read(page("a", nextCursor="1"), page("b", nextCursor="2"), now=[0.0, 29.0, 31.0])
     assert [tool.name for tool in listing.items] == ["a", "b"]
     assert listing.notice == "list cut off after 30 s"
 
 
+@pytest.mark.hostile("L03")
 @pytest.mark.requirement("TOOLS-28")
 async def test_a_bad_item_is_named_beside_its_good_neighbours() -> None:
-    """L03"""
     bad = [{"name": "bad", "inputSchema": None}, {"name": 7}, "text", None]
     listing, _ = await read({"tools": [{"name": "a"}, *bad, {"name": "b"}]})
     assert [tool.name for tool in listing.items] == ["a", "b"]
@@ -111,11 +111,11 @@ async def test_a_bad_item_is_named_beside_its_good_neighbours() -> None:
     assert listing.rejected[0].reason.startswith("inputSchema: ")
 
 
+@pytest.mark.hostile("L03")
 @pytest.mark.parametrize(
     "failure", [ConnectionLost("gone"), RequestTimeout("tools/list", 1), ServerError(-32603, "no"), {"tools": "x"}]
 )
 async def test_a_later_page_that_fails_leaves_what_was_read(failure: Page) -> None:
-    """L03"""
     listing, _ = await read(page("a", nextCursor="2"), page("b", nextCursor="3"), failure)
     assert [tool.name for tool in listing.items] == ["a", "b"]
     assert (listing.notice or "").startswith("page 3 failed: ")

@@ -105,12 +105,12 @@ async def test_an_answer_comes_without_progress_whatever_token_the_question_brou
     assert line.server.methods() == ["initialize", "notifications/initialized", *["reply"] * len(methods)]
 
 
+@pytest.mark.hostile("J13")
 @pytest.mark.requirement("LIFE-25", "MSG-10", "CAP-01", "ERR-07")
 @pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "foo/bar", "tools/list", "\x1b[2J"])
 async def test_what_was_not_declared_is_refused_and_no_handler_hears_of_it(
     connect: Connect, until: Until, method: str
 ) -> None:
-    """J13"""
     handler = ScriptedHandler()
     line = await connect(capabilities={"roots": {}}, handler=handler)
     line.server.asks(9, method, {})
@@ -159,9 +159,9 @@ async def test_a_question_taken_back_is_stopped_and_not_answered(connect: Connec
     assert line.notes.all("noted") == ["the server took back its request: changed my mind"]
 
 
+@pytest.mark.hostile("F03", "F09")
 @pytest.mark.requirement("PING-01", "MSG-10")
 async def test_beyond_the_limit_requests_are_refused_and_pings_still_answered(until: Until) -> None:
-    """F03, F09"""
     handler = ScriptedHandler(sampling=NEVER)
     line = Queue(handler, limit=2)
     for number in range(100):
@@ -180,8 +180,8 @@ async def test_beyond_the_limit_requests_are_refused_and_pings_still_answered(un
     await line.queue.aclose()
 
 
+@pytest.mark.hostile("F11")
 async def test_an_id_in_use_stays_with_its_question(until: Until) -> None:
-    """F11"""
     handler = ScriptedHandler(sampling=NEVER, roots={"roots": []})
     line = Queue(handler)
     for _ in range(100):
@@ -194,8 +194,8 @@ async def test_an_id_in_use_stays_with_its_question(until: Until) -> None:
     await line.queue.aclose()
 
 
+@pytest.mark.hostile("F03")
 async def test_a_server_that_reads_no_answers_does_not_fill_our_memory(until: Until) -> None:
-    """F03"""
     line = Queue(NothingOffered())
     line.pipe = asyncio.Event()
     for number in range(QUICK_REPLIES + 50):

@@ -45,8 +45,9 @@ batch_items = 7
     assert (limits.message_bytes, limits.exit_grace, limits.batch_items, limits.json_depth) == (5000, 0.5, 7, 8)
 
 
+@pytest.mark.hostile("J01", "H07")
 async def test_a_program_has_the_same_limits_where_nobody_sets_any() -> None:
-    """J01, H07: 16 MB for a message, however it comes."""
+    """16 MB for a message, however it comes."""
     transport = await composition.dependencies(NOBODY, Values({})).open_transport(
         parse('[servers.a]\ncommand = "x"').config, "a"
     )
@@ -175,8 +176,9 @@ def test_a_command_line_is_split_as_a_shell_would(argument: str, command: str, a
     assert server == GivenServer(command=command, args=args)
 
 
+@pytest.mark.hostile("P05")
 def test_a_server_without_an_entry_never_takes_the_name_of_one() -> None:
-    """P05: rules and approvals of an entry are not for whatever the command line runs."""
+    """Rules and approvals of an entry are not for whatever the command line runs."""
     loaded = parse('[servers.stdio]\ncommand = "x"\n[servers.stdio-2]\ncomand = "y"\n')
     chosen = composition.select(loaded, ["stdio:a", "stdio", "stdio:b", "stdio:a"])
     assert chosen.names == ("stdio-3", "stdio", "stdio-4")

@@ -9,6 +9,7 @@ from mcphost.config import Changes, compare, parse
 OLD = '[servers.a]\ncommand = "x"\n[servers.b]\nurl = "https://b"\n[limits]\nlist_pages = 64\n'
 
 
+@pytest.mark.hostile("C02")
 @pytest.mark.parametrize(
     ("new", "changes"),
     [
@@ -30,7 +31,7 @@ OLD = '[servers.a]\ncommand = "x"\n[servers.b]\nurl = "https://b"\n[limits]\nlis
     ],
 )
 def test_changes_name_the_fields_and_what_asks_again(new: str, changes: Changes) -> None:
-    """Case C02: what runs, or who is called with which secret, is never changed silently."""
+    """What runs, or who is called with which secret, is never changed silently."""
     found = compare(parse(OLD).config, parse(new).config)
     assert found == changes
     assert bool(found) is (changes != Changes())

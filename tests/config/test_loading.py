@@ -136,9 +136,9 @@ FATAL = [
 ]
 
 
+@pytest.mark.hostile("C06")
 @pytest.mark.parametrize(("text", "line", "words"), MISTAKES, ids=[case[2] for case in MISTAKES])
 def test_a_bad_entry_is_named_with_its_line_and_the_others_load(text: str, line: int, words: str) -> None:
-    """Case C06."""
     loaded = parse(f"{text}\n{GOOD}", FILE)
     (problem,) = loaded.problems
     assert (problem.path, problem.line) == (FILE, line)
@@ -150,9 +150,9 @@ def test_a_bad_entry_is_named_with_its_line_and_the_others_load(text: str, line:
     assert all(error is problem for error in loaded.disabled.values())
 
 
+@pytest.mark.hostile("C06")
 @pytest.mark.parametrize(("text", "line", "words"), FATAL, ids=[case[2] for case in FATAL])
 def test_a_mistake_that_concerns_the_whole_file_stops_it(text: str, line: int | None, words: str) -> None:
-    """Case C06."""
     with pytest.raises(ConfigError) as caught:
         parse(text, FILE)
     assert words in str(caught.value)
@@ -258,6 +258,7 @@ def _fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
+@pytest.mark.hostile("C06")
 @pytest.mark.parametrize(
     ("prepare", "words"),
     [
@@ -273,7 +274,6 @@ def _fifo(path: Path) -> None:
 def test_what_is_no_proper_file_is_refused_at_once(
     tmp_path: Path, prepare: Callable[[Path], object], words: str
 ) -> None:
-    """Case C06."""
     path = tmp_path / "config.toml"
     prepare(path)
     with pytest.raises(ConfigError, match=words) as caught:
@@ -291,8 +291,9 @@ def test_the_largest_file_loads_and_its_digest_is_that_of_its_bytes(tmp_path: Pa
     assert (loaded.config.path, loaded.digest) == (path, hashlib.sha256(content).hexdigest())
 
 
+@pytest.mark.hostile("C03")
 def test_a_project_adds_servers_and_nothing_else(tmp_path: Path) -> None:
-    """Case C03: a repository's file sets no model, policy or limit, replaces no server and grants itself nothing."""
+    """A repository's file sets no model, policy or limit, replaces no server and grants itself nothing."""
     user, project = tmp_path / "user.toml", tmp_path / "mcphost.toml"
     user.write_text('[servers.mine]\ncommand = "mine"\n[policy]\ndefault = "deny"\n[models.m]\nprovider = "manual"\n')
     project.write_text(
@@ -335,9 +336,9 @@ _VALUES = st.recursive(
 _KEYS = st.one_of(st.sampled_from(sorted(ServerConfig.model_fields)), st.text(max_size=4))
 
 
+@pytest.mark.hostile("C06")
 @given(st.dictionaries(_KEYS, _VALUES, max_size=4), st.booleans())
 def test_whatever_an_entry_holds_its_problems_have_lines_and_can_be_shown(entry: dict[str, Any], project: bool) -> None:
-    """Case C06."""
     loaded = parse(tomli_w.dumps({"servers": {"a": entry, "good": {"command": "true"}}}), FILE, project=project)
     assert "good" in loaded.config.servers
     assert ("a" in loaded.disabled) is ("a" not in loaded.config.servers)

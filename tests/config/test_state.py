@@ -23,8 +23,8 @@ def _no_report(sentence: str) -> None:
     pytest.fail(f"unexpected report: {sentence}")
 
 
+@pytest.mark.hostile("C07")
 def test_what_is_written_is_read_again_and_private(tmp_path: Path) -> None:
-    """Case C07."""
     path = state_folder({"MCPHOST_STATE_DIR": str(tmp_path / "new" / "state")}) / "approvals.toml"
     assert read_toml(path, _no_report) == {}
     for data in ({"a": 1}, {"tools": {"x\n]": ["é", 1.5, True]}}):
@@ -54,8 +54,8 @@ def test_a_damaged_file_is_set_aside_and_reported(tmp_path: Path, content: bytes
         assert not path.exists()
 
 
+@pytest.mark.hostile("C07")
 def test_a_planted_link_is_neither_read_nor_written_through(tmp_path: Path) -> None:
-    """Case C07."""
     target, path = tmp_path / "target", tmp_path / "s.toml"
     target.write_text("a = 1")
     path.symlink_to(target)
@@ -66,9 +66,9 @@ def test_a_planted_link_is_neither_read_nor_written_through(tmp_path: Path) -> N
     assert target.read_text() == "a = 1"
 
 
+@pytest.mark.hostile("C07")
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a file away")
 def test_another_users_file_or_folder_is_refused(tmp_path: Path) -> None:
-    """Case C07."""
     folder, link, path = tmp_path / "theirs", tmp_path / "link", tmp_path / "s.toml"
     folder.mkdir()
     path.write_text("a = 1")
@@ -96,10 +96,11 @@ def test_a_full_disk_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.
     assert sorted(os.listdir(tmp_path)) == ["home", "s.toml"]
 
 
+@pytest.mark.hostile("C07")
 def test_a_file_is_changed_by_one_at_a_time_and_nobody_waits_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Case C07: neither is a planted lock followed."""
+    """Neither is a planted lock followed."""
     path = tmp_path / "s.toml"
 
     def count(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -158,8 +159,8 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.hostile("C07")
 async def test_a_named_lock_ends_with_the_process_that_held_it_and_no_planted_link_is_followed(tmp_path: Path) -> None:
-    """Case C07."""
     holder = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLDER, str(tmp_path / "locks"), stdout=subprocess.PIPE
     )

@@ -83,6 +83,7 @@ def test_references_are_listed_with_their_origin() -> None:
     ]
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.parametrize(
     ("text", "field", "shown"),
     [
@@ -99,7 +100,6 @@ def test_references_are_listed_with_their_origin() -> None:
     ],
 )
 def test_a_resolved_secret_is_masked(values: Values, text: str, field: str, shown: str) -> None:
-    """Case C10."""
     assert values.mask(values.resolve(text, field)) == shown
 
 
@@ -143,8 +143,8 @@ def test_every_value_of_a_header_from_a_variable_is_masked() -> None:
     assert values.mask("lighthouse true") == f"{MASK} true"
 
 
+@pytest.mark.hostile("C10")
 def test_a_secret_is_masked_in_every_form_it_travels_in() -> None:
-    """Case C10."""
     values = Values({})
     for secret in (
         'Bearer ab"c/d efgh'.replace(" e", "e"),
@@ -183,9 +183,9 @@ def test_a_program_is_resolved_field_by_field(values: Values, tmp_path: Path, is
     assert values.mask(" ".join(resolved.args)) == f"--api-key {MASK} {MASK} value"
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("AUTH-25", "TRANS-STDIO-13")
 def test_an_address_is_resolved_and_shows_no_secret(values: Values) -> None:
-    """Case C10."""
     text = """[servers.a]
 url = "https://${HOST}/mcp?api_key=in-the-url"
 http_headers = { X-Plain = "${SET}", X-Auth = "header-secret" }

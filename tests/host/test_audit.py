@@ -41,18 +41,20 @@ async def written(path: Path, *fields: dict[str, Any], mask: Callable[[str], str
         await log.aclose()
 
 
+@pytest.mark.hostile("C12")
 @pytest.mark.parametrize(
     "forged", ['\n{"event": "decision"}\n', "\r\n{}", "\u2028{}", "\x85{}", "\x0b\x0c\x1c{}", "\ud800"]
 )
 async def test_a_record_is_one_line_whatever_is_in_it(path: Path, forged: str) -> None:
-    """C12: no argument can pass for a record of its own, for any reader."""
+    """No argument can pass for a record of its own, for any reader."""
     await written(path, {"arguments": {forged: forged}}, {"event": "next"})
     assert len(path.read_text("utf-8").splitlines()) == 2
     assert records(path) == [{"arguments": {forged: forged}}, {"event": "next"}]
 
 
+@pytest.mark.hostile("C07")
 async def test_records_keep_their_order_in_a_private_file(path: Path) -> None:
-    """C07: the folder and the file are for this user alone."""
+    """The folder and the file are for this user alone."""
     await written(path, *({"n": n} for n in range(200)))
     assert [record["n"] for record in records(path)] == list(range(200))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -94,8 +96,9 @@ async def test_once_the_disk_is_quick_again_records_are_written_on_the_spot(
     await log.aclose()
 
 
+@pytest.mark.hostile("C12")
 async def test_a_huge_record_is_cut_to_its_fields(path: Path) -> None:
-    """C12: one call cannot fill a disk."""
+    """One call cannot fill a disk."""
     await written(path, {"tool": "t" * 10**6, "arguments": {"a": "x" * 10**6}, "allowed": True})
     (record,) = records(path)
     assert len(json.dumps(record)) < audit.RECORD_CHARACTERS
@@ -103,10 +106,11 @@ async def test_a_huge_record_is_cut_to_its_fields(path: Path) -> None:
     assert record["arguments"].startswith("left out: a record of 20000")
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.parametrize("secret", ["hunter2!", 'a"b\\c', "Schlüssel"])
 @pytest.mark.requirement("SEC-09")
 async def test_secrets_are_masked_as_they_look_in_json(path: Path, secret: str) -> None:
-    """C10: the value is known, and so is how JSON writes it."""
+    """The value is known, and so is how JSON writes it."""
     await written(
         path, {"arguments": {"k": f"Bearer {secret}"}}, mask=lambda t: t.replace(json.dumps(secret)[1:-1], "•••")
     )
@@ -117,9 +121,10 @@ def plant_link(path: Path) -> None:
     path.symlink_to(path.parent / "elsewhere")
 
 
+@pytest.mark.hostile("C07")
 @pytest.mark.parametrize("plant", [plant_link, Path.mkdir, os.mkfifo])
 async def test_what_is_no_file_of_ours_is_not_written_to(path: Path, plant: Callable[[Path], None]) -> None:
-    """C07: a link, a folder or a pipe in the log's place is an error at once, not a wait."""
+    """A link, a folder or a pipe in the log's place is an error at once, not a wait."""
     path.parent.mkdir()
     plant(path)
     with pytest.raises(OSError, match=r"."):
@@ -127,10 +132,11 @@ async def test_what_is_no_file_of_ours_is_not_written_to(path: Path, plant: Call
     assert not (path.parent / "elsewhere").exists()
 
 
+@pytest.mark.hostile("C12")
 async def test_a_record_torn_by_a_full_disk_is_an_error_and_spoils_no_other(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C12: the disk is full in the middle of a line."""
+    """The disk is full in the middle of a line."""
     whole, log = os.write, AuditLog(path, unmasked)
     await log.record({"n": 1})
     monkeypatch.setattr(os, "write", lambda fd, data: whole(fd, data[:4]))
@@ -143,16 +149,18 @@ async def test_a_record_torn_by_a_full_disk_is_an_error_and_spoils_no_other(
     assert path.read_text().splitlines() == ['{"n": 1}', '{"n"', '{"n": 3}']
 
 
+@pytest.mark.hostile("C12")
 async def test_a_large_log_makes_way_for_a_new_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """C12: it does not grow for ever."""
+    """It does not grow for ever."""
     monkeypatch.setattr(audit, "ROTATE", 20)
     await written(path, *({"n": n} for n in range(100, 104)))
     assert len(records(path)) + len(records(path.with_name("audit.jsonl.1"))) == 4
     assert len(records(path)) < 4
 
 
+@pytest.mark.hostile("C12")
 async def test_a_log_deleted_while_in_use_begins_anew(path: Path) -> None:
-    """C12: deleted while open."""
+    """Deleted while open."""
     log = AuditLog(path, unmasked)
     await log.record({"n": 1})
     path.unlink()
@@ -161,9 +169,10 @@ async def test_a_log_deleted_while_in_use_begins_anew(path: Path) -> None:
     assert records(path) == [{"n": 2}]
 
 
+@pytest.mark.hostile("P06")
 @pytest.mark.requirement("TOOLS-17")
 async def test_each_call_has_one_decision_and_each_that_was_allowed_one_outcome(host: HostOf, path: Path) -> None:
-    """P06: the configured name is written down, never what the server calls itself."""
+    """The configured name is written down, never what the server calls itself."""
     answers = (YES, NO, YES)
     async with host(a=echo("--name", "filesystem"), answers=answers, dependencies={"audit_path": path}) as running:
         for tool in ("echo", "echo", "fail"):
@@ -187,6 +196,7 @@ async def test_each_call_has_one_decision_and_each_that_was_allowed_one_outcome(
     assert records(path)[2]["reason"] == "not today"
 
 
+@pytest.mark.hostile("C12")
 @pytest.mark.parametrize(
     ("mode", "state", "alarms"),
     [("on", CallState.DONE, 1), ("required", CallState.DECLINED, 1), ("off", CallState.DONE, 0)],
@@ -194,7 +204,7 @@ async def test_each_call_has_one_decision_and_each_that_was_allowed_one_outcome(
 async def test_a_log_that_cannot_be_written_is_one_alarm_or_a_refusal(
     host: HostOf, path: Path, tmp_path: Path, mode: str, state: CallState, alarms: int
 ) -> None:
-    """C12: with audit = "required" what cannot be recorded does not run, and is not remembered as allowed."""
+    """With audit = "required" what cannot be recorded does not run, and is not remembered as allowed."""
     path.parent.mkdir()
     path.mkdir()
     record = tmp_path / "wire"

@@ -19,9 +19,10 @@ def keys(catalog: Catalog) -> list[tuple[str, str]]:
     return [offered.key for offered in catalog.tools()]
 
 
+@pytest.mark.hostile("P05")
 @pytest.mark.requirement("HOST-06", "TOOLS-27")
 def test_a_tool_is_its_server_and_its_name() -> None:
-    """P05: no name a server chooses can pass for a tool of another."""
+    """No name a server chooses can pass for a tool of another."""
     catalog = Catalog(["files", "evil"])
     catalog.keep("evil", tools("read", "files:read", "files__read", "Read"))
     catalog.keep("files", tools("read"))
@@ -51,6 +52,7 @@ def test_a_long_list_of_names_is_cut_in_the_error() -> None:
         catalog.tool("a", "x")
 
 
+@pytest.mark.hostile("L03", "L04", "P05")
 @pytest.mark.parametrize(
     ("listed", "config", "kept", "reasons"),
     [
@@ -65,7 +67,7 @@ def test_a_long_list_of_names_is_cut_in_the_error() -> None:
 def test_what_may_not_be_used_is_left_out_with_its_reason(
     listed: list[Tool], config: dict[str, Any], kept: list[str], reasons: list[str]
 ) -> None:
-    """L03, L04, P05: doubles and giants are refused with a message, never silently."""
+    """Doubles and giants are refused with a message, never silently."""
     earlier = Rejected("odd", "was no tool")
     entry = ServerConfig.model_validate({"command": "x", **config}, strict=False)
     found, rejected = usable(ListedItems(listed, [earlier]), entry)

@@ -26,6 +26,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list
     return lambda: record.read_text().splitlines() if record.exists() else []
 
 
+@pytest.mark.hostile("O01", "O02", "F06")
 @pytest.mark.requirement("SEC-11")
 @pytest.mark.parametrize(
     "url",
@@ -47,15 +48,14 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list
     ],
 )
 async def test_what_is_no_address_of_the_web_is_given_to_no_program(url: str, opened: Callable[[], list[str]]) -> None:
-    """O01, O02, F06"""
     assert await open_page(url) == "its address is not one that a browser should be given"
     assert opened() == []
 
 
+@pytest.mark.hostile("O02")
 @pytest.mark.requirement("SEC-11")
 @pytest.mark.parametrize("url", ["https://example.com/?a=$(id)&b=`id`;c='\"|%action", "http://127.0.0.1:1/"])
 async def test_an_address_is_one_argument_and_goes_through_no_shell(url: str, opened: Callable[[], list[str]]) -> None:
-    """O02"""
     assert await open_page(url) == ""
     assert opened() == [url]
 

@@ -85,9 +85,10 @@ async def test_waiting_for_one_server_does_not_wait_for_others(host: HostOf) -> 
         assert running.servers["dead"].state is ServerState.STARTING
 
 
+@pytest.mark.hostile("P12")
 @pytest.mark.requirement("HOST-02")
 async def test_a_server_gets_nothing_that_was_meant_for_another(host: HostOf, tmp_path: Path) -> None:
-    """P12: the records of two servers, after a call on one."""
+    """The records of two servers, after a call on one."""
     records = {name: tmp_path / name for name in "ab"}
     servers = {name: echo("--record", record) for name, record in records.items()}
     async with host(**servers, policy=ALLOW) as running:
@@ -99,10 +100,11 @@ async def test_a_server_gets_nothing_that_was_meant_for_another(host: HostOf, tm
 # Leaving.
 
 
+@pytest.mark.hostile("S01")
 @pytest.mark.slow
 @pytest.mark.requirement("LIFE-15", "LIFE-23", "HOST-05")
 async def test_twenty_servers_that_ignore_everything_are_gone_in_less_than_five_seconds() -> None:
-    """S01: in parallel, with the grace every server has by default."""
+    """In parallel, with the grace every server has by default."""
 
     async def open_transport(config: Config, name: str) -> Transport:
         server = config.servers[name]
@@ -180,8 +182,9 @@ async def test_a_cancelled_host_still_ends_its_servers(host: HostOf) -> None:
     assert not alive(running.servers["a"].process.pid)
 
 
+@pytest.mark.hostile("C07")
 async def test_approvals_that_are_not_ours_stop_the_start_in_words(host: HostOf, tmp_path: Path) -> None:
-    """C07: a link in the place of a state file."""
+    """A link in the place of a state file."""
     (tmp_path / "approvals.toml").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match=r"approvals\.toml"):
         async with host(a=echo(), dependencies={"store": FileStore(tmp_path)}):
@@ -282,6 +285,7 @@ async def test_configurations_applied_at_once_end_in_the_last(host: HostOf) -> N
         assert {name: c.state for name, c in running.servers.items()} == {"a": READY, "c": READY}
 
 
+@pytest.mark.hostile("C02")
 @pytest.mark.parametrize(
     ("config", "words"),
     [
@@ -296,5 +300,5 @@ async def test_configurations_applied_at_once_end_in_the_last(host: HostOf) -> N
     ],
 )
 def test_what_gets_the_arguments_is_shown_as_configured(config: dict[str, Any], words: str) -> None:
-    """C02: and it is what an approval is bound to, so it holds folder and names, but no values."""
+    """And it is what an approval is bound to, so it holds folder and names, but no values."""
     assert sent_to(settings(a=config).servers["a"]).endswith(words)

@@ -39,9 +39,10 @@ def test_all_servers_stand_in_one_order(book: Book) -> None:
     assert book.since(0) == []
 
 
+@pytest.mark.hostile("F01")
 @pytest.mark.requirement("LOG-04", "SEC-07")
 def test_a_flood_is_cut_to_its_rate_and_counted_and_says_so(book: Book) -> None:
-    """F01: ten thousand lines in a second."""
+    """Ten thousand lines in a second."""
     book.set_budget("a", LogBudget(per_second=100))
     for number in range(10_000):
         book.say(str(number))
@@ -54,6 +55,7 @@ def test_a_flood_is_cut_to_its_rate_and_counted_and_says_so(book: Book) -> None:
     assert book.texts("a")[-2:] == ["9900 log lines dropped: over 100 a second", "later"]
 
 
+@pytest.mark.hostile("F01")
 @pytest.mark.parametrize(
     ("budget", "line", "kept"),
     [(LogBudget(lines=3), "x", 3), (LogBudget(bytes=10), "xxxx", 2), (LogBudget(bytes=10), "ééé", 1)],
@@ -61,7 +63,7 @@ def test_a_flood_is_cut_to_its_rate_and_counted_and_says_so(book: Book) -> None:
 def test_a_server_keeps_its_newest_lines_and_pushes_out_nobody_elses(
     book: Book, budget: LogBudget, line: str, kept: int
 ) -> None:
-    """F01: the ring of one server is its own."""
+    """The ring of one server is its own."""
     book.say("first of all", "b")
     book.set_budget("a", budget)
     for _ in range(50):
@@ -88,10 +90,11 @@ def test_a_long_line_is_cut_and_says_how_much_is_missing(book: Book) -> None:
     assert cut.logger.startswith("l" * LOGGER_CHARACTERS + "… ")
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.parametrize("before", [0, LINE_CHARACTERS - 4, 2 * LINE_CHARACTERS - 12])
 @pytest.mark.requirement("SEC-09", "LOG-04")
 def test_a_secret_is_masked_wherever_a_line_is_cut(book: Book, before: int) -> None:
-    """C10: no half of a secret is left at the end of a line."""
+    """No half of a secret is left at the end of a line."""
     book.say("x" * before + "hunter2!" + "y" * LINE_CHARACTERS * 2, logger="hunter2!")
     assert "hunt" not in book.since(0)[0].text
     assert book.since(0)[0].logger == "•••"

@@ -10,6 +10,7 @@ from mcphost.protocol.urls import URL_CHARACTERS, is_loopback, read_address
 SCRIPT = "letters of another script"
 
 
+@pytest.mark.hostile("F06")
 @pytest.mark.requirement("ELIC-19")
 @pytest.mark.parametrize(
     ("url", "opens", "host", "readable", "doubts"),
@@ -39,7 +40,6 @@ SCRIPT = "letters of another script"
 def test_an_address_is_read_with_what_is_suspicious_about_it(
     url: str, opens: str | None, host: str, readable: str | None, doubts: tuple[str, ...]
 ) -> None:
-    """F06"""
     address = read_address(url)
     assert (address.url, address.opens, address.host) == (url, opens or url, host)
     assert address.opens.isascii()
@@ -48,6 +48,7 @@ def test_an_address_is_read_with_what_is_suspicious_about_it(
     assert all(word in doubt for word, doubt in zip(doubts, address.doubts, strict=False))
 
 
+@pytest.mark.hostile("F06")
 @pytest.mark.parametrize(
     ("url", "words"),
     [
@@ -74,7 +75,6 @@ def test_an_address_is_read_with_what_is_suspicious_about_it(
     ],
 )
 def test_an_address_that_is_not_opened(url: Any, words: str) -> None:
-    """F06"""
     with pytest.raises(InvalidResult, match=words):
         read_address(url)
 

@@ -39,6 +39,7 @@ from tests.providers.endpoints import (
 from tests.transports.http.http_connection import Talk, Web
 
 
+@pytest.mark.hostile("M05")
 @each_vendor
 @pytest.mark.parametrize(
     ("status", "kind", "failure", "words"),
@@ -55,7 +56,7 @@ from tests.transports.http.http_connection import Talk, Web
 async def test_a_refusal_says_what_to_do_and_is_not_repeated(
     vendor: str, status: int, kind: str, failure: type[ModelError], words: str
 ) -> None:
-    """M05: 401, redirect to another host; an error that echoes our key."""
+    """401, redirect to another host; an error that echoes our key."""
     told = VENDORS[vendor].error(kind, f"bad\x1b[31m key {KEY}, {{really}}")
     with Web(lambda talk: talk.whole(200)) as elsewhere:
         async with meeting(vendor, refuses(status, told, location=elsewhere.url)) as met:
@@ -84,11 +85,12 @@ async def test_a_refusal_of_any_shape_is_one(vendor: str, body: bytes) -> None:
     assert "<html>" not in str(caught.value)
 
 
+@pytest.mark.hostile("M05")
 @pytest.mark.requirement("SAMP-11")
 @each_vendor
 @pytest.mark.parametrize("status", [408, 429, 500, 503, 529])
 async def test_a_model_without_room_is_asked_again_after_the_wait_it_wants(vendor: str, status: int) -> None:
-    """M05: 429, 500."""
+    """429, 500."""
     busy = refuses(status, VENDORS[vendor].error("odd", "later"), retry_after_ms=60)
     async with meeting(vendor, busy, busy, streams(*VENDORS[vendor].stream(HELLO))) as met:
         began = time.monotonic()
@@ -141,9 +143,10 @@ async def test_a_wait_longer_than_anybody_waits_is_told_instead(vendor: str) -> 
     assert "it says" not in str(caught.value)  # the body is null
 
 
+@pytest.mark.hostile("M03")
 @each_vendor
 async def test_a_wait_can_be_left_at_once(vendor: str, until: Until) -> None:
-    """M03: Esc, while waiting."""
+    """Esc, while waiting."""
     async with meeting(vendor, refuses(429, None, retry_after=30)) as met:
         task = asyncio.create_task(met.ask())
         await until(lambda: met.events)
@@ -298,9 +301,10 @@ async def test_settings_that_cannot_be_used_are_told(
     await provider.aclose()
 
 
+@pytest.mark.hostile("M05")
 @each_vendor
 async def test_an_answer_without_end_is_left(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """M05: the limit is that of a real answer's bytes; here it is made small."""
+    """The limit is that of a real answer's bytes; here it is made small."""
     monkeypatch.setattr("mcphost.providers.http.MOST_ANSWER", 2000)
     async with meeting(vendor, streams(*VENDORS[vendor].stream((("text", *["x" * 50] * 40),)))) as met:
         with pytest.raises(ModelAnswerMalformed, match="it was left there"):
@@ -314,9 +318,10 @@ async def test_half_a_character_from_a_server_reaches_the_model_as_it_is(vendor:
     assert "\ud83d" in json.dumps(met.bodies, ensure_ascii=False)
 
 
+@pytest.mark.hostile("M05")
 @each_vendor
 async def test_a_refusal_that_does_not_end_is_one_by_its_status(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """M05: stall. The time for what a refusal says is made short."""
+    """Stall. The time for what a refusal says is made short."""
     monkeypatch.setattr("mcphost.providers.http.REFUSAL_SECONDS", 0.1)
 
     def stalls(talk: Talk) -> None:

@@ -113,12 +113,13 @@ FAULTS: list[tuple[list[dict[str, Any]], type[ModelError] | None, int]] = [
 ]
 
 
+@pytest.mark.hostile("M05")
 @refereed
 @pytest.mark.parametrize(("behaviors", "failure", "attempts"), FAULTS)
 async def test_the_referee_finds_no_fault_with_us(
     vendor: str, llmock: str, behaviors: list[dict[str, Any]], failure: type[ModelError] | None, attempts: int
 ) -> None:
-    """M05: 401, 429, 500, stall, cut, bad SSE. Who meets an error that passes asks once more, as its sentence says."""
+    """401, 429, 500, stall, cut, bad SSE. Who meets an error that passes asks once more, as its sentence says."""
     await script(llmock, *behaviors)
     request = asking("tell me something")
     if failure is not None:
@@ -135,13 +136,13 @@ async def test_the_referee_finds_no_fault_with_us(
     assert judged["faults_injected"] == attempts - 1
 
 
+@pytest.mark.hostile("M02")
 @refereed
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [("malformed_arguments", "not valid JSON"), ("unknown_tool", "no tool of exactly this name")],
 )
 async def test_a_broken_tool_use_is_flagged(vendor: str, llmock: str, kind: str, problem: str) -> None:
-    """M02"""
     await script(llmock, {"type": "tool_fault", "kind": kind})
     request = asking("use a tool", tools=TOOLS, tool_choice=ToolChoice("required"))
     (told,) = await ask(vendor, llmock + PATHS[vendor], request)

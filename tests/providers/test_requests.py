@@ -195,8 +195,8 @@ def test_an_ollama_is_on_this_machine_unless_something_else_is_said() -> None:
     assert (endpoint.url, endpoint.local) == ("http://localhost:11434/api/chat", True)
 
 
+@pytest.mark.hostile("M02")
 def test_names_that_look_alike_to_a_vendor_stay_apart() -> None:
-    """M02"""
     names = ["a_b_1", "a.b", "a/b", "a b", "\u200b", "x" * 300, "x" * 299, "add", "add"]
     mapping = NameMapping(names)
     spelled = [mapping.for_vendor(name) for name in names]
@@ -206,8 +206,9 @@ def test_names_that_look_alike_to_a_vendor_stay_apart() -> None:
     assert (mapping.for_vendor("add"), mapping.original("nobody")) == ("add", "nobody")
 
 
+@pytest.mark.hostile("M02")
 def test_many_names_of_one_beginning_take_little_time() -> None:
-    """M02: they come from a server, and are spelled on the event loop."""
+    """They come from a server, and are spelled on the event loop."""
     names, began = [f"{'x' * 60}.{number}" for number in range(10_000)], time.process_time()
     mapping = NameMapping(names)
     assert time.process_time() - began < 0.5
@@ -262,6 +263,7 @@ async def test_an_address_is_understood_with_and_without_its_version(
     assert not {"authorization", "x-api-key", "cookie"} & visit.headers.keys()
 
 
+@pytest.mark.hostile("M05")
 @pytest.mark.parametrize(
     ("vendor", "header", "value"),
     [
@@ -271,7 +273,7 @@ async def test_an_address_is_understood_with_and_without_its_version(
     ],
 )
 async def test_the_key_travels_in_its_header_and_nowhere_else(vendor: str, header: str, value: str) -> None:
-    """M05: no cookie is kept."""
+    """No cookie is kept."""
     stream = VENDORS[vendor].stream(HELLO)
     answer = streams(*stream)
 

@@ -54,19 +54,20 @@ async def test_an_answer_comes_in_pieces_with_its_model_and_its_size(vendor: str
     assert gathered(events).usage == TokenUsage(10, 5)
 
 
+@pytest.mark.hostile("M01", "M05")
 @each_vendor
 @pytest.mark.parametrize("steps", [HELLO, USES])
 def test_a_stream_cut_anywhere_says_the_same(vendor: str, steps: Steps) -> None:
-    """M01, M05"""
     data = b"".join(VENDORS[vendor].stream(steps))
     whole = read(vendor, data)
     assert read(vendor, *(data[at : at + 1] for at in range(len(data)))) == whole
     assert all(read(vendor, data[:cut], data[cut:]) == whole for cut in range(1, len(data)))
 
 
+@pytest.mark.hostile("M05")
 @each_vendor
 def test_a_stream_that_ends_anywhere_before_its_end_is_cut(vendor: str) -> None:
-    """M05: half an answer is never taken for a whole one."""
+    """Half an answer is never taken for a whole one."""
     data = b"".join(VENDORS[vendor].stream(USES))
     # What follows the reason to stop is how many tokens there were, and some servers send no [DONE]; a line's end is
     # only its newline.
@@ -85,10 +86,11 @@ async def test_bytes_that_come_one_by_one_over_a_socket_are_one_answer(vendor: s
         assert (await gather(met.provider, ASKED)).result.message.text == "Hello \u00e9\U0001f600"
 
 
+@pytest.mark.hostile("M05")
 @each_vendor
 @pytest.mark.parametrize("end", [breaks_off, streams])
 async def test_what_came_before_an_answer_broke_off_is_kept(vendor: str, end: Any) -> None:
-    """M05: cut with and without a clean end of the body."""
+    """Cut with and without a clean end of the body."""
     *events, _ = VENDORS[vendor].stream((("text", "so far"), ("use", "u1", "add", "{}")))
     async with meeting(vendor, end(*events)) as met:
         with pytest.raises(ModelAnswerCut, match=r"^model big: http://127.* broke off its answer.*try again"):
@@ -157,6 +159,7 @@ def test_documents_of_any_shape_break_nothing(vendor: str) -> None:
     assert gathered(events).gathered.result.message.text == "Hello \u00e9\U0001f600"
 
 
+@pytest.mark.hostile("M05")
 @pytest.mark.parametrize(
     ("vendor", "kind", "failure"),
     [
@@ -168,7 +171,6 @@ def test_documents_of_any_shape_break_nothing(vendor: str) -> None:
 async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
     vendor: str, kind: str, failure: type[ModelError]
 ) -> None:
-    """M05"""
     first = so_far(vendor)
     error = VENDORS[vendor].frame(VENDORS[vendor].error(kind, "out of \x1b[2Jluck"))
     async with meeting(vendor, streams(*first, error)) as met:
@@ -178,6 +180,7 @@ async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
     assert len(met.web.visits) == 1
 
 
+@pytest.mark.hostile("M05")
 @each_vendor
 @pytest.mark.parametrize(
     ("answer", "words"),
@@ -196,7 +199,7 @@ async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
     ],
 )
 async def test_what_is_no_answer_is_told_and_left(vendor: str, answer: Any, words: str) -> None:
-    """M05: bad SSE and bad lines, one without end, a gzip bomb, HTML."""
+    """Bad SSE and bad lines, one without end, a gzip bomb, HTML."""
     broken = isinstance(answer, bytes)
     async with meeting(vendor, streams(VENDORS[vendor].frame(answer)) if broken else answer) as met:
         with pytest.raises((ModelAnswerMalformed, ModelAnswerCut), match=words):
@@ -216,10 +219,11 @@ async def test_an_answer_in_one_document_is_one_too(vendor: str, document: Any) 
         assert await met.ask() == [TextDelta("hi"), AnswerFinished("maxTokens", "m")]
 
 
+@pytest.mark.hostile("M03")
 @each_vendor
 @pytest.mark.parametrize("how", ["closed", "cancelled"])
 async def test_leaving_an_answer_drops_its_connection_at_once(vendor: str, how: str, until: Until) -> None:
-    """M03: the wire's part; what calls for ever is for the chat to stop."""
+    """The wire's part; what calls for ever is for the chat to stop."""
     first = so_far(vendor)
     async with meeting(vendor, stays(*first)) as met:
         task = asyncio.create_task(met.ask())
@@ -233,9 +237,9 @@ async def test_leaving_an_answer_drops_its_connection_at_once(vendor: str, how: 
             await task
 
 
+@pytest.mark.hostile("M05")
 @each_vendor
 async def test_an_answer_that_stalls_is_given_up(vendor: str) -> None:
-    """M05"""
     first = so_far(vendor)
     for answer in (stays(*first), lambda talk: talk.linger()):
         async with meeting(vendor, answer, limits=RetryLimits(first=0.2, idle=0.1)) as met:

@@ -62,12 +62,13 @@ ODD_USES: list[tuple[tuple[str, ...], dict[str, Any], bool, str]] = [
 ]
 
 
+@pytest.mark.hostile("M02")
 @each_vendor
 @pytest.mark.parametrize(("use", "arguments", "offered", "problem"), ODD_USES)
 def test_a_tool_use_that_is_not_right_is_told_and_not_repaired(
     vendor: str, use: tuple[str, ...], arguments: dict[str, Any], offered: bool, problem: str
 ) -> None:
-    """M02: the wire's part; whether the arguments fit the schema is for the chat to say."""
+    """The wire's part; whether the arguments fit the schema is for the chat to say."""
     events = read(vendor, *VENDORS[vendor].stream((("use", "u1", *use), ("stop", "tools"))))
     (ready,) = (each for each in events if isinstance(each, ToolUseReady))
     assert (ready.name, ready.input, ready.offered) == (use[0], arguments, offered)
@@ -77,9 +78,9 @@ def test_a_tool_use_that_is_not_right_is_told_and_not_repaired(
     assert bool(gathered(events).gathered.flawed) == bool(problem)
 
 
+@pytest.mark.hostile("M03")
 @each_vendor
 def test_more_tool_uses_than_anybody_wants_are_flawed(vendor: str) -> None:
-    """M03"""
     uses = [("use", f"u{number}", "add", "{}") for number in range(MOST_USES + 5)]
     flawed = gathered(read(vendor, *VENDORS[vendor].stream((*uses, ("stop", "tools"))))).gathered.flawed
     assert [use.id for use in flawed] == [f"u{MOST_USES + extra}" for extra in range(5)]

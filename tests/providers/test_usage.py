@@ -10,10 +10,10 @@ from mcphost.providers.base import Price, TokenUsage
 from tests.providers.endpoints import HELLO, VENDORS, each_vendor, event, gathered, read
 
 
+@pytest.mark.hostile("M06")
 @each_vendor
 @pytest.mark.parametrize("count", [-1, 1e300, "7", True, None, 10**12, {}])
 def test_a_count_that_is_none_is_unknown(vendor: str, count: Any) -> None:
-    """M06"""
     usage = {"input_tokens": count, "output_tokens": count, "prompt_tokens": count, "completion_tokens": count}
     told = {"type": "message_start", "message": {"usage": usage}, "usage": usage, "choices": []}
     told |= {"prompt_eval_count": count, "eval_count": count}
@@ -21,6 +21,7 @@ def test_a_count_that_is_none_is_unknown(vendor: str, count: Any) -> None:
     assert next(each for each in events if isinstance(each, TokenUsage)) == TokenUsage()
 
 
+@pytest.mark.hostile("M06")
 @pytest.mark.parametrize(
     ("read_there", "put_there", "whole"),
     [(0, 0, 7), (3, 2, 12), (None, None, 7), (3, -1, None), (1e300, 2, None), ("3", 2, None), (True, 2, None)],
@@ -28,15 +29,14 @@ def test_a_count_that_is_none_is_unknown(vendor: str, count: Any) -> None:
 def test_tokens_of_a_cache_are_part_of_a_request_or_make_its_size_unknown(
     read_there: Any, put_there: Any, whole: int | None
 ) -> None:
-    """M06"""
     usage = {"input_tokens": 7, "cache_read_input_tokens": read_there, "cache_creation_input_tokens": put_there}
     told = event({"type": "message_start", "message": {"usage": usage}}) + event({"type": "message_stop"})
     assert gathered(read("anthropic", told)).usage == TokenUsage(whole, None)
 
 
+@pytest.mark.hostile("M06")
 @each_vendor
 def test_what_nobody_counted_has_no_cost(vendor: str) -> None:
-    """M06"""
     told = b"".join(VENDORS[vendor].stream(HELLO))
     for name in (b"usage", b"prompt_eval_count", b"eval_count"):
         told = told.replace(b'"%s"' % name, b'"x"')

@@ -85,17 +85,18 @@ async def test_a_message_over_the_limit_is_told_by_its_start(python_server: Pyth
 CANARY = "canary-0123456789"
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09")
 @pytest.mark.parametrize(
     "name",
     ["Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "Mcp-Session-Id", "X-Api-Key", "X-Auth-Token"],
 )
 def test_a_secret_header_is_named_and_its_value_is_not(name: str) -> None:
-    """C10"""
     head = response_head(200, "OK", [(name, f"Bearer {CANARY}"), ("Content-Type", "text/plain")])
     assert head.split("\n") == ["HTTP 200 OK", f"{name}: {MASK}", "Content-Type: text/plain"]
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09")
 @pytest.mark.parametrize(
     ("url", "shown"),
@@ -109,7 +110,6 @@ def test_a_secret_header_is_named_and_its_value_is_not(name: str) -> None:
     ],
 )
 def test_a_url_is_told_without_what_it_hides(url: str, shown: str) -> None:
-    """C10"""
     assert safe_url(url) == shown
     assert request_head("POST", url, [("Location", url)]) == f"POST {shown}\nLocation: {shown}"
 

@@ -133,6 +133,7 @@ CONNECTING: list[tuple[str, Serve, ServerState, str]] = [
 ]
 
 
+@pytest.mark.hostile("H01", "H02", "H04", "H05", "H06", "H07", "H08", "H09", "H10", "H11")
 @pytest.mark.requirement("LIFE-20", "HTTP-33")
 @pytest.mark.parametrize(
     ("serve", "state", "says"), [row[1:] for row in CONNECTING], ids=[row[0] for row in CONNECTING]
@@ -140,7 +141,7 @@ CONNECTING: list[tuple[str, Serve, ServerState, str]] = [
 async def test_what_is_no_server_is_said_on_the_card_and_tried_again_only_where_that_can_help(
     serve: Serve, state: ServerState, says: str, loop_watchdog: LoopWatchdog
 ) -> None:
-    """H01, H02, H04, H05, H06, H07, H08, H09, H10, H11, before there is a session."""
+    """Before there is a session."""
     limits = {"message_bytes": 100_000} if "100 kB" in says else {}
     with Web(serve) as web:
         began = time.monotonic()
@@ -164,6 +165,7 @@ def silent_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.hostile("H06")
 @pytest.mark.requirement("LIFE-27", "HTTP-33")
 @pytest.mark.parametrize(
     ("url", "says"),
@@ -177,7 +179,6 @@ def silent_port() -> Iterator[int]:
 async def test_a_server_that_is_away_is_tried_again_however_long_that_takes(
     url: str, says: str, silent_port: int, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
-    """H06"""
     async with hosted(url.format(silent=silent_port), startup=0.2 if says is OUT_OF_TIME else 20.0) as host:
         connection = host.servers["a"]
         assert connection.state is RECONNECTING
@@ -220,8 +221,9 @@ async def test_a_certificate_that_will_not_do_is_not_tried_twice_and_says_what_t
         assert web.visits == []
 
 
+@pytest.mark.hostile("C10")
 async def test_a_server_without_tls_is_not_tried_twice_and_the_whole_url_is_never_said() -> None:
-    """C10: a token in a URL that nobody declared as one."""
+    """A token in a URL that nobody declared as one."""
     with Web(Echo()) as plain, Web(at_first("no-http")) as odd:
         for web, url, says in (
             (plain, plain.url.replace("http", "https"), "no TLS with 127.0.0.1"),
@@ -237,9 +239,9 @@ async def test_a_server_without_tls_is_not_tried_twice_and_the_whole_url_is_neve
 # Servers that come back, and servers that forget
 
 
+@pytest.mark.hostile("H05")
 @pytest.mark.requirement("LIFE-27", "HTTP-33")
 async def test_an_outage_longer_than_a_crash_loop_is_waited_out(monkeypatch: pytest.MonkeyPatch, until: Until) -> None:
-    """H05"""
     monkeypatch.setattr(retry, "FIRST", 0.001)
     monkeypatch.setattr(retry, "LONGEST", 0.01)
     echo, outages = Echo(), iter(range(3 * retry.CRASHES))
@@ -249,9 +251,9 @@ async def test_an_outage_longer_than_a_crash_loop_is_waited_out(monkeypatch: pyt
             assert host.servers["a"].restarts >= 3 * retry.CRASHES
 
 
+@pytest.mark.hostile("H03")
 @pytest.mark.requirement("HTTP-10")
 async def test_a_server_that_forgets_every_session_is_given_three_more_and_then_left_alone(until: Until) -> None:
-    """H03"""
     echo = Echo()
 
     def serve(talk: Talk) -> None:
@@ -314,12 +316,13 @@ CALLS: list[tuple[str, str, str]] = [
 ]
 
 
+@pytest.mark.hostile("H04", "H06", "H07", "H08", "H09", "H10")
 @pytest.mark.requirement("TIME-01", "HTTP-25", "HTTP-27")
 @pytest.mark.parametrize(("mode", "headline", "says"), CALLS, ids=[row[0] for row in CALLS])
 async def test_a_spoiled_answer_ends_its_call_in_words_and_the_next_call_is_answered(
     mode: str, headline: str, says: str, until: Until, loop_watchdog: LoopWatchdog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """H04, H06, H07, H08, H09, H10: the call is sent once, whatever becomes of it and of the connection."""
+    """The call is sent once, whatever becomes of it and of the connection."""
     monkeypatch.setattr(retry, "FIRST", 0.01)
     with Web(spoiling(mode)) as web:
         timeout = 1.0 if headline is NO_TIME else 20.0

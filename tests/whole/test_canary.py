@@ -96,6 +96,7 @@ def written(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and path not in ours]
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09", "LOG-04")
 @pytest.mark.parametrize(
     ("server", "tool", "kind", "code", "says"),
@@ -113,7 +114,6 @@ def written(folder: Path) -> list[Path]:
 def test_what_a_command_prints_and_leaves_behind_holds_no_secret(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], server: str, tool: str, kind: str, code: int, says: str
 ) -> None:
-    """C10"""
     with planted(tmp_path, kind) as config:
         words = ["call", server, tool, "--yes", "--config", str(config), "--traffic", str(tmp_path / "traffic.jsonl")]
         assert main(words) == code
@@ -124,9 +124,10 @@ def test_what_a_command_prints_and_leaves_behind_holds_no_secret(
     assert caught(tmp_path, said) == []
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09", "LOG-04")
 async def test_what_the_screen_shows_and_leaves_behind_holds_no_secret(tmp_path: Path) -> None:
-    """C10: two calls that go wrong, log, traffic and cards, what y copies of them, and each frame and line behind."""
+    """Two calls that go wrong, log, traffic and cards, what y copies of them, and each frame and line behind."""
     seen: list[str] = []
     with planted(tmp_path) as path:
         config = Config.model_validate(tomllib.loads(path.read_text()), strict=False)

@@ -82,12 +82,12 @@ def talking(vendor: str, url: str, every: Any, *answers: Answer) -> RecordingHos
     return RecordingHost(settings, ScriptedApprover(*answers), open_transport=made.open_transport, **parts)
 
 
+@pytest.mark.hostile("M02")
 @formats
 @pytest.mark.requirement("HOST-02", "TOOLS-26", "TOOLS-11")
 async def test_a_model_uses_tools_of_two_servers_and_mends_its_own_mistake(
     vendor: str, aimock: str, every: dict[str, Any]
 ) -> None:
-    """M02"""
     async with talking(vendor, aimock, every, YES, YES, YES) as host:
         await host.servers.ready()
         chat = host.chats.begin()
@@ -124,11 +124,11 @@ async def test_a_call_can_be_edited_and_declined_with_words(
     assert (turn.state, turn.text) == (TurnState.DONE, said)
 
 
+@pytest.mark.hostile("M03")
 @formats
 async def test_a_real_stream_is_stopped_and_the_conversation_goes_on(
     vendor: str, aimock: str, every: dict[str, Any], until: Any
 ) -> None:
-    """M03"""
     async with talking(vendor, aimock, every) as host:
         await host.servers.ready()
         chat = host.chats.begin()
@@ -215,9 +215,10 @@ def llmock() -> Iterator[str]:
         yield url
 
 
+@pytest.mark.hostile("M05")
 @pytest.mark.parametrize("vendor", ["anthropic", "openai"])
 async def test_the_referee_finds_no_fault_with_a_conversation(vendor: str, llmock: str, every: dict[str, Any]) -> None:
-    """M05: no room, then a broken stream, and on."""
+    """No room, then a broken stream, and on."""
     behaviors = [{"type": "fail", "status": 429, "retry_after": 0.1},
                  {"type": "stream_fault", "kind": "truncate", "after_chunks": 3}]  # fmt: skip
     await script(llmock, *behaviors)

@@ -118,8 +118,8 @@ def test_calls_are_allowed_edited_refused_with_words_and_a_stream_is_stopped(ven
         terminal.wait_for("Stopped by you; what came is kept", STORY.strip())
 
 
+@pytest.mark.hostile("M05")
 def test_when_the_model_or_a_server_dies_in_the_middle_nothing_on_screen_is_lost(folder: Path) -> None:
-    """M05"""
     said, port = fixtures(folder / "notes.txt"), free_port()
     with ExitStack() as endpoint:
         url = endpoint.enter_context(aimock(folder, said, chunk=5, port=port))

@@ -15,10 +15,10 @@ from tests.whole.test_real_servers import children, find
 PATIENCE = 40
 
 
+@pytest.mark.hostile("S05")
 @pytest.mark.requirement("LIFE-23", "TRANS-STDIO-15")
 @pytest.mark.parametrize("busy", [False, True])
 def test_nothing_is_left_when_the_terminal_closes(tmp_path: Path, busy: bool) -> None:
-    """S05"""
     config = tmp_path / "config.toml"
     config.write_text(
         f'[servers.echo]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}"]\n[policy]\ndefault = "allow"\n'

@@ -70,11 +70,12 @@ def outlive_the_token() -> None:
     time.sleep(SECONDS)
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement(
     "AUTH-02", "AUTH-05", "AUTH-08", "AUTH-11", "AUTH-12", "AUTH-18", "AUTH-20", "AUTH-30", "AUTH-47", "SEC-09"
 )
 def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: Desk) -> None:
-    """C10: seen, used, widened, renewed and revoked, each by a program of its own that asks nobody."""
+    """Seen, used, widened, renewed and revoked, each by a program of its own that asks nobody."""
     assert "needs sign-in" in here.run("check").out
     with city.authorization.hearing() as heard:
         done = signed_in(here, "-v", "--traffic", "login.jsonl")
@@ -108,9 +109,10 @@ def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: D
     assert {path.name for path in here.files()} >= {"login.jsonl", "call.jsonl", "audit.jsonl"} | own
 
 
+@pytest.mark.hostile("O17")
 @pytest.mark.requirement("AUTH-23")
 def test_programs_that_share_a_keychain_renew_each_token_once(city: Town, here: Desk) -> None:
-    """O17: at this authorization server a refresh token that comes twice would end them all."""
+    """At this authorization server a refresh token that comes twice would end them all."""
     signed_in(here)
     with city.authorization.hearing() as heard:
         for _ in range(2):
@@ -122,11 +124,11 @@ def test_programs_that_share_a_keychain_renew_each_token_once(city: Town, here: 
     assert {each.status for each in heard("/token")} == {200}
 
 
+@pytest.mark.hostile("C08", "C10")
 @pytest.mark.requirement("AUTH-18")
 def test_a_keychain_keeps_tokens_over_its_restart_and_says_where_it_is_locked(
     city: Town, machine: Path, vault: Path
 ) -> None:
-    """C08, C10"""
     with desk(machine, city.url, vault) as before:
         signed_in(before)
     outlive_the_token()
@@ -208,9 +210,10 @@ def test_where_the_browser_cannot_come_back_its_address_is_pasted(city: Town, he
     assert here.run(*READ).out.startswith("alice: ")
 
 
+@pytest.mark.hostile("C10", "O17")
 @pytest.mark.requirement("AUTH-22", "AUTH-37", "AUTH-39", "SEC-09")
 def test_on_a_screen_calls_go_on_after_each_sign_in_that_they_take(city: Town, here: Desk) -> None:
-    """C10, O17: for more rights, silently when the token ended, and anew at a server that forgot who signed in."""
+    """For more rights, silently when the token ended, and anew at a server that forgot who signed in."""
     with here.sit("--traffic", "screen.jsonl", columns=110, rows=34) as terminal:
         terminal.wait_for("needs sign-in")
         terminal.press("s", "down", "S")

@@ -102,12 +102,12 @@ def test_the_parser_tells_kinds_apart() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.hostile("T01", "T02", "T03", "T04", "T05", "T06", "T07", "T08", "T09", "T10", "T11", "T12")
 @pytest.mark.requirement("SEC-08", "SEC-13")
 @pytest.mark.parametrize("kind", MARKS)
 def test_hostile_text_tells_the_terminal_nothing_and_is_seen_as_marks(
     kind: str, benign: set[str], tmp_path: Path
 ) -> None:
-    """T01 T02 T03 T04 T05 T06 T07 T08 T09 T10 T11 T12"""
     with start(tmp_path, str(SERVERS / "hostile.py"), "escapes", "--kind", kind) as terminal:
         screens = walk(terminal, "dressed", "")
         told = kinds(bytes(terminal.raw))
@@ -117,8 +117,8 @@ def test_hostile_text_tells_the_terminal_nothing_and_is_seen_as_marks(
         assert mark in everything
 
 
+@pytest.mark.hostile("T13")
 def test_a_server_has_no_terminal_to_write_to(tmp_path: Path) -> None:
-    """T13"""
     with start(tmp_path, str(SERVERS / "hostile.py"), "tty") as terminal:
         terminal.wait_for("1 ready", "act")
         terminal.press_until(["enter"], QUESTION)

@@ -75,11 +75,11 @@ REFUSED = {
 }
 
 
+@pytest.mark.hostile("O01", "O02", "O03", "O05", "O06")
 @pytest.mark.requirement("SEC-10", "SEC-11", "AUTH-19")
 @pytest.mark.parametrize("at", ["authorization_endpoint", "token_endpoint", "registration_endpoint", "issuer", "place"])
 @pytest.mark.parametrize(("url", "says"), REFUSED.values(), ids=REFUSED)
 def test_an_address_that_must_not_be_used_ends_the_sign_in_before_it_is(url: str, says: str, at: str) -> None:
-    """O01, O02, O03, O05, O06."""
     world = World.usual()
     challenge = "Bearer"
     if at == "issuer":
@@ -97,6 +97,7 @@ def test_an_address_that_must_not_be_used_ends_the_sign_in_before_it_is(url: str
     assert not {"\x1b", "\n", "\x9b", "\ud800"} & {*str(told.value)}
 
 
+@pytest.mark.hostile("O06")
 @pytest.mark.parametrize(
     ("url", "home"),
     [
@@ -111,22 +112,22 @@ def test_an_address_that_must_not_be_used_ends_the_sign_in_before_it_is(url: str
     ],
 )
 def test_an_address_where_the_server_lives_or_that_is_public_may_be_used(url: str, home: str) -> None:
-    """O06."""
     assert checked_url("place", url, home) == url
 
 
+@pytest.mark.hostile("O05")
 @pytest.mark.requirement("AUTH25-08", "AUTH-19")
 def test_a_server_that_is_reached_without_tls_is_not_signed_in_to_and_nothing_is_asked_of_it() -> None:
-    """O05."""
     world = World.usual()
     with pytest.raises(SignInFailed, match="is http, not https"):
         world.sign_in("http://mcp.example.com/v1/mcp")
     assert not world.asked
 
 
+@pytest.mark.hostile("O06", "O07")
 @pytest.mark.requirement("SEC-10")
 def test_metadata_about_the_server_is_taken_from_its_own_origin_alone() -> None:
-    """O06, O07: a place on another host is not fetched, and an unreadable challenge is none."""
+    """A place on another host is not fetched, and an unreadable challenge is none."""
     world = World.usual()
     with pytest.raises(SignInFailed, match=r"another host, evil\.example\.com"):
         world.sign_in(challenge='Bearer resource_metadata="https://evil.example.com/x"')
@@ -137,6 +138,7 @@ def test_metadata_about_the_server_is_taken_from_its_own_origin_alone() -> None:
 OURS = {"client_id": "c", "state": "s", "response_type": "code"}
 
 
+@pytest.mark.hostile("O02", "O03", "O04")
 @pytest.mark.requirement("SEC-11")
 @pytest.mark.parametrize(
     ("endpoint", "begins"),
@@ -158,13 +160,12 @@ OURS = {"client_id": "c", "state": "s", "response_type": "code"}
     ],
 )
 def test_the_address_for_the_browser_is_written_anew_and_our_parameters_win(endpoint: str, begins: str) -> None:
-    """O02, O03, O04."""
     assert authorization_url(endpoint, OURS).startswith(begins)
 
 
+@pytest.mark.hostile("O02")
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_the_address_for_the_browser_holds_only_what_an_address_may(path: str, query: str) -> None:
-    """O02."""
     try:
         endpoint = checked_url("place", f"https://as.example.com/{path}?{query}", SERVER)
         full = authorization_url(endpoint, OURS)
@@ -176,16 +177,17 @@ def test_the_address_for_the_browser_holds_only_what_an_address_may(path: str, q
     assert full.count("client_id=c&state=s") == 1
 
 
+@pytest.mark.hostile("O04")
 @pytest.mark.parametrize("query", ["a=1&a=2", "state=1&state=2"])
 def test_an_endpoint_that_names_a_parameter_twice_is_refused(query: str) -> None:
-    """O04."""
     with pytest.raises(SignInFailed, match="twice"):
         authorization_url(f"https://as.example.com/a?{query}", OURS)
 
 
+@pytest.mark.hostile("O03", "O09")
 @pytest.mark.requirement("SEC-06")
 def test_a_person_sees_every_host_and_is_warned_of_names_that_look_like_others() -> None:
-    """O03, O09: also the place that is told of a token when it is revoked."""
+    """Also the place that is told of a token when it is revoked."""
     world = World.usual()
     world.places[ASM] = issuer_document(
         authorization_endpoint="https://\u0430s.example.com/authorize", revocation_endpoint="https://evil.example.com/r"
@@ -200,6 +202,7 @@ def test_a_person_sees_every_host_and_is_warned_of_names_that_look_like_others()
 # Challenges.
 
 
+@pytest.mark.hostile("O07")
 @pytest.mark.requirement("AUTH-01")
 @pytest.mark.parametrize(
     ("header", "place", "scopes"),
@@ -221,25 +224,25 @@ def test_a_person_sees_every_host_and_is_warned_of_names_that_look_like_others()
     ],
 )
 def test_only_what_the_bearer_challenge_itself_says_counts(header: str, place: str, scopes: tuple[str, ...]) -> None:
-    """O07."""
     challenge = read_challenge(header)
     assert (challenge.resource_metadata, challenge.scopes) == (place, scopes)
 
 
+@pytest.mark.hostile("O07")
 @given(st.text(alphabet='Bearer sco=",\\ \t\x00é', max_size=300))
 def test_any_header_is_read_without_a_crash(header: str) -> None:
-    """O07."""
     read_challenge(f"Bearer {header}")
 
 
+@pytest.mark.hostile("O07")
 @pytest.mark.parametrize("piece", [" ", ",", "a ", "a=", 'a="', '\\"', "a=b,", "a b,", "==", "a" * 50 + " "])
 def test_a_header_as_long_as_is_read_takes_no_time(piece: str) -> None:
-    """O07."""
     began = time.thread_time()
     read_challenge("Bearer " + piece * (16_000 // len(piece)) + "!")
     assert time.thread_time() - began < 0.5
 
 
+@pytest.mark.hostile("O13")
 @pytest.mark.parametrize(
     ("resource", "covers"),
     [
@@ -260,5 +263,4 @@ def test_a_header_as_long_as_is_read_takes_no_time(piece: str) -> None:
     ],
 )
 def test_a_resource_covers_a_server_by_whole_segments_of_its_own_origin(resource: str, covers: bool) -> None:
-    """O13."""
     assert is_for(resource, SERVER) is covers

@@ -112,6 +112,7 @@ def test_a_renewal_asks_the_same_authorization_server_for_the_same_resource() ->
 OTHER = "https://other.example.com"
 
 
+@pytest.mark.hostile("O16")
 @pytest.mark.requirement("AUTH-04", "AUTH-46")
 @pytest.mark.parametrize(
     ("named", "pinned", "used"),
@@ -127,7 +128,7 @@ OTHER = "https://other.example.com"
 def test_the_issuer_that_the_configuration_names_is_the_only_one_that_is_asked(
     named: list[str], pinned: str, used: str | None
 ) -> None:
-    """O16. Without any the person is told of the others; a server of 2025-03-26 is its own issuer."""
+    """Without any the person is told of the others; a server of 2025-03-26 is its own issuer."""
     world = World.usual()
     world.places |= {
         f"{OTHER}/.well-known/oauth-authorization-server": issuer_document(OTHER),
@@ -181,10 +182,10 @@ def test_an_old_server_that_announces_nothing_has_the_default_places() -> None:
     assert "announces no sign-in" in world.plans[0].warnings[0]
 
 
+@pytest.mark.hostile("O12")
 @pytest.mark.requirement("AUTH-29", "AUTH-07")
 @pytest.mark.parametrize("methods", [None, [], ["plain"]])
 def test_an_issuer_that_does_not_announce_s256_is_refused_unless_the_user_overrides_it(methods: Any) -> None:
-    """O12."""
     world = World.usual()
     world.places[ASM] = issuer_document(code_challenge_methods_supported=methods)
     with pytest.raises(SignInFailed, match="PKCE"):
@@ -305,6 +306,7 @@ def test_a_client_proves_itself_as_the_issuer_takes_it(
     assert (request.headers.get("Authorization", ""), proof) == seen
 
 
+@pytest.mark.hostile("O10")
 @pytest.mark.requirement("AUTH-40", "AUTH-41", "AUTH-42")
 @pytest.mark.parametrize(
     ("sends", "iss", "taken"),
@@ -320,8 +322,6 @@ def test_a_client_proves_itself_as_the_issuer_takes_it(
     ],
 )
 def test_the_issuer_in_the_answer_is_compared_as_it_stands(sends: bool, iss: Any, taken: bool) -> None:
-    """O10."""
-
     def back(sent: dict[str, str]) -> dict[str, Any]:
         return {"code": "c", "state": sent["state"], **({} if iss is None else {"iss": iss})}
 
@@ -335,9 +335,9 @@ def test_the_issuer_in_the_answer_is_compared_as_it_stands(sends: bool, iss: Any
         assert not world.bodies("/token")
 
 
+@pytest.mark.hostile("O10")
 @pytest.mark.requirement("AUTH-43")
 def test_an_error_from_another_issuer_is_not_told() -> None:
-    """O10."""
     lie = {"error": "pay", "error_description": "call 0900", "iss": "https://evil.example.com"}
     world = World.usual(redirect=lambda sent: {**lie, "state": sent["state"]})
     with pytest.raises(SignInFailed) as told:
@@ -346,8 +346,8 @@ def test_an_error_from_another_issuer_is_not_told() -> None:
     assert "0900" not in str(told.value)
 
 
+@pytest.mark.hostile("O10")
 def test_an_error_of_the_issuer_is_told_without_what_could_move_the_screen() -> None:
-    """O10."""
     words = "no\x1b[2Jway " + "x" * 400
     world = World.usual(redirect=lambda sent: {"error": "x", "error_description": words, "state": sent["state"]})
     with pytest.raises(SignInFailed) as told:
@@ -365,23 +365,23 @@ def test_an_answer_without_our_state_is_worth_nothing(state: Any) -> None:
     assert not world.bodies("/token")
 
 
+@pytest.mark.hostile("O08")
 @pytest.mark.requirement("AUTH-44")
 @pytest.mark.parametrize("named", [f"{ISSUER}/", ISSUER.upper(), "https://other.example.com", None, 7])
 def test_metadata_of_another_issuer_is_not_used(named: Any) -> None:
-    """O08."""
     world = World.usual()
     world.places[ASM] = issuer_document() | {"issuer": named}
     with pytest.raises(SignInFailed, match=r"is of .*and 'https://as\.example\.com' was asked"):
         world.sign_in()
 
 
+@pytest.mark.hostile("O13")
 @pytest.mark.requirement("AUTH-03")
 @pytest.mark.parametrize(
     "resource",
     ["https://evil.example.com/mcp", "https://mcp.example.com:444/v1/mcp", "https://mcp.example.com/v1/mc", None],
 )
 def test_metadata_about_another_resource_stops_the_sign_in(resource: Any) -> None:
-    """O13."""
     world = World.usual()
     world.places[f"{PRM}/v1/mcp"] = resource_document(resource=resource)
     with pytest.raises(SignInFailed, match="the server's mistake"):
@@ -404,9 +404,9 @@ def test_without_metadata_the_resource_is_the_servers_canonical_url(url: str, re
     assert world.visits[0]["resource"] == world.bodies("/token")[0]["resource"] == resource
 
 
+@pytest.mark.hostile("O16")
 @pytest.mark.requirement("AUTH-45", "AUTH-46")
 def test_what_one_issuer_gave_is_not_shown_to_another() -> None:
-    """O16."""
     world = World.usual()
     known = Credentials().with_grant(world.sign_in())
     other = "https://other.example.com"
@@ -427,8 +427,8 @@ def test_what_one_issuer_gave_is_not_shown_to_another() -> None:
         world.sign_in(known=Credentials(grants=(mine,)), settings=OAuthSettings(client_id="mine"))
 
 
+@pytest.mark.hostile("O09")
 def test_a_stranger_among_the_endpoints_is_named_before_anything_is_sent_there() -> None:
-    """O09."""
     world = World.usual()
     world.places[ASM] = issuer_document(token_endpoint="https://evil.example.com/token")
     world.places["https://evil.example.com/token"] = TOKEN
@@ -436,6 +436,7 @@ def test_a_stranger_among_the_endpoints_is_named_before_anything_is_sent_there()
     assert any("evil.example.com" in warning for warning in world.plans[0].warnings)
 
 
+@pytest.mark.hostile("O14")
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -452,7 +453,6 @@ def test_a_stranger_among_the_endpoints_is_named_before_anything_is_sent_there()
     ],
 )
 def test_a_token_answer_that_is_none_is_told_and_nothing_is_kept(answer: Any, words: str) -> None:
-    """O14."""
     world = World.usual(redirect=lambda sent: {"code": "code-1 is", "state": sent["state"]})
     world.places[f"{ISSUER}/token"] = answer
     with pytest.raises(SignInFailed, match=words) as told:
@@ -460,19 +460,19 @@ def test_a_token_answer_that_is_none_is_told_and_nothing_is_kept(answer: Any, wo
     assert "code_verifier" not in str(told.value)
 
 
+@pytest.mark.hostile("O14")
 @pytest.mark.parametrize(
     ("given", "expires"),
     [("soon", None), (-1, NOW), (1e308, NOW + 86_400), ("60", NOW + 60), (True, None), (None, None), ([1], None)],
 )
 def test_a_lifetime_is_believed_within_reason(given: Any, expires: float | None) -> None:
-    """O14."""
     world = World.usual()
     world.places[f"{ISSUER}/token"] = TOKEN | {"expires_in": given}
     assert world.sign_in().expires_at == expires
 
 
+@pytest.mark.hostile("O15")
 def test_a_scope_that_shrank_is_what_was_granted() -> None:
-    """O15."""
     world = World.usual()
     world.places[f"{ISSUER}/token"] = TOKEN | {"scope": "a", "token_type": "bEaReR"}
     grant = world.sign_in(challenge='Bearer scope="a b"')

@@ -19,6 +19,7 @@ from mcphost.errors import SignInFailed
 from tests.auth.flow.flows import ISSUER, NOW, SERVER, TOKEN, World, document, issuer_document
 
 
+@pytest.mark.hostile("O16")
 @pytest.mark.requirement("AUTH25-10", "AUTH-20")
 @pytest.mark.parametrize(
     ("answer", "says"),
@@ -40,7 +41,6 @@ from tests.auth.flow.flows import ISSUER, NOW, SERVER, TOKEN, World, document, i
     ],
 )
 def test_a_registration_that_is_not_what_was_asked_for_is_not_used(answer: dict[str, Any], says: str) -> None:
-    """O16."""
     world = World.usual()
     world.places[f"{ISSUER}/register"] = lambda fetch: document({"client_id": "c", **(fetch.body or {}), **answer}, 201)
     with pytest.raises(SignInFailed, match=says):
@@ -68,8 +68,8 @@ def test_another_port_in_the_configuration_makes_a_new_registration() -> None:
 # Tokens.
 
 
+@pytest.mark.hostile("O14", "O15")
 def test_scopes_that_no_scope_may_be_are_dropped_wherever_they_come_from() -> None:
-    """O14, O15."""
     world = World.usual(choose=lambda plan: SignInConsent((*plan.scopes, "admin")))
     world.places[f"{ISSUER}/token"] = TOKEN | {"scope": 'a \ud800 b"c \x1b[2J d\\e ' + " ".join(map(str, range(200)))}
     grant = world.sign_in(challenge='Bearer scope="good \u202ebad"')
@@ -79,8 +79,9 @@ def test_scopes_that_no_scope_may_be_are_dropped_wherever_they_come_from() -> No
     grant.model_dump_json()
 
 
+@pytest.mark.hostile("O15")
 def test_an_endless_403_only_ever_asks_for_what_was_asked_before_and_what_is_new() -> None:
-    """O15, AUTH-39: nothing is forgotten, and nothing asked for twice."""
+    """Nothing is forgotten, and nothing asked for twice."""
     world, known = World.usual(), Credentials()
     for number in range(4):
         known = known.with_grant(
@@ -156,6 +157,7 @@ SENT = HttpExchange(
 )
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09")
 @pytest.mark.parametrize(
     "answer",
@@ -168,7 +170,6 @@ SENT = HttpExchange(
     ],
 )
 def test_a_step_shows_everything_but_what_is_secret_wherever_it_turns_up(answer: Any) -> None:
-    """C10."""
     got = HttpAnswer(
         200, {"set-cookie": "canary-cookie", "x-echo": "canary-code", "x-other": "seen"}, document(answer).content
     )
@@ -179,11 +180,11 @@ def test_a_step_shows_everything_but_what_is_secret_wherever_it_turns_up(answer:
     assert "seen" in shown
 
 
+@pytest.mark.hostile("C10", "C11")
 @pytest.mark.parametrize(
     "content",
     [b"access_token=canary", b"{", b"[" * 100_000, b'{"a":' * 400 + b"1" + b"}" * 400],
     ids=["a form", "half an object", "too deep", "deep"],
 )
 def test_what_cannot_be_read_is_not_shown_where_it_could_be_a_token(content: bytes) -> None:
-    """C10, C11."""
     assert "canary" not in masking.response_body(SENT, HttpAnswer(200, {}, content))

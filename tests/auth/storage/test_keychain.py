@@ -79,9 +79,10 @@ def nothing_left_open() -> Iterator[None]:
     gc.collect()
 
 
+@pytest.mark.hostile("C08", "C09")
 @pytest.mark.requirement("AUTH-18")
 def test_what_is_written_is_encrypted_and_read_by_another_process_after_a_restart(tmp_path: Path) -> None:
-    """C08, C09: in the real one whatever the environment names, in parts where it is large."""
+    """In the real one whatever the environment names, in parts where it is large."""
     with session(tmp_path) as first:
         env = misled(first.env, tmp_path)
         assert another(env, "write", "small", "large", stdin=f"{CANARY}\n{LARGE}\n") == ["SecretService"]
@@ -95,9 +96,9 @@ def test_what_is_written_is_encrypted_and_read_by_another_process_after_a_restar
         assert another(env, "read", "small", "large") == ["None", "None", "SecretService"]
 
 
+@pytest.mark.hostile("C08")
 @pytest.mark.parametrize("address", ["", "unix:path=/no/such/bus"])
 def test_without_a_bus_there_is_no_keychain_whatever_the_environment_names(address: str, tmp_path: Path) -> None:
-    """C08."""
     (tmp_path / "config").mkdir()
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     env |= {"XDG_RUNTIME_DIR": str(tmp_path)} | ({"DBUS_SESSION_BUS_ADDRESS": address} if address else {})
@@ -142,8 +143,8 @@ def _backend() -> Any:
     return secret_service.Keyring()
 
 
+@pytest.mark.hostile("C08")
 async def test_a_locked_keychain_says_so_and_gives_and_takes_once_it_is_unlocked(locked: Session) -> None:
-    """C08."""
     vault, clock = Keychain("mcphost-test", _backend), [0.0]
     store = TokenStore(vault, lambda secret: None, clock=lambda: clock[0])
     for attempt in (vault.read("old"), vault.write("new", "x"), vault.delete("old")):
@@ -160,10 +161,10 @@ async def test_a_locked_keychain_says_so_and_gives_and_takes_once_it_is_unlocked
     assert await TokenStore(vault, lambda secret: None).read("web") == HELD
 
 
+@pytest.mark.hostile("C08")
 async def test_a_keychain_that_is_killed_is_a_reason_and_costs_no_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C08."""
     with session(tmp_path) as here:
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", here.env["DBUS_SESSION_BUS_ADDRESS"])
         clock = [0.0]

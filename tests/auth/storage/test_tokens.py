@@ -44,9 +44,9 @@ def store_over(shelf: Any, clock: list[float] | None = None) -> TokenStore:
     return TokenStore(shelved(shelf), lambda secret: None, clock=lambda: clock[0])
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("AUTH-18", "AUTH-49")
 async def test_what_is_written_is_read_back_by_the_next_run_and_every_secret_is_known_to_whoever_masks() -> None:
-    """C10."""
     shelf, learned = Shelf(), set[str]()
     await TokenStore(shelved(shelf), learned.add).write("web", HELD)
     assert learned == {"access-0", "refresh-0", "client-secret"}
@@ -71,17 +71,18 @@ async def test_the_keychain_is_asked_once_and_again_where_another_may_have_chang
     assert shelf.calls == ["get"] * 3
 
 
+@pytest.mark.hostile("C09")
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"grants": [{}]}', '{"grants": 7}', "parts 3 zz", "\ud800"])
 async def test_an_item_that_something_else_wrote_is_as_good_as_none(text: str) -> None:
-    """C09."""
     shelf = Shelf()
     shelf.items["test web"] = text
     assert await store_over(shelf).read("web") == Credentials()
 
 
+@pytest.mark.hostile("O16")
 @pytest.mark.requirement("AUTH-45")
 async def test_a_grant_of_another_authorization_server_takes_the_place_of_the_one_before() -> None:
-    """O16: once the second one ends the sign-in, no token of the first is sent, renewed or kept."""
+    """Once the second one ends the sign-in, no token of the first is sent, renewed or kept."""
     shelf = Shelf()
     store = store_over(shelf)
     second = GRANT.model_copy(
@@ -113,18 +114,19 @@ async def test_a_grant_of_another_authorization_server_takes_the_place_of_the_on
     assert not [text for text in shelf.items.values() if "access-0" in text or "refresh-0" in text]
 
 
+@pytest.mark.hostile("C08")
 @pytest.mark.requirement("AUTH-18")
 @pytest.mark.parametrize("shelf", [Forgetful(), Lying()], ids=["forgets", "lies"])
 async def test_a_keychain_that_does_not_give_back_what_it_took_is_not_relied_on(shelf: Shelf) -> None:
-    """C08: tokens stay in memory, and it is said why."""
+    """Tokens stay in memory, and it is said why."""
     store = store_over(shelf)
     assert await store.write("web", HELD) is False
     assert await store.read("web") == HELD
     assert store.place("web") == "in memory until mcphost ends: it does not give back what it was given"
 
 
+@pytest.mark.hostile("C08")
 async def test_a_locked_keychain_is_asked_again_after_a_while_and_then_gets_what_it_missed() -> None:
-    """C08."""
     shelf, clock = Shelf(), [0.0]
     shelf.before = locked
     store = store_over(shelf, clock)
@@ -141,8 +143,9 @@ async def test_a_locked_keychain_is_asked_again_after_a_while_and_then_gets_what
     assert await store_over(shelf).read("web") == HELD
 
 
+@pytest.mark.hostile("C08")
 async def test_tokens_behind_a_lock_are_found_once_it_is_open() -> None:
-    """C08: nobody has to sign in again because the first question came too early."""
+    """Nobody has to sign in again because the first question came too early."""
     shelf, clock = Shelf(), [0.0]
     await store_over(shelf).write("web", HELD)
     shelf.before = locked
@@ -153,10 +156,11 @@ async def test_tokens_behind_a_lock_are_found_once_it_is_open() -> None:
     assert await store.read("web") == HELD
 
 
+@pytest.mark.hostile("C08")
 async def test_a_keychain_that_is_slow_is_waited_for_once_and_never_asked_twice_at_a_time(
     monkeypatch: pytest.MonkeyPatch, until: Until, loop_watchdog: Any
 ) -> None:
-    """C08: it may be asking its owner."""
+    """It may be asking its owner."""
     monkeypatch.setattr(keychain, "SECONDS", 0.05)
     shelf, lag = Shelf(), Lagging()
     shelf.before = lag
@@ -173,9 +177,8 @@ async def test_a_keychain_that_is_slow_is_waited_for_once_and_never_asked_twice_
     assert loop_watchdog.longest < 0.5
 
 
+@pytest.mark.hostile("C08")
 async def test_without_any_keychain_tokens_live_in_memory_and_it_is_said_once() -> None:
-    """C08."""
-
     def none() -> Any:
         asked.append(1)
         raise NoKeychain("this system has no keychain that mcphost knows")
@@ -209,11 +212,11 @@ async def test_signing_out_says_where_the_keychain_did_not_forget() -> None:
 # Items larger than a keychain takes.
 
 
+@pytest.mark.hostile("C09")
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 20, 95])
 async def test_a_large_secret_is_kept_in_parts_and_nothing_is_left_of_it(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C09."""
     monkeypatch.setattr(keychain, "PART", 10)
     shelf = Shelf()
     vault = shelved(shelf)
@@ -233,10 +236,11 @@ async def test_a_secret_that_reads_like_a_list_of_parts_is_none() -> None:
     assert await vault.read("web") == "parts 2 0123abcd"
 
 
+@pytest.mark.hostile("C09")
 async def test_a_part_that_is_gone_means_signed_out_and_the_next_write_mends_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """C09: an entry deleted meanwhile, a stale index."""
+    """An entry deleted meanwhile, a stale index."""
     monkeypatch.setattr(keychain, "PART", 10)
     shelf = Shelf()
     vault = shelved(shelf)
@@ -248,8 +252,8 @@ async def test_a_part_that_is_gone_means_signed_out_and_the_next_write_mends_it(
     assert len(shelf.items) == 4
 
 
+@pytest.mark.hostile("C09")
 async def test_a_write_that_fails_half_way_leaves_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """C09."""
     monkeypatch.setattr(keychain, "PART", 10)
     shelf = Shelf()
     vault = shelved(shelf)
@@ -324,11 +328,11 @@ TURNS = st.lists(
 )
 
 
+@pytest.mark.hostile("O17")
 @given(TURNS, st.lists(st.sampled_from(["good", "good", "down", "lost", "killed"]), max_size=6))
 async def test_no_refresh_token_comes_twice_unless_an_answer_was_lost(
     turns: list[Turn], outcomes: list[Outcome]
 ) -> None:
-    """O17."""
     shelf, server, now = Shelf(), Server(outcomes), [1e6]
     between_processes = asyncio.Lock()
 

@@ -196,9 +196,9 @@ def test_a_person_at_the_terminal_may_change_the_arguments_first(tmp_path: Path)
     assert "quiet" in told.partition(")")[2]
 
 
+@pytest.mark.hostile("P11")
 @pytest.mark.parametrize(("typed", "code", "asked"), [("n", 4, 0), ("y", 0, 1)])
 def test_a_prompts_text_is_shown_before_it_is_sent(tmp_path: Path, typed: str, code: int, asked: int) -> None:
-    """P11"""
     with model(tmp_path, OK, script="offers.py") as (words, web):
         command = [sys.executable, "-m", "mcphost", *words, "/echo:review language=c\nplease"]
         with Terminal(command, columns=150) as terminal:
@@ -210,18 +210,19 @@ def test_a_prompts_text_is_shown_before_it_is_sent(tmp_path: Path, typed: str, c
         assert len(web.visits) == asked
 
 
+@pytest.mark.hostile("M01")
 def test_a_hostile_model_cannot_reach_the_terminal(tmp_path: Path) -> None:
-    """M01: escapes that come in pieces; markup."""
+    """Escapes that come in pieces; markup."""
     with model(tmp_path, EVIL) as (words, _), Terminal([sys.executable, "-m", "mcphost", *words, "hi"]) as terminal:
         terminal.wait_for("␛]0;pwned␇ ⟨U+202E⟩[red]x[/red]", "end⟨U+200B⟩")
         assert terminal.wait_exit() == 0
         assert b"\x1b]0;" not in terminal.raw
 
 
+@pytest.mark.hostile("M01")
 @given(some.lists(some.text("ab\n\r\u200d\u0301\u0302\x1b\U0001f600\u202e", max_size=8), max_size=12))
 @example([each * "\u0301" for each in (1, 2, 2, 2, 2, 1)])
 def test_what_is_only_dangerous_once_it_is_together_is_seen_together(pieces: list[str]) -> None:
-    """M01"""
     stream = StreamText()
     written = "".join(map(stream.feed, pieces))
     assert show(written, joiners=True) == written

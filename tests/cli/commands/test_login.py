@@ -233,8 +233,9 @@ def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None
     assert mcphost("config", "client-metadata", "http://example.com/x").code == 2
 
 
+@pytest.mark.hostile("T01")
 def test_foreign_text_in_a_plan_and_a_link_is_made_safe() -> None:
-    """T01: what an authorization server named reaches the terminal as marks."""
+    """What an authorization server named reaches the terminal as marks."""
     evil = "\x1b[2J\u202eevil"
     plan = SignInPlan(
         *("web", "https://h/mcp", evil, "https://as.example", evil, evil, evil),

@@ -86,8 +86,9 @@ def test_both_at_once_is_a_mistake_and_no_tasks_are_none(mcphost: Mcphost, capsy
     assert (none.code, none.out, none.err) == (0, "", "mcphost: stdio keeps no tasks now\n")
 
 
+@pytest.mark.hostile("T01")
 def test_an_id_is_printed_marked_and_sent_as_it_is(mcphost: Mcphost, tmp_path: Path) -> None:
-    """T01: a task's id is text from outside, and no command to the terminal."""
+    """A task's id is text from outside, and no command to the terminal."""
     odd, file, record = "a\x1b[2J\nb", tmp_path / "tasks", tmp_path / "wire"
     file.write_text(json.dumps({odd: DONE}))
     server = errands("--keep", file, "--record", record)

@@ -166,9 +166,9 @@ def test_a_prompts_messages_keep_their_roles_and_say_what_is_left_out() -> None:
 OFFERS = {"a": script("offers.py"), "b": echo()}
 
 
+@pytest.mark.hostile("P11")
 @pytest.mark.requirement("RES-14", "RES-15", "PROMPT-08")
 async def test_only_what_the_user_composed_reaches_the_model_and_it_can_be_looked_at_before(tmp_path: Path) -> None:
-    """P11"""
     (tmp_path / "notes.txt").write_text("my notes")
     async with chat_host(text("ok"), servers=OFFERS) as host:
         await host.servers.ready()

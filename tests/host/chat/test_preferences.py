@@ -58,8 +58,8 @@ async def test_a_new_conversation_begins_with_what_was_set_last_also_in_the_next
     assert host.alarms == []
 
 
+@pytest.mark.hostile("P02")
 async def test_instructions_stay_accepted_only_as_they_were_accepted(tmp_path: Path) -> None:
-    """P02"""
     for servers, told in ((SERVERS, False), (OTHER, False), (SERVERS, True)):
         async with started(tmp_path, servers) as host:
             await host.servers.ready()

@@ -64,36 +64,36 @@ STRETCHES = [
 ]  # fmt: skip
 
 
+@pytest.mark.hostile("M04")
 @pytest.mark.parametrize(("arguments", "expected"), [case[1:] for case in STRETCHES], ids=[c[0] for c in STRETCHES])
 def test_what_stood_in_anothers_words_is_marked(arguments: dict[str, Any], expected: list[tuple[Any, ...]]) -> None:
-    """M04"""
     assert marked(arguments) == expected
 
 
+@pytest.mark.hostile("M04")
 @pytest.mark.parametrize(
     "text", [json.dumps({"text": f"{NOTES} é"}), json.dumps({"x": f"\n{KEY}\n{MAIL}\n{OAK}"}), f"{NOTES}\r\n" * 40]
 )
 def test_a_result_in_json_or_full_of_repeats_is_read_as_what_it_says(text: str) -> None:
-    """M04"""
     assert marked({"to": OAK, "key": KEY, "mail": MAIL}, text) == [("to", OAK[:-1]), ("key", KEY), ("mail", MAIL)]
 
 
+@pytest.mark.hostile("M04")
 def test_what_the_receiving_server_said_itself_is_not_marked() -> None:
-    """M04"""
     assert marked({"to": OAK, "key": KEY}, own=f"As you said: {OAK}") == [("key", KEY)]
 
 
+@pytest.mark.hostile("M04")
 def test_a_mark_knows_its_place_and_two_sources_are_told_apart() -> None:
-    """M04"""
     readings = read(Passage("your instructions", "", f"Never tell {KEY}"), Passage("a.txt", "", OAK))
     (one, other) = readings.compare("mail", {"x": f"a {KEY} b {OAK}"}).marks
     assert (one.start, one.end, one.source, one.text) == (2, 2 + len(KEY), "your instructions", KEY)
     assert (other.source, f"a {KEY} b {OAK}"[other.start : other.end]) == ("a.txt", OAK[:-1])
 
 
+@pytest.mark.hostile("M04")
 @every(strategies.text("ab \n-é", max_size=300), strategies.integers(0, 300), strategies.text("ab ", max_size=40))
 def test_every_stretch_is_found_wherever_it_stands(text: str, start: int, before: str) -> None:
-    """M04"""
     stretch = text[start : start + 60]
     enough = sum(map(str.isalnum, stretch)) >= STRETCH
     found = marked({"x": f"{before}—{stretch}"}, text)
@@ -103,8 +103,8 @@ def test_every_stretch_is_found_wherever_it_stands(text: str, start: int, before
 BORDER = "word " * ((PIECE - 60) // 5)
 
 
+@pytest.mark.hostile("M04")
 def test_a_stretch_on_the_border_of_two_pieces_is_found() -> None:
-    """M04"""
     assert marked({"x": OAK}, f"{BORDER}{'. ' * 20}{OAK} {BORDER}") == [("x", OAK[:-1])]
 
 
@@ -120,9 +120,9 @@ HUGE = [
 ]  # fmt: skip
 
 
+@pytest.mark.hostile("M04")
 @pytest.mark.parametrize(("arguments", "text", "note"), [case[1:] for case in HUGE], ids=[case[0] for case in HUGE])
 def test_what_goes_beyond_the_bounds_is_said_and_takes_no_time(arguments: Any, text: str, note: str) -> None:
-    """M04"""
     readings = read(Passage("notes", "notes", text), Passage("more", "more", f"{OAK}\n"))
     began = time.process_time()
     found = readings.compare("mail", arguments)
@@ -130,8 +130,9 @@ def test_what_goes_beyond_the_bounds_is_said_and_takes_no_time(arguments: Any, t
     assert note in found.note
 
 
+@pytest.mark.hostile("M04")
 def test_what_both_servers_said_is_looked_up_only_so_often() -> None:
-    """M04: each time all is looked at that the receiving server said."""
+    """Each time all is looked at that the receiving server said."""
     words = [f"{number:07}" for number in range(60_000)]
     text, stretches = " ".join(words), (" ".join(words[at : at + 5]) for at in range(0, 60_000, 27))
     readings = read(Passage("notes", "notes", text), Passage("mail", "mail", text))
@@ -139,8 +140,8 @@ def test_what_both_servers_said_is_looked_up_only_so_often() -> None:
     assert "not all of it is marked" in found.note
 
 
+@pytest.mark.hostile("M04")
 def test_reading_goes_on_where_it_was_left() -> None:
-    """M04"""
     readings, passage = ReadTexts(), Passage("notes", "notes", f"{BORDER}{BORDER}{OAK}")
     next(readings.take([passage]))  # whoever read on was stopped
     assert len(list(readings.take([passage]))) == 1
@@ -148,8 +149,8 @@ def test_reading_goes_on_where_it_was_left() -> None:
     assert [mark.text for mark in readings.compare("mail", {"x": OAK}).marks] == [OAK[:-1]]
 
 
+@pytest.mark.hostile("M04", "T08")
 def test_words_for_people_name_the_source_and_hide_nothing() -> None:
-    """M04, T08"""
     marks = (
         UntrustedSpan(("x",), 0, 12, KEY, "a\u202etxt.exe"),
         UntrustedSpan(("x", 0), 0, 1012, KEY, "notes"),
@@ -166,8 +167,8 @@ def test_words_for_people_name_the_source_and_hide_nothing() -> None:
     assert list(Provenance(marks).words("y")) == []
 
 
+@pytest.mark.hostile("M04")
 def test_after_an_edit_only_what_still_stands_is_marked_and_that_is_said() -> None:
-    """M04"""
     before = borrowing({"a": f"x {OAK}", "b": [KEY], "c": KEY, "d": {OAK: 1}, "e": KEY})
     edited: dict[str, Any] = {"a": f"much more {OAK}", "b": [], "c": "no", "d": {OAK: 2}, "f": KEY}
     after = before.after(edited)
@@ -187,9 +188,10 @@ def marks(host: ChatHost, number: int = -1) -> list[tuple[str, str]]:
     return [(mark.source, mark.text) for mark in host.approver.questions[number].provenance.marks]
 
 
+@pytest.mark.hostile("M04")
 @pytest.mark.requirement("HOST-02")
 async def test_words_of_another_servers_result_are_marked_and_a_servers_own_are_not() -> None:
-    """M04: the second call goes to another server, the third back to where the words came from."""
+    """The second call goes to another server, the third back to where the words came from."""
     script = (
         uses(use("notes__read", "1")),
         uses(use("mail__echo", "2", text=f"Psst: {TREE}!"), use("notes__echo", "3", text=TREE)),
@@ -206,8 +208,8 @@ async def test_words_of_another_servers_result_are_marked_and_a_servers_own_are_
     assert 'the argument "text" has words from notes: 39 characters' in " ".join(lines.split())
 
 
+@pytest.mark.hostile("M04")
 async def test_what_was_read_is_known_in_later_messages_and_in_branches() -> None:
-    """M04"""
     script = uses(use("notes__read")), text("read"), uses(use("mail__echo", text=TREE)), text("done")
     async with chat_host(*script, servers={"notes": READ_DIARY, "mail": echo()}, answers=(YES, YES, YES)) as host:
         await host.servers.ready()
@@ -221,6 +223,7 @@ async def test_what_was_read_is_known_in_later_messages_and_in_branches() -> Non
         assert marks(host) == [("notes", TREE)]
 
 
+@pytest.mark.hostile("M04")
 @pytest.mark.parametrize(
     ("words", "source"),
     [
@@ -234,7 +237,7 @@ async def test_what_was_read_is_known_in_later_messages_and_in_branches() -> Non
 async def test_instructions_and_files_are_sources_and_what_was_typed_is_none(
     words: str, source: str, tmp_path: Path
 ) -> None:
-    """M04: the system prompt, the user's file, another server's instructions."""
+    """The system prompt, the user's file, another server's instructions."""
     (tmp_path / "safe.txt").write_text("Remember: the combination of the safe is thirty one.")
     servers = {"notes": {**echo("--instructions", "Always use the search before all other things.")}, "mail": echo()}
     chat = {"system": "Please never tell that the wallet is in the blue box."}
@@ -247,8 +250,9 @@ async def test_instructions_and_files_are_sources_and_what_was_typed_is_none(
         assert marks(host) == ([(source, words)] if source else [])
 
 
+@pytest.mark.hostile("M04", "P11")
 async def test_a_result_that_was_kept_back_or_not_shown_is_no_source() -> None:
-    """M04, P11: the model never had it, so that it cannot have it from there."""
+    """The model never had it, so that it cannot have it from there."""
     script = uses(use("notes__read")), uses(use("mail__echo", text=TREE)), text("done")
     servers = {"notes": READ_DIARY, "mail": echo()}
 
@@ -267,8 +271,9 @@ async def test_a_result_that_was_kept_back_or_not_shown_is_no_source() -> None:
     assert [each.provenance for each in asked] == [NOTHING, NOTHING]
 
 
+@pytest.mark.hostile("M04")
 async def test_a_call_of_the_users_own_is_not_compared() -> None:
-    """M04: whoever types an argument knows where it is from."""
+    """Whoever types an argument knows where it is from."""
     async with chat_host(uses(use("notes__read")), text("ok"), servers={"notes": READ_DIARY, "mail": echo()},
                          answers=(YES, YES)) as host:  # fmt: skip
         await host.servers.ready()
@@ -277,8 +282,8 @@ async def test_a_call_of_the_users_own_is_not_compared() -> None:
         assert host.approver.questions[-1].provenance == NOTHING
 
 
+@pytest.mark.hostile("M04", "M02")
 async def test_a_huge_call_is_asked_about_with_a_word_on_what_was_not_compared() -> None:
-    """M04, M02"""
     script = uses(use("notes__read")), uses(use("mail__echo", text="la " * 200_000)), text("done")
     async with chat_host(*script, servers={"notes": READ_DIARY, "mail": echo()}, answers=(YES, NO)) as host:
         await host.servers.ready()

@@ -50,16 +50,16 @@ def test_a_name_keeps_what_tells_tools_apart(server: str, tool: str, name: str) 
     assert len(alias(server, tool)) <= 64
 
 
+@pytest.mark.hostile("P05")
 @every(NAMES, NAMES, NAMES, NAMES)
 def test_no_server_can_choose_a_name_that_looks_like_anothers(a: str, b: str, c: str, d: str) -> None:
-    """P05"""
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", alias(a, b))
     assert (alias(a, b) == alias(c, d)) == ((a, b) == (c, d))
 
 
+@pytest.mark.hostile("M02", "P05")
 @pytest.mark.requirement("HOST-06")
 def test_two_servers_with_the_same_tool_are_two_tools_and_a_name_is_matched_exactly() -> None:
-    """M02, P05"""
     tools = box(offered("a", "search"), offered("b", "search"))
     assert [(entry.server, entry.name) for entry in tools.entries] == [("a", "a__search"), ("b", "b__search")]
     assert [tools.find(name) for name in ("search", "A__search", "a__search ", "a__sеarch")] == [None] * 4
@@ -72,6 +72,7 @@ def test_the_order_is_the_configurations_and_then_the_names_however_a_server_lis
     assert first.offered(()) == second.offered(())
 
 
+@pytest.mark.hostile("L05")
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
@@ -85,7 +86,6 @@ def test_the_order_is_the_configurations_and_then_the_names_however_a_server_lis
     ],
 )
 def test_a_tool_that_no_vendor_takes_is_left_out_with_a_reason(schema: Any, reason: str) -> None:
-    """L05"""
     tools = box(offered("a", "bad", schema), offered("a", "good"))
     assert [entry.tool.name for entry in tools.entries] == ["good"]
     ((dropped),) = tools.dropped
@@ -110,9 +110,9 @@ def test_what_vendors_refuse_at_the_top_of_a_schema_is_said_in_words() -> None:
     assert tool.description == '[a] does\nThe arguments must also fit {"anyOf": [{"required": ["x"]}]}'
 
 
+@pytest.mark.hostile("P01")
 @pytest.mark.requirement("SEC-13")
 def test_a_description_says_whose_it_is_and_hides_nothing() -> None:
-    """P01"""
     (tool,) = box(offered("a", "t", about="harmless\U000e0041")).offered(())
     assert tool.description == "[a] harmless⟨U+E0041⟩"
 

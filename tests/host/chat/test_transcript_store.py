@@ -162,9 +162,9 @@ async def test_a_disk_that_takes_nothing_is_an_alarm_and_no_more(tmp_path: Path)
     assert len(host.alarms) <= 1
 
 
+@pytest.mark.hostile("M01")
 @pytest.mark.requirement("SEC-13")
 async def test_markdown_says_whose_each_part_is_and_no_part_can_break_out(tmp_path: Path) -> None:
-    """M01"""
     server = given({"name": "t", "answer": says("```\n# Not a heading\x1b[31m\u202e")})
     script = uses(use("a__t", x=1), say="Look:"), text("red\x1b[31m")
     async with chat_host(*script, servers={"a": server}, answers=(YES,)) as host:

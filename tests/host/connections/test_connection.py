@@ -102,12 +102,13 @@ async def test_a_server_is_shaken_hands_with_whichever_spoken_era_is_wanted(
     assert received(tmp_path / "wire")[0] == "initialize"
 
 
+@pytest.mark.hostile("S06")
 @pytest.mark.parametrize("mode", ["crash-at-start", "crash-in-initialize"])
 @pytest.mark.requirement("LIFE-27")
 async def test_a_crash_loop_ends_in_words_until_somebody_tries_again(
     host: HostOf, impatient: None, until: Until, mode: str
 ) -> None:
-    """S06: five crashes, with exit code and last words, and then no more by itself."""
+    """Five crashes, with exit code and last words, and then no more by itself."""
     async with host(a=hostile(mode)) as running:
         connection = running.servers["a"]
         await until(lambda: connection.state is FAILED)
@@ -134,8 +135,9 @@ async def test_a_server_that_hangs_in_initialize_is_tried_again_later(host: Host
     assert received(tmp_path / "wire") == ["initialize"]
 
 
+@pytest.mark.hostile("L03")
 async def test_a_list_that_does_not_come_leaves_a_ready_server_with_a_notice(host: HostOf) -> None:
-    """L03: connected, and the tools could not be listed: never zero tools silently."""
+    """Connected, and the tools could not be listed: never zero tools silently."""
     async with host(a=hostile("initialize-silent", "--at", "tools/list", startup_timeout_sec=1.5)) as running:
         await running.servers.ready()
         assert running.servers["a"].state is READY
@@ -145,6 +147,7 @@ async def test_a_list_that_does_not_come_leaves_a_ready_server_with_a_notice(hos
         assert failure.timed_out
 
 
+@pytest.mark.hostile("L01", "L03", "L04", "P05")
 @pytest.mark.parametrize(
     ("args", "tools", "rejected", "notice"),
     [
@@ -162,7 +165,7 @@ async def test_a_list_that_does_not_come_leaves_a_ready_server_with_a_notice(hos
 async def test_of_an_odd_list_what_is_good_is_used(
     host: HostOf, args: tuple[Any, ...], tools: int, rejected: int, notice: str | None
 ) -> None:
-    """L01, L03, L04, P05: cut off, salvaged, and said."""
+    """Cut off, salvaged, and said."""
     async with host(a=hostile(*args)) as running:
         await running.servers.ready()
         connection = running.servers["a"]
@@ -172,9 +175,10 @@ async def test_of_an_odd_list_what_is_good_is_used(
         assert bool(notice) is bool(connection.notice)
 
 
+@pytest.mark.hostile("F02")
 @pytest.mark.requirement("TOOLS-18")
 async def test_a_flood_of_changes_is_a_listing_or_two(host: HostOf, until: Until) -> None:
-    """F02: ten thousand announcements, one refetch, and nobody waits for it; one more where they come slowly."""
+    """Ten thousand announcements, one refetch, and nobody waits for it; one more where they come slowly."""
     async with host(a=hostile("list-changed-flood"), policy=ALLOW) as running:
         await running.servers.ready()
         call = await running.run("a", "act")
@@ -227,9 +231,10 @@ async def test_a_level_the_server_refuses_stops_nothing(host: HostOf) -> None:
         assert connection.level is None
 
 
+@pytest.mark.hostile("C10", "F01")
 @pytest.mark.requirement("LOG-02", "LOG-04", "SEC-07", "SEC-09", "MSG-14")
 async def test_everything_a_server_says_is_in_its_log_within_its_budget(host: HostOf, until: Until) -> None:
-    """C10, F01: all levels, unknown ones too, stray lines, stderr; secrets masked."""
+    """All levels, unknown ones too, stray lines, stderr; secrets masked."""
     limits = {"log_lines_per_second": 200, "log_lines": 100}
     async with host(
         a=hostile("notification-flood", "--count", 5000, limits=limits),
@@ -253,9 +258,10 @@ async def test_everything_a_server_says_is_in_its_log_within_its_budget(host: Ho
         await until(lambda: "the key is •••" in running.said("c"))
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09")
 async def test_what_a_server_is_quoted_with_holds_no_secret(host: HostOf) -> None:
-    """C10: card, reason, notice, command line, and the errors of calls, besides the log."""
+    """Card, reason, notice, command line, and the errors of calls, besides the log."""
 
     def mask(text: str) -> str:
         return re.sub("last words|is on fire|Hostile Server|hostile.py|code 3", "•••", text)
@@ -425,9 +431,10 @@ async def test_a_call_that_failed_with_its_server_never_finds_it_ready(host: Hos
         assert running.catalog.tools() == ()
 
 
+@pytest.mark.hostile("C11")
 @pytest.mark.parametrize("fault", [ValueError("secret"), AssertionError("secret")])
 async def test_a_fault_in_a_supervisor_stays_there_with_words(host: HostOf, fault: Exception) -> None:
-    """C11, HOST-05: and says where it is, but not what was in it."""
+    """And says where it is, but not what was in it."""
 
     async def open_transport(config: Config, name: str) -> Transport:
         if name == "a":

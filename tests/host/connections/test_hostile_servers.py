@@ -22,6 +22,7 @@ OWN = ["act", "report"]
 NO_CURSOR = "list cut off: the next cursor is not a string"
 
 
+@pytest.mark.hostile("L01", "L02", "L04")
 @pytest.mark.requirement("PAGE-02", "SEC-07")
 @pytest.mark.parametrize(
     ("args", "names", "notice"),
@@ -46,7 +47,7 @@ NO_CURSOR = "list cut off: the next cursor is not a string"
 async def test_a_list_is_read_to_a_bound_and_what_is_missing_is_said(
     host: HostOf, args: tuple[Any, ...], names: list[str] | int, notice: str | None, loop_watchdog: LoopWatchdog
 ) -> None:
-    """L01, L02, L04: cursors are sent back as they came, and never shown; giants are named, not kept."""
+    """Cursors are sent back as they came, and never shown; giants are named, not kept."""
     async with host(a=hostile(*args)) as running:
         await running.servers.ready()
         connection = running.servers["a"]
@@ -61,10 +62,12 @@ async def test_a_list_is_read_to_a_bound_and_what_is_missing_is_said(
     assert loop_watchdog.longest < 0.3
 
 
+@pytest.mark.hostile("L05")
 @pytest.mark.requirement("SCHEMA-03", "SCHEMA-04")
 async def test_a_tool_whose_schema_stands_elsewhere_is_refused_and_nothing_is_fetched(host: HostOf) -> None:
-    """L05: a canary at the address that the schemas point to, of arguments and of results, has no visitor; whatever the
-    policy says, the tool stays listed and is not run, and why is said and written down."""
+    """A canary at the address that the schemas point to, of arguments and of results, has no visitor; whatever the
+    policy says, the tool stays listed and is not run, and why is said and written down.
+    """
     away = {
         "remote": "external $ref 'http://",
         "dynamic": "external $dynamicRef 'http://",
@@ -95,9 +98,10 @@ ANSWERS: dict[Any, Any] = {
 }
 
 
+@pytest.mark.hostile("F11", "J13")
 @pytest.mark.requirement("MSG-07", "MSG-10")
 async def test_each_request_that_can_be_answered_is_answered_once_by_its_own_id(host: HostOf, until: Until) -> None:
-    """F11, J13: ids of other types than a string or a whole number have no answer, and are counted on the card."""
+    """Ids of other types than a string or a whole number have no answer, and are counted on the card."""
     async with host(a=hostile("server-requests"), policy=ALLOW) as running:
         assert (await running.run("a", "act")).state is CallState.DONE
         report = (await running.run("a", "report")).outcome
@@ -110,12 +114,13 @@ async def test_each_request_that_can_be_answered_is_answered_once_by_its_own_id(
         assert running.servers["a"].ready
 
 
+@pytest.mark.hostile("F03", "F09")
 @pytest.mark.requirement("SEC-07", "PING-01")
 @pytest.mark.parametrize("kind", ["sampling", "roots", "elicitation", "ping", "unknown"])
 async def test_a_thousand_requests_at_once_get_a_thousand_answers_and_hold_up_nobody(
     host: HostOf, kind: str, loop_watchdog: LoopWatchdog
 ) -> None:
-    """F03, F09, while nothing of this is offered: refused at once, without a question to anybody."""
+    """While nothing of this is offered: refused at once, without a question to anybody."""
     async with host(a=hostile("request-flood", "--kind", kind), b=echo(), policy=ALLOW) as running:
         await running.servers.ready()
         flood = running.tool_calls.call("a", "act", {})
@@ -129,12 +134,13 @@ async def test_a_thousand_requests_at_once_get_a_thousand_answers_and_hold_up_no
     assert loop_watchdog.longest < 0.3
 
 
+@pytest.mark.hostile("F01")
 @pytest.mark.slow
 @pytest.mark.requirement("LOG-04", "SEC-07")
 async def test_log_messages_of_a_megabyte_fill_no_memory_and_hold_up_nobody(
     host: HostOf, loop_watchdog: LoopWatchdog
 ) -> None:
-    """F01: at all levels and two unknown ones."""
+    """At all levels and two unknown ones."""
     flooding = hostile("notification-flood", "--count", 40, "--bytes", 1_000_000)
     async with host(a=flooding, b=echo(), policy=ALLOW) as running:
         await running.servers.ready()

@@ -88,9 +88,9 @@ async def test_leaving_closes_every_socket_to_the_server(old: bool, until: Until
         await until(lambda: not web.open)
 
 
+@pytest.mark.hostile("H03")
 @pytest.mark.requirement("HTTP-09", "HTTP-10", "HTTP-11", "HTTP-18")
 async def test_a_new_session_begins_without_the_old_one_and_brings_back_what_was_set(until: Until) -> None:
-    """H03"""
     echo = Echo(capabilities={"tools": {}, "logging": {}, "resources": {"subscribe": True}})
     with Web(echo) as web:
         async with hosted(web, policy=ALLOW, log_level="error") as running:
@@ -146,10 +146,11 @@ async def test_a_call_is_cancelled_by_a_message_and_not_by_hanging_up_alone(unti
 # Whose answer it is
 
 
+@pytest.mark.hostile("H10")
 @pytest.mark.requirement("HTTP-22", "TIME-01")
 @pytest.mark.parametrize("where", ["unasked", "another"])
 async def test_an_answer_on_a_stream_that_is_not_its_own_is_shown_and_taken_by_nobody(where: str, until: Until) -> None:
-    """H10: on the stream for what is said unasked, and on that of another call; the call waits to its own end."""
+    """On the stream for what is said unasked, and on that of another call; the call waits to its own end."""
     echo = Echo()
 
     def serve(talk: Talk) -> None:
@@ -179,11 +180,12 @@ async def test_an_answer_on_a_stream_that_is_not_its_own_is_shown_and_taken_by_n
             assert call.state is CallState.TIMED_OUT
 
 
+@pytest.mark.hostile("P03", "P04", "P11", "H10")
 @pytest.mark.requirement("HTTP-22", "SEC-05", "SSE-04")
 async def test_what_comes_late_or_unasked_is_distrusted_as_what_comes_at_once(
     until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P03, P04, P11, H10: an answer by resume that says what it likes, and a list that changes behind the user."""
+    """An answer by resume that says what it likes, and a list that changes behind the user."""
     monkeypatch.setattr(offers, "RELIST_PAUSE", 0.05)
     monkeypatch.setattr(resumption, "FIRST_WAIT", 0.01)
     echo = Echo()

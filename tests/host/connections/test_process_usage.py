@@ -61,8 +61,9 @@ def connection(**more: Any) -> Connection:
     return cast(Connection, Server(**more))
 
 
+@pytest.mark.hostile("S10")
 async def test_the_share_of_a_processor_is_that_since_the_look_before() -> None:
-    """S10: the first look is two; a child that ended takes its time along, and that is no negative share."""
+    """The first look is two; a child that ended takes its time along, and that is no negative share."""
     machine = Machine([(1, 0.0), (1, 0.5), (1, 2.0), (1, -3.0)])
     usage, server = machine.process_usage(), connection()
     assert usage.of(server) is None
@@ -76,8 +77,8 @@ async def test_the_share_of_a_processor_is_that_since_the_look_before() -> None:
     assert usage.of(connection(process=ProcessReport(pid=8))) is None  # it was started anew
 
 
+@pytest.mark.hostile("S10")
 async def test_a_program_over_its_limit_is_warned_of_once_each_time_it_was_started() -> None:
-    """S10."""
     machine = Machine([(49_000_000, 0.0)] * 2 + [(51_000_000, 0.0)] * 4)
     usage, server = machine.process_usage(), connection()
     found = [await usage.read(server) for _ in range(3)]

@@ -91,10 +91,10 @@ async def test_a_change_below_a_watched_resource_is_one_of_it(host: HostOf, unti
         assert list(running.resources.subscriptions("a")) == [FOLDER]
 
 
+@pytest.mark.hostile("F03")
 async def test_a_flood_of_updates_is_read_a_few_times_and_ends_with_the_last(
     host: HostOf, until: Until, tmp_path: Path
 ) -> None:
-    """F03"""
     async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
         watch = await running.resources.subscribe("a", README)
         await running.run("a", "change", {"uri": README, "times": 5000})

@@ -35,6 +35,7 @@ def allowed(lifetime: Lifetime) -> Approvals:
     return approvals
 
 
+@pytest.mark.hostile("P03")
 @pytest.mark.parametrize(
     ("before", "after", "found"),
     [
@@ -60,11 +61,12 @@ def allowed(lifetime: Lifetime) -> Approvals:
     ],
 )
 def test_every_change_is_shown_by_its_place(before: Any, after: Any, found: list[tuple[Any, ...]]) -> None:
-    """P03: the difference a person is shown leaves nothing out."""
+    """The difference a person is shown leaves nothing out."""
     assert differences(before, after) == [Difference(*each) for each in found]
     assert bool(found) is (fingerprint("", before) != fingerprint("", after))
 
 
+@pytest.mark.hostile("P03")
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -79,19 +81,21 @@ def test_every_change_is_shown_by_its_place(before: Any, after: Any, found: list
 )
 @pytest.mark.requirement("TOOLS-30")
 def test_any_change_of_a_definition_ends_its_approval(change: dict[str, Any], field: str) -> None:
-    """P03: fingerprints cover all of a definition, members nobody knows included."""
+    """Fingerprints cover all of a definition, members nobody knows included."""
     standing = allowed(Lifetime.ALWAYS).of("s", RUN, tool(**change))
     assert standing.kind is ApprovalStatus.CHANGED
     assert standing.remembered({}) is None
     assert [difference.field for difference in standing.differences] == [field]
 
 
+@pytest.mark.hostile("P03")
 def test_the_order_of_members_is_no_change() -> None:
-    """P03: reordering is not a change."""
+    """Reordering is not a change."""
     standing = allowed(Lifetime.ALWAYS).of("s", RUN, Tool.read(dict(reversed(ACT.items()))))
     assert standing.remembered({}) == "allowed by you, always, on 20 Nov 2026 14:30"
 
 
+@pytest.mark.hostile("P06", "P10")
 @pytest.mark.parametrize(
     ("server", "identity", "name", "kind"),
     [
@@ -105,7 +109,7 @@ def test_the_order_of_members_is_no_change() -> None:
 def test_an_approval_holds_for_one_tool_of_one_server_and_its_command(
     server: str, identity: str, name: str, kind: str
 ) -> None:
-    """P06, P10: bound to the configured name, the command and the exact tool name."""
+    """Bound to the configured name, the command and the exact tool name."""
     standing = allowed(Lifetime.ALWAYS).of(server, identity, tool(name=name))
     assert standing.kind is ApprovalStatus(kind)
     assert (standing.remembered({}) is not None) is (kind == "unchanged")
@@ -129,8 +133,9 @@ def test_a_second_yes_keeps_or_replaces_the_first(
     assert approvals.of("s", RUN, tool()).lifetime is kept
 
 
+@pytest.mark.hostile("P03")
 def test_a_yes_to_the_changed_tool_drops_the_standing_yes_to_the_old_one() -> None:
-    """P03: an approval never outlives the definition it was given to."""
+    """An approval never outlives the definition it was given to."""
     approvals = allowed(Lifetime.ALWAYS)
     approvals.allow("s", RUN, tool(title="Other"), Lifetime.ONCE, NOW)
     assert approvals.grants() == []
@@ -152,8 +157,9 @@ def told(approvals: Approvals) -> list[tuple[str, str, str]]:
     return [(grant.tool, grant.words, grant.lifetime.value) for grant in approvals.grants()]
 
 
+@pytest.mark.hostile("P10")
 def test_a_rule_allows_the_calls_that_it_fits_and_names_itself() -> None:
-    """P10: bound to the tool as it was seen, its server and its command, and to the arguments."""
+    """Bound to the tool as it was seen, its server and its command, and to the arguments."""
     approvals = ruled((Lifetime.ALWAYS, SQL), (Lifetime.SESSION, {"sql": "^EXPLAIN"}))
     standing = approvals.of("s", RUN, tool())
     words = "allowed by you where sql matches '^SELECT', always, on 20 Nov 2026 14:30"
@@ -164,8 +170,9 @@ def test_a_rule_allows_the_calls_that_it_fits_and_names_itself() -> None:
         assert approvals.of(server, command, other).remembered({"sql": "SELECT 1"}) is None
 
 
+@pytest.mark.hostile("P10")
 def test_what_was_allowed_for_good_lapses_and_can_be_allowed_anew() -> None:
-    """P10: an answer from too long ago is none."""
+    """An answer from too long ago is none."""
     approvals, day = ruled((Lifetime.ALWAYS, {}), (Lifetime.ALWAYS, SQL), (Lifetime.SESSION, LOG)), timedelta(days=1)
     standing, log = approvals.of("s", RUN, tool()), dict.fromkeys(LOG, "EXPLAIN") | {"db\n": "l\u200bog"}
     assert standing.not_before(None) == standing.not_before(NOW - day) == standing
@@ -191,16 +198,17 @@ def test_another_yes_leaves_the_rules_that_it_does_not_replace(answer: Any, left
     assert [each[1:] for each in told(approvals)] == left
 
 
+@pytest.mark.hostile("P03", "P10")
 def test_a_yes_to_the_changed_tool_drops_its_rules() -> None:
-    """P03, P10"""
     approvals = ruled((Lifetime.ALWAYS, SQL))
     approvals.allow("s", RUN, tool(title="Other"), Lifetime.ONCE, NOW)
     assert approvals.grants() == []
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.requirement("SEC-01")
 def test_each_rule_is_taken_back_by_itself() -> None:
-    """P10: with the last yes the definition it was given to is forgotten."""
+    """With the last yes the definition it was given to is forgotten."""
     approvals = ruled((Lifetime.ALWAYS, SQL), (Lifetime.SESSION, LOG), (Lifetime.ALWAYS, {}))
     approvals.revoke("s", "act")
     approvals.revoke("s", "act", {"sql": "never made"})
@@ -221,6 +229,7 @@ def test_rules_survive_a_file_and_those_of_the_run_do_not(tmp_path: Path) -> Non
     assert read.of("s", RUN, NASTY).remembered({"sql": "EXPLAIN", "db\n": "l\u200bog"})
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.parametrize(
     "change",
     [
@@ -229,7 +238,7 @@ def test_rules_survive_a_file_and_those_of_the_run_do_not(tmp_path: Path) -> Non
     ],
 )  # fmt: skip
 def test_a_rule_of_the_wrong_shape_is_left_out_and_none_of_it_is_believed(change: dict[str, Any]) -> None:
-    """P10: half a rule would allow more than was agreed to."""
+    """Half a rule would allow more than was agreed to."""
     (entry,) = to_toml(ruled((Lifetime.ALWAYS, SQL)).lasting())["approval"]
     (good,) = entry["rules"]
     (read,) = from_toml({"approval": [{**entry, "rules": [{**good, **change}, "nonsense", good]}]})
@@ -237,8 +246,8 @@ def test_a_rule_of_the_wrong_shape_is_left_out_and_none_of_it_is_believed(change
     assert from_toml({"approval": [{**entry, "rules": change}]})[0].rules == ()
 
 
+@pytest.mark.hostile("C07")
 def test_two_hosts_keep_the_rules_that_either_was_told_and_drop_what_either_revoked() -> None:
-    """C07"""
     one, two, three, four = ({"sql": each} for each in "1234")
     always = [(Lifetime.ALWAYS, when) for when in (one, two)]
     before = tuple(ruled(*always).lasting())
@@ -251,6 +260,7 @@ def test_two_hosts_keep_the_rules_that_either_was_told_and_drop_what_either_revo
 WHOLE: Any = (Lifetime.ALWAYS, {})
 
 
+@pytest.mark.hostile("C07")
 @pytest.mark.parametrize(
     ("before", "elsewhere", "here", "kept"),
     [
@@ -264,7 +274,6 @@ WHOLE: Any = (Lifetime.ALWAYS, {})
     ],
 )
 def test_two_hosts_keep_what_either_was_told_of_a_whole_tool(before: Any, elsewhere: Any, here: Any, kept: Any) -> None:
-    """C07"""
     there = {} if elsewhere is None else to_toml(ruled(*elsewhere).lasting())
     (found,) = from_toml(merged(there, tuple(ruled(*before).lasting()), tuple(ruled(*here).lasting())))
     assert [grant.when for grant in found.grants] == kept

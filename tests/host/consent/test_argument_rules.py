@@ -19,6 +19,7 @@ from mcphost.protocol.models.tools import Tool
 BEGAN = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.parametrize(
     ("when", "arguments", "fit"),
     [
@@ -43,10 +44,11 @@ BEGAN = datetime(2026, 11, 20, 12, tzinfo=UTC)
 def test_a_rule_fits_where_every_text_it_names_is_there_and_matches(
     when: dict[str, str], arguments: dict[str, Any], fit: bool
 ) -> None:
-    """P10: what cannot be tried at once is no match, and a rule that names nothing fits nothing."""
+    """What cannot be tried at once is no match, and a rule that names nothing fits nothing."""
     assert fits(when, arguments) is fit
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
@@ -56,7 +58,6 @@ def test_a_rule_fits_where_every_text_it_names_is_there_and_matches(
     ],
 )  # fmt: skip
 def test_a_pattern_that_cannot_be_kept_is_refused_with_a_sentence(pattern: str, words: str) -> None:
-    """P10"""
     assert problem({"ok": "^a$", "b\x1b": pattern}).startswith(f"the pattern for b␛ {words}")
 
 
@@ -65,6 +66,7 @@ def test_patterns_that_are_too_much_together_are_refused() -> None:
     assert problem({name: f"{name}{{2000}}" for name in "abc"}) == "the patterns together take too long to try"
 
 
+@pytest.mark.hostile("T08")
 @pytest.mark.parametrize(
     ("text", "pattern"),
     [
@@ -75,7 +77,7 @@ def test_patterns_that_are_too_much_together_are_refused() -> None:
     ],
 )  # fmt: skip
 def test_a_suggestion_can_be_read_and_matches_the_text_it_is_made_of(text: str, pattern: str) -> None:
-    """T08: nothing in it is unseen."""
+    """Nothing in it is unseen."""
     assert suggested(text) == pattern
     assert not problem({"a": pattern})
     assert fits({"a": pattern}, {"a": text})
@@ -93,8 +95,8 @@ def test_what_a_pattern_leaves_open_is_told(pattern: str, words: str) -> None:
     assert left_open(pattern) == words
 
 
+@pytest.mark.hostile("T08")
 def test_a_rule_in_words_is_safe_to_show() -> None:
-    """T08"""
     assert in_words({"a\n": "^\x1b$", "b": "c"}) == "a⏎ matches '^␛$', b matches 'c'"
 
 
@@ -112,8 +114,9 @@ def line(**change: Any) -> str:
     return json.dumps({**record, "tool": "act", "arguments": {"a": "x"}, "allowed": True, **change}) + "\n"
 
 
+@pytest.mark.hostile("P10")
 async def test_past_calls_are_those_of_the_tool_and_the_newest_first(tmp_path: Path) -> None:
-    """P10: what a rule would have allowed is told from this run and from the log, whatever else stands in it."""
+    """What a rule would have allowed is told from this run and from the log, whatever else stands in it."""
     log = tmp_path / "audit.jsonl"
     others = [
         line(server="t"), line(sent_to="run other"), line(tool="other"), line(event="outcome"), line(arguments="left"),
@@ -143,8 +146,9 @@ async def test_without_a_log_that_can_be_read_only_this_run_is_told_and_it_is_sa
     assert past.reaches.startswith("this run; ")
 
 
+@pytest.mark.hostile("P08")
 async def test_no_more_past_calls_are_tried_than_can_be_at_once(tmp_path: Path) -> None:
-    """P08: a hostile model cannot make the preview slow."""
+    """A hostile model cannot make the preview slow."""
     log = tmp_path / "audit.jsonl"
     log.write_text(line() * 20_000)  # more than is read
     many = await past_of(question(), [], log, BEGAN)

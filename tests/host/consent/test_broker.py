@@ -48,9 +48,10 @@ def sent(record: Path) -> int:
     return record.read_text().count('"tools/call"') if record.exists() else 0
 
 
+@pytest.mark.hostile("P01", "P06")
 @pytest.mark.requirement("TOOLS-11", "TOOLS-14", "TOOLS-29", "SEC-02", "HOST-06")
 async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(host: HostOf, tmp_path: Path) -> None:
-    """P01, P06: description, schema, arguments, command, configured name; and a no means that nothing is sent."""
+    """Description, schema, arguments, command, configured name; and a no means that nothing is sent."""
     server = echo("--record", tmp_path / "wire", "--name", "mcphost")
     async with host(files=server, answers=(NO,)) as running:
         call = await running.run("files", "echo", SAY, origin="model x")
@@ -70,10 +71,11 @@ async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(hos
     assert sent(tmp_path / "wire") == 0
 
 
+@pytest.mark.hostile("P03", "P10")
 @pytest.mark.requirement("SEC-01", "TOOLS-29")
 @pytest.mark.parametrize("by", ["--yes", "--allow"])
 async def test_what_a_flag_allowed_was_seen_by_nobody(host: HostOf, tmp_path: Path, by: str) -> None:
-    """P03, P10: who is asked later is told that the tool is new, and a change of it is none to somebody who saw it."""
+    """Who is asked later is told that the tool is new, and a change of it is none to somebody who saw it."""
     store, flag = FileStore(tmp_path), Answer(allow=True, by=by, reason=by)
     async with host(a=echo(), answers=(flag, flag), dependencies={"store": store}) as running:
         for _ in range(2):
@@ -110,11 +112,11 @@ def made_older(folder: Path, age: timedelta) -> None:
     path.write_text(re.sub(r"(?m)^since = .*$", f"since = {ago.isoformat()}", path.read_text()))
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.parametrize(("days", "asked"), [(90, 1), (0, 0), (200, 0)])
 async def test_what_was_allowed_for_good_is_asked_about_again_after_its_days(
     host: HostOf, tmp_path: Path, days: int, asked: int
 ) -> None:
-    """P10"""
     store = FileStore(tmp_path)
     async with host(a=echo(), answers=(ALWAYS,), dependencies={"store": store}) as running:
         await running.run("a", "echo", SAY)
@@ -125,12 +127,13 @@ async def test_what_was_allowed_for_good_is_asked_about_again_after_its_days(
         assert len(running.consent.grants()) == 1 - asked
 
 
+@pytest.mark.hostile("P03")
 @pytest.mark.parametrize("kind", ["description", "title", "schema", "annotations", "output", "meta"])
 @pytest.mark.requirement("TOOLS-18", "TOOLS-30")
 async def test_a_tool_that_changed_is_asked_about_again_with_what_changed(
     host: HostOf, until: Until, kind: str
 ) -> None:
-    """P03: announced, after the first call."""
+    """Announced, after the first call."""
     async with host(a=hostile("definition-changes", "--kind", kind), answers=(ALWAYS, YES, NO)) as running:
         await running.run("a", "act")
         await running.run("a", "report")  # by its answer the announcement has come too
@@ -142,8 +145,9 @@ async def test_a_tool_that_changed_is_asked_about_again_with_what_changed(
     assert call.state is CallState.DECLINED
 
 
+@pytest.mark.hostile("P03")
 async def test_a_silent_change_is_found_at_the_next_listing_and_in_the_next_run(host: HostOf, tmp_path: Path) -> None:
-    """P03: without list_changed, and compared with what an earlier run saw."""
+    """Without list_changed, and compared with what an earlier run saw."""
     store = FileStore(tmp_path)
     entry = hostile("silent-change")
     async with host(a=entry, answers=(ALWAYS, NO), dependencies={"store": store}) as running:
@@ -213,6 +217,7 @@ async def crash(running: RecordingHost) -> None:
     await running.run("a", "exit", {"code": 3})
 
 
+@pytest.mark.hostile("P04")
 @pytest.mark.parametrize(
     ("meanwhile", "state", "words"),
     [
@@ -228,7 +233,7 @@ async def test_what_runs_is_what_was_shown(
     state: CallState,
     words: str,
 ) -> None:
-    """P04: whatever changes between the question and the sending; sent at most once."""
+    """Whatever changes between the question and the sending; sent at most once."""
     waiting = Waiting()
     async with host(a=echo("--record", tmp_path / "wire"), answers=(waiting,)) as running:
         call = running.tool_calls.call("a", "echo", SAY)
@@ -241,11 +246,12 @@ async def test_what_runs_is_what_was_shown(
     assert sent(tmp_path / "wire") == 0
 
 
+@pytest.mark.hostile("P04")
 @pytest.mark.parametrize("leave", [remove_server, stop_server, restart_server, crash])
 async def test_a_question_is_withdrawn_when_its_server_goes(
     host: HostOf, tmp_path: Path, leave: Callable[[RecordingHost], Awaitable[None]]
 ) -> None:
-    """P04: whoever is asked, on a screen or not; another server's question stays."""
+    """Whoever is asked, on a screen or not; another server's question stays."""
     waiting, other = Waiting(), Waiting()
     async with host(
         a=echo("--record", tmp_path / "wire"), b=echo(), policy={"allow": ["a:exit"]}, answers=(waiting, other)
@@ -266,8 +272,9 @@ async def test_a_question_is_withdrawn_when_its_server_goes(
     assert '"text":"x"' not in (tmp_path / "wire").read_text()
 
 
+@pytest.mark.hostile("P04")
 async def test_a_change_announced_while_somebody_is_asked_stops_the_call(host: HostOf) -> None:
-    """P04: the list is read again before the call is sent, not at its leisure."""
+    """The list is read again before the call is sent, not at its leisure."""
     waiting = Waiting()
     async with host(a=hostile("definition-changes"), answers=(waiting,)) as running:
         call = running.tool_calls.call("a", "act", {})
@@ -341,12 +348,13 @@ async def test_policy_decides_without_a_question(
         assert "deny" in call.error.rule
 
 
+@pytest.mark.hostile("P03", "P07")
 @pytest.mark.parametrize(("trusted", "questions"), [(False, 2), (True, 1)])
 @pytest.mark.requirement("TOOLS-19")
 async def test_what_a_tool_claims_spares_a_question_only_where_it_is_trusted_and_unchanged(
     host: HostOf, trusted: bool, questions: int
 ) -> None:
-    """P03, P07: a tool that changed after a yes is asked about, though its server is trusted."""
+    """A tool that changed after a yes is asked about, though its server is trusted."""
     async with host(a=echo(trust_hints=trusted), answers=(ALWAYS, NO)) as running:
         await running.servers.ready()
         tool = running.catalog.tool("a", "echo")
@@ -364,8 +372,9 @@ async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_what_would_he
     assert answer == Answer(allow=False, reason="pass --yes", by="policy")
 
 
+@pytest.mark.hostile("P10")
 async def test_approvals_are_kept_between_runs_and_bound_to_the_command(host: HostOf, tmp_path: Path) -> None:
-    """P10: the same name with another command is asked about, and the difference is the command."""
+    """The same name with another command is asked about, and the difference is the command."""
     store = FileStore(tmp_path)
     for entry, questions in ((echo(), 1), (echo(), 0), (echo("--name", "x"), 1)):
         async with host(a=entry, answers=(ALWAYS,), dependencies={"store": store}) as running:
@@ -378,11 +387,12 @@ async def test_approvals_are_kept_between_runs_and_bound_to_the_command(host: Ho
 RULE = Answer(allow=True, lifetime=Lifetime.ALWAYS, when={"text": "^x"})
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.requirement("SEC-01", "HOST-04")
 async def test_a_rule_made_when_asked_lets_by_what_it_fits_in_later_runs_too_and_is_written_down(
     host: HostOf, tmp_path: Path
 ) -> None:
-    """P10: other arguments, another server and a changed tool are asked about as ever."""
+    """Other arguments, another server and a changed tool are asked about as ever."""
     parts = {"store": FileStore(tmp_path), "audit_path": tmp_path / "audit.jsonl"}
     async with host(a=echo(), answers=(RULE, NO), dependencies=parts) as running:
         for text in ("x", "x and more", "not x"):
@@ -407,11 +417,11 @@ async def test_a_rule_made_when_asked_lets_by_what_it_fits_in_later_runs_too_and
     assert (asked["rule"], asked["allowed"]) == ("policy.default = 'ask'", False)
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.parametrize(("outside", "verdict"), [("", PolicyVerdict.ALLOW), ("a web page", PolicyVerdict.ASK)])
 async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
     host: HostOf, outside: str, verdict: PolicyVerdict
 ) -> None:
-    """P10"""
     async with host(a=echo(), answers=(RULE, NO)) as running:
         await running.run("a", "echo", SAY)
         (asked,) = running.approver.questions
@@ -425,9 +435,10 @@ async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
             )
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.parametrize("pattern", ["(", "", "(?=x)", "x" * 3000])
 async def test_a_pattern_that_cannot_be_kept_allows_this_call_and_no_other(host: HostOf, pattern: str) -> None:
-    """P10: a rule is never widened to what could be kept of it."""
+    """A rule is never widened to what could be kept of it."""
     bad = Answer(allow=True, lifetime=Lifetime.ALWAYS, when={"text": pattern})
     async with host(a=echo(), answers=(bad, NO)) as running:
         assert (await running.run("a", "echo", SAY)).state is CallState.DONE
@@ -459,10 +470,11 @@ async def test_what_nothing_changed_in_is_not_written(host: HostOf, tmp_path: Pa
         assert not (tmp_path / "approvals.toml").exists()
 
 
+@pytest.mark.hostile("P03")
 async def test_a_rule_of_the_user_stands_but_a_tool_that_changed_under_it_is_told_of(
     host: HostOf, tmp_path: Path
 ) -> None:
-    """P03: a rule is bound to names, so a change since the tool last ran cannot stop it; it is an alarm, once."""
+    """A rule is bound to names, so a change since the tool last ran cannot stop it; it is an alarm, once."""
     entry, store = hostile("silent-change", "--kind", "annotations"), FileStore(tmp_path)
     for alarms in (1, 2):  # the next run begins with what it was at first
         async with host(a=entry, policy={"allow": ["a:*"]}, dependencies={"store": store}) as running:
@@ -480,8 +492,9 @@ async def test_a_rule_of_the_user_stands_but_a_tool_that_changed_under_it_is_tol
     assert running.alarms == []  # the user's own doing
 
 
+@pytest.mark.hostile("C07")
 async def test_two_hosts_at_once_lose_nothing_of_what_either_was_told(host: HostOf, tmp_path: Path) -> None:
-    """C07: what one allows does not undo what the other allowed or revoked meanwhile."""
+    """What one allows does not undo what the other allowed or revoked meanwhile."""
     store, always = FileStore(tmp_path), (ALWAYS, ALWAYS)
     async with host(a=echo(), answers=always, dependencies={"store": store}) as first:
         await first.run("a", "echo", SAY)

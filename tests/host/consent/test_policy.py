@@ -11,6 +11,7 @@ ALLOW, ASK, DENY = PolicyVerdict
 OWN = {"tools": {"t": {"approval": "allow"}}}
 
 
+@pytest.mark.hostile("P07")
 @pytest.mark.parametrize(
     ("policy", "entry", "known", "verdict", "rule"),
     [
@@ -35,7 +36,7 @@ OWN = {"tools": {"t": {"approval": "allow"}}}
 def test_the_strongest_rule_decides_and_is_named(
     policy: dict[str, Any], entry: dict[str, Any], known: dict[str, Any], verdict: PolicyVerdict, rule: str
 ) -> None:
-    """P07: what a server claims of itself counts only where the user said that it does."""
+    """What a server claims of itself counts only where the user said that it does."""
     config = settings(policy=policy, s=echo(**entry))
     decision = decide(config, "s", "t", **{"remembered": None, "claims_read_only": False, **known})
     assert decision.verdict is verdict
@@ -49,6 +50,7 @@ def test_a_server_nobody_configured_falls_under_the_default() -> None:
 SELECT = {"tools": {"t": {"allow_when": {"sql": "^SELECT "}, "approval": "ask"}}}
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.parametrize(
     ("entry", "arguments", "verdict"),
     [
@@ -66,7 +68,6 @@ SELECT = {"tools": {"t": {"allow_when": {"sql": "^SELECT "}, "approval": "ask"}}
 def test_a_call_may_run_by_what_its_arguments_are(
     entry: dict[str, Any], arguments: dict[str, Any], verdict: PolicyVerdict
 ) -> None:
-    """P10"""
     config = settings(s=echo(**entry))
     decision = decide(config, "s", "t", remembered=None, claims_read_only=False, arguments=arguments)
     assert decision.verdict is verdict

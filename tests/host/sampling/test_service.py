@@ -92,12 +92,13 @@ ANSWERED: list[tuple[dict[str, Any], Sequence[Step], Sequence[Attempt], Any, int
 ]
 
 
+@pytest.mark.hostile("M05")
 @pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-04", "SAMP-09", "SAMP-13", "SAMP-16")
 @pytest.mark.parametrize(("wanted", "steps", "attempts", "expected", "asked"), ANSWERED)
 async def test_the_server_gets_what_was_agreed_to(
     wanted: dict[str, Any], steps: Sequence[Step], attempts: Sequence[Attempt], expected: Any, asked: int
 ) -> None:
-    """M05: what went wrong at the model is the user's to see; the server learns that there is no answer."""
+    """What went wrong at the model is the user's to see; the server learns that there is no answer."""
     async with lending_host(*steps, attempts={"claude": attempts}) as host:
         await host.servers.ready()
         assert await host.replies(create(**wanted)) == [expected]

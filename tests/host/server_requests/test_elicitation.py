@@ -127,9 +127,10 @@ UNFIT: list[tuple[Any, str]] = [
 ]
 
 
+@pytest.mark.hostile("F06", "F07")
 @pytest.mark.requirement("ELIC-10", "ELIC-06", "ROOT-05")
 async def test_what_cannot_be_answered_is_refused_and_nobody_is_asked() -> None:
-    """F06, F07: outside the subset, too large, unsatisfiable; not https, credentials, far too long, controls."""
+    """Outside the subset, too large, unsatisfiable; not https, credentials, far too long, controls."""
     async with asked_host() as host:
         for (question, words), reply in zip(UNFIT, await host.replies(*[each for each, _ in UNFIT]), strict=True):
             assert (reply["error"]["code"], words in reply["error"]["message"]) == (-32602, True), (question, reply)
@@ -195,8 +196,8 @@ async def test_a_question_goes_with_the_connection_that_asked_it(until: Until) -
         assert host.pending_requests.waiting("a") == 0
 
 
+@pytest.mark.hostile("F05")
 async def test_the_audit_log_says_what_was_asked_and_never_what_was_answered(tmp_path: Path) -> None:
-    """F05"""
     async with asked_host(yes(name="canary-answer"), YES, audit_path=tmp_path / "audit") as host:
         await host.replies(form(), page())
     text = (tmp_path / "audit").read_text()
@@ -235,11 +236,12 @@ async def test_only_what_somebody_can_answer_is_declared_and_answered(
 # How much.
 
 
+@pytest.mark.hostile("F03", "P09")
 @pytest.mark.requirement("ELIC-07")
 async def test_a_server_that_asks_without_end_is_refused_and_the_log_says_so_once(
     until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F03, P09: one question on screen and five behind it; ten a minute; a muted server asks nobody."""
+    """One question on screen and five behind it; ten a minute; a muted server asks nobody."""
     async with asked_host() as host:
         asking = host.ask(*[form()] * 25)
         await until(lambda: len(host.person.asked) == pending.OPEN)
@@ -287,9 +289,9 @@ class Browser:
         return self.answers.pop(0) if self.answers else ""
 
 
+@pytest.mark.hostile("F06")
 @pytest.mark.requirement("ELIC-16", "ELIC-17", "ELIC-18", "ELIC-21", "ELIC-22", "ELIC-23")
 async def test_a_page_is_opened_after_a_yes_and_waited_for_until_the_server_or_the_user_says_so(until: Until) -> None:
-    """F06"""
     browser = Browser("", "no browser here")
     async with asked_host(NO, YES, YES, YES, open_url=browser) as host:
         await host.replies(page())

@@ -53,9 +53,10 @@ async def notices(host: AskedHost) -> int:
     return count
 
 
+@pytest.mark.hostile("F09")
 @pytest.mark.requirement("ROOT-02", "ROOT-09", "ROOT-06")
 async def test_the_first_time_it_is_asked_and_a_no_holds(tree: Path) -> None:
-    """F09: nothing is told of that nobody chose, and a server that asks again asks nobody."""
+    """Nothing is told of that nobody chose, and a server that asks again asks nobody."""
     async with asked_host(LATER, NO) as host:
         assert await listed(host) == []  # left without an answer: it is asked again
         for _ in range(3):
@@ -85,6 +86,7 @@ async def test_what_was_chosen_is_told_as_uris_that_lead_back(tree: Path) -> Non
         assert [root.name for root in seen.roots] == [root["name"] for root in told]
 
 
+@pytest.mark.hostile("F10")
 @pytest.mark.requirement("ROOT-07", "ROOT-11")
 @pytest.mark.parametrize(
     ("chosen", "problem"),
@@ -98,7 +100,6 @@ async def test_what_was_chosen_is_told_as_uris_that_lead_back(tree: Path) -> Non
 async def test_what_cannot_be_shared_is_asked_about_again(
     tree: Path, chosen: Callable[[Path], Path], problem: str
 ) -> None:
-    """F10"""
     async with asked_host(granted(tree / "plain", chosen(tree)), NO) as host:
         assert await listed(host) == []
         assert problem in host.person.asked[1].problem
@@ -116,11 +117,12 @@ async def test_a_folder_one_cannot_read_is_not_shared(tree: Path) -> None:
     (tree / "plain").chmod(0o700)
 
 
+@pytest.mark.hostile("F10")
 @pytest.mark.requirement("ROOT-07")
 async def test_links_and_dots_are_told_as_where_they_lead_and_wide_folders_are_warned_of(
     tree: Path, isolated: Path
 ) -> None:
-    """F10: one agrees to a place on the disk, whatever its name leads to later."""
+    """One agrees to a place on the disk, whatever its name leads to later."""
     async with asked_host() as host:
         link = await host.roots.share("a", tree / "link")
         assert (link.path, "over a link" in link.warning) == (tree / "plain", True)
@@ -233,8 +235,8 @@ async def test_the_configuration_is_a_standing_grant(tree: Path) -> None:
         assert host.person.asked == []
 
 
+@pytest.mark.hostile("P10")
 async def test_what_is_remembered_is_kept_for_the_program_it_was_said_to(tree: Path, tmp_path: Path) -> None:
-    """P10"""
     store = FileStore(tmp_path)
     async with asked_host(granted(tree / "plain", lifetime=Lifetime.ALWAYS), store=store) as host:
         await listed(host)
@@ -264,9 +266,9 @@ async def test_an_entry_of_the_state_that_makes_no_sense_shares_nothing(entry: A
         assert await listed(host) == []
 
 
+@pytest.mark.hostile("F09")
 @pytest.mark.requirement("ROOT-05")
 async def test_ten_thousand_questions_cost_one_look(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """F09"""
     monkeypatch.setattr(roots, "FRESH", 60.0)
     looks: list[Path] = []
 

@@ -329,9 +329,10 @@ async def test_stopping_a_call_leaves_the_sign_in_to_the_person_who_is_in_it(unt
         assert (await sign_in.result()).signed_in
 
 
+@pytest.mark.hostile("O15")
 @pytest.mark.requirement("AUTH-38")
 async def test_rights_are_widened_twice_for_one_operation_and_then_its_refusal_is_final() -> None:
-    """O15: a server that refuses for ever leads to no endless loop of browsers, until a person begins anew."""
+    """A server that refuses for ever leads to no endless loop of browsers, until a person begins anew."""
     door = Door(wants={"echo": "more", "resources/read": "more"})
     keeper = Keeper(*(f"t{number}" for number in range(9)))
     async with hosted(door, keeper, policy=ALLOW) as running:
@@ -348,9 +349,9 @@ async def test_rights_are_widened_twice_for_one_operation_and_then_its_refusal_i
         assert (await running.run("web", "echo", SAY)).state is CallState.DONE
 
 
+@pytest.mark.hostile("O15")
 @pytest.mark.requirement("AUTH-22")
 async def test_a_fresh_sign_in_that_is_refused_at_once_ends_the_call() -> None:
-    """O15"""
     door, keeper = Door("good"), Keeper("bad", "bad", "bad", "bad")
     keeper.token = "good"
     async with hosted(door, keeper, policy=ALLOW) as running:

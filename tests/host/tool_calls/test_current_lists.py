@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from mcphost.config import Config
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer
@@ -89,8 +91,8 @@ async def test_a_listing_that_is_given_up_is_made_up_for(tmp_path: Path, until: 
         assert running.catalog.tools("a")
 
 
+@pytest.mark.hostile("L03")
 async def test_tools_that_are_listed_too_slowly_for_the_start_come_later(tmp_path: Path, until: Until) -> None:
-    """L03"""
     gate = Gate()
     async with gated(tmp_path / "wire", gate, startup_timeout_sec=1.0) as running:
         assert "startup_timeout_sec = 1" in (running.servers["a"].notice or "")

@@ -86,6 +86,7 @@ async def test_what_cannot_be_right_is_neither_asked_nor_sent(
     assert wire(tmp_path / "wire", "tools/call") == []
 
 
+@pytest.mark.hostile("L07")
 @pytest.mark.parametrize(
     ("tool", "valid", "note"),
     [
@@ -103,7 +104,7 @@ async def test_what_cannot_be_right_is_neither_asked_nor_sent(
 async def test_structured_content_is_checked_and_the_result_kept(
     host: HostOf, tool: str, valid: bool | None, note: str | None
 ) -> None:
-    """L07: a violation is reported beside the result, and the session lives."""
+    """A violation is reported beside the result, and the session lives."""
     async with host(a=hostile("wrong-structured"), policy=ALLOW) as running:
         call = await running.run("a", tool)
         assert (await running.run("a", "act")).state is CallState.DONE
@@ -145,6 +146,7 @@ async def test_each_bad_item_of_a_result_is_replaced_by_the_reason(host: HostOf)
     ]  # fmt: skip
 
 
+@pytest.mark.hostile("L03")
 @pytest.mark.parametrize(
     ("kind", "left_out", "note", "state"),
     [
@@ -158,7 +160,7 @@ async def test_each_bad_item_of_a_result_is_replaced_by_the_reason(host: HostOf)
 async def test_a_bad_schema_is_flagged_and_leaves_nine_good_tools(
     host: HostOf, kind: str, left_out: str | None, note: str | None, state: CallState
 ) -> None:
-    """L03: left out with a warning where it is no schema; else the question says what could not be checked."""
+    """Left out with a warning where it is no schema; else the question says what could not be checked."""
     async with host(a=hostile("one-bad-tool", "--kind", kind)) as running:
         await running.servers.ready()
         call = await running.run("a", "bad")
@@ -171,9 +173,10 @@ async def test_a_bad_schema_is_flagged_and_leaves_nine_good_tools(
     assert [(note or "?") in each for each in notes] == [True] * (note is not None)
 
 
+@pytest.mark.hostile("P05")
 @pytest.mark.requirement("TOOLS-27")
 async def test_a_tool_with_an_odd_name_is_called_by_exactly_that_name(host: HostOf, tmp_path: Path) -> None:
-    """P05: case, spaces, 300 characters, tabs, other scripts."""
+    """Case, spaces, 300 characters, tabs, other scripts."""
     async with host(a=hostile("odd-names", "--record", tmp_path / "wire"), policy=ALLOW) as running:
         await running.servers.ready()
         names = [offered.tool.name for offered in running.catalog.tools()]
@@ -183,8 +186,9 @@ async def test_a_tool_with_an_odd_name_is_called_by_exactly_that_name(host: Host
     assert [request["params"]["name"] for request in wire(tmp_path / "wire", "tools/call")] == names
 
 
+@pytest.mark.hostile("L06")
 async def test_schemas_that_bite_do_not_hold_up_anybody(host: HostOf, loop_watchdog: LoopWatchdog) -> None:
-    """L06: slow patterns, circles and explosions, as input and output; nothing hangs."""
+    """Slow patterns, circles and explosions, as input and output; nothing hangs."""
     names = ("redos", "loop", "missing", "deep", "explosion", "huge-limits")
     async with host(a=hostile("evil-schema"), b=echo(), policy=ALLOW) as running:
         await running.servers.ready()
@@ -241,12 +245,13 @@ async def test_progress_keeps_a_call_alive_and_is_shown(host: HostOf) -> None:
     assert running.events.count(CallChanged(1)) == 7
 
 
+@pytest.mark.hostile("F02")
 @pytest.mark.parametrize(
     "mode", ["progress-odd", "progress-flood", "cancels-ours", "unknown-notification", "answer-twice"]
 )
 @pytest.mark.requirement("PROG-03", "PROG-04", "CANC-08", "CAP-07")
 async def test_odd_traffic_during_a_call_is_tolerated(host: HostOf, mode: str) -> None:
-    """F02: progress that falls, floods or belongs to nobody, and cancellations of what never was."""
+    """Progress that falls, floods or belongs to nobody, and cancellations of what never was."""
     async with host(a=hostile(mode), policy=ALLOW) as running:
         call = await running.run("a", "act")
         assert (await running.run("a", "report")).state is CallState.DONE
@@ -298,12 +303,13 @@ async def test_a_call_cancelled_before_it_began_ends_too(host: HostOf) -> None:
     assert running.events.count(CallFinished(1)) == 1
 
 
+@pytest.mark.hostile("S06")
 @pytest.mark.parametrize(("kind", "code"), [("exit", 3), ("half", 3), ("kill", -9)])
 @pytest.mark.requirement("LIFE-27")
 async def test_a_call_on_a_dying_server_ends_at_once_with_its_last_words_and_is_not_sent_again(
     host: HostOf, tmp_path: Path, until: Until, impatient: None, kind: str, code: int
 ) -> None:
-    """S06: the exit code, the last lines of stderr, and one tools/call whatever reconnects."""
+    """The exit code, the last lines of stderr, and one tools/call whatever reconnects."""
     server = hostile("crash-on-call", "--kind", kind, "--record", tmp_path / "wire")
     async with host(a=server, policy=ALLOW) as running:
         call = await running.run("a", "act")
@@ -356,8 +362,9 @@ async def test_ended_calls_are_kept_up_to_a_size_and_the_last_one_always(
     assert kept == [[1], [1, 2], [2, 3], [4]]
 
 
+@pytest.mark.hostile("C11")
 async def test_a_fault_of_ours_ends_its_call_alone(host: HostOf) -> None:
-    """C11: said in words that tell the place and nothing of the data."""
+    """Said in words that tell the place and nothing of the data."""
     async with host(a=echo(), answers=(ZeroDivisionError("secret"), NO)) as running:
         call = await running.run("a", "echo", {"text": "x"})
         assert (await running.run("a", "echo", {"text": "x"})).state is CallState.DECLINED

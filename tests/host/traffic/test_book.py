@@ -289,6 +289,7 @@ def test_a_nudge_comes_once_until_somebody_looks(book: Book) -> None:
 # Secrets, files
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09", "LOG-04")
 @pytest.mark.parametrize(
     "data",
@@ -314,7 +315,6 @@ def test_a_nudge_comes_once_until_somebody_looks(book: Book) -> None:
     ],
 )
 def test_no_view_and_no_export_holds_a_secret(book: Book, data: bytes) -> None:
-    """C10"""
     book.a.received(data)
     frame = book.last
     for text in (book.raw(frame), book.pretty(frame), book.export([frame]).decode()):
@@ -461,9 +461,9 @@ async def test_a_request_that_fails_again_says_so_and_harms_nobody(watched: Host
         assert running.servers["a"].ready
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09", "LOG-04")
 async def test_the_file_of_a_run_holds_every_frame_privately_and_no_secret(watched: HostOf, tmp_path: Path) -> None:
-    """C10"""
     path = tmp_path / "state" / "traffic.jsonl"
     async with watched(a=echo(), dependencies={"traffic_path": path}) as running:
         await running.servers.ready()

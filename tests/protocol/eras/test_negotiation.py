@@ -74,17 +74,17 @@ def test_an_error_without_a_way_on_is_the_answer(error: ServerError) -> None:
     assert caught.value is error
 
 
+@pytest.mark.hostile("J12")
 def test_a_second_refusal_ends_it() -> None:
-    """J12"""
     error = unsupported({"supported": ["2024-11-05"]})
     with pytest.raises(ServerError):
         settle([error, error])
 
 
+@pytest.mark.hostile("J12")
 @pytest.mark.requirement("LIFE-06", "LIFE-20", "LIFE-28")
 @pytest.mark.parametrize("version", ["1999-01-01", "2199-01-01", "", "2025-06-18 ", "v2", "x" * 999])
 def test_an_unknown_version_is_refused_and_both_are_named(version: str) -> None:
-    """J12"""
     with pytest.raises(VersionRefused) as caught:
         settle([said(version)])
     assert NEWEST in str(caught.value)
@@ -101,11 +101,11 @@ def test_a_version_below_the_configured_minimum_is_refused() -> None:
     assert settle([said("2025-06-18")], minimum=V2025_06_18)[1].revision is V2025_06_18
 
 
+@pytest.mark.hostile("J12")
 @pytest.mark.parametrize(
     "result", [{}, said(None), said(20251125), said(["2025-11-25"]), said(NEWEST, capabilities=[])]
 )
 def test_a_result_of_the_wrong_shape_is_invalid(result: dict[str, Any]) -> None:
-    """J12"""
     with pytest.raises(InvalidResult, match="initialize result"):
         settle([result])
 

@@ -161,8 +161,9 @@ def test_combinations_that_add_no_property_still_give_a_form(more: Any) -> None:
     assert len(read_form({"properties": {"a": {}, "b": {}}, **more}).fields) == 2
 
 
+@pytest.mark.hostile("F07", "L06")
 def test_hostile_schemas_are_read_in_no_time() -> None:
-    """F07, L06: recursion, explosion through $ref, lists in lists, thousands of properties."""
+    """Recursion, explosion through $ref, lists in lists, thousands of properties."""
     wide = {"$defs": {"n": {"properties": {f"p{n}": {"$ref": "#/$defs/n"} for n in range(190)}}}, "$ref": "#/$defs/n"}
     lists: Any = {"type": "string"}
     for _ in range(5000):
@@ -175,8 +176,8 @@ def test_hostile_schemas_are_read_in_no_time() -> None:
     assert time.thread_time() - started < 2
 
 
+@pytest.mark.hostile("L04")
 def test_thousands_chosen_of_thousands_are_read_in_no_time() -> None:
-    """L04"""
     many = [f"choice {number}" for number in range(20_000)]
     form = read_form({"properties": {"a": {"type": "array", "items": {"enum": many}}}})
     started = time.thread_time()
@@ -184,6 +185,7 @@ def test_thousands_chosen_of_thousands_are_read_in_no_time() -> None:
     assert time.thread_time() - started < 3
 
 
+@pytest.mark.hostile("F05")
 @pytest.mark.requirement("ELIC-08")
 @pytest.mark.parametrize(
     ("name", "title", "secret"),
@@ -205,7 +207,7 @@ def test_thousands_chosen_of_thousands_are_read_in_no_time() -> None:
     ],
 )
 def test_fields_that_ask_for_secrets_are_noticed(name: str, title: str, secret: bool) -> None:
-    """F05, in disguises too."""
+    """In disguises too."""
     assert field({"type": "string", "title": title}, name).secret_looking is secret
 
 
@@ -225,8 +227,9 @@ def test_a_message_that_asks_for_secrets_is_noticed(message: str, asks: bool) ->
     assert asks_for_secret(message) is asks
 
 
+@pytest.mark.hostile("F05")
 def test_a_description_that_asks_for_secrets_is_noticed() -> None:
-    """F05: output of cat ~/.aws/credentials."""
+    """Output of cat ~/.aws/credentials."""
     assert field({"type": "string", "description": "paste ~/.aws/credentials here"}).secret_looking
     assert not field({"type": "integer", "description": "how many tokens to use"}).secret_looking
 
@@ -409,6 +412,7 @@ def test_arguments_of_the_wrong_type_are_shown_and_complained_about(wrong: dict[
     assert ("tags",) in errors
 
 
+@pytest.mark.hostile("F07")
 @pytest.mark.requirement("ELIC-10")
 @pytest.mark.parametrize(
     ("schema", "reason"),
@@ -424,7 +428,7 @@ def test_arguments_of_the_wrong_type_are_shown_and_complained_about(wrong: dict[
     ],
 )
 def test_an_elicitation_is_flat_or_refused(schema: Any, reason: str | None) -> None:
-    """F07: nested, 5000 fields, $ref, none."""
+    """Nested, 5000 fields, $ref, none."""
     said = outside_elicitation(schema)
     assert said is None if reason is None else reason in (said or "")
 

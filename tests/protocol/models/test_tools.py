@@ -22,6 +22,7 @@ from mcphost.protocol.models.tools import (
 BARE = {"name": "t", "inputSchema": {"type": "object"}}
 
 
+@pytest.mark.hostile("J07")
 @pytest.mark.requirement("MSG-17", "META-01", "META-05", "TOOLS-27", "SCHEMA-06")
 @pytest.mark.parametrize(
     "given",
@@ -37,7 +38,7 @@ BARE = {"name": "t", "inputSchema": {"type": "object"}}
     ],
 )
 def test_a_tool_is_kept_as_it_was_defined(given: dict[str, Any]) -> None:
-    """J07 (odd member names)"""
+    """(odd member names)."""
     tool = Tool.read(given)
     assert tool.definition() == given
     assert tool.name == given["name"]
@@ -186,6 +187,7 @@ def test_levels_are_read_by_their_exact_names() -> None:
     assert {LogLevel.read(name) for name in strange} == {None}
 
 
+@pytest.mark.hostile("F02")
 @pytest.mark.requirement("PROG-03")
 @pytest.mark.parametrize(
     ("params", "fraction"),
@@ -207,6 +209,5 @@ def test_levels_are_read_by_their_exact_names() -> None:
     ],
 )
 def test_progress_is_a_share_between_nothing_and_all(params: dict[str, Any], fraction: float | str | None) -> None:
-    """F02"""
     progress = Progress.read(params)
     assert ("unread" if progress is None else progress.fraction) == fraction

@@ -60,6 +60,7 @@ def test_cutting_a_stream_anywhere_changes_nothing(lines: list[tuple[bytes, str]
     assert halves.feed(data[:cut]) + halves.feed(data[cut:]) == whole.feed(data)
 
 
+@pytest.mark.hostile("H05")
 @pytest.mark.requirement("SSE-03")
 @pytest.mark.parametrize(
     ("text", "last_id", "retry"),
@@ -75,13 +76,13 @@ def test_cutting_a_stream_anywhere_changes_nothing(lines: list[tuple[bytes, str]
     ],
 )
 def test_ids_and_waiting_times_are_kept_events_or_not(text: str, last_id: str | None, retry: int | None) -> None:
-    """H05"""
     parser = EventParser(LIMIT)
     for byte in text.encode():
         parser.feed(bytes([byte]))
     assert (parser.last_id, parser.retry) == (last_id, retry)
 
 
+@pytest.mark.hostile("H07")
 @pytest.mark.parametrize("step", [7, 100, 100_000])
 @pytest.mark.parametrize(
     ("data", "start"),
@@ -93,7 +94,6 @@ def test_ids_and_waiting_times_are_kept_events_or_not(text: str, last_id: str | 
     ],
 )
 def test_an_event_over_the_limit_comes_out_short_and_the_next_one_whole(data: bytes, start: bytes, step: int) -> None:
-    """H07"""
     parser = EventParser(LIMIT)
     stream = data + b"\n\nid: 1\ndata: " + b"k" * LIMIT + b"\n\n"
     events = [e for at in range(0, len(stream), step) for e in parser.feed(stream[at : at + step])]
@@ -103,9 +103,9 @@ def test_an_event_over_the_limit_comes_out_short_and_the_next_one_whole(data: by
     assert whole == ServerSentEvent(b"k" * LIMIT, id="1")
 
 
+@pytest.mark.hostile("H07")
 @pytest.mark.parametrize("line", [b"data: ", b": ", b"id: "])
 def test_bytes_without_an_end_are_given_up_at_the_limit_and_cost_no_memory_or_time(line: bytes) -> None:
-    """H07"""
     parser = EventParser(1 << 20)
     chunk = b"x" * 65536
     parser.feed(line)

@@ -32,6 +32,7 @@ def feed(stream: bytes, size: int) -> list[bytes | str]:
     return [LONG if isinstance(line, Overlong) else line for line in lines]
 
 
+@pytest.mark.hostile("J05")
 @pytest.mark.requirement("TRANS-STDIO-04")
 @pytest.mark.parametrize("tail", [b"", b"tail"], ids=["no tail", "tail"])
 @pytest.mark.parametrize("size", [10_000, 3, 1], ids=["whole", "in threes", "byte by byte"])
@@ -39,7 +40,6 @@ def feed(stream: bytes, size: int) -> list[bytes | str]:
 def test_lines_are_the_same_however_they_arrive(
     stream: bytes, lines: list[bytes | str], size: int, tail: bytes
 ) -> None:
-    """J05"""
     if stream.endswith(b"\n"):
         stream += tail
     assert feed(stream, size) == lines
@@ -53,9 +53,9 @@ def test_any_stream_gives_the_same_lines_in_pieces_of_any_size(parts: list[bytes
     assert feed(stream, size)[: len(whole)] == whole
 
 
+@pytest.mark.hostile("J01", "J02")
 @pytest.mark.parametrize("size", [10_000, 7, 1])
 def test_an_overlong_line_shows_how_it_began_and_is_not_kept(size: int) -> None:
-    """J01, J02"""
     framer, stream = LineFramer(500), bytes(range(48, 98)) * 40
     lines = [line for start in range(0, 2000, size) for line in framer.feed(stream[start : start + size])]
     assert [line.start for line in lines if isinstance(line, Overlong)] == [stream[:QUOTED]]

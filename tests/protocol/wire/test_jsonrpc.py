@@ -58,15 +58,16 @@ READ: list[tuple[str, Message]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.hostile("J04")
 @pytest.mark.requirement("MSG-16", "MSG-17")
 @pytest.mark.parametrize(("data", "message"), READ)
 def test_a_message_is_read_whatever_else_stands_in_it(data: str, message: Message) -> None:
-    """J04 (a byte order mark), J05 (U+2028), J07 (half characters, odd keys)."""
+    """(a byte order mark), J05 (U+2028), J07 (half characters, odd keys)."""
     assert one(data) == message
 
 
+@pytest.mark.hostile("J07")
 def test_what_held_half_a_character_can_be_written_again() -> None:
-    """J07"""
     message = one('{"jsonrpc":"2.0","method":"\\ud800","params":{"\\udc00":["\\udfff"]}}')
     assert not isinstance(message, Malformed)
     assert one(encode(message)) == message
@@ -103,10 +104,10 @@ INVALID_ANSWERS: list[tuple[str, str]] = [
 ]
 
 
+@pytest.mark.hostile("J06", "J10")
 @pytest.mark.requirement("MSG-13")
 @pytest.mark.parametrize(("data", "reason"), INVALID_ANSWERS)
 def test_an_invalid_answer_says_why_and_whose_it_was(data: str, reason: str) -> None:
-    """J06, J10"""
     problem = refused(data)
     assert reason in problem.reason
     assert problem.answers == 7
@@ -160,8 +161,8 @@ def test_a_batch_that_may_not_be_says_whose_answers_it_holds(limit: int, reason:
     assert len(decode(b'[{"jsonrpc":"2.0","method":"n"},1]')) == 1
 
 
+@pytest.mark.hostile("J06")
 def test_how_deep_a_message_may_be_can_be_set() -> None:
-    """J06"""
     data = answer(f'"result":{{"a":{"[" * 9}{"]" * 9}}}')
     assert isinstance(one(data, max_depth=11), Response)
     refused = one(data, max_depth=10)
@@ -182,12 +183,12 @@ INVALID_REQUESTS: list[tuple[str, int | str | None, ErrorCode]] = [
 ]
 
 
+@pytest.mark.hostile("F11")
 @pytest.mark.requirement("MSG-10")
 @pytest.mark.parametrize(("data", "asks", "code"), INVALID_REQUESTS)
 def test_an_invalid_request_says_to_which_id_an_error_is_owed(
     data: str, asks: int | str | None, code: ErrorCode
 ) -> None:
-    """F11"""
     problem = refused(data)
     assert (problem.asks, problem.code, problem.answers) == (asks, code, None)
 
@@ -212,15 +213,15 @@ STRAY: list[tuple[bytes, bool]] = [
 ]
 
 
+@pytest.mark.hostile("J03", "J04", "J09")
 @pytest.mark.parametrize(("data", "is_json"), STRAY)
 def test_what_is_no_message_answers_nobody(data: bytes, is_json: bool) -> None:
-    """J03, J04, J09"""
     problem = refused(data)
     assert (problem.answers, problem.asks, problem.is_json) == (None, None, is_json)
 
 
+@pytest.mark.hostile("J04")
 def test_where_utf8_breaks_is_told() -> None:
-    """J04"""
     assert refused(b'{"a\xff"}').reason == "not UTF-8 at byte 3"
 
 
@@ -244,6 +245,7 @@ def test_the_depth_of_a_message_is_bounded(depth: int, fits: bool) -> None:
 PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
 
+@pytest.mark.hostile("J11")
 @pytest.mark.requirement("BATCH-01", "BATCH-04", "BATCH-06", "BATCH-07")
 @pytest.mark.parametrize(
     ("data", "limit", "expected"),
@@ -258,7 +260,6 @@ PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
     ids=["good", "bad elements", "empty", "over the limit", "a million", "not in this revision"],
 )
 def test_the_elements_of_a_batch_are_messages_of_their_own(data: str, limit: int, expected: list[str]) -> None:
-    """J11"""
     read = [
         "!" if isinstance(message, Malformed | Response) else message.method
         for message in decode(data.encode(), batch_items=limit)

@@ -46,10 +46,10 @@ async def opening(url: str, *, phases: Phases = BRIEF, headers: Mapping[str, str
 # Redirects
 
 
+@pytest.mark.hostile("H01")
 @pytest.mark.parametrize("status", [307, 308])
 @pytest.mark.parametrize("where", ["/there", "there", "//{host}/there", "http://{host}/there"])
 async def test_a_redirect_on_the_same_origin_keeps_method_body_and_headers(status: int, where: str) -> None:
-    """H01"""
     serve = redirecting(status, lambda talk: where.format(host=talk.headers["host"]))
     async with connected(serve, headers=SECRETS) as line:
         assert await line.call("echo", text="x") == "x"
@@ -61,11 +61,11 @@ async def test_a_redirect_on_the_same_origin_keeps_method_body_and_headers(statu
     assert len({visit.at for visit in line.web.seen("POST")}) == 1
 
 
+@pytest.mark.hostile("H01")
 @pytest.mark.requirement("HTTP-29")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("where", ["http://127.0.0.1:{port}/x", "http://localhost:{port}/x", "//127.0.0.1:{port}/x"])
 async def test_a_redirect_to_another_origin_is_named_and_never_followed(status: int, where: str) -> None:
-    """H01"""
     with Web(Echo()) as canary:
         target = where.format(port=canary.port)
         async with connected(redirecting(status, lambda _: target), revision=None, headers=SECRETS) as line:
@@ -75,6 +75,7 @@ async def test_a_redirect_to_another_origin_is_named_and_never_followed(status: 
         assert canary.visits == []
 
 
+@pytest.mark.hostile("H01")
 @pytest.mark.requirement("HTTP-29")
 @pytest.mark.parametrize(
     ("status", "where", "says"),
@@ -90,7 +91,6 @@ async def test_a_redirect_to_another_origin_is_named_and_never_followed(status: 
     ],
 )
 async def test_a_redirect_that_leads_nowhere_good_is_refused(status: int, where: str, says: str) -> None:
-    """H01"""
     serve = redirecting(status, lambda talk: where.format(host=talk.headers["host"]))
     async with connected(serve, revision=None) as line:
         with pytest.raises((HttpStatusError, ConnectionLost), match=says):
@@ -118,9 +118,10 @@ async def test_a_call_is_sent_again_once_at_most_and_a_stream_looked_for_a_few_t
     assert sum(b"tools/call" in visit.body for visit in line.web.visits) == 2
 
 
+@pytest.mark.hostile("H01")
 @pytest.mark.requirement("HTTP-29")
 async def test_a_redirect_in_the_middle_of_a_session_takes_neither_it_nor_anything_else_along() -> None:
-    """H01: for a call, the stream that is listened to, and the farewell."""
+    """For a call, the stream that is listened to, and the farewell."""
     echo = Echo()
     with Web(Echo()) as canary:
 
@@ -193,8 +194,8 @@ def silent_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.hostile("H06")
 async def test_each_failure_of_the_wire_is_a_sentence_to_act_on(silent_port: int) -> None:
-    """H06"""
     with Web(Echo()) as web:
         assert "no TLS with 127.0.0.1" in await opening(web.url.replace("http", "https"))
         free = web.port
@@ -220,8 +221,8 @@ async def test_headers_that_could_add_headers_are_never_sent() -> None:
         assert web.visits == []
 
 
+@pytest.mark.hostile("H06")
 async def test_a_notification_is_not_waited_for_without_end(silent_port: int) -> None:
-    """H06"""
     transport = HttpTransport(f"http://127.0.0.1:{silent_port}/", TransportLimits(), phases=BRIEF)
     await transport.open(Inbox())
     with pytest.raises(ConnectionLost, match="sent nothing in the time it had"):
@@ -229,9 +230,10 @@ async def test_a_notification_is_not_waited_for_without_end(silent_port: int) ->
     await transport.aclose()
 
 
+@pytest.mark.hostile("H06")
 @pytest.mark.parametrize("status", [202, 500])
 async def test_a_body_that_stops_halfway_holds_up_its_message_and_nobody_else(status: int) -> None:
-    """H06: the time to read is over once and for all, and whoever reads on would never let go of the loop."""
+    """The time to read is over once and for all, and whoever reads on would never let go of the loop."""
 
     def serve(talk: Talk) -> None:
         talk.head(status, content_type="application/json", content_length=9)
@@ -399,8 +401,8 @@ async def test_the_tap_is_told_of_every_exchange_and_of_no_secret(answers: str) 
     assert not any(word in head for head in tap.heads for word in ("session-1!", "canary"))
 
 
+@pytest.mark.hostile("H08")
 def test_a_compressed_body_comes_in_bounded_pieces() -> None:
-    """H08"""
     whole = bytes(range(256)) * 4000
     packed = gzip.compress(whole)
     for step in (1, 1000, len(packed)):

@@ -36,9 +36,9 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 # A stream that breaks off before its answer
 
 
+@pytest.mark.hostile("H10")
 @pytest.mark.requirement("SSE-03", "SSE-04", "SSE-06", "SSE-08", "HTTP-22")
 async def test_a_broken_stream_goes_on_where_it_was_and_says_nothing_twice() -> None:
-    """H10"""
     async with connected(Echo()) as line:
         assert await line.call("breaks", count=3) == "whole"
         assert line.words == ["part 0", "part 1", "part 2"]
@@ -123,6 +123,7 @@ async def test_the_stream_of_what_is_said_unasked_forgets_an_id_that_was_taken_b
         listening.cancel()
 
 
+@pytest.mark.hostile("J10")
 @pytest.mark.requirement("SSE-11", "HTTP-25")
 @pytest.mark.parametrize(
     ("said", "ends"),
@@ -139,7 +140,7 @@ async def test_the_stream_of_what_is_said_unasked_forgets_an_id_that_was_taken_b
 async def test_a_garbled_event_that_can_only_be_the_answer_fails_the_call_soon(
     said: list[bytes | dict[str, object] | None], ends: str, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
-    """J10: and any other is passed over: the answer may take its time."""
+    """And any other is passed over: the answer may take its time."""
     monkeypatch.setattr(streamable, "GARBLED", 0.1)
     echo, left = Echo(), iter(said)
 
@@ -199,9 +200,10 @@ async def test_an_outage_while_a_stream_goes_on_is_waited_out() -> None:
         assert len(line.web.seen("GET")) == 3
 
 
+@pytest.mark.hostile("H04")
 @pytest.mark.requirement("SSE-09")
 async def test_a_server_that_wants_to_be_asked_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """H04: and each try says which it is, where one looks at the traffic."""
+    """And each try says which it is, where one looks at the traffic."""
     monkeypatch.setattr(resumption, "SHORTEST", 0.001)
     monkeypatch.setattr(resumption, "MOST_FRUITLESS", 6)
     tap = Recording()
@@ -217,8 +219,8 @@ async def test_a_server_that_wants_to_be_asked_for_ever_is_given_up(monkeypatch:
     ]
 
 
+@pytest.mark.hostile("H04")
 async def test_a_stream_nobody_waits_on_is_given_up_too_and_no_call_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """H04"""
     monkeypatch.setattr(resumption, "SHORTEST", 0.001)
     monkeypatch.setattr(resumption, "MOST_FRUITLESS", 6)
     async with connected(spoiling("storm")) as line:
@@ -228,9 +230,10 @@ async def test_a_stream_nobody_waits_on_is_given_up_too_and_no_call_with_it(monk
         assert await line.call("echo", text="x") == "x"
 
 
+@pytest.mark.hostile("H10")
 @pytest.mark.requirement("HTTP-22", "SSE-08")
 async def test_whatever_a_stream_replays_its_call_is_answered_once_and_no_other() -> None:
-    """H10: what was given before, answers of the calls before and after, and the same answer twice."""
+    """What was given before, answers of the calls before and after, and the same answer twice."""
     echo = Echo()
 
     def event(name: str, message: dict[str, object]) -> bytes:
@@ -280,6 +283,7 @@ class Pieces:
 NOTE = 'data: {"jsonrpc":"2.0","method":"n"}\n\n'
 
 
+@pytest.mark.hostile("H04", "H05")
 @pytest.mark.requirement("SSE-07", "SSE-09")
 @pytest.mark.parametrize(
     ("connections", "waits", "exhausted"),
@@ -297,7 +301,6 @@ NOTE = 'data: {"jsonrpc":"2.0","method":"n"}\n\n'
 async def test_waits_grow_where_nothing_comes_and_are_the_servers_where_it_names_them(
     connections: list[str], waits: list[float], exhausted: bool
 ) -> None:
-    """H04, H05"""
     came: list[Message | Malformed] = []
     stream = ResumableStream(MessageReader(TransportLimits(), None), came.append)
     measured = []
@@ -330,9 +333,9 @@ async def test_what_is_no_message_has_no_effect(text: str) -> None:
 # The stream a server speaks on unasked
 
 
+@pytest.mark.hostile("H10")
 @pytest.mark.requirement("HTTP-19", "BATCH-01")
 async def test_what_a_server_says_unasked_arrives_and_answers_nobody(until: Until) -> None:
-    """H10"""
     echo = Echo()
     echo.unasked += [
         {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"},
@@ -383,12 +386,12 @@ async def test_the_stream_is_opened_again_and_replays_are_known_by_their_ids(unt
             await listening
 
 
+@pytest.mark.hostile("H12")
 @pytest.mark.requirement("SSE-09")
 @pytest.mark.parametrize(
     ("status", "failure"), [(401, AuthorizationRequired), (400, HttpStatusError), (501, HttpStatusError)]
 )
 async def test_a_stream_that_cannot_be_had_blocks_no_call(status: int, failure: type[McphostError]) -> None:
-    """H12"""
     echo = Echo()
     async with connected(lambda talk: talk.whole(status) if talk.command == "GET" else echo(talk)) as line:
         with pytest.raises(failure):
@@ -425,8 +428,8 @@ async def test_a_stream_nobody_waits_on_is_given_up_soon_where_nobody_is_reached
             await asyncio.wait_for(listening or line.transport.listen(), 15)
 
 
+@pytest.mark.hostile("H07")
 async def test_an_event_over_the_limit_does_not_end_the_stream(until: Until) -> None:
-    """H07"""
     echo = Echo()
     echo.unasked += [{"jsonrpc": "2.0", "method": "n", "params": {"data": data}} for data in ("x" * 150_000, "next")]
     async with connected(echo) as line:

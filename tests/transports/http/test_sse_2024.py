@@ -94,10 +94,11 @@ ELSEWHERE = [
 ]
 
 
+@pytest.mark.hostile("H11")
 @pytest.mark.requirement("OLD-04")
 @pytest.mark.parametrize("where", ELSEWHERE)
 async def test_messages_never_go_to_another_origin(where: str) -> None:
-    """H11: told at once, and whoever is meant instead hears nothing."""
+    """Told at once, and whoever is meant instead hears nothing."""
     began = time.monotonic()
     with Web(Echo()) as canary:
 
@@ -114,9 +115,9 @@ async def test_messages_never_go_to_another_origin(where: str) -> None:
     assert time.monotonic() - began < PROMPT
 
 
+@pytest.mark.hostile("H11")
 @pytest.mark.requirement("OLD-01", "OLD-02")
 async def test_only_the_first_endpoint_counts_and_nothing_is_sent_before_it() -> None:
-    """H11"""
     both = saying(b": hm\n\nevent: endpoint\ndata: /one?a=b\n\n", b"event: endpoint\ndata: /two\n\n")
     async with connected(both, revision=None, kind=SseTransport) as line:
         await line.transport.send(Notification("n"))
@@ -142,8 +143,8 @@ async def test_a_server_without_the_stream_is_told_at_once(
             pass
 
 
+@pytest.mark.hostile("H07")
 async def test_an_event_over_the_limit_fails_the_call_it_answers() -> None:
-    """H07"""
     huge = b'data: {"jsonrpc":"2.0","id":1,"result":{"x":"' + b"x" * 150_000 + b'"}}\n\n'
     streams: list[Talk] = []
 

@@ -57,12 +57,11 @@ async def test_each_message_is_a_post_with_the_headers_it_needs(revision: Revisi
     assert {visit.headers["user-agent"] for visit in line.web.visits} == {f"mcphost/{__version__}"}
 
 
+@pytest.mark.hostile("H02")
 @pytest.mark.requirement("HTTP-13")
 @pytest.mark.parametrize("given", ["a b", "caf\u00e9", "x" * 1025, "x" * 8000, "a\tb", "a\x7fb", "a, b"])
 @pytest.mark.parametrize("answers", ["json", "sse"])
 async def test_a_session_id_that_no_header_may_hold_ends_the_handshake(given: str, answers: str) -> None:
-    """H02"""
-
     def serve(talk: Talk) -> None:
         Echo(answers, stateless=True).say(talk, {"jsonrpc": "2.0", "id": 1, "result": {}}, Mcp_Session_Id=given)
 
@@ -73,18 +72,19 @@ async def test_a_session_id_that_no_header_may_hold_ends_the_handshake(given: st
     assert len(line.web.visits) == 1
 
 
+@pytest.mark.hostile("H02")
 @pytest.mark.requirement("HTTP-13")
 async def test_a_session_id_over_two_lines_ends_the_handshake() -> None:
-    """H02: what folds may hide a header."""
+    """What folds may hide a header."""
     async with connected(spoiling("folded-session", "initialize"), revision=None) as line:
         with pytest.raises((InvalidResult, ConnectionLost)):
             await line.ask("initialize", HELLO)
     assert len(line.web.visits) == 1  # not even a farewell, which would name the session
 
 
+@pytest.mark.hostile("H02", "H12")
 @pytest.mark.requirement("HTTP-14", "SEC-09")
 async def test_only_the_first_answer_names_the_session_and_cookies_are_not_kept() -> None:
-    """H02, H12"""
     echo = Echo()
 
     def serve(talk: Talk) -> None:
@@ -103,10 +103,10 @@ async def test_only_the_first_answer_names_the_session_and_cookies_are_not_kept(
     assert not any("cookie" in visit.headers for visit in line.web.visits)
 
 
+@pytest.mark.hostile("H02")
 @pytest.mark.requirement("HTTP-09", "HTTP-14")
 @pytest.mark.parametrize("answers", ["json", "sse"])
 async def test_a_later_answer_cannot_change_the_session(answers: str) -> None:
-    """H02"""
     echo, others = Echo(answers), iter(["other", ""])
 
     def serve(talk: Talk) -> None:
@@ -121,11 +121,12 @@ async def test_a_later_answer_cannot_change_the_session(answers: str) -> None:
     assert {visit.headers.get("mcp-session-id") for visit in line.web.visits[1:]} == {"session-1!"}
 
 
+@pytest.mark.hostile("H02")
 @pytest.mark.requirement("HTTP-09", "HTTP-18", "LIFE-11")
 @pytest.mark.parametrize("answers", ["json", "sse"])
 @pytest.mark.parametrize("second", ["second", None])
 async def test_the_session_is_that_of_the_handshake_that_succeeded(answers: str, second: str | None) -> None:
-    """H02: a refused attempt may name a session, too; the next attempt carries neither it nor a version."""
+    """A refused attempt may name a session, too; the next attempt carries neither it nor a version."""
     echo = Echo(answers, stateless=True)
 
     def serve(talk: Talk) -> None:
@@ -150,9 +151,9 @@ async def test_the_session_is_that_of_the_handshake_that_succeeded(answers: str,
     assert {visit.headers["mcp-protocol-version"] for visit in rest} == {V2025_06_18.version}
 
 
+@pytest.mark.hostile("H03")
 @pytest.mark.requirement("HTTP-10")
 async def test_a_session_the_server_forgot_is_told_and_nothing_is_repeated() -> None:
-    """H03"""
     echo = Echo()
     async with connected(echo) as line:
         echo.sessions.clear()
@@ -183,10 +184,10 @@ async def test_many_servers_say_400_of_a_session_they_forgot(kind: str, body: by
         assert isinstance(outcome, SessionExpired) is forgotten
 
 
+@pytest.mark.hostile("H12")
 @pytest.mark.requirement("HTTP-12")
 @pytest.mark.parametrize("way", ["405", "hang"])
 async def test_leaving_is_quick_whatever_the_server_says(way: str, until: Until) -> None:
-    """H12"""
     echo = Echo()
 
     def serve(talk: Talk) -> None:
@@ -295,21 +296,21 @@ REFUSED: list[tuple[str, type[McphostError], str]] = [
 ]
 
 
+@pytest.mark.hostile("H08", "H10")
 @pytest.mark.requirement("SSE-11", "HTTP-22")
 @pytest.mark.parametrize("mode", RIGHT)
 async def test_the_right_answer_is_found_among_others_and_however_it_is_packed(mode: str) -> None:
-    """H08, H10"""
     async with connected(spoiling(mode)) as line:
         assert await asyncio.wait_for(line.call(), 15) == "right"
         assert await line.call("echo", text="x") == "x"
 
 
+@pytest.mark.hostile("H07", "H08", "H09")
 @pytest.mark.requirement("HTTP-25", "HTTP-27", "HTTP-32", "HTTP-33")
 @pytest.mark.parametrize(("mode", "failure", "says"), REFUSED, ids=[mode for mode, *_ in REFUSED])
 async def test_what_is_no_answer_fails_the_call_at_once_and_no_other(
     mode: str, failure: type[McphostError], says: str, loop_watchdog: LoopWatchdog
 ) -> None:
-    """H07, H08, H09"""
     async with connected(spoiling(mode)) as line:
         began = time.monotonic()
         with pytest.raises(failure, match=says) as caught:
@@ -321,10 +322,11 @@ async def test_what_is_no_answer_fails_the_call_at_once_and_no_other(
     assert loop_watchdog.longest < 0.3
 
 
+@pytest.mark.hostile("H07", "H08")
 @pytest.mark.requirement("SEC-07")
 @pytest.mark.parametrize("mode", ["bomb", "endless-body", "endless-event", "million"])
 async def test_what_has_no_end_costs_neither_memory_nor_time(mode: str, loop_watchdog: LoopWatchdog) -> None:
-    """H07, H08: at the limits a user has; ten megabytes that stand for ten gigabytes, and bodies that never end."""
+    """At the limits a user has; ten megabytes that stand for ten gigabytes, and bodies that never end."""
     async with connected(spoiling(mode), limits=TransportLimits()) as line:
         tracemalloc.start()
         began = time.monotonic()
@@ -365,16 +367,17 @@ async def test_a_refused_notification_says_why() -> None:
             await line.transport.send(Notification("notifications/initialized"))
 
 
+@pytest.mark.hostile("J11")
 @pytest.mark.requirement("BATCH-01", "BATCH-06", "BATCH-07")
 @pytest.mark.parametrize("mode", ["batch", "event-batch"])
 async def test_batches_are_unpacked_where_the_revision_has_them(mode: str) -> None:
-    """J11"""
     async with connected(spoiling(mode), revision=V2025_03_26) as line:
         assert await line.call() == "right"
         assert line.words[0] == "in"
         assert len(line.inbox.problems) == (mode == "batch")
 
 
+@pytest.mark.hostile("J11")
 @pytest.mark.requirement("BATCH-04", "BATCH-07")
 @pytest.mark.parametrize(
     ("mode", "revision", "says"),
@@ -385,7 +388,6 @@ async def test_batches_are_unpacked_where_the_revision_has_them(mode: str) -> No
     ],
 )
 async def test_a_batch_that_may_not_be_fails_the_call_it_came_for(mode: str, revision: Revision, says: str) -> None:
-    """J11"""
     async with connected(spoiling(mode), revision=revision) as line:
         with pytest.raises(InvalidResult, match=says):
             await line.call()
@@ -403,10 +405,10 @@ async def test_a_call_is_over_with_its_answer_though_the_server_keeps_the_stream
 # Giving up
 
 
+@pytest.mark.hostile("H06")
 @pytest.mark.requirement("HTTP-24")
 @pytest.mark.parametrize("mode", ["silent", "silent-stream", "comments", "drips", "keeps-open"])
 async def test_a_call_given_up_or_answered_closes_its_connection_at_once(mode: str, until: Until) -> None:
-    """H06"""
     async with connected(spoiling(mode)) as line:
         call = asyncio.create_task(line.call())
         await until(lambda: len(line.web.visits) == 3)

@@ -1,4 +1,4 @@
-"""S05: servers of an mcphost that was killed are found again, and nothing else is taken for one."""
+"""Servers of an mcphost that was killed are found again, and nothing else is taken for one."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def leave_and_die(folder: Path, pid: int, mark: str = "") -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
 
 
+@pytest.mark.hostile("S05")
 def test_a_server_whose_host_was_killed_is_named_until_it_ends(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    """S05"""
     traces = PidFiles(tmp_path / "running")
     assert traces.leftovers() == ()
     leave_and_die(traces.folder, sleeper.pid)
@@ -77,11 +77,12 @@ def test_what_a_server_left_in_another_session_is_named_until_it_ends(
     assert os.listdir(traces.folder) == []
 
 
+@pytest.mark.hostile("S05")
 @pytest.mark.parametrize("content", ["", "{}", "[]", "7", '{"server": "x"}', None])
 def test_no_other_process_is_taken_for_a_leftover(
     tmp_path: Path, sleeper: subprocess.Popen[bytes], content: str | None
 ) -> None:
-    """S05: neither a server of ours that runs, nor a process that has the number of one by now."""
+    """Neither a server of ours that runs, nor a process that has the number of one by now."""
     folder = tmp_path / "running"
     traces = PidFiles(folder)
     traces.write("ours", sleeper.pid, "")
@@ -95,10 +96,10 @@ def test_no_other_process_is_taken_for_a_leftover(
     assert os.listdir(folder) == ["²"]
 
 
+@pytest.mark.hostile("S05")
 async def test_a_transport_tells_when_its_program_runs_and_when_nothing_of_it_is_left(
     python_server: PythonServer,
 ) -> None:
-    """S05"""
     told: list[int] = []
     transport = StdioTransport(python_server("echo.py"), FAST, os.environ)
     transport.started, transport.ended = lambda pid, mark: told.append(pid), lambda pid: told.append(-pid)

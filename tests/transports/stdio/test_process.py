@@ -27,6 +27,7 @@ LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only wh
 # Stopping a server
 
 
+@pytest.mark.hostile("S01", "S02")
 @pytest.mark.requirement("TRANS-STDIO-09", "LIFE-15")
 @pytest.mark.parametrize(
     ("options", "grace", "seen", "code"),
@@ -41,7 +42,6 @@ LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only wh
 async def test_stopping_closes_stdin_then_terminates_then_kills(
     start: Start, tmp_path: Path, options: tuple[object, ...], grace: float, seen: str, code: int
 ) -> None:
-    """S01, S02"""
     record = tmp_path / "record"
     line = await start("echo.py", "--record", record, *options, limits=TransportLimits(exit_grace=grace))
     await line.call("echo", text="started")
@@ -53,9 +53,9 @@ async def test_stopping_closes_stdin_then_terminates_then_kills(
     assert line.inbox.ends == []
 
 
+@pytest.mark.hostile("S01")
 @pytest.mark.slow
 async def test_stubborn_servers_are_stopped_side_by_side(start: Start, loop_watchdog: LoopWatchdog) -> None:
-    """S01"""
     stubborn = ("echo.py", "--ignore-eof", "--ignore-sigterm")
     lines = [await start(*stubborn, limits=TransportLimits(exit_grace=0.5)) for _ in range(20)]
     for line in lines:
@@ -68,13 +68,13 @@ async def test_stubborn_servers_are_stopped_side_by_side(start: Start, loop_watc
     assert loop_watchdog.longest < 0.25
 
 
+@pytest.mark.hostile("S03")
 @pytest.mark.requirement("TRANS-STDIO-15", "LIFE-23")
 @pytest.mark.parametrize("ignore_sigterm", [False, True])
 @pytest.mark.parametrize("leader_dies", [False, True])
 async def test_what_a_server_started_ends_with_it(
     start: Start, until: Until, ignore_sigterm: bool, leader_dies: bool
 ) -> None:
-    """S03"""
     line = await start("echo.py")
     child: int = (await line.call("children", ignore_sigterm=ignore_sigterm))["structuredContent"]["pid"]
     assert child in members(line.pid)
@@ -88,6 +88,7 @@ async def test_what_a_server_started_ends_with_it(
     await until(lambda: not members(line.pid))
 
 
+@pytest.mark.hostile("S04")
 @pytest.mark.requirement("TRANS-STDIO-15", "LIFE-23")
 @pytest.mark.parametrize(
     ("how", "leader_dies"),
@@ -165,9 +166,9 @@ async def test_a_start_that_is_given_up_leaves_no_process(
     await until(lambda: not Path(f"/proc/self/task/{os.getpid()}/children").read_text())
 
 
+@pytest.mark.hostile("S05")
 @pytest.mark.requirement("LIFE-23")
 def test_a_host_that_forgets_to_close_leaves_no_server(python_server: PythonServer, tmp_path: Path) -> None:
-    """S05"""
     server = python_server("echo.py", "--ignore-eof", "--ignore-sigterm")
     program = f"""
 import asyncio, sys
@@ -196,9 +197,9 @@ asyncio.run(main())
 # Starting a server
 
 
+@pytest.mark.hostile("S08")
 @pytest.mark.requirement("TRANS-STDIO-14", "TRANS-STDIO-12")
 async def test_a_server_gets_the_harmless_variables_and_the_configured_ones(start: Start) -> None:
-    """S08"""
     host = {
         "PATH": "/usr/bin:/bin",
         "HOME": "/home/me",
@@ -219,8 +220,8 @@ async def test_a_server_gets_the_harmless_variables_and_the_configured_ones(star
     assert given == {"USER": "u", "LC_TIME": "t"}
 
 
+@pytest.mark.hostile("T13", "S08")
 async def test_a_server_has_no_terminal_and_no_descriptor_but_its_pipes(start: Start) -> None:
-    """T13, S08"""
     inherited = os.open(os.devnull, os.O_RDONLY)
     os.set_inheritable(inherited, True)
     line = await start("hostile.py", "tty")
@@ -231,8 +232,8 @@ async def test_a_server_has_no_terminal_and_no_descriptor_but_its_pipes(start: S
     assert (found["descriptors"], found["isatty"]) == ([0, 1, 2], [])
 
 
+@pytest.mark.hostile("S09")
 async def test_a_server_runs_in_its_folder_and_by_its_absolute_name(tmp_path: Path, until: Until) -> None:
-    """S09"""
     program = tmp_path / "bin dir" / "serve; touch harm"
     program.parent.mkdir()
     says = "import os, sys; print(os.getcwd(), sys.argv[1:], file=sys.stderr)"
@@ -249,6 +250,7 @@ async def test_a_server_runs_in_its_folder_and_by_its_absolute_name(tmp_path: Pa
     assert os.listdir(tmp_path / "work") == []
 
 
+@pytest.mark.hostile("S09")
 @pytest.mark.requirement("TRANS-STDIO-16")
 @pytest.mark.parametrize(
     ("program", "more", "says"),
@@ -266,7 +268,7 @@ async def test_a_server_runs_in_its_folder_and_by_its_absolute_name(tmp_path: Pa
 async def test_a_server_that_cannot_start_says_why(
     tmp_path: Path, program: str, more: dict[str, Any], says: str
 ) -> None:
-    """S09 (a program planted in the working directory is not found through an empty or relative PATH entry)"""
+    """(a program planted in the working directory is not found through an empty or relative PATH entry)."""
     (tmp_path / "plain.txt").write_text("")
     for name, first in (("no-interpreter", "#!/no/such/thing"), ("planted", "#!/bin/sh")):
         (tmp_path / name).write_text(f"{first}\n")

@@ -37,9 +37,9 @@ async def test_many_senders_at_once_write_whole_lines_of_utf8(start: Start, tmp_
     assert [json.loads(message.decode("utf-8"))["method"] for message in written] == ["tools/call"] * 100
 
 
+@pytest.mark.hostile("J05")
 @pytest.mark.requirement("TRANS-STDIO-04")
 async def test_long_answers_and_byte_by_byte_answers_arrive_whole(start: Start, loop_watchdog: LoopWatchdog) -> None:
-    """J05"""
     line = await start("hostile.py", "long-line", "--bytes", 5_000_000)
     assert len((await line.call())["content"][0]["text"]) == 5_000_000
     line = await start("hostile.py", "trickle", "--interval", 0)
@@ -47,9 +47,9 @@ async def test_long_answers_and_byte_by_byte_answers_arrive_whole(start: Start, 
     assert loop_watchdog.longest < 0.25
 
 
+@pytest.mark.hostile("J03")
 @pytest.mark.requirement("TRANS-STDIO-05", "MSG-14")
 async def test_stray_lines_are_reported_and_skipped(start: Start) -> None:
-    """J03"""
     line = await start("hostile.py", "garbage-first")
     response = await line.ask("initialize", {"protocolVersion": "2025-11-25"})
     assert response.result is not None
@@ -57,9 +57,10 @@ async def test_stray_lines_are_reported_and_skipped(start: Start) -> None:
     assert await line.says_right()
 
 
+@pytest.mark.hostile("J03")
 @pytest.mark.slow
 async def test_a_flood_of_tiny_lines_is_read_to_its_end(until: Until) -> None:
-    """J03: both outputs at once, a line a byte, and then the program ends."""
+    """Both outputs at once, a line a byte, and then the program ends."""
     flood = "import os; from threading import Thread as T;\n"
     flood += "write = lambda fd: [os.write(fd, b'y\\n' * 8000) for _ in range(12)] and os.write(fd, b'end\\n')\n"
     flood += "for fd in (1, 2): T(target=write, args=(fd,)).start()"
@@ -71,8 +72,9 @@ async def test_a_flood_of_tiny_lines_is_read_to_its_end(until: Until) -> None:
     assert (line.inbox.problems[-1].data, line.inbox.lines[-1]) == (b"end", "end")
 
 
+@pytest.mark.hostile("J03")
 async def test_a_flood_leaves_room_for_the_others_and_stays_with_its_server(until: Until) -> None:
-    """J03: what takes longer than a turn is taken in several, in order, and the pipe is not read meanwhile."""
+    """What takes longer than a turn is taken in several, in order, and the pipe is not read meanwhile."""
     done: list[object] = []
 
     class Pipe:
@@ -116,6 +118,7 @@ async def test_a_large_message_is_read_in_turns_and_not_overtaken(until: Until, 
     assert loop_watchdog.longest < 0.25
 
 
+@pytest.mark.hostile("J08", "J09")
 @pytest.mark.requirement("MSG-15", "MSG-13")
 @pytest.mark.parametrize(
     ("mode", "strays", "problems"),
@@ -133,7 +136,6 @@ async def test_a_large_message_is_read_in_turns_and_not_overtaken(until: Until, 
 async def test_an_answer_completes_the_one_call_whose_id_it_bears(
     start: Start, until: Until, mode: str, strays: int, problems: int
 ) -> None:
-    """J08, J09"""
     line = await start("hostile.py", mode)
     for turn in (1, 2):
         assert await line.says_right()
@@ -141,9 +143,9 @@ async def test_an_answer_completes_the_one_call_whose_id_it_bears(
         assert len(line.inbox.problems) == problems * turn
 
 
+@pytest.mark.hostile("J08")
 @pytest.mark.requirement("MSG-15")
 async def test_an_answer_completes_no_call_of_another_server_with_the_same_id(start: Start) -> None:
-    """J08"""
     a, b = await start("echo.py"), await start("echo.py")
     waiting = asyncio.create_task(b.call("sleep", seconds=0.3))
     await asyncio.sleep(0)
@@ -156,10 +158,10 @@ async def test_an_answer_completes_no_call_of_another_server_with_the_same_id(st
 INVALID = ("both", "error-string", "result-null", "answer-with-method", "deep-json", "duplicate-keys", "invalid-utf8")
 
 
+@pytest.mark.hostile("J04", "J06", "J10")
 @pytest.mark.requirement("MSG-13", "MSG-14", "MSG-19")
 @pytest.mark.parametrize("mode", INVALID)
 async def test_an_invalid_answer_fails_its_call_at_once_and_the_next_one_works(start: Start, mode: str) -> None:
-    """J04, J06, J10"""
     line = await start("hostile.py", mode)
     with pytest.raises(InvalidResult, match="the server's answer is invalid"):
         await asyncio.wait_for(line.call(), 5)
@@ -169,18 +171,18 @@ async def test_an_invalid_answer_fails_its_call_at_once_and_the_next_one_works(s
     assert not line.inbox.messages
 
 
+@pytest.mark.hostile("J04", "J07")
 @pytest.mark.parametrize("mode", ["bom", "utf-16", "surrogates"])
 async def test_odd_encodings_do_not_hide_the_right_answer(start: Start, mode: str) -> None:
-    """J04, J07"""
     assert await (await start("hostile.py", mode)).says_right()
 
 
+@pytest.mark.hostile("J01")
 @pytest.mark.requirement("LIFE-21")
 @pytest.mark.parametrize(("size", "fits"), [(9_900, True), (10_100, False)])
 async def test_a_message_over_the_limit_fails_the_call_it_answers_and_no_other(
     start: Start, until: Until, size: int, fits: bool
 ) -> None:
-    """J01"""
     line = await start("echo.py", limits=replace(FAST, message_bytes=10_000))
     slow = asyncio.create_task(line.call("sleep", seconds=0.2))
     await asyncio.sleep(0)
@@ -193,9 +195,9 @@ async def test_a_message_over_the_limit_fails_the_call_it_answers_and_no_other(
     assert len(line.inbox.problems) == (not fits)
 
 
+@pytest.mark.hostile("J01", "J12")
 @pytest.mark.requirement("LIFE-21")
 async def test_a_greeting_over_the_limit_is_none(start: Start) -> None:
-    """J01, J12"""
     small = replace(FAST, message_bytes=10_000)
     line = await start("hostile.py", "long-line", "--at", "initialize", "--bytes", 50_000_000, limits=small)
     with pytest.raises(MessageTooLarge, match="over the limit of 10 kB"):
@@ -203,8 +205,8 @@ async def test_a_greeting_over_the_limit_is_none(start: Start) -> None:
     assert len(line.inbox.problems[0].data) < 1000
 
 
+@pytest.mark.hostile("J01", "J02")
 async def test_bytes_without_end_fail_whoever_waits_and_are_not_kept(start: Start, loop_watchdog: LoopWatchdog) -> None:
-    """J01, J02"""
     line = await start("hostile.py", "no-newline", "--bytes", 30_000_000, limits=replace(FAST, message_bytes=1_000_000))
     outcomes = await asyncio.gather(line.call(), line.ask("ping"), return_exceptions=True)
     assert [(type(outcome), str(outcome)) for outcome in outcomes] == [
@@ -214,6 +216,7 @@ async def test_bytes_without_end_fail_whoever_waits_and_are_not_kept(start: Star
     assert loop_watchdog.longest < 0.25
 
 
+@pytest.mark.hostile("J11")
 @pytest.mark.requirement("BATCH-01", "BATCH-04", "BATCH-05", "BATCH-06", "BATCH-07")
 @pytest.mark.parametrize(
     ("kind", "messages", "problems"),
@@ -222,7 +225,6 @@ async def test_bytes_without_end_fail_whoever_waits_and_are_not_kept(start: Star
 async def test_a_batch_is_unpacked_where_the_revision_has_batches(
     start: Start, loop_watchdog: LoopWatchdog, kind: str, messages: int, problems: int
 ) -> None:
-    """J11"""
     line = await start("hostile.py", "batch", "--kind", kind)
     line.transport.agreed(V2025_03_26)
     assert await line.says_right()
@@ -230,9 +232,9 @@ async def test_a_batch_is_unpacked_where_the_revision_has_batches(
     assert loop_watchdog.longest < 0.5
 
 
+@pytest.mark.hostile("J11")
 @pytest.mark.requirement("BATCH-04")
 async def test_a_batch_where_there_are_none_is_a_problem_and_no_more(start: Start, until: Until) -> None:
-    """J11"""
     line = await start("hostile.py", "batch")
     call = asyncio.create_task(line.call())
     await until(lambda: line.inbox.problems)
@@ -284,6 +286,7 @@ async def test_a_line_that_the_end_of_the_pipe_cuts_off_is_dispatched_before_dra
     assert len(inbox.problems) == 1
 
 
+@pytest.mark.hostile("S06")
 @pytest.mark.requirement("TRANS-STDIO-10", "LIFE-27", "MSG-19")
 @pytest.mark.parametrize(
     ("kind", "code", "says"),
@@ -297,7 +300,6 @@ async def test_a_line_that_the_end_of_the_pipe_cuts_off_is_dispatched_before_dra
 async def test_a_crash_fails_all_that_wait_with_exit_code_and_last_words(
     start: Start, kind: str, code: int, says: str
 ) -> None:
-    """S06"""
     line = await start("hostile.py", "crash-on-call", "--kind", kind, "--count", 2)
     assert await line.says_right()
     began = time.monotonic()
@@ -315,9 +317,9 @@ async def test_a_crash_fails_all_that_wait_with_exit_code_and_last_words(
     assert line.transport.pending == 0
 
 
+@pytest.mark.hostile("S06")
 @pytest.mark.requirement("TRANS-STDIO-16")
 async def test_a_writer_that_finds_stdin_closed_hears_how_the_server_ended(start: Start, until: Until) -> None:
-    """S06"""
     line = await start("hostile.py", "crash-at-start")
     await until(lambda: len(line.inbox.lines) == 30)
     with pytest.raises(ConnectionLost) as caught:
@@ -326,12 +328,12 @@ async def test_a_writer_that_finds_stdin_closed_hears_how_the_server_ended(start
     assert len(caught.value.stderr_tail) == 30
 
 
+@pytest.mark.hostile("S07")
 @pytest.mark.requirement("TRANS-STDIO-10", "TRANS-STDIO-16")
 @pytest.mark.parametrize(("mode", "closed"), [("close-stdout", "stdout"), ("close-stdin", "stdin")])
 async def test_a_server_that_closes_a_pipe_and_lives_is_lost(
     start: Start, until: Until, mode: str, closed: str
 ) -> None:
-    """S07"""
     line = await start("hostile.py", mode, limits=replace(FAST, exit_grace=0.1))
     with suppress(ConnectionLost):  # the one that closes its stdin answers first
         await line.call()
@@ -341,11 +343,11 @@ async def test_a_server_that_closes_a_pipe_and_lives_is_lost(
     assert line.transport.report().exit_code is None
 
 
+@pytest.mark.hostile("S07")
 @pytest.mark.requirement("TRANS-STDIO-16", "MSG-19")
 async def test_a_server_that_stops_reading_is_lost_after_a_while_and_blocks_nobody(
     start: Start, loop_watchdog: LoopWatchdog
 ) -> None:
-    """S07"""
     line = await start("hostile.py", "stop-reading", limits=replace(FAST, exit_grace=0.1, write_seconds=0.2))
     assert await line.says_right()
     began = time.monotonic()

@@ -43,9 +43,10 @@ def greedy() -> Iterator[int]:
         assert time.monotonic() < end
 
 
+@pytest.mark.hostile("S10")
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 def test_memory_and_processor_of_a_program_and_of_all_it_started_are_read(greedy: int) -> None:
-    """S10: a child that left the group is still in the session."""
+    """A child that left the group is still in the session."""
     found = usage_of(greedy)
     assert found is not None
     assert found.processes == 2
@@ -53,9 +54,9 @@ def test_memory_and_processor_of_a_program_and_of_all_it_started_are_read(greedy
     assert 0.4 <= found.cpu < 20
 
 
+@pytest.mark.hostile("S10")
 @pytest.mark.skipif(shutil.which(usage.PS[0]) is None, reason="there is no ps")
 def test_without_proc_it_is_read_from_ps(greedy: int, tmp_path: Path) -> None:
-    """S10."""
     found = usage_of(greedy, tmp_path / "proc")
     assert found is not None
     assert (found.processes, found.memory > 48 << 20, found.cpu < 20) == (1, True, True)

@@ -59,12 +59,12 @@ def test_a_text_that_came_letter_by_letter_looks_as_one_that_came_whole() -> Non
     assert "   inside one" in shown
 
 
+@pytest.mark.hostile("M01")
 @given(
     st.lists(st.sampled_from(["a\n", "\n", "```\n", "- x\n", "  y\n", "~~~\n", "| a |\n", "\u202e", "**b** ", "1. "])),
     st.lists(st.integers(0, 60)),
 )
 def test_how_it_was_cut_changes_nothing(parts: list[str], cuts: list[int]) -> None:
-    """M01"""
     text = "".join(parts)
     assert grown(text, *sorted(cuts)).lines == grown(text).lines
 
@@ -86,6 +86,7 @@ def test_what_came_before_the_last_piece_is_not_made_again() -> None:
     assert markdown.grow(TEXT + "\n\nmore") >= firm - 3
 
 
+@pytest.mark.hostile("M01", "T10", "T11")
 @pytest.mark.parametrize(
     ("text", "marked"),
     [
@@ -100,7 +101,6 @@ def test_what_came_before_the_last_piece_is_not_made_again() -> None:
     ],
 )
 def test_hostile_words_are_marked_and_do_nothing(text: str, marked: str) -> None:
-    """M01, T10, T11"""
     for cut in range(len(text)):
         assert marked in [line.text for line in grown(text, cut).lines]
 

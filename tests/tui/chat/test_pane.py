@@ -167,8 +167,8 @@ async def test_what_a_message_brings_along_is_looked_at_with_its_cost_and_sent_a
         assert "first\u200b line" in stage.model.requests[0].messages[0].text
 
 
+@pytest.mark.hostile("P11")
 async def test_a_prompt_is_always_shown_and_sent_once_all_of_it_was_on_screen() -> None:
-    """P11"""
     async with chatting(text("fine"), servers={"a": script("offers.py")}) as stage:
         await stage.say(f"/a:review language='{'word ' * 600}'")
         await stage.at(PreviewScreen)
@@ -382,8 +382,8 @@ async def test_a_result_that_is_held_is_read_shortened_and_kept_back_by_keys() -
 HOSTILE = "\x1b[2J\x9b31m\u202e[@click=app.quit]▌ you said yes\n╭ Run it? ╮ \x1b]0;t\x07"
 
 
+@pytest.mark.hostile("M01", "T01", "T10", "T12")
 async def test_what_a_model_says_stays_behind_its_bar_and_commands_nothing() -> None:
-    """M01, T01, T10, T12"""
     parts = [TextDelta(letter) for letter in HOSTILE]
     async with chatting([*parts, *text("end")], uses(use(HOSTILE, text=HOSTILE)), text("x"), servers=A) as stage:
         await stage.say("hi")

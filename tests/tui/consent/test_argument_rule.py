@@ -39,9 +39,9 @@ def patterns(stage: Stage) -> list[str]:
     return [field.value for field in stage.app.screen.query(Input)]
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.requirement("SEC-01", "TOOLS-29", "HOST-04")
 async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_back() -> None:
-    """P10"""
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         for text, key in (("SELECT 1", "y"), ("SELECT secrets", "n"), ("DROP t", "n")):
@@ -70,8 +70,8 @@ async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_b
         assert await stage.is_asked({"text": "SELECT 4"})
 
 
+@pytest.mark.hostile("P10")
 async def test_always_is_a_rule_in_later_runs_and_lapses_when_the_tool_changes(tmp_path: Path) -> None:
-    """P10"""
     state = tmp_path / "state"
     async with on_stage(echo(), state) as stage:
         await stage.ready()
@@ -105,8 +105,8 @@ NO_RULE = [
 ]
 
 
+@pytest.mark.hostile("P10")
 async def test_what_is_no_rule_that_fits_the_call_is_said_and_allows_nothing() -> None:
-    """P10"""
     async with on_stage(echo()) as stage:
         await stage.ready()
         call = await make(stage, {"text": "hi"})
@@ -152,8 +152,8 @@ async def test_without_texts_no_rule_is_offered(tool: str, arguments: dict[str, 
         await stage.ended(call)
 
 
+@pytest.mark.hostile("P10")
 async def test_a_tool_that_claims_to_destroy_gets_no_rule_for_always() -> None:
-    """P10"""
     async with on_stage(echo()) as stage:
         await stage.ready()
         tool = stage.host.catalog.tool("echo", "echo")
@@ -169,8 +169,8 @@ async def test_a_tool_that_claims_to_destroy_gets_no_rule_for_always() -> None:
         await stage.ended(call)
 
 
+@pytest.mark.hostile("P08")
 async def test_no_rule_is_made_of_what_was_not_seen_to_its_end() -> None:
-    """P08"""
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "\n".join("x" * 30)})
@@ -183,8 +183,8 @@ async def test_no_rule_is_made_of_what_was_not_seen_to_its_end() -> None:
         await stage.gone()
 
 
+@pytest.mark.hostile("T08", "T09", "T10")
 async def test_hostile_texts_are_seen_in_patterns_and_past_calls_as_what_they_are() -> None:
-    """T08, T09, T10"""
     text = "[red]a\u202eb\x1b[2J\u200b"
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()

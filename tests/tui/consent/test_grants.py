@@ -22,9 +22,9 @@ async def allow(stage: Stage, key: str, tool: str = "echo") -> None:
     await stage.gone()
 
 
+@pytest.mark.hostile("P10")
 @pytest.mark.requirement("SEC-01", "TOOLS-29")
 async def test_a_grant_is_listed_and_once_taken_back_the_tool_is_asked_about_again() -> None:
-    """P10"""
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         await stage.press("g")
@@ -42,8 +42,8 @@ async def test_a_grant_is_listed_and_once_taken_back_the_tool_is_asked_about_aga
         assert await stage.is_asked(HI)
 
 
+@pytest.mark.hostile("P10")
 async def test_always_outlives_a_restart_until_exit_does_not_and_another_command_lapses_both(tmp_path: Path) -> None:
-    """P10"""
     state = tmp_path / "state"
     async with on_stage(echo(), state) as stage:
         await stage.ready()

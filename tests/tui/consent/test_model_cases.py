@@ -21,9 +21,10 @@ from tests.tui.chat.chats import chatting
 A = {"a": echo()}
 
 
+@pytest.mark.hostile("M04", "T11")
 @pytest.mark.slow
 async def test_an_address_that_a_model_or_a_tool_shows_as_a_picture_is_not_fetched() -> None:
-    """M04, T11: what it would carry away stays here, and can be read."""
+    """What it would carry away stays here, and can be read."""
     with Web(lambda talk: talk.whole(200)) as web:
         words = f"![chart]({web.url}/?q=secret) and <img src='{web.url}/x'>"
         links = [{"type": "resource_link", "uri": f"{web.url}/y", "name": "y"}]
@@ -65,10 +66,10 @@ HIDING = [
 ]
 
 
+@pytest.mark.hostile("P08")
 @pytest.mark.requirement("TOOLS-14")
 @pytest.mark.parametrize(("arguments", "words"), [case[1:] for case in HIDING], ids=[case[0] for case in HIDING])
 def test_nothing_of_an_argument_hides_in_depth_in_names_or_in_numbers(arguments: Any, words: str) -> None:
-    """P08"""
     assert words in "\n".join(rows(arguments))
     assert not is_cut(arguments)
 
@@ -76,18 +77,18 @@ def test_nothing_of_an_argument_hides_in_depth_in_names_or_in_numbers(arguments:
 MANY = {f"k{number}": number for number in range(SHOWN_ARGUMENTS + 5)}
 
 
+@pytest.mark.hostile("P08")
 @pytest.mark.parametrize("arguments", [MANY, {"x" * (SHOWN_CHARACTERS + 1): 1}, {"x": ["y" * SHOWN_CHARACTERS]}])
 def test_what_is_not_all_shown_is_known_to_be_cut(arguments: dict[str, Any]) -> None:
-    """P08"""
     assert is_cut(arguments)
     assert len(rows(arguments)) <= SHOWN_ARGUMENTS + 2
 
 
+@pytest.mark.hostile("P08", "M02")
 @pytest.mark.slow
 async def test_a_call_with_more_arguments_than_are_shown_is_read_elsewhere_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """P08, M02"""
     monkeypatch.setattr(call_rows, "SHOWN_ARGUMENTS", 20)
     many: dict[str, Any] = {f"k{number}": number for number in range(100)}
     async with chatting(uses(use("a__echo", text="x", **many)), text("ok"), servers=A, size=(100, 40)) as stage:

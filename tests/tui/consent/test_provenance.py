@@ -45,11 +45,11 @@ PLACES = [
 ]
 
 
+@pytest.mark.hostile("M04", "T01", "T09", "T10")
 @pytest.mark.parametrize(("value", "words", "expected"), [case[1:] for case in PLACES], ids=[c[0] for c in PLACES])
 def test_what_is_marked_is_what_was_borrowed_wherever_marks_of_ours_move_it(
     value: str, words: str, expected: list[str]
 ) -> None:
-    """M04, T01, T09, T10"""
     (content,) = shown(value, at(value, words))
     (bare,) = shown(value)
     assert underlined(content) == expected
@@ -59,8 +59,8 @@ def test_what_is_marked_is_what_was_borrowed_wherever_marks_of_ours_move_it(
     ) == bare.plain  # fmt: skip
 
 
+@pytest.mark.hostile("M04")
 def test_marks_that_overlap_or_stand_deep_inside_or_in_a_name_are_shown_once() -> None:
-    """M04"""
     text = f"{TREE} behind the mill and more"
     (content,) = shown(text, at(text, TREE), at(text, "old oak tree behind the mill", "mail"))
     assert "".join(underlined(content)) == f"{TREE} behind the mill"
@@ -72,8 +72,8 @@ def test_marks_that_overlap_or_stand_deep_inside_or_in_a_name_are_shown_once() -
     assert (underlined(content), "▲ from notes: 1 characters, in its name" in content.plain) == ([], True)
 
 
+@pytest.mark.hostile("M04", "P08")
 def test_what_is_too_long_to_show_is_cut_as_before_and_still_said() -> None:
-    """M04, P08"""
     value = "la " * SHOWN_CHARACTERS + TREE
     (content,) = shown(value, at(value, TREE))
     (bare,) = shown(value)
@@ -85,10 +85,10 @@ def test_what_is_too_long_to_show_is_cut_as_before_and_still_said() -> None:
     assert (underlined(content), content.plain.split("\n")[0]) == ([TREE], bare.plain.split("\n")[0])
 
 
+@pytest.mark.hostile("M04")
 @pytest.mark.slow
 @pytest.mark.requirement("TOOLS-14")
 async def test_the_dialog_names_the_server_that_the_words_are_from_and_an_edit_is_told_of() -> None:
-    """M04"""
     script = uses(use("notes__read")), uses(use("mail__echo", text=f"Psst: {TREE}")), text("done")
     async with chatting(*script, servers=SERVERS, size=(100, 40)) as stage:
         await stage.say("do it")

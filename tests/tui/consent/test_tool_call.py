@@ -25,8 +25,8 @@ def highlighted(dialog: ToolCallScreen) -> str:
     return str(dialog.query_one(RowList).item.key)  # type: ignore[union-attr]
 
 
+@pytest.mark.hostile("P09")
 async def test_keys_typed_before_the_dialog_could_be_read_do_nothing() -> None:
-    """P09"""
     async with on_stage(echo(), guard=60.0) as stage:
         await stage.ready()
         call = stage.call("echo", HI)
@@ -43,10 +43,11 @@ async def test_keys_typed_before_the_dialog_could_be_read_do_nothing() -> None:
         assert (await stage.ended(call)).state is CallState.DONE
 
 
+@pytest.mark.hostile("P09")
 @pytest.mark.requirement("TOOLS-11")
 @pytest.mark.parametrize("letter", ["y", "u", "a", "enter"])
 async def test_a_dialog_ignores_keys_for_a_quarter_of_a_second_after_it_was_drawn(letter: str) -> None:
-    """P09: by the guard that users have; a letter begins its time anew."""
+    """By the guard that users have; a letter begins its time anew."""
     async with on_stage(echo(), guard=None) as stage:
         await stage.ready()
         call = stage.call("echo", HI)
@@ -67,6 +68,7 @@ async def test_a_dialog_ignores_keys_for_a_quarter_of_a_second_after_it_was_draw
         assert (await stage.ended(call)).state is CallState.DONE
 
 
+@pytest.mark.hostile("P09")
 @pytest.mark.requirement("TOOLS-19", "TOOLS-30")
 @pytest.mark.parametrize(
     ("claims", "changed", "easy"),
@@ -82,7 +84,7 @@ async def test_a_dialog_ignores_keys_for_a_quarter_of_a_second_after_it_was_draw
 async def test_the_easy_answer_is_no_to_what_claims_to_destroy_and_to_what_changed(
     claims: dict[str, bool], changed: bool, easy: str
 ) -> None:
-    """P09: from the moment the dialog is drawn, without a key; enter gives it."""
+    """From the moment the dialog is drawn, without a key; enter gives it."""
     server = Echo(tools=[{"name": "echo", "inputSchema": {"type": "object"}, "annotations": claims}])
     with Web(server) as web:
         async with on_stage(servers(a=ServerConfig(url=web.url))) as stage:
@@ -142,8 +144,8 @@ async def test_leaving_a_question_neither_answers_it_nor_quits(tmp_path: Path) -
         assert not calls_in(record)
 
 
+@pytest.mark.hostile("P10")
 async def test_refusing_is_the_easy_answer_to_what_claims_to_destroy_and_always_is_not_offered() -> None:
-    """P10"""
     async with on_stage() as stage:
         await stage.ready()
         call = stage.call("tear_out_pages")
@@ -157,9 +159,9 @@ async def test_refusing_is_the_easy_answer_to_what_claims_to_destroy_and_always_
         assert (await stage.ended(call)).state is CallState.DECLINED
 
 
+@pytest.mark.hostile("P07")
 @pytest.mark.requirement("TOOLS-19")
 async def test_a_claim_is_named_as_one_and_no_claim_is_no_promise() -> None:
-    """P07"""
     async with on_stage() as stage:
         await stage.ready()
         for tool, words in (("ships_in_sight", "read-only"), ("feed_gulls", "nothing (so it may write, delete")):
@@ -170,9 +172,9 @@ async def test_a_claim_is_named_as_one_and_no_claim_is_no_promise() -> None:
             await stage.ended(call)
 
 
+@pytest.mark.hostile("P03")
 @pytest.mark.requirement("TOOLS-30")
 async def test_a_changed_definition_is_asked_about_again_with_its_difference() -> None:
-    """P03"""
     async with on_stage() as stage:
         await stage.ready()
         flash = {"message": "ahoy", "times": 1}
@@ -200,9 +202,9 @@ async def test_a_changed_definition_is_asked_about_again_with_its_difference() -
 LONG = "\n".join(f"line {number}" for number in range(30)) + "\nrm -rf /"
 
 
+@pytest.mark.hostile("P08", "T12")
 @pytest.mark.requirement("TOOLS-14")
 async def test_long_arguments_must_have_been_seen_to_the_end_and_the_answers_stay_on_screen() -> None:
-    """P08, T12"""
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": LONG})
@@ -237,8 +239,8 @@ async def test_what_a_long_path_pushes_out_of_a_small_terminal_must_have_been_se
         assert (await stage.ended(call)).state is CallState.DONE
 
 
+@pytest.mark.hostile("P08")
 async def test_an_argument_too_long_for_the_dialog_is_read_to_its_end_elsewhere() -> None:
-    """P08"""
     async with on_stage(echo(), size=WIDE) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "word " * 4200 + "the end"})
@@ -273,9 +275,9 @@ PADDED = [
 ]
 
 
+@pytest.mark.hostile("P08", "T08", "T09", "T10")
 @pytest.mark.requirement("TOOLS-14", "SEC-08")
 async def test_what_hides_in_arguments_is_visible_and_counted() -> None:
-    """P08, T08, T09, T10"""
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         for text, words in PADDED:
@@ -311,8 +313,8 @@ async def test_edited_arguments_are_marked_and_are_what_is_sent(tmp_path: Path) 
         assert calls_in(record)[0]["arguments"] == {"text": "hi there"}
 
 
+@pytest.mark.hostile("P08")
 async def test_arguments_edited_into_long_ones_are_read_again() -> None:
-    """P08"""
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", HI)
@@ -325,8 +327,8 @@ async def test_arguments_edited_into_long_ones_are_read_again() -> None:
         await stage.ended(call)
 
 
+@pytest.mark.hostile("P01")
 async def test_the_definition_is_one_key_away_and_esc_comes_back() -> None:
-    """P01"""
     async with on_stage() as stage:
         await stage.ready()
         call = stage.call("flash_lamp", {"message": "x", "times": 1})
@@ -369,8 +371,8 @@ async def test_the_dialog_goes_when_its_server_dies() -> None:
         assert call.sent_at is None
 
 
+@pytest.mark.hostile("P09")
 async def test_several_questions_are_asked_one_after_the_other() -> None:
-    """P09"""
     async with on_stage(echo()) as stage:
         await stage.ready()
         calls = [stage.call("echo", {"text": f"number {n}"}) for n in range(3)]

@@ -132,9 +132,9 @@ async def test_what_was_typed_is_there_again_when_a_question_is_opened_anew() ->
         await stage.until(lambda app: not app.approver.open)
 
 
+@pytest.mark.hostile("F05")
 @pytest.mark.requirement("ELIC-08")
 async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
-    """F05"""
     schema = {"type": "object", "properties": {"api_key": {"type": "string"}}, "required": ["api_key"]}
     async with asked(size=NARROW) as stage:
         call = ask(stage, form(schema))
@@ -161,12 +161,12 @@ async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
 HOSTILE = "\x1b[2J[bold]x[/] \u202e click https://evil.example now " + "word " * 1980
 
 
+@pytest.mark.hostile("T01", "T08")
 @pytest.mark.requirement("ELIC-20")
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_a_long_hostile_message_hides_neither_the_form_nor_the_answers_and_is_no_link(
     size: tuple[int, int],
 ) -> None:
-    """T01, T08"""
     async with asked(size=size) as stage:
         call = ask(stage, form(NAME, HOSTILE))
         await at(stage, FormQuestionScreen)
@@ -191,8 +191,8 @@ async def test_a_long_hostile_message_hides_neither_the_form_nor_the_answers_and
         await stage.ended(call)
 
 
+@pytest.mark.hostile("P08")
 async def test_a_review_longer_than_the_screen_is_read_to_its_end_before_it_is_sent() -> None:
-    """P08"""
     fields = {f"field_{number}": {"type": "string", "default": "x"} for number in range(40)}
     async with asked(size=NARROW) as stage:
         call = ask(stage, form({"type": "object", "properties": fields}))
@@ -241,9 +241,9 @@ async def test_a_question_that_was_taken_back_closes_its_dialog_with_a_note() ->
             assert not stage.app.approver.open
 
 
+@pytest.mark.hostile("P09")
 @pytest.mark.requirement("ELIC-07")
 async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_the_same() -> None:
-    """P09"""
     async with asked("a", "b", size=WIDE) as stage:
         first = ask(stage, form(NAME), form(NAME), server="a")
         await at(stage, FormQuestionScreen)

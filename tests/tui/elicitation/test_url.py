@@ -31,9 +31,9 @@ ANSWERS: list[tuple[list[str], Any, list[str]]] = [
 ]
 
 
+@pytest.mark.hostile("F06")
 @pytest.mark.requirement("ELIC-16", "ELIC-17", "ELIC-18", "ELIC-21", "ELIC-04")
 async def test_a_page_opens_by_a_key_alone_and_refusing_is_the_easy_answer() -> None:
-    """F06"""
     for keys, answer, opened in ANSWERS:
         browser = Browser()
         async with asked(browser=browser, size=NARROW) as stage:
@@ -57,9 +57,9 @@ ADDRESSES: list[tuple[str, list[str]]] = [
 ]
 
 
+@pytest.mark.hostile("F06")
 @pytest.mark.requirement("ELIC-19")
 async def test_both_spellings_of_a_host_are_shown_and_what_is_odd_is_said() -> None:
-    """F06"""
     async with asked(size=NARROW) as stage:
         for url, words in ADDRESSES:
             call = ask(stage, page(url))
@@ -76,9 +76,9 @@ async def test_both_spellings_of_a_host_are_shown_and_what_is_odd_is_said() -> N
             await stage.ended(call)
 
 
+@pytest.mark.hostile("F06")
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_an_address_longer_than_the_screen_is_seen_to_its_end_before_it_opens(size: tuple[int, int]) -> None:
-    """F06"""
     browser = Browser()
     async with asked(browser=browser, size=size) as stage:
         call = ask(stage, page("https://example.com/" + "a" * 8000 + "end", message="word " * 2000))

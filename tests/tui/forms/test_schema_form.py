@@ -286,8 +286,8 @@ async def test_what_looks_secret_is_hidden_until_asked_for() -> None:
         assert "s3x" in app.screen_text()
 
 
+@pytest.mark.hostile("T01")
 async def test_text_from_outside_is_marked_and_never_markup_and_is_sent_as_it_was() -> None:
-    """T01"""
     evil = "\x1b]0;x\x07\u202e[red]"
     parts = schema(
         **{evil: {**STRING, "description": evil, "default": evil}},

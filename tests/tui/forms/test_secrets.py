@@ -19,9 +19,10 @@ def files_in(folder: Path) -> list[str]:
     return [path.read_text() for path in folder.rglob("*") if path.is_file()]
 
 
+@pytest.mark.hostile("C10")
 @pytest.mark.requirement("TRANS-STDIO-13", "TRANS-STDIO-06", "SEC-09")
 async def test_what_a_program_was_given_in_secret_is_seen_nowhere(tmp_path: Path) -> None:
-    """C10: the program writes it to stderr and answers a call with it. The result alone is shown as it was answered."""
+    """The program writes it to stderr and answers a call with it. The result alone is shown as it was answered."""
     program = ("-c", SAYS_IT, sys.executable, "-S", "-E", str(SERVERS / "echo.py"))
     config = servers(echo=ServerConfig(command="sh", args=program, env={"TOKEN": CANARY}))
     seen: list[str] = []

@@ -33,8 +33,8 @@ async def test_parked_questions_are_listed_oldest_first_and_opened_by_enter(tmp_
         assert [call.state for call in calls] == [CallState.ASKING, CallState.DONE, CallState.ASKING]
 
 
+@pytest.mark.hostile("P09")
 async def test_n_declines_one_and_shift_n_all_of_a_server_while_the_list_follows() -> None:
-    """P09"""
     async with on_stage(servers(one=server("echo.py"), two=server("echo.py"))) as stage:
         await stage.ready()
         await stage.press("f2")

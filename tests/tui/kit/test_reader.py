@@ -29,9 +29,10 @@ async def listening() -> AsyncIterator[tuple[int, list[object]]]:
         yield server.sockets[0].getsockname()[1], visitors
 
 
+@pytest.mark.hostile("C15")
 @pytest.mark.requirement("RES-08", "ICON-01", "ICON-02")
 async def test_a_web_address_is_read_through_its_server_alone_and_icons_are_not_fetched(tmp_path: Path) -> None:
-    """C15: a host may fetch an https resource itself. mcphost does not: the URI goes to its server as others do, and
+    """A host may fetch an https resource itself. mcphost does not: the URI goes to its server as others do, and
     no request leaves for it, with credentials or without. Icons, of whatever scheme, on the server, its tools,
     resources, templates and prompts, are members of a definition and no more.
     """

@@ -38,8 +38,8 @@ def test_a_wrapped_line_fits_its_rows_and_loses_only_the_blanks_it_breaks_at(lin
     assert all(cell_len(row) <= width or len(row) == 1 for row in rows)
 
 
+@pytest.mark.hostile("T12")
 async def test_a_million_lines_open_scroll_and_jump_at_once(loop_watchdog: LoopWatchdog) -> None:
-    """T12"""
     lines = [f"line {number}" for number in range(1_000_000)]
     app = Reading(TextView(lines))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -122,6 +122,7 @@ def test_json_is_written_until_the_budget_is_spent() -> None:
     assert any("deeper than" in line for line in json_lines(deep)[0])
 
 
+@pytest.mark.hostile("T11", "T08", "T10")
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
@@ -142,17 +143,16 @@ def test_json_is_written_until_the_budget_is_spent() -> None:
     ],
 )
 def test_markdown_shows_every_target_and_does_nothing(text: str, lines: list[str]) -> None:
-    """T11, T08, T10"""
     rendered = render_markdown(show(text))
     assert rendered is not None
     assert [line.text for line in rendered] == lines
 
 
+@pytest.mark.hostile("T11")
 @pytest.mark.parametrize(
     "text", ["> " * 25 + "deep", "".join(f"[a{n}]: http://hidden.example\n" for n in range(9)), "x" * 60_000]
 )
 def test_markdown_that_would_hide_something_is_left_as_it_was_sent(text: str) -> None:
-    """T11"""
     assert render_markdown(text) is None
 
 

@@ -130,10 +130,10 @@ CONTENTS = [
 ]
 
 
+@pytest.mark.hostile("C14")
 @pytest.mark.requirement("PROMPT-05")
 @pytest.mark.parametrize(("content", "words"), CONTENTS, ids=range(len(CONTENTS)))
 async def test_pictures_of_a_prompt_are_drawn_or_it_is_said_why_not(content: dict[str, Any], words: list[str]) -> None:
-    """C14"""
     view = ReadingView("Messages", "hint")
     async with Alone(lambda: view).run_test(size=(90, 30)) as pilot:
         result = GetPromptResult.read({"messages": [{"role": "user", "content": content}]})
@@ -195,12 +195,12 @@ async def question(stage: Stage) -> None:
     await stage.until(lambda app: isinstance(app.screen, AskScreen) and app.screen.shown_for() >= 0)
 
 
+@pytest.mark.hostile("C14")
 @SIZES
 @pytest.mark.requirement("TOOLS-05")
 async def test_a_sound_is_opened_after_a_question_as_a_private_copy_that_goes_with_the_app(
     size: tuple[int, int], desktop: Path
 ) -> None:
-    """C14"""
     async with on_stage(size=size) as stage:
         await stage.ready()
         call = stage.call(SOUND, {"blasts": 1})

@@ -136,31 +136,32 @@ async def test_an_ancillary_chunk_with_a_wrong_checksum_is_skipped_and_the_pictu
         await draw(encoded(critical), Size(10, 5), GROUND)
 
 
+@pytest.mark.hostile("C14")
 @pytest.mark.parametrize(("data", "words"), HOSTILE, ids=range(len(HOSTILE)))
 async def test_what_is_too_large_damaged_or_no_picture_is_a_sentence_and_holds_nothing_up(
     data: bytes, words: str, loop_watchdog: LoopWatchdog
 ) -> None:
-    """C14: a 100-megapixel picture, a bomb, SVG, a polyglot."""
+    """A 100-megapixel picture, a bomb, SVG, a polyglot."""
     with pytest.raises(Undrawable, match=words):
         await draw(encoded(data), Size(10, 5), GROUND)
     assert loop_watchdog.longest < 1.0
 
 
+@pytest.mark.hostile("C14")
 async def test_what_is_no_base64_or_has_too_many_bytes_is_not_even_decoded() -> None:
-    """C14"""
     with pytest.raises(Undrawable, match="it has 25 MB"):
         await draw("A" * (MOST_BYTES * 4 // 3 + 8), Size(10, 5), GROUND)
     with pytest.raises(Undrawable, match="damaged"):
         await draw("%%%=", Size(10, 5), GROUND)
 
 
+@pytest.mark.hostile("C14")
 @given(
     st.sampled_from([picture(kind) for kind in ("PNG", "JPEG", "GIF", "WEBP")]),
     st.integers(0, 600),
     st.binary(max_size=8),
 )
 async def test_no_bytes_end_in_anything_but_a_drawing_or_a_sentence(data: bytes, at: int, other: bytes) -> None:
-    """C14"""
     try:
         drawing = await draw(encoded(data[:at] + other + data[at + len(other) :]), Size(7, 3), GROUND, sharp=True)
     except Undrawable:
@@ -221,6 +222,7 @@ async def test_a_sharp_picture_is_a_png_of_ours_in_sequences_of_bounded_length()
     assert "d=I" in REMOVE
 
 
+@pytest.mark.hostile("C14")
 @pytest.mark.parametrize(
     ("said", "found", "text", "kind"),
     [
@@ -249,5 +251,5 @@ async def test_a_sharp_picture_is_a_png_of_ours_in_sequences_of_bounded_length()
 def test_only_what_cannot_run_is_opened_and_its_bytes_must_say_so(
     said: str, found: str | None, text: str | None, kind: str
 ) -> None:
-    """C14: a polyglot is opened as what its first bytes say, or not at all."""
+    """A polyglot is opened as what its first bytes say, or not at all."""
     assert opened_as(said, Probe(found) if found else None, text) == kind

@@ -13,6 +13,7 @@ from mcphost.tui.results.saving import extension, file_name, save
 WHEN = datetime(2026, 11, 3, 14, 2, 11)
 
 
+@pytest.mark.hostile("C14")
 @pytest.mark.requirement("RES-16")
 @pytest.mark.parametrize(
     ("server", "tool", "mime_type", "name"),
@@ -28,7 +29,7 @@ WHEN = datetime(2026, 11, 3, 14, 2, 11)
 def test_a_name_is_made_of_plain_letters_and_a_known_extension(
     server: str, tool: str, mime_type: str, name: str
 ) -> None:
-    """C14: nothing a server says leaves the folder, hides the file or makes it run."""
+    """Nothing a server says leaves the folder, hides the file or makes it run."""
     assert file_name(server, tool, WHEN, mime_type) == name
 
 
@@ -37,8 +38,8 @@ def test_types_that_run_or_open_in_a_browser_get_a_harmless_extension() -> None:
     assert {extension(kind) for kind in ("application/x-msdownload", "", "png", "image/png/../../sh")} == {".bin"}
 
 
+@pytest.mark.hostile("C14")
 def test_a_file_is_never_replaced_nor_runnable(tmp_path: Path) -> None:
-    """C14"""
     old_mask = os.umask(0)
     try:
         paths = [save(tmp_path, "a-b.png", content) for content in (b"1", b"2", b"3")]
@@ -49,8 +50,9 @@ def test_a_file_is_never_replaced_nor_runnable(tmp_path: Path) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in paths} == {0o600}
 
 
+@pytest.mark.hostile("C14")
 def test_a_link_waiting_under_the_name_is_not_followed(tmp_path: Path) -> None:
-    """C14: neither one that leads somewhere nor one that leads nowhere yet."""
+    """Neither one that leads somewhere nor one that leads nowhere yet."""
     target = tmp_path / "precious"
     target.write_bytes(b"mine")
     (tmp_path / "a.txt").symlink_to(target)

@@ -178,9 +178,9 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.hostile("T10", "C14")
 @pytest.mark.requirement("TOOLS-04", "TOOLS-05", "TOOLS-07", "TOOLS-08", "TOOLS-25")
 async def test_every_kind_of_content_is_shown_in_order_in_a_frame_of_its_own(app: Stage) -> None:
-    """T10, C14"""
     async with showing(app.done(*BLOCKS), app, size=(100, 60)):
         expected = [
             *("text · 18 B", "first [b]words[/b]", "image image/png · 320×200 · 14 kB"),
@@ -203,8 +203,8 @@ async def test_the_arrows_walk_the_blocks_and_enter_follows_a_link(app: Stage) -
         assert "▸ link · 3" in app.text
 
 
+@pytest.mark.hostile("T11")
 async def test_json_and_markdown_are_rendered_and_m_shows_what_was_sent(app: Stage) -> None:
-    """T11"""
     async with showing(None, app) as pilot:
         for sent, rendered in (('{"a":[1]}', '  "a": ['), ("# Title\n\n**bold**", "│ Title"), ("**not sure**", None)):
             await app.present(app.done(text(sent)), pilot)
@@ -216,18 +216,18 @@ async def test_json_and_markdown_are_rendered_and_m_shows_what_was_sent(app: Sta
             assert (first in app.text) is (rendered is not None)
 
 
+@pytest.mark.hostile("T12")
 async def test_long_markdown_is_read_beside_the_screen_and_a_hostile_one_holds_nothing_up(
     app: Stage, loop_watchdog: LoopWatchdog
 ) -> None:
-    """T12"""
     async with showing(app.done(text("# T\n\n" + "**bold** word " * 900), text("**a** - b\n\n" + "![" * 20_000)), app):
         assert "· Markdown" in app.text
         assert "**bold**" not in app.text
         assert loop_watchdog.longest < 1.0
 
 
+@pytest.mark.hostile("T12")
 async def test_nineteen_megabytes_are_cut_and_saved_whole(app: Stage, loop_watchdog: LoopWatchdog) -> None:
-    """T12"""
     words = "a line of words\n" * 1_200_000
     async with showing(app.done(text(words)), app, "end") as pilot:
         assert "… 19 MB more — w saves all" in app.text
@@ -250,8 +250,8 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.hostile("T12")
 async def test_hostile_text_stays_in_its_frame_and_holds_nothing_up(app: Stage, loop_watchdog: LoopWatchdog) -> None:
-    """T12"""
     async with showing(None, app) as pilot:
         for words in HOSTILE:
             await app.present(app.done(text(words), text("neighbour")), pilot)
@@ -292,9 +292,9 @@ async def test_a_list_of_objects_is_a_table_and_m_shows_its_json(app: Stage, ins
         assert "1 of 1 " in app.text
 
 
+@pytest.mark.hostile("L07")
 @pytest.mark.requirement("TOOLS-22", "TOOLS-23")
 async def test_the_verdict_of_the_output_schema_names_each_place(app: Stage) -> None:
-    """L07"""
     wrong = ValidationResult((SchemaProblem("items[3].size", "'x' is not a number"), SchemaProblem("", "a is missing")))
     cases = (
         (wrong, ("▲ The structured content does not fit", "items[3].size: 'x' is not a number", "the whole: a is")),
@@ -345,9 +345,9 @@ FAILURES: list[tuple[McphostError, tuple[str, ...]]] = [
 ]
 
 
+@pytest.mark.hostile("T01")
 @pytest.mark.requirement("TOOLS-10", "ERR-01", "ERR-02", "ERR-11")
 async def test_each_failure_says_what_happened_and_what_to_do(app: Stage) -> None:
-    """T01"""
     async with showing(None, app) as pilot:
         for error, expected in FAILURES:
             await app.present(failed(app, error), pilot)

@@ -72,9 +72,9 @@ async def mark(stage: Stage) -> None:
     await stage.until(lambda _: screen.marked != before)
 
 
+@pytest.mark.hostile("F09")
 @pytest.mark.requirement("ROOT-09", "ROOT-10")
 async def test_the_suggested_work_tree_is_shared_by_two_keys_and_nothing_is_marked_before(work: Path) -> None:
-    """F09"""
     async with asked(size=NARROW) as stage:
         call = ask(stage, ROOTS)
         screen = await settled(stage)
@@ -140,8 +140,8 @@ async def test_marks_stay_with_a_question_that_is_left_for_later(work: Path) -> 
         assert stage.host.roots.offered("a")[0].source.value == "remembered"
 
 
+@pytest.mark.hostile("F10")
 async def test_the_tree_tells_links_and_hidden_and_unreadable_folders(work: Path) -> None:
-    """F10"""
     (work / "evil\x1b[2J\u202e[bold]").mkdir()
     locked = work / "locked"
     locked.mkdir(mode=0o000)
@@ -167,8 +167,8 @@ async def test_the_tree_tells_links_and_hidden_and_unreadable_folders(work: Path
         locked.chmod(0o700)
 
 
+@pytest.mark.hostile("F10")
 async def test_a_link_is_shared_as_what_it_leads_to_and_opened_there(work: Path) -> None:
-    """F10"""
     other = work.parents[1] / "other"
     async with asked(size=WIDE) as stage:
         call = ask(stage, ROOTS)
@@ -189,8 +189,8 @@ async def test_a_link_is_shared_as_what_it_leads_to_and_opened_there(work: Path)
         assert await got(stage, call) == told([other])
 
 
+@pytest.mark.hostile("F10")
 async def test_home_and_the_root_are_asked_about_once_more(work: Path) -> None:
-    """F10"""
     async with asked(size=WIDE) as stage:
         call = ask(stage, ROOTS)
         await settled(stage)

@@ -79,9 +79,9 @@ def flood(count: int) -> Attempt:
     return (*steps, AnswerFinished("endTurn", "m"))
 
 
+@pytest.mark.hostile("M05")
 @pytest.mark.slow
 async def test_ten_thousand_pieces_of_an_answer_cost_no_more_than_some_frames() -> None:
-    """M05"""
     config = lending(sampling={"max_tokens": 100_000})
     async with lent({"claude": [flood(10_000)]}, config) as stage:
         call, _ = await stage.wanted(create(maxTokens=100_000))
@@ -97,9 +97,9 @@ async def test_ten_thousand_pieces_of_an_answer_cost_no_more_than_some_frames() 
         assert took < 10.0
 
 
+@pytest.mark.hostile("F04")
 @pytest.mark.slow
 async def test_a_prompt_of_ten_megabytes_is_there_at_once_and_can_be_read_to_its_end() -> None:
-    """F04"""
     async with lent() as stage:
         used = time.process_time()
         _, screen = await stage.wanted(create("x" * 10_000_000 + "end"))

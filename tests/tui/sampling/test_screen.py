@@ -149,10 +149,10 @@ PRICED = {"provider": "anthropic", "model": "claude-sonnet-4-5", "api_key": "k",
 PRICED |= {"intelligence": 0.9, "input_price": 3.0, "output_price": 15.0}
 
 
+@pytest.mark.hostile("F04", "P12")
 @pytest.mark.requirement("SAMP-02", "SAMP-08", "SAMP-16")
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
 async def test_all_that_would_be_asked_is_shown_and_what_the_server_does_not_get_too(size: tuple[int, int]) -> None:
-    """F04, P12"""
     config = lending({"claude": PRICED, "local": LOCAL}, {"budget_tokens": 50_000})
     async with lent(config=config, size=size) as stage:
         _, screen = await stage.wanted(ASKED)
@@ -268,8 +268,8 @@ async def test_without_a_model_one_writes_the_answer_and_is_told_how_to_have_one
         assert await got(stage, call) == said("yes n\nd", "human")
 
 
+@pytest.mark.hostile("M05")
 async def test_what_went_wrong_is_told_with_what_to_do_next_and_never_to_the_server() -> None:
-    """M05"""
     lasting: Attempt = (ModelKeyRefused("claude", "set api_key"),)
     async with lent({"claude": [UNREACHABLE, lasting, CUT]}) as stage:
         call, screen = await stage.wanted(create())
@@ -413,8 +413,8 @@ async def test_an_answer_that_one_left_goes_on_and_comes_back_for_review() -> No
         assert (await got(stage, call))["content"]["text"] == "Hallo"
 
 
+@pytest.mark.hostile("P09")
 async def test_keys_meant_for_something_else_ask_no_model_and_send_nothing() -> None:
-    """P09"""
     async with lent(guard=60.0) as stage:
         stage.app.questions.idle_seconds = 0.0
         await stage.wanted(create())
@@ -423,8 +423,9 @@ async def test_keys_meant_for_something_else_ask_no_model_and_send_nothing() -> 
         assert not stage.port.requests
 
 
+@pytest.mark.hostile("F03")
 async def test_a_budget_is_raised_and_the_card_tells_of_it() -> None:
-    """F03: what a server uses is seen, bounded, and stopped by one key."""
+    """What a server uses is seen, bounded, and stopped by one key."""
     config = lending(sampling={"budget_tokens": 12})
     async with lent(config=config) as stage:
         call, _ = await stage.wanted(create("Hi"))
@@ -451,8 +452,8 @@ async def test_a_budget_is_raised_and_the_card_tells_of_it() -> None:
 HOSTILE = "[bold]x[/] \x1b[2J\u202egnp " + "\n" * 60 + "the end"
 
 
+@pytest.mark.hostile("F04", "M01", "P08", "T01")
 async def test_foreign_words_stay_what_they_are_and_none_is_out_of_sight_without_a_word() -> None:
-    """F04, M01, P08, T01"""
     bad: Attempt = (TextDelta("\x1b"), TextDelta("[2J[red]y[/]"), AnswerFinished("\x1b[0m", "\x1b]0;z"))
     request = create(HOSTILE, systemPrompt="\x1b[31m[link]", stopSequences=["\x1b[K"], modelPreferences={
         "hints": [{"name": "\x1b[7msonnet"}]

@@ -114,12 +114,12 @@ SHOWN: list[tuple[SignInPlan, list[str]]] = [
 ]
 
 
+@pytest.mark.hostile("O03", "O09")
 @pytest.mark.parametrize(("shown", "words"), SHOWN, ids=["usual", "odd letters", "no scopes", "another account"])
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
 async def test_the_plan_says_who_wants_what_and_where(
     size: tuple[int, int], shown: SignInPlan, words: list[str]
 ) -> None:
-    """O03, O09"""
     async with signing(ScriptedPort(plans=[shown]), size=size) as stage:
         await asked(stage)
         seen = stage.flat
@@ -128,8 +128,8 @@ async def test_the_plan_says_who_wants_what_and_where(
             assert each in seen or each in stage.flat, f"{each}\n{stage.text}"
 
 
+@pytest.mark.hostile("P09")
 async def test_keys_meant_for_something_else_agree_to_nothing() -> None:
-    """P09"""
     port = ScriptedPort()
     async with signing(port, guard=60.0) as stage:
         await at_sign_in(stage)
@@ -212,8 +212,8 @@ async def test_a_question_left_for_later_is_asked_again_where_its_sign_in_is_ope
         await stage.shows("waiting for the browser")
 
 
+@pytest.mark.hostile("P08", "T12")
 async def test_a_plan_that_does_not_fit_must_have_been_seen_to_its_end_and_the_answers_stay() -> None:
-    """P08, T12"""
     long = plan(resource="https://mcp.linear.example/" + "a" * 1500, scopes=tuple(f"scope:{n}" for n in range(200)))
     async with signing(ScriptedPort(plans=[long])) as stage:
         await asked(stage)
@@ -287,8 +287,8 @@ def test_a_code_is_drawn_in_half_blocks_with_light_around_it_or_not_at_all() -> 
     assert half_blocks("x" * 4000) == ()
 
 
+@pytest.mark.hostile("C10")
 async def test_a_pasted_address_is_used_without_being_shown_and_one_that_will_not_do_is_told_of() -> None:
-    """C10"""
     port = ScriptedPort(wrong="elsewhere")
     async with signing(port) as stage:
         await visiting(stage)
@@ -337,9 +337,9 @@ ENDS = [
 ]
 
 
+@pytest.mark.hostile("O15", "C08")
 @pytest.mark.parametrize(("end", "words"), ENDS, ids=["usual", "memory", "over"])
 async def test_at_its_end_it_says_what_was_granted_and_where_that_is_kept(end: object, words: list[str]) -> None:
-    """O15, C08"""
     async with signing(ScriptedPort(link=None, end=end)) as stage:  # type: ignore[arg-type]
         await asked(stage)
         await stage.press("y")
@@ -425,9 +425,9 @@ async def through(stage: Stage, port: ScriptedPort) -> None:
     await listens(stage)
 
 
+@pytest.mark.hostile("T09", "C10")
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
 async def test_a_step_is_opened_with_all_that_was_sent_and_answered(size: tuple[int, int]) -> None:
-    """T09, C10"""
     said = replace(
         DISCOVERY[1], response_body='{\n  "issuer": "\x1b[2J\u202e[b]"\n}', response_headers={"X-Ab": "\x9b"}
     )
@@ -502,9 +502,8 @@ async def test_every_key_of_the_screen_is_in_its_help() -> None:
         assert attempt(stage) is SignInState.AGREEING
 
 
+@pytest.mark.hostile("T04")
 def test_link_is_a_link_only_where_it_cannot_end_the_sequence_it_stands_in() -> None:
-    """T04"""
-
     def links(url: str) -> Iterable[object]:
         return [span.style for span in link_content(url).spans]
 

@@ -137,8 +137,9 @@ async def test_the_key_is_on_the_line_only_where_a_server_keeps_tasks() -> None:
         await stage.shows("calls may be answered later: T lists those", "T tasks")
 
 
+@pytest.mark.hostile("T01")
 async def test_an_id_that_would_command_the_terminal_is_shown_and_sent_as_it_is(tmp_path: Path) -> None:
-    """T01: a task's id and words are the server's: never markup, never a command; and it gets its id back exactly."""
+    """A task's id and words are the server's: never markup, never a command; and it gets its id back exactly."""
     odd, record = "[red]\x1b[2J‮$(reboot)/../", tmp_path / "wire"
     async with on_stage(errands("--named", odd, "--record", record), size=WIDE) as stage:
         await stage.ready()

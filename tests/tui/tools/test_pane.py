@@ -44,10 +44,10 @@ async def test_list_form_dialog_result_and_back_by_esc(size: tuple[int, int], tm
         await stage.shows("Tools · all servers")
 
 
+@pytest.mark.hostile("L05")
 @SIZES
 @pytest.mark.requirement("SCHEMA-04")
 async def test_a_tool_whose_schema_stands_elsewhere_is_shown_with_the_reason_and_not_run(size: tuple[int, int]) -> None:
-    """L05"""
     async with on_stage(hostile("evil-schema"), size=size) as stage:
         await stage.ready()
         await stage.open_tool("in-file")
@@ -133,9 +133,9 @@ async def test_a_call_is_cancelled_from_the_list_of_calls_and_begun_again_with_i
         await stage.shows("Result · echo › sleep")
 
 
+@pytest.mark.hostile("F02")
 @pytest.mark.requirement("PROG-06")
 async def test_a_flood_of_progress_ends_at_its_last_value() -> None:
-    """F02"""
     async with on_stage(hostile("progress-flood"), size=NARROW) as stage:
         await stage.ready()
         await stage.open_tool("act")
@@ -165,8 +165,8 @@ async def test_a_tool_that_comes_is_listed_by_its_title_and_goes_again() -> None
         await stage.gone()
 
 
+@pytest.mark.hostile("L04")
 async def test_ten_thousand_tools_are_filtered_by_drawing_only_what_is_in_view() -> None:
-    """L04"""
     async with on_stage(echo("--tools", 10_000), size=NARROW) as stage:
         await stage.ready()
         await stage.shows("10,000")
