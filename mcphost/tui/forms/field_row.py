@@ -143,8 +143,11 @@ class FieldRow(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """The box, and the lines around it."""
-        self._height = self._above + self._box_height(width) + len(list(self._below(width)))
-        return self._height
+        height = self._above + self._box_height(width) + len(list(self._below(width)))
+        if height != self._height and self.is_mounted:
+            self.call_after_refresh(self._show_focused)  # the focused row moves with this one
+        self._height = height
+        return height
 
     def render(self) -> Content:
         """All but the box."""
@@ -176,8 +179,7 @@ class FieldRow(Widget):
         """Tell of edits only: a box also reports what it was given."""
         event.stop()
         entry = self.box.entry
-        if self._redraw() and self.here:
-            self.call_after_refresh(self.scroll_visible, animate=False)
+        self._redraw()
         if entry is not self._seen and not (type(entry) is type(self._seen) and entry == self._seen):
             self._seen = entry
             self.touched = True
@@ -209,12 +211,16 @@ class FieldRow(Widget):
     def _right(self) -> int:
         return self.columns.note if note_of(self.field) else 0
 
-    def _redraw(self) -> bool:
-        """Draw the row; lay out the form only when the row's height is another, which is then True."""
+    def _redraw(self) -> None:
+        """Draw the row; lay out the form only when the row's height changes."""
         before = self._height
-        taller = self.get_content_height(self.size, self.size, self.size.width) != before
-        self.refresh(layout=taller)
-        return taller
+        self.refresh(layout=self.get_content_height(self.size, self.size, self.size.width) != before)
+
+    def _show_focused(self) -> None:
+        focused = self.screen.focused
+        row = next((each for each in focused.ancestors if isinstance(each, FieldRow)), None) if focused else None
+        if row is not None:
+            row.scroll_visible(animate=False)
 
     def _swap(self, entry: Any) -> None:
         old, self.box = self.box, LinesBox(self.field, entry)
