@@ -1,7 +1,6 @@
 """The audit log: one JSON object a line, appended, for every question that was decided and every call that was sent.
 
-Knows files and rotation. Refuses to know what a record means. A log that cannot be written is an alarm, and a refusal
-where the policy requires it.
+A log that cannot be written is an alarm, and a refusal where the policy requires it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Hands something to the desktop's own opener: a page to its browser, a file to the program for it. Never to a shell.
-
-Knows which program that is, and where there is no screen for one. Refuses to open an address that is not of the web.
-"""
+"""Opens pages in the browser and files in their programs, through the desktop's opener and never through a shell."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Errors that need more than their own sentence: what happened, and what to do about it, in words for every front.
-
-Knows the errors of the wire and of what a server offers. Refuses to know where the words are shown; none of them is
-anybody's but ours.
-"""
+"""Errors that need more than their own sentence: what happened, and what to do about it, in words for every front."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The grammar that every filter shares: ``server:db,git -source:stderr size>1k "two words"``.
-
-Knows terms, quotes, negation and slips of the pen. Refuses to know what is filtered: a
-`FilterLanguage` brings its fields.
-"""
+"""The grammar that every filter shares: ``server:db,git -source:stderr size>1k "two words"``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """What servers said and mcphost decided, as bounded memory: one order over all servers, a budget for each.
 
-Knows sources, levels and how much may be kept. Refuses to know how a line is shown; the text is as it came, with
-secrets masked.
-
 Specification: server/utilities/logging; basic/transports, stderr.
 """
 

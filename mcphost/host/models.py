@@ -1,7 +1,5 @@
 """The language models that may answer: which there are, what each takes and costs, and which one a request gets.
 
-Knows entries of the configuration. Refuses to know vendors and keys: a `ModelPort` opens them.
-
 Specification: client/sampling (model preferences, capabilities).
 """
 

@@ -1,7 +1,4 @@
-"""A file of lines that is only ever appended to, that nobody else may read, and that makes way for a new one in time.
-
-Knows the system's ways to plant another file under its name. Refuses to know what a line holds.
-"""
+"""An append-only file of lines that only the user can read, and that is rotated by size."""
 
 from __future__ import annotations
 

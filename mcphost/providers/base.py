@@ -161,7 +161,7 @@ class ModelCapabilities:
 
 
 class Provider(Protocol):
-    """One entry of ``[models]``, ready to be request."""
+    """One entry of ``[models]``, ready to be asked."""
 
     @property
     def entry(self) -> str:

@@ -76,7 +76,7 @@ class ScreenApprover:
             front.post_message(QuestionsChanged())
 
     async def ask(self, question: Question) -> Answer:
-        """Register the question and wait. See `mcphost.host.consent.broker.Approver`."""
+        """Register the question and wait. See `mcphost.host.consent.questions.Approver`."""
         self._last += 1
         waiting = OpenQuestion(self._last, question, time.monotonic(), asyncio.get_running_loop().create_future())
         self.open[waiting.number] = waiting

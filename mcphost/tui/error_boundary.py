@@ -1,8 +1,4 @@
-"""What happens when the screen itself fails: which failures it outlives, and what is said of them.
-
-Knows exceptions and message pumps. Refuses to know values: what a server sent may have broken a widget, and its text,
-the exception's words and local variables may hold a secret.
-"""
+"""What happens when the screen itself fails: which failures it outlives, and what is said of them."""
 
 from __future__ import annotations
 

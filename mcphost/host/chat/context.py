@@ -1,7 +1,6 @@
 """Makes what a person names into what a model gets: resources, files, and the messages of prompts.
 
-Knows sizes and kinds of content. Refuses to read anything that was not named, and to follow a link out of the folder
-that was named. What a prompt or a resource says is never looked at for further names.
+What a prompt or a resource says is never looked at for further names.
 
 Specification: server/resources (user interaction), server/prompts (security considerations).
 """

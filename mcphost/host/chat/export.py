@@ -1,6 +1,6 @@
 """A conversation as Markdown, for people.
 
-Knows headings and fences. Text of models and servers is put where it can neither end a fence nor hide anything.
+Text of models and servers is put where it can neither end a fence nor hide anything.
 """
 
 from __future__ import annotations

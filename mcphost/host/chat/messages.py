@@ -1,7 +1,4 @@
-"""A conversation as a model is told it: the same turns always give the same messages, the new ones at the end.
-
-Knows what is left out: answers that were asked for again, and tool uses that nothing came of. Refuses to shorten.
-"""
+"""A conversation as a model is told it: the same turns always give the same messages, the new ones at the end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What a person set of one conversation: its model, what that may use and is told, and which results wait for a review.
 
-A value, and its plain form for a transcript or a state file. Refuses to guess: what is of the wrong shape in such a
-file was set by nobody.
+A value, and its plain form for a transcript or a state file.
 """
 
 from __future__ import annotations

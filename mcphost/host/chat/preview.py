@@ -1,7 +1,5 @@
 """What a message would be to the model, before it is sent: its parts with their sizes, and what hides in them.
 
-Knows what goes out, and about what it costs. Refuses to read anything: what is looked at here is what is sent.
-
 Specification: server/prompts (user interaction), server/resources (user interaction).
 """
 

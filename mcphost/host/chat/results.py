@@ -1,9 +1,9 @@
 """What a model is told of a call, by one rule.
 
 Texts as they came; structured content as JSON where no text says the same; images where the model takes them; an
-embedded text under its URI; everything else, links above all, by reference: its title and URI. What is meant for the
-user only stays here, what is too long is cut, and both are said. A failure of any kind is a result with an error, so
-that the model can mend itself. Refuses to fetch anything.
+embedded text under its URI; everything else, links above all, by reference: its title and URI. What is meant for
+the user only stays here, what is too long is cut, and both are said. A failure of any kind is a result with an
+error, so that the model can mend itself.
 
 Specification: server/tools (error handling, security considerations), server/resources (annotations).
 """

@@ -1,7 +1,4 @@
-"""Carries out the tools of one answer: which call each use means, in what order, and what the model is told of it.
-
-Knows exact names, repeats and bounds. Refuses to decide whether a call may run: every one goes the way of all calls.
-"""
+"""Carries out the tools of one answer: which call each use means, in what order, and what the model is told of it."""
 
 from __future__ import annotations
 

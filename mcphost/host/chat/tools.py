@@ -1,8 +1,4 @@
-"""The tools a model is offered: under names it can use, in an order that stays, and none that would spoil the rest.
-
-Knows what vendors take of a tool and about what its definition costs. Refuses to repair: a tool that no vendor would
-take is left out with a reason, and a name that is not exactly one of these means nothing.
-"""
+"""The tools a model is offered: under names it can use, in an order that stays, and none that would spoil the rest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where conversations are kept: one private file of JSON lines for each, appended to as it goes on.
 
-Knows files, ids and secrets. Refuses to know what a record means. Lines are written by one thread of its own, in order,
-so that nobody waits for a disk; a file that cannot be written is an alarm, once.
+Lines are written by one thread of its own, in order, so that nobody waits for a disk; a file that cannot be written
+is an alarm, once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A conversation as values and live state: messages of the user, answers of the model, and the tools it used.
-
-Knows what is kept of each. Refuses to know how an answer is had, how a call is made and how any of it is shown.
-"""
+"""A conversation as values and live state: messages of the user, answers of the model, and the tools it used."""
 
 from __future__ import annotations
 

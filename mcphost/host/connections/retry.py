@@ -1,7 +1,4 @@
-"""A connection's end, and what follows from it: whether and when a server is tried again, and the words for it.
-
-Knows which failures pass and which last. Refuses to know connections: it is told how long one stood.
-"""
+"""A connection's end, and what follows from it: whether and when a server is tried again, and the words for it."""
 
 from __future__ import annotations
 
@@ -78,7 +75,7 @@ def _too_many(times: deque[float], now: float, window: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RetryPlan:
-    """How it goes on with a server that failed."""
+    """What happens after a failure of a server."""
 
     state: ServerState
     reason: str

@@ -1,7 +1,6 @@
 """What the user allowed, bound to what was seen: a tool as its server defined it, run by the command that was shown.
 
-Knows fingerprints, differences and the records of earlier answers. Refuses to know policy, screens and files. A tool
-is found by its server's *configured* name; what a server calls itself counts for nothing.
+A tool is found by its server's *configured* name; what a server calls itself counts for nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Rules by argument: patterns that texts of a call must match for it to run without a question.
-
-Knows when a rule fits a call, what is wrong with a pattern, and a pattern to begin with. Refuses to know who made a
-rule and where it is kept: the configuration has them, and the user makes them when asked.
-"""
+"""Rules by argument: patterns that texts of a call must match for it to run without a question."""
 
 from __future__ import annotations
 

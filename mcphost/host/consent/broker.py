@@ -109,7 +109,7 @@ class ConsentBroker:
 
     @property
     def relist_sec(self) -> float:
-        """Seconds that is."""
+        """``policy.relist_sec``: how old a listing may be on which a remembered yes relies."""
         return self._config().policy.relist_sec
 
     async def past(self, question: ToolCallQuestion, calls: Iterable[ToolCall]) -> CallHistory:
@@ -155,7 +155,7 @@ class ConsentBroker:
         return approval.not_before(self._oldest) if approval.may_lapse else approval
 
     def _decide(self, proposal: Proposal, approval: ToolApproval) -> Decision:
-        if proposal.tool.refusal:  # nobody can say what they agree to: it stands elsewhere, and may be another tomorrow
+        if proposal.tool.refusal:  # its schema refers outside, so it may change after the approval
             return Decision(PolicyVerdict.DENY, proposal.tool.refusal)
         # A tool that is not what it was when the user allowed it, or that says what nobody can see, does not get by on
         # what it says of itself.

@@ -1,8 +1,4 @@
-"""What of a call's arguments stood elsewhere in the conversation before: values, and the words for them.
-
-Knows marks and what becomes of them when somebody edits the arguments. Refuses to know how they are found
-(`mcphost.host.chat.provenance`) and how they are drawn.
-"""
+"""What of a call's arguments stood elsewhere in the conversation before: values, and the words for them."""
 
 from __future__ import annotations
 

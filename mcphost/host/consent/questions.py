@@ -1,8 +1,4 @@
-"""What a person is asked, and what they answer.
-
-Knows questions and answers. Refuses to know how a question is shown: an `Approver` asks it, on a screen, on a
-terminal, by command-line flags or from a test's script.
-"""
+"""What a person is asked, and what they answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """How much of the user's language models each server may use: requests a minute, tokens and money of this run.
 
-Knows what was used, what is being used, and what the user allows. Refuses to know what it was used for.
-
 Specification: client/sampling (rate limits).
 """
 
@@ -39,7 +37,7 @@ class SamplingUsage:
 
 
 class _Account:
-    """One server's."""
+    """The usage of one server."""
 
     def __init__(self) -> None:
         self.asked: deque[float] = deque()
@@ -52,7 +50,7 @@ class _Account:
 
 
 class SamplingBudgets:
-    """All servers'; ``now`` is a monotonic clock in seconds."""
+    """Usage and budgets by server; ``now`` is a monotonic clock in seconds."""
 
     def __init__(self, config: Callable[[], Config], now: Callable[[], float]) -> None:
         self._config, self._now = config, now

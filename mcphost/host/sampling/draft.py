@@ -1,7 +1,5 @@
 """From what a server wants a model to be asked to what would be asked: bounded, and by which model.
 
-Knows what the user's settings allow, and says where that is less than the server wants. Refuses to ask anybody.
-
 Specification: client/sampling; a client may change or ignore what a server advises.
 """
 

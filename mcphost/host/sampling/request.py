@@ -1,7 +1,5 @@
 """A sampling request as something to hold on to: what a server asked for, what is asked of which model, what came.
 
-Knows states, edits and figures. Refuses to know who is asked for consent, and how a model is reached.
-
 Specification: client/sampling.
 """
 

@@ -1,7 +1,4 @@
-"""One answer of a model, as it comes: into the handle, within the budget, and stopped at once.
-
-Knows what is counted. Refuses to know what becomes of the answer.
-"""
+"""One answer of a model, as it comes: into the handle, within the budget, and stopped at once."""
 
 from __future__ import annotations
 

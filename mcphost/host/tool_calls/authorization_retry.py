@@ -37,7 +37,7 @@ class AuthorizationRetry:
 
 
 class AuthorizedAttempt:
-    """One operation on its way through refusals."""
+    """One operation that may need a sign-in on its way."""
 
     def __init__(self, retry: AuthorizationRetry, connection: Connection, operation: str) -> None:
         self._retry, self._connection = retry, connection
@@ -112,7 +112,7 @@ class AuthorizedAttempt:
 
 
 async def _to_its_end(sign_in: SignIn) -> None:
-    """Whoever stops waiting leaves the sign-in to the person who is in it."""
+    """Wait for the sign-in. Cancelling the wait does not cancel the sign-in."""
     try:
         await sign_in.result()
     except asyncio.CancelledError:

@@ -1,7 +1,4 @@
-"""A tool call as something to hold on to: where it stands, how far it is, what it brought.
-
-Knows states and outcomes. Refuses to know who asks, what policy says and how a call reaches its server.
-"""
+"""A tool call as something to hold on to: where it stands, how far it is, what it brought."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The calls of a tool that were wanted before, and which of them a rule by argument would have allowed.
-
-Knows the calls of this run, and what the audit log says of earlier ones: no more of either than can be tried at once.
-Refuses to know how they are shown, and believes no line of the log that has another shape than we write.
-"""
+"""The calls of a tool that were wanted before, and which of them a rule by argument would have allowed."""
 
 from __future__ import annotations
 

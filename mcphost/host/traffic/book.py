@@ -1,8 +1,7 @@
 """Everything that passed over every wire, as bounded memory: a budget for each server, and one for all.
 
-Knows frames, which of them belong together, and which are kept longer because somebody pinned them. Refuses to know
-how a frame is shown. What passes is only put aside, in a few microseconds; it is read when somebody looks. What is
-told of a frame's text here has its secrets masked, `Frame.data` has not.
+What passes is only put aside, in a few microseconds; it is read when somebody looks. What is told of a frame's text
+here has its secrets masked, `Frame.data` has not.
 """
 
 from __future__ import annotations

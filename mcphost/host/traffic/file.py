@@ -1,7 +1,5 @@
 """Traffic as lines of JSON, one frame a line: written while a host runs or at the end, and read again elsewhere.
 
-Knows the fields of a line and takes every secret out before it is written. Refuses to know where a file belongs.
-
 A line holds ``time`` (ISO 8601, UTC), ``server``, ``connection``, ``direction`` (``in``, ``out``), ``kind``, ``text``
 (raw), ``size`` (bytes), and where there are such ``method``, ``id``, ``status``, ``call``, ``latency`` (seconds) and
 ``note`` (for what was no message by itself). The last four are for other programs: reading finds them out again.

@@ -1,6 +1,6 @@
 """The language in which traffic is searched: ``server:db method:tools/* latency>100ms -status:ok "connection lost"``.
 
-Knows its words and when a frame passes. Refuses to know how it is typed or shown. The grammar is that of the log's.
+The grammar is that of the log's.
 """
 
 from __future__ import annotations

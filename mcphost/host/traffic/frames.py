@@ -1,8 +1,4 @@
-"""One thing that passed over a wire, kept as the bytes it was; what it means is found out when somebody looks.
-
-Knows kinds, methods and ids of messages. Refuses to know how many are kept, which of them belong together and how they
-are shown.
-"""
+"""One thing that passed over a wire, kept as the bytes it was; what it means is found out when somebody looks."""
 
 from __future__ import annotations
 

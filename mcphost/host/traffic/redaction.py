@@ -1,8 +1,5 @@
 """Takes secrets out of what is shown and stored of the traffic: those mcphost knows, and those that look like one.
 
-Knows the marks of credentials in JSON, URLs and headers, and that JSON can spell a text in many ways. Refuses to know
-where a text goes.
-
 Specification: server/utilities/logging, security considerations.
 """
 

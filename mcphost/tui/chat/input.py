@@ -1,8 +1,4 @@
-"""Where one writes to a model: several lines, what was sent before, and suggestions for what is being typed.
-
-Knows keys and text. Refuses to know what prompts and resources there are: it says what stands before the cursor, and
-takes what could stand there.
-"""
+"""Where one writes to a model: several lines, what was sent before, and suggestions for what is being typed."""
 
 from __future__ import annotations
 

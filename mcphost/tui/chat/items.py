@@ -1,7 +1,4 @@
-"""The parts of a conversation as they stand on screen: what was said, thought, answered and done, each laid out alone.
-
-Knows what of a turn is shown and in which words. Refuses to act: it reads live state and makes lines of it.
-"""
+"""The parts of a conversation on screen: what was said, thought, answered and done, each laid out alone."""
 
 from __future__ import annotations
 
@@ -108,7 +105,6 @@ class SaidItem(TranscriptItem):
 
     @property
     def message(self) -> UserMessage:
-        """It."""
         return self.turn.message
 
     @property

@@ -1,7 +1,4 @@
-"""Lines of a conversation wrapped to a width: what grows at its end is wrapped anew only where it changed.
-
-Knows lines, rows and widths. Refuses to know what a line says: it is safe to show when it gets here.
-"""
+"""Lines of a conversation wrapped to a width: what grows at its end is wrapped anew only where it changed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Markdown that is still being written: what can no longer change is rendered once, only its last piece every time.
-
-Knows where a paragraph, a list, a table and a block of code surely end. Refuses to fetch, to make anything clickable,
-and to hold more than a person scrolls through.
-"""
+"""Markdown that is still being written: what can no longer change is rendered once, only its last piece every time."""
 
 from __future__ import annotations
 

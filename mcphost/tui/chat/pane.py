@@ -191,7 +191,6 @@ class ChatPane(SearchArea):
         self._keep_time(chat.busy)
 
     def refresh_chat(self) -> None:
-        """Time passed."""
         if self.chat is not None:
             self.transcript.show_turns(self.chat.turns)
 

@@ -1,7 +1,4 @@
-"""A message before it is sent: what a model would get of it, part by part, each with its size and what it costs.
-
-Knows what is shown in which order, and that words of a server's are sent only once all of them could be read.
-"""
+"""A message before it is sent: what a model would get of it, part by part, each with its size and what it costs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Beside a conversation: which model, which tools at what cost, what was used of what is allowed, and what it has read.
-
-Knows a conversation's state. Refuses to change it: the keys it names are the pane's.
-"""
+"""The side of the chat: the model, the tools and their cost, the usage and its limits, and what the model has read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What could be meant by what somebody is writing to a model: prompts and their arguments, resources, files.
-
-Knows the host's candidates and adds what each of them is. Refuses to read a file: names are all it looks at.
-"""
+"""What could be meant by what somebody is writing to a model: prompts and their arguments, resources, files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A conversation as one text that scrolls at once whatever its length, and grows at its end without flicker.
-
-Knows which parts are in view, and lays out no others: the height of what nobody looked at yet is a guess. Refuses to
-act: it says what the user points at.
-"""
+"""A conversation as one text that scrolls at once whatever its length, and grows at its end without flicker."""
 
 from __future__ import annotations
 

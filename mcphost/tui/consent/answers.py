@@ -1,7 +1,4 @@
-"""The ways to answer a question, one a row: the key, and what it does in words.
-
-Knows rows and keys. Refuses to know what is asked: the screen has an action for each.
-"""
+"""The ways to answer a question, one a row: the key, and what it does in words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Who asks a question, where an answer would go, because of which call, and until when, in words.
-
-Knows what the host knows of calls. Refuses to guess: a question without a call came by itself.
-"""
+"""Who asks a question, where an answer would go, because of which call, and until when, in words."""
 
 from __future__ import annotations
 

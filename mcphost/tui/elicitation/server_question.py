@@ -1,6 +1,6 @@
 """What the questions of servers have in common: who asks and why, the ways out, and keys that wait while one types.
 
-Knows the refusals. A subclass says what is asked, and how it is agreed to.
+A subclass says what is asked, and how it is agreed to.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A form of plain texts: the arguments of a prompt, the variables of a template.
-
-Knows fields, what stands in them and which of them must not be empty. Refuses to know what becomes of them.
-"""
+"""A form of plain texts: the arguments of a prompt, the variables of a template."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Which screen asks a question of which kind, and how it is called in the inbox: one table, and nowhere else.
 
-Knows the kinds. Refuses to know when a question is asked: that is `mcphost.tui.inbox.queue`. A kind that is not in the
-table stays in the inbox, where it can be declined.
+A kind that is not in the table stays in the inbox, where it can be declined.
 """
 
 from __future__ import annotations

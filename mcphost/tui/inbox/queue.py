@@ -1,8 +1,4 @@
-"""The order in which questions come to the screen: one at a time, oldest first, and never over something one reads.
-
-Knows which question is asked now and which were left in the inbox. Refuses to know what is asked: the dialog does, and
-`mcphost.tui.inbox.question_kinds` says which dialog that is.
-"""
+"""The order in which questions come to the screen: one at a time, oldest first, and never over something one reads."""
 
 from __future__ import annotations
 

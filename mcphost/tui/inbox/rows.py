@@ -1,7 +1,4 @@
-"""What the inbox lists: the questions of all servers, pages and models' answers that one waits for, and who is muted.
-
-Knows the host and what the approver holds open. Refuses to answer anything.
-"""
+"""The rows of the inbox: open questions, pages and models' answers that are waited for, and muted servers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Source code with its colours: which language a text from outside is in, and where its parts are.
-
-Knows MIME types and endings of names, both of which only decide on colours. Refuses to guess from the text itself, and
-to read what would take long: a text made to keep a parser busy is shown without colours.
-"""
+"""Source code with its colours: which language a text from outside is in, and where its parts are."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A field that suggests, below itself, what somebody might be typing.
-
-Knows what is typed, what was suggested for it, and which suggestion is meant. Refuses to ask a server: it says that
-suggestions would be welcome, and takes those that come while they are still for what stands in the field.
-"""
+"""A field that suggests, below itself, what somebody might be typing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A line on which a filter is typed, with how many pass beside it and what is wrong with it below.
-
-Knows what was typed and whether it can be read. Refuses to know what is filtered.
-"""
+"""A line on which a filter is typed, with how many pass beside it and what is wrong with it below."""
 
 from __future__ import annotations
 

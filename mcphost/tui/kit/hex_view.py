@@ -1,7 +1,4 @@
-"""Bytes as numbers and letters, sixteen a line, of which only the lines in view are ever written.
-
-Knows offsets and printable ASCII. Refuses to know what the bytes mean.
-"""
+"""Bytes as numbers and letters, sixteen a line, of which only the lines in view are ever written."""
 
 from __future__ import annotations
 

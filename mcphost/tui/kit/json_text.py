@@ -1,8 +1,4 @@
-"""JSON as lines to look at: written until a budget is spent, and where its parts are, for colours.
-
-Knows JSON's shapes. Refuses to hold more than fits on a screen a person scrolls through: the whole value is
-written by whoever copies or saves it.
-"""
+"""JSON as lines to look at: written until a budget is spent, and where its parts are, for colours."""
 
 from __future__ import annotations
 

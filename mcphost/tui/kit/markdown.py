@@ -1,8 +1,4 @@
-"""Markdown from outside as lines that look rendered, so that nothing in it acts, hides or costs much.
-
-Knows what Markdown can hide: link targets, entities that spell invisible characters, nesting nobody draws. Refuses
-to fetch, to make anything clickable, and to render what would lose words.
-"""
+"""Markdown from outside as lines that look rendered, so that nothing in it acts, hides or costs much."""
 
 from __future__ import annotations
 

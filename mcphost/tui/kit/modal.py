@@ -1,7 +1,4 @@
-"""What every question has in common: it docks at the bottom, ignores the keys one was still typing, and may be parked.
-
-Knows layout and guards; a subclass says what is asked and which keys answer it.
-"""
+"""The base of every question: it docks at the bottom, ignores keys that were still being typed, and can be parked."""
 
 from __future__ import annotations
 

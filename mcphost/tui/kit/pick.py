@@ -1,7 +1,4 @@
-"""One of several things: a list in a frame, from which enter takes one.
-
-Knows the frame and its keys. Refuses to know what is listed: a subclass draws the rows and says what one stands for.
-"""
+"""One of several things: a list in a frame, from which enter takes one."""
 
 from __future__ import annotations
 
@@ -71,7 +68,6 @@ class PickScreen(ErrorBoundary, ModalScreen[Value | None], Generic[Item, Value])
             yield from self.below()
 
     def on_mount(self) -> None:
-        """Fill it."""
         self.rows.styles.height = len(self._items) or 3
         self.rows.set_items(self._items)
         self.rows.highlighted = self._at

@@ -1,8 +1,4 @@
-"""A list of any length, one line a row, of which only the rows in view are ever drawn.
-
-Knows the cursor, the scroll position and how both survive a change of the items. Refuses to know what an item is: a
-renderer makes a line of it.
-"""
+"""A list of any length, one line a row, of which only the rows in view are ever drawn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Looking for words in what is on screen: a line to type them in, and a mark on every place.
-
-Knows text views and their order. Refuses to look into what is not shown.
-"""
+"""Looking for words in what is on screen: a line to type them in, and a mark on every place."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A long text that scrolls at once whatever its length, wraps or not, and can be searched.
-
-Knows rows, columns and matches. Refuses to make text safe: what it is given went through
-`mcphost.protocol.display.show`, and is never parsed as markup.
-"""
+"""A long text that scrolls at once whatever its length, wraps or not, and can be searched."""
 
 from __future__ import annotations
 

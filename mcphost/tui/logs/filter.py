@@ -1,7 +1,4 @@
-"""The little language in which the log is searched: ``server:db level>=warning -source:stderr "connection lost"``.
-
-Knows its words and when a line passes. Refuses to know how it is typed or shown.
-"""
+"""The little language in which the log is searched: ``server:db level>=warning -source:stderr "connection lost"``."""
 
 from __future__ import annotations
 

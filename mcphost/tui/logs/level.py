@@ -26,5 +26,4 @@ class LevelScreen(PickScreen[LogLevel, LogLevel]):
         return columns(width, [Cell(f"{item.wire} and above")])
 
     def value(self, item: LogLevel) -> LogLevel:
-        """Itself."""
         return item

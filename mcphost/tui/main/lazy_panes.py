@@ -1,7 +1,4 @@
-"""The panes of the main screen that are not seen at once: each is imported and made on first use, in its tab.
-
-Knows what each is made of. Refuses to know what is shown in it, and when it is wanted.
-"""
+"""The panes of the main screen that are not seen at once: each is imported and made on first use, in its tab."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class MainScreenUpdater:
         return {(name, uri): watch for name in names for uri, watch in self._host.resources.subscriptions(name).items()}
 
     def top_line(self) -> None:
-        """The line that is always there; it keeps time while a time on screen runs."""
+        """Update the top bar; it ticks each second while a duration is shown."""
         running, servers = self._host.tool_calls.running(), list(self._host.servers.values())
         waiting = WaitingQuestions(self._questions.left, self._questions.line)
         self._main.top_line.show_state(servers, waiting, running, self._signing_in())

@@ -1,4 +1,4 @@
-"""The line that is always there: which servers are alive, whether anything waits for you, what runs now."""
+"""The top bar: the servers' states, questions that wait, and running calls."""
 
 from __future__ import annotations
 

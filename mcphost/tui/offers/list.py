@@ -1,6 +1,6 @@
 """A list of what servers offer, filtered as one types: the best match first, and under the cursor.
 
-Knows the filter above and the list below. What a row looks like, and what can be done with it, its heirs know.
+What a row looks like, and what can be done with it, its heirs know.
 """
 
 from __future__ import annotations

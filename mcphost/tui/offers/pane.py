@@ -1,6 +1,6 @@
 """A list of offers, the form of the one that was chosen, and what it brought: side by side, or one after the other.
 
-Knows how one gets from part to part. What is listed, asked for and read, its heirs know.
+What is listed, asked for and read, its heirs know.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which resources are watched, which of them changed while nobody looked, and what of that is on screen.
-
-Knows counts of updates and which was seen last. Refuses to know where the marks are drawn.
-"""
+"""Which resources are watched, which of them changed while nobody looked, and what of that is on screen."""
 
 from __future__ import annotations
 

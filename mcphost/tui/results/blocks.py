@@ -1,7 +1,4 @@
-"""Blocks of content as widgets: one frame each, in a column that is walked by the arrows.
-
-Knows frames, looks and which block is the current one. Refuses to know where a block came from.
-"""
+"""Blocks of content as widgets: one frame each, in a column that is walked by the arrows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a result holds, block by block, each in a frame that says what it is.
-
-Knows the kinds of content and how each is read best. Refuses to trust any: text is marked by `show` before anything
-reads it, of a picture only the header is read, and what is too long is cut with a word on what is left.
-"""
+"""What a result holds, block by block, each in a frame that says what it is."""
 
 from __future__ import annotations
 

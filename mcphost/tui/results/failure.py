@@ -1,7 +1,4 @@
-"""Why a call brought no result, in words: what happened, what the other side said of it, what to do next.
-
-Knows every error a call can end with. Refuses to let the server's words stand where ours do: they are quotes.
-"""
+"""Why a call brought no result, in words: what happened, what the other side said of it, what to do next."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Links in a text from a server to other resources of that server.
-
-Knows how they are written in Markdown and as bare URIs. Refuses web addresses: a server is asked for its resources,
-and nothing here opens a browser.
-"""
+"""Links in a text from a server to other resources of that server."""
 
 from __future__ import annotations
 

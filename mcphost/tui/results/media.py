@@ -1,7 +1,4 @@
-"""Reads what a picture, a sound or a PDF says of itself in its first bytes: kind, size in pixels, length in seconds.
-
-Knows a few headers. Refuses to decode anything: a picture that lies about its size costs nothing here.
-"""
+"""Reads what a picture, a sound or a PDF says of itself in its first bytes: kind, size in pixels, length in seconds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Opens something a server sent with the desktop's own program: a private copy of it, of a kind that cannot run.
-
-Knows which kinds those are, what opens them here, and where the copy is kept and for how long. Refuses to believe a
-type alone: the first bytes decide, and what they do not name is not opened.
-"""
+"""Opens something a server sent with the desktop's own program: a private copy of it, of a kind that cannot run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A picture among other widgets, in the colours of half cells.
-
-Knows its proportions before it is decoded, and decodes when it is first seen. Refuses to say more than whether it
-could be drawn: what stands there instead is its parent's.
-"""
+"""A picture among other widgets, in the colours of half cells."""
 
 from __future__ import annotations
 

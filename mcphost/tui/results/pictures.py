@@ -1,8 +1,5 @@
 """Turns a picture from outside into cells: two pixels a cell, one above the other.
 
-Knows which formats are decoded, how much of one is too much, and that one is decoded at a time. Refuses to believe a
-picture: what it says of its size is checked before anything is decoded, and what is wrong with it is a sentence.
-
 Terminal graphics libraries were looked at; those there are ask the terminal for what it can do when they are
 imported, and read the answer from the keyboard. That takes keys from the user, and prints escape sequences wherever
 mcphost runs. So Pillow decodes, and the drawing is ours.

@@ -1,7 +1,4 @@
-"""What was read: a resource's contents or a prompt's messages, block by block, or why there are none.
-
-Knows how an answer is laid out. Refuses to act: what the user wants is posted to the parent.
-"""
+"""What was read: a resource's contents or a prompt's messages, block by block, or why there are none."""
 
 from __future__ import annotations
 
@@ -73,7 +70,6 @@ class PaneReading:
         return replace(self, blocks=blocks, error=None, seconds=seconds, size=size, remark=remark)
 
     def with_error(self, error: McphostError, seconds: float) -> PaneReading:
-        """It failed."""
         return replace(self, error=error, seconds=seconds)
 
 

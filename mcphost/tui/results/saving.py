@@ -1,8 +1,4 @@
-"""Saves something a server sent as a file whose name is ours and whose folder is the user's choice.
-
-Knows what a file name may hold and how a file is made without following, replacing or running anything. Refuses to
-take a name, a folder or an extension from the server.
-"""
+"""Saves something a server sent as a file whose name is ours and whose folder is the user's choice."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Structured content that is a list of objects, as a table.
-
-Knows when a table says more than JSON does. Refuses to guess: rows of different kinds stay JSON.
-"""
+"""Structured content that is a list of objects, as a table."""
 
 from __future__ import annotations
 
@@ -94,7 +91,6 @@ class TableView(DataTable[Text]):
         self.table = table
 
     def on_mount(self) -> None:
-        """Fill it."""
         for column in self.table.columns:
             self.add_column(Text(show_line(column, _HEADING_WIDTH), style="bold"))
         columns = self.table.columns

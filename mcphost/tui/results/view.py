@@ -1,7 +1,4 @@
-"""One tool call on screen: how far it is, what it brought, why it brought nothing.
-
-Knows what a person wants to see of a `ToolCall`. Refuses to act: what the user wants is posted to the parent.
-"""
+"""One tool call on screen: how far it is, what it brought, why it brought nothing."""
 
 from __future__ import annotations
 

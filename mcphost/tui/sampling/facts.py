@@ -1,7 +1,4 @@
-"""What there is to know of a request for a model's answer: who wants it, which model, which limits, what it costs.
-
-Knows the host's handle, and says of each figure whether it is known, guessed or bounded. Refuses to decide anything.
-"""
+"""What there is to know of a request for a model's answer: who wants it, which model, which limits, what it costs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a model is asked, and what it answered, block by block: how each is called, and what an edit makes of it.
-
-Knows where a block stands in a request. Refuses to hold one: each edit makes another request.
-"""
+"""What a model is asked, and what it answered, block by block: how each is called, and what an edit makes of it."""
 
 from __future__ import annotations
 

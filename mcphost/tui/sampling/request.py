@@ -1,7 +1,4 @@
-"""What is asked of a model and what it answers, in the same place: to be read, folded, and edited where it stands.
-
-Knows which of them is in view and what is edited. Refuses to change the request itself: it posts the change.
-"""
+"""What is asked of a model and what it answers, in the same place: to be read, folded, and edited where it stands."""
 
 from __future__ import annotations
 

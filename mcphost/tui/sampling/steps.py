@@ -1,7 +1,4 @@
-"""What one is asked, or waits for, at each step of a request for a model's answer: in words, and by which keys.
-
-Knows steps and names of actions. Refuses to act.
-"""
+"""What one is asked, or waits for, at each step of a request for a model's answer: in words, and by which keys."""
 
 from __future__ import annotations
 

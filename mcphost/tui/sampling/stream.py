@@ -1,7 +1,4 @@
-"""An answer while it comes: its end, which is followed until one scrolls back.
-
-Knows how much of it is drawn anew at each moment. Refuses to hold it: the review shows all.
-"""
+"""An answer while it comes: its end, which is followed until one scrolls back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Going over to a changed configuration file: read, shown, and applied where the user says so.
-
-Knows the order of these steps. Refuses to read files itself: it is given how.
-"""
+"""Going over to a changed configuration file: read, shown, and applied where the user says so."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Who is signed in at a server, for its card and its row: what there is, what is under way, what went wrong last.
-
-Knows words. Refuses to find any of it out: that is asked of the host elsewhere.
-"""
+"""Who is signed in at a server, for its card and its row: what there is, what is under way, what went wrong last."""
 
 from __future__ import annotations
 

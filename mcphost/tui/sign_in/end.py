@@ -1,7 +1,4 @@
-"""How a sign-in ended, and who is signed in: what there is now, what is missing, whose fault it is, what to do.
-
-Knows outcomes and their words. Refuses to know how a sign-in goes.
-"""
+"""How a sign-in ended, and who is signed in: what there is now, what is missing, whose fault it is, what to do."""
 
 from __future__ import annotations
 

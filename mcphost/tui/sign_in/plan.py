@@ -1,7 +1,4 @@
-"""The question whether to sign in like this: all there is to know, the scopes to choose from, and the answers.
-
-Knows what must have been seen before a yes. Refuses to answer by itself: it posts what the user wants.
-"""
+"""The question whether to sign in like this: all there is to know, the scopes to choose from, and the answers."""
 
 from __future__ import annotations
 

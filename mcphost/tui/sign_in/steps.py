@@ -1,6 +1,6 @@
 """The ladder of a sign-in: each step with its state, and what was sent and answered in it.
 
-Knows how far steps are and which one failed. What they hold is masked already, but foreign: it is made safe here.
+What they hold is masked already, but foreign: it is made safe here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""While the browser is waited for: the page to open, the time left, and the ways in from another machine.
-
-Knows links and what to type elsewhere. Refuses to open or send anything: it posts what the user wants.
-"""
+"""While the browser is waited for: the page to open, the time left, and the ways in from another machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Frames of a traffic book as a list with a filter above it: followed, sorted, cleared.
-
-Knows which frames are shown and what the list says of itself. Refuses to know what is done with one of them.
-"""
+"""Frames of a traffic book as a list with a filter above it: followed, sorted, cleared."""
 
 from __future__ import annotations
 
