@@ -35,7 +35,6 @@ class YesApprover:
     """Allows every call, for ``--yes``. What policy denies never arrives here."""
 
     async def ask(self, question: Question) -> Answer:
-        """Allow this once."""
         return Answer(allow=True, by="--yes", reason="--yes")
 
 

@@ -233,7 +233,6 @@ class StatusLine:
         self._write(f"\r{_fitted(show_line(text, width), width - 1)}\x1b[K")
 
     def clear(self) -> None:
-        """Clear the line."""
         if StatusLine._shown is self:
             StatusLine._shown = None
             self._write("\r\x1b[K")

@@ -58,7 +58,6 @@ def add_answers(parser: Parser) -> None:
 
 
 def add_output(parser: Parser, about: str) -> None:
-    """Where to write."""
     parser.add_argument("--output", metavar="FILE", help=f"{about}; several: FILE, FILE-2, …")
 
 

@@ -101,7 +101,6 @@ class TerminalPerson:
     """The host's requests for a language model, by number."""
 
     async def ask(self, question: Question) -> Answer:
-        """See `mcphost.host.consent.questions.Approver`."""
         match question:
             case FormQuestion():
                 return await _form(question)

@@ -48,7 +48,6 @@ class ConfiguredModels:
         )
 
     async def provider(self, config: Config, name: str) -> Provider:
-        """See `mcphost.host.models.ModelPort.provider`."""
         entry = config.models.get(name)
         if entry is None:  # the configuration was reloaded since the model was chosen
             raise ModelRefused(name, "it is no longer configured; choose another")
@@ -62,7 +61,6 @@ class ConfiguredModels:
             return provider
 
     async def aclose(self) -> None:
-        """Drop all connections."""
         for name in tuple(self._made):
             await self._forget(name)
 

@@ -81,7 +81,6 @@ class Server:
                 self._receive(line)
 
     def notify(self, method: str, params: Json | None = None) -> None:
-        """Send a notification."""
         message: Json = {"jsonrpc": "2.0", "method": method}
         self._send(message if params is None else message | {"params": trimmed(method, params, self._revision)})
 

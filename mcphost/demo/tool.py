@@ -99,7 +99,6 @@ class DemoCall:
         return answer
 
     def notify(self, method: str, params: Json) -> None:
-        """Send a notification."""
         self._outbox.notify(method, params)
 
     def resource_changed(self, uri: str) -> None:

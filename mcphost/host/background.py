@@ -28,7 +28,6 @@ class BackgroundTasks:
             self._group = None
 
     def start(self, work: Coroutine[Any, Any, _T], name: str) -> asyncio.Task[_T]:
-        """Start a task."""
         assert self._group is not None
         return self._group.create_task(work, name=name)
 

@@ -194,7 +194,6 @@ class EventBus:
         return stop
 
     def publish(self, event: Event) -> None:
-        """Tell everyone."""
         for observer in tuple(self._observers):
             try:
                 observer(event)

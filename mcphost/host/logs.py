@@ -163,7 +163,6 @@ class LogBook:
         return self._log(server).dropped
 
     def clear(self) -> None:
-        """Forget every line."""
         for log in self._servers.values():
             log.records.clear()
             log.size = 0

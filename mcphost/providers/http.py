@@ -156,7 +156,6 @@ class ModelConnections:
         self._preparing = asyncio.Lock()
 
     async def aclose(self) -> None:
-        """Close all connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()

@@ -79,7 +79,6 @@ def body(
     able: ModelCapabilities = OllamaProvider.CAPABILITIES,
     context: int | None = None,
 ) -> dict[str, Any]:
-    """The request body."""
     stops = [text for text in request.stop if text]
     temperature = {} if request.temperature is None else {"temperature": max(request.temperature, 0.0)}
     size = {} if context is None else {"num_ctx": context}

@@ -63,7 +63,6 @@ class TimeSlices(Generic[_T]):
         self._pipe = pipe
 
     def add(self, items: Iterable[_T]) -> None:
-        """Append items."""
         self._waiting.extend(items)
         if self.idle.is_set():
             self._turn()

@@ -156,7 +156,6 @@ class McphostApp(App[None]):
             self.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
 
     def on_unmount(self) -> None:
-        """Stop listening."""
         if self._gatherer is not None:
             self._gatherer.close()
         self.results.close()
@@ -187,7 +186,6 @@ class McphostApp(App[None]):
     # Facts from the host.
 
     def on_host_changed(self, message: HostChanged) -> None:
-        """Show what changed."""
         events = message.take()
         for event in events:
             if isinstance(event, Alarmed):
@@ -332,7 +330,6 @@ class McphostApp(App[None]):
         self.questions.decline(event.numbers, cancelled=event.cancelled)
 
     def action_inbox(self) -> None:
-        """Show what waits."""
         self.questions.show_inbox()
 
     # Help, grants, palette.

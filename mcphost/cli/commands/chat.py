@@ -125,7 +125,6 @@ class ChatApprover:
         self._allow, self._deny = allow, deny
 
     async def ask(self, question: Question) -> Answer:
-        """See `mcphost.host.consent.questions.Approver`."""
         present = has_terminal()
         if isinstance(question, ResultQuestion):
             nobody = Answer(False, by="policy", reason="nobody could look at it")

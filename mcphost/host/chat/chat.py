@@ -291,7 +291,6 @@ class Chat:
     # What the run does.
 
     def changed(self) -> None:
-        """Tell everyone."""
         self._services.publish_change(self.number)
 
     def read_outside(self, what: str) -> None:

@@ -52,7 +52,6 @@ class MessagePreview:
 
     @property
     def tokens(self) -> int:
-        """Of all parts."""
         return sum(piece.tokens for piece in self.pieces)
 
     @property

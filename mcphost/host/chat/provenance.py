@@ -60,7 +60,6 @@ class NormalizedText:
         self.text = _small("".join(kept))
 
     def place(self, at: int) -> int:
-        """Where it stood."""
         run = bisect_right(self._before, at) - 1
         return self._at[run] + at - self._before[run]
 

@@ -71,7 +71,6 @@ class TranscriptStore:
         self._alarmed = False
 
     def keep(self, chat_id: str, record: Mapping[str, Any]) -> None:
-        """Append a record."""
         if self._folder is None:
             return
         if self._thread is None:

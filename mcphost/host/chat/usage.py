@@ -20,7 +20,6 @@ class ChatUsage:
 
     @property
     def tokens(self) -> int:
-        """In and out."""
         return self.input_tokens + self.output_tokens
 
     def with_answer(self, usage: TokenUsage, model: AvailableModel | None, *, guessed: bool) -> ChatUsage:

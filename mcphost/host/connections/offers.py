@@ -215,7 +215,6 @@ class Offers:
                 offers.mark_stale()
 
     def clear(self) -> None:
-        """The connection ended."""
         self._offered = ()
         for _, offers in self:
             offers.clear()

@@ -101,7 +101,6 @@ class Disconnect:
         self._there = asyncio.Event()
 
     def came(self, reason: Exception) -> None:
-        """It has ended."""
         self._failure = reason if isinstance(reason, McphostError) else ConnectionLost(str(reason))
         self._there.set()
 

@@ -88,7 +88,6 @@ class SeenDefinition:
 
     @cached_property
     def fingerprint(self) -> str:
-        """See `fingerprint`."""
         return fingerprint(self.identity, self.definition)
 
     @property

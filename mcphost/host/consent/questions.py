@@ -90,7 +90,6 @@ class ServerQuestion:
 
     @property
     def origin(self) -> str:
-        """The server."""
         return self.server
 
 
@@ -240,5 +239,4 @@ class DeclineAll:
         self._hint = hint
 
     async def ask(self, question: Question) -> Answer:
-        """No."""
         return Answer(allow=False, reason=self._hint, by="policy")

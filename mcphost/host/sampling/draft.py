@@ -103,7 +103,6 @@ def labelled(server: str, said: str) -> str:
 
 
 def estimate(request: ModelRequest, price: Price | None) -> SamplingEstimate:
-    """See `SamplingEstimate`."""
     texts = [request.system, *_texts(request.messages)]
     tools = (json.dumps(tool.definition(), default=str) for tool in request.tools)
     tokens = sum(map(estimate_tokens, (*texts, *tools)))

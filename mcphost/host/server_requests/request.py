@@ -29,7 +29,6 @@ class ServerRequest:
 
     @property
     def number(self) -> int | None:
-        """The call's number."""
         return None if self.call is None else self.call.number
 
     @property

@@ -110,7 +110,6 @@ class SignIn:
     # What the flow asks of a person.
 
     async def agree(self, plan: SignInPlan) -> SignInConsent:
-        """See `mcphost.auth.ports.SignInUser.agree`."""
         self.plan = plan
         self.enter(SignInState.AGREEING)
         self.choice = await self._service.ask_consent(SignInQuestion(self.server, plan, self.number))
@@ -118,7 +117,6 @@ class SignIn:
         return self.choice
 
     async def visit(self, link: AuthorizationLink, problem: str) -> str:
-        """See `mcphost.auth.ports.SignInUser.visit`."""
         first = self.link is None
         self.link, self.paste_problem = link, problem
         self._pasted = asyncio.get_running_loop().create_future()
@@ -130,12 +128,10 @@ class SignIn:
         return await self._pasted
 
     def turned_away(self, problem: str) -> None:
-        """See `mcphost.auth.ports.SignInUser.turned_away`."""
         self.paste_problem = problem
         self._changed()
 
     def step(self, number: int, exchange: RecordedExchange) -> None:
-        """See `mcphost.auth.ports.SignInUser.step`."""
         self.steps[number - 1 : number] = [exchange]
         if self.state is SignInState.VISITING:
             self.link = None
@@ -269,7 +265,6 @@ class SignInService:
         return await self._open_port(self._config(), server)
 
     def changed(self, sign_in: SignIn) -> None:
-        """Tell everyone."""
         self._bus.publish(SignInChanged(sign_in.server, sign_in.number))
 
     async def _carry_out(self, sign_in: SignIn) -> None:

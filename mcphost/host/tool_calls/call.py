@@ -166,7 +166,6 @@ class ToolCall:
         self.arguments, self.sent_at, self.state = arguments, self._clock(), CallState.RUNNING
 
     def answered(self, result: CallToolResult, validity: ValidationResult | None) -> None:
-        """The server answered."""
         self.outcome, self.validity = result, validity
         self._end(CallState.FAILED if result.is_error else CallState.DONE)
 

@@ -94,15 +94,12 @@ class ServerTap:
         self._book, self._share, self._connection = book, share, share.connections
 
     def sent(self, data: bytes) -> None:
-        """See `Tap.sent`."""
         self._book.take(self._share, self._connection, True, "", data, current_call.get())
 
     def received(self, data: bytes) -> None:
-        """See `Tap.received`."""
         self._book.take(self._share, self._connection, False, "", data, None)
 
     def noted(self, kind: str, text: str) -> None:
-        """See `Tap.noted`."""
         sent = kind == "http" and not text.startswith("HTTP ")
         call = current_call.get() if kind == "http" else None
         self._book.take(self._share, self._connection, sent, kind, text.encode("utf-8", "replace"), call)
@@ -150,7 +147,6 @@ class TrafficBook:
     def take(
         self, share: _Share, connection: int, sent: bool, note: str, data: bytes, call: int | None
     ) -> None:  # for `ServerTap`; by position, since it is called for each message
-        """Keep one frame."""
         now, at = self._clock(), self._monotonic()
         self._keep(
             share, Frame(next(self._numbers), now, at, share.server, connection, sent, note, data, len(data), call)
@@ -227,7 +223,6 @@ class TrafficBook:
             self._make_room(share)
 
     def is_pinned(self, frame: Frame) -> bool:
-        """Was it pinned?"""
         return frame.number in self._pinned
 
     def clear(self) -> None:

@@ -90,14 +90,12 @@ class Frame:
 
     @property
     def facts(self) -> FrameFacts:
-        """What it is."""
         if self._facts is None:
             self._facts = _noted(self) if self.note else read_facts(self.data, whole=not self.cut)
         return self._facts
 
     @property
     def kind(self) -> FrameKind:
-        """See `FrameKind`."""
         return self.facts.kind
 
     @property

@@ -37,12 +37,10 @@ class ChooseScreen(PickScreen[ListedChoice, str]):
     ]
 
     def row(self, item: ListedChoice, width: int) -> Content:
-        """See `PickScreen.row`."""
         mark, about = Cell(item.mark, "$text-accent", 1, 1), Cell(item.about, "$foreground-muted", 10, 32, "right")
         return columns(width, [mark, Cell(item.text, item.style, 12), about])
 
     def value(self, item: ListedChoice) -> str:
-        """See `PickScreen.value`."""
         return item.value
 
 
@@ -72,7 +70,6 @@ class ChatsScreen(ChooseScreen):
         super().__init__("Conversations", "open · n new", choices)
 
     def action_new(self) -> None:
-        """Begin one."""
         self.dismiss("")
 
 

@@ -56,7 +56,6 @@ class SuggestionList(Widget):
 
     @property
     def chosen(self) -> Suggestion | None:
-        """What tab takes."""
         return self.values[self.at] if self.values else None
 
     def show_values(self, values: Sequence[Suggestion]) -> None:
@@ -67,7 +66,6 @@ class SuggestionList(Widget):
             self.refresh(layout=True)
 
     def move(self, step: int) -> None:
-        """Choose another."""
         self.at = (self.at + step) % len(self.values)
         self.refresh()
 
@@ -200,7 +198,6 @@ class ChatInput(Vertical):
 
     @property
     def text(self) -> str:
-        """What is written."""
         return self.area.text
 
     def write(self, text: str) -> None:
@@ -230,12 +227,10 @@ class ChatInput(Vertical):
         return was_open
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> ChatInput:
-        """Type here."""
         self.area.focus(scroll_visible)
         return self
 
     def action_newline(self) -> None:
-        """Begin another line."""
         self.area.insert("\n")
 
     @on(TextArea.Changed)

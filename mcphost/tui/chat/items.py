@@ -83,11 +83,9 @@ class TranscriptItem:
             self.write()
 
     def write(self) -> None:
-        """Make its lines."""
         self.laid.replace(0, self.lines())
 
     def lines(self) -> Iterator[Line]:
-        """What is shown."""
         yield from ()
 
     def _guess(self, width: int) -> int:
@@ -109,11 +107,9 @@ class SaidItem(TranscriptItem):
 
     @property
     def source(self) -> str:
-        """The words."""
         return self.message.text
 
     def lines(self) -> Iterator[Line]:
-        """Prompts, attachments, words."""
         for prompt in self.message.prompts:
             text = f"/{show_line(prompt.server, 60)}:{show_line(prompt.prompt, 80)} · {_count(len(prompt.messages))}"
             yield from plain_lines(text + _note(prompt.note), part="label")
@@ -137,7 +133,6 @@ class ThoughtItem(TranscriptItem):
 
     @property
     def source(self) -> str:
-        """The thoughts."""
         return self.answer.thought
 
     def state(self) -> object:
@@ -164,7 +159,6 @@ class AnswerItem(TranscriptItem):
 
     @property
     def source(self) -> str:
-        """The answer."""
         return self.answer.text
 
     @property
@@ -212,15 +206,12 @@ class NoteItem(TranscriptItem):
 
     @property
     def source(self) -> str:
-        """The sentence."""
         return note_of(self.turn)[1]
 
     def state(self) -> object:
-        """The sentence."""
         return note_of(self.turn)
 
     def lines(self) -> Iterator[Line]:
-        """The sentence."""
         part, words = note_of(self.turn)
         yield from plain_lines(words, part=part)
 

@@ -363,7 +363,6 @@ class ChatPane(SearchArea):
             self.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
 
     def searched(self) -> Sequence[Searchable]:
-        """The conversation."""
         return [self.transcript]
 
     def action_back(self) -> None:
@@ -390,7 +389,6 @@ class ChatPane(SearchArea):
             self.post_message(self.MessageSubmitted(self.input.text, self._instead_of, preview=True))
 
     def action_write(self) -> None:
-        """To the input."""
         self.focus_input()
 
     def action_copy(self) -> None:

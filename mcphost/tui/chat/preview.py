@@ -35,11 +35,9 @@ class PiecesView(TextView):
         super().__init__([text if ours else GUTTER + text for text, ours in lines])
 
     def spans_of(self, number: int, text: str) -> Spans:
-        """Headings stand out."""
         return [(0, len(text), "key")] if number in self._ours else ()
 
     def hang_of(self, number: int) -> str:
-        """The gutter."""
         return "" if number in self._ours else GUTTER
 
 
@@ -100,11 +98,9 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
             self.dismiss(True)
 
     def action_back(self) -> None:
-        """Send nothing."""
         self.dismiss(False)
 
     def action_page(self) -> None:
-        """Read on."""
         self._view.action_page_down()
 
     def _check_end(self) -> None:

@@ -51,7 +51,6 @@ class ChatFacts:
 
 
 def tally_of(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> ChatFacts:
-    """Read it."""
     model, problem = _model(chat)
     box = chat.tools
     costs = box.costs()
@@ -107,7 +106,6 @@ class ChatLine(Widget):
         self._tally: ChatFacts | None = None
 
     def show_tally(self, tally: ChatFacts) -> None:
-        """Show this."""
         if tally != self._tally:
             self._tally = tally
             self.refresh()
@@ -141,12 +139,10 @@ class ChatSide(VerticalScroll, can_focus=False):
         self._facts = FactsTable(labels=7)
 
     def compose(self) -> ComposeResult:
-        """The facts."""
         self.border_title = "This conversation"
         yield self._facts
 
     def show_tally(self, tally: ChatFacts) -> None:
-        """Show this."""
         self._facts.show_facts(list(facts_of(tally)))
 
 

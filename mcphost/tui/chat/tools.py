@@ -88,12 +88,10 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
             yield self._about
 
     def on_mount(self) -> None:
-        """Fill the list."""
         self.refresh_rows()
         self.rows.focus()
 
     def refresh_rows(self) -> None:
-        """Read it again."""
         self.rows.set_items(self._read(), keep=lambda row: (row.server, row.tool))
         self._tell()
 
@@ -114,7 +112,6 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
         return action != "definition" or (row is not None and row.tool is not None)
 
     def action_switch(self) -> None:
-        """On or off."""
         row = self.rows.item
         if row is not None:
             self._chat.switch(row.server, row.tool, on=not self._chat.settings.on(row.server, row.tool))
@@ -158,7 +155,6 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
         self._tell()
 
     def action_back(self) -> None:
-        """Close."""
         self.dismiss(None)
 
     def _read(self) -> Iterator[ToolRow]:

@@ -91,7 +91,6 @@ class PartsView(ScrollView, can_focus=True):
 
     @property
     def items(self) -> Sequence[TranscriptItem]:
-        """All parts."""
         return self._items
 
     def _settle(self) -> None:
@@ -335,7 +334,6 @@ class Transcript(PartsView):
             self._point(number if self._cursor is None and direction < 0 else number + direction)
 
     def action_page(self, direction: int) -> None:
-        """A page on."""
         height = self.scrollable_content_region.height
         self._go(round(self.scroll_y) + direction * max(1, height - 1))
         if self._items:
@@ -345,7 +343,6 @@ class Transcript(PartsView):
             self._told()
 
     def action_first(self) -> None:
-        """To the beginning."""
         self._go(0)
         self._point(0)
 
@@ -456,7 +453,6 @@ class Transcript(PartsView):
                 yield item, *place
 
     def marks_of(self, item: TranscriptItem, line: int) -> Iterator[tuple[int, int, str]]:
-        """The matches."""
         for number, start, end in self._matches.get(item, ()):
             if number == line:
                 yield start, end, "current" if self._match == (item, line, start) else "match"

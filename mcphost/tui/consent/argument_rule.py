@@ -197,7 +197,6 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         self.run_worker(self._look_back())
 
     def on_resize(self) -> None:
-        """What fits changed."""
         self._leave_room()
 
     @property

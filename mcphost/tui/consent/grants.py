@@ -60,7 +60,6 @@ class GrantsScreen(ModalScreen[None]):
             yield self._about
 
     def on_mount(self) -> None:
-        """Fill the list."""
         self._fill()
         self._rows.focus()
 
@@ -72,7 +71,6 @@ class GrantsScreen(ModalScreen[None]):
             self._fill()
 
     def action_back(self) -> None:
-        """Close."""
         self.dismiss(None)
 
     @on(RowList.Highlighted)

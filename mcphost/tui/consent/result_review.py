@@ -65,17 +65,14 @@ class ResultScreen(QuestionDialog):
             yield TextView(show(question.text, joiners=True).split("\n"))
 
     def on_mount(self) -> None:
-        """The text scrolls."""
         self.dock_below(True)
         self.query_one(TextView).focus()
         self.call_after_refresh(self.tell_place)
 
     def action_allow(self) -> None:
-        """As it is."""
         self.dismiss(Answer(allow=True))
 
     def action_decline(self) -> None:
-        """Not at all."""
         self.dismiss(Answer(allow=False))
 
     def action_tell(self) -> None:
@@ -89,7 +86,6 @@ class ResultScreen(QuestionDialog):
         self.app.push_screen(WordsScreen(show_line(self.question.origin, 40)), keep)
 
     def action_edit(self) -> None:
-        """Changed."""
 
         def pass_on(text: str | None) -> None:
             if text is not None:

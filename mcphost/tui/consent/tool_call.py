@@ -139,7 +139,6 @@ class ToolCallScreen(QuestionDialog):
         self.call_after_refresh(self._settle)
 
     def on_resize(self) -> None:
-        """What fits changed."""
         self._leave_room()
         self.call_after_refresh(self._settle)
 
@@ -175,11 +174,9 @@ class ToolCallScreen(QuestionDialog):
         await self.run_action(next(way.action for way in self._ways() if way.key == self._easy))
 
     def action_decline(self) -> None:
-        """Refuse."""
         self.dismiss(Answer(allow=False))
 
     def action_tell(self) -> None:
-        """Refuse with words."""
         from mcphost.tui.sampling.screen import WordsScreen
 
         def refuse(words: str | None) -> None:
@@ -353,7 +350,6 @@ class EditArgumentsScreen(ModalScreen[Mapping[str, Any] | None]):
             yield SchemaForm(submit_label="take over")
 
     async def on_mount(self) -> None:
-        """Fill the form."""
         form = self.query_one(SchemaForm)
         await form.load(self._tool.input_schema, self._arguments)
         form.focus_first()

@@ -84,7 +84,6 @@ class FormQuestionScreen(ServerQuestionScreen):
         self._revealed = False
 
     def heading(self) -> str:
-        """Who asks."""
         return f"{self.reason.server} asks you to fill in a form"
 
     def about(self) -> Iterator[Fact]:
@@ -118,7 +117,6 @@ class FormQuestionScreen(ServerQuestionScreen):
         self.watch(self._review, "virtual_size", self._see, init=False)
 
     def on_resize(self, event: events.Resize) -> None:
-        """What fits changed."""
         super().on_resize(event)
         self.set_class(event.size.height < 30, "-short")
         self.call_after_refresh(self._fit)

@@ -128,7 +128,6 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         return Content(" · ".join(filter(None, (self.heading(), self.limit()))))
 
     def on_resize(self, event: events.Resize) -> None:
-        """What fits changed."""
         self.set_class(event.size.height >= TALL, "-tall")
         self.leave_room(event.size.height)
 
@@ -201,7 +200,6 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         self.app.push_screen(ReaderScreen(f"{self.reason.server} says", self.message))
 
     def action_decline(self) -> None:
-        """No."""
         self.dismiss(Answer(allow=False))
 
     def action_cancel(self) -> None:

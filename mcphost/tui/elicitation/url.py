@@ -73,7 +73,6 @@ class PageQuestionScreen(ServerQuestionScreen):
         self._careful = bool(self._doubts()) or len(question.url) > LONG
 
     def heading(self) -> str:
-        """Who asks."""
         return f"{self.reason.server} asks you to visit a page"
 
     def limit(self) -> str:
@@ -92,7 +91,6 @@ class PageQuestionScreen(ServerQuestionScreen):
         yield from self.says()
 
     def body(self) -> ComposeResult:
-        """How it stands."""
         yield self._state
 
     def on_mount(self) -> None:

@@ -169,7 +169,6 @@ class FieldRow(Widget):
         self.call_after_refresh(self.scroll_visible, animate=False)
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
-        """Be short again."""
         self._redraw()
 
     @on(Input.Changed)

@@ -57,7 +57,6 @@ class Picker(Widget, can_focus=True):
 
     @property
     def entry(self) -> Any:
-        """What is chosen."""
         return self._entry
 
     @entry.setter
@@ -66,11 +65,9 @@ class Picker(Widget, can_focus=True):
         self.changed()
 
     def height_for(self, width: int) -> int:
-        """One line."""
         return 1
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """See `height_for`."""
         return self.height_for(width)
 
     def changed(self) -> None:
@@ -87,7 +84,6 @@ class Picker(Widget, can_focus=True):
         self.post_message(StepAway(self, direction))
 
     def action_enter(self) -> None:
-        """Go on."""
         self.post_message(StepAway(self, 1, entered=True))
 
     def action_press(self) -> None:
@@ -98,7 +94,6 @@ class Picker(Widget, can_focus=True):
         """Choose the next or the one before."""
 
     def action_clear(self) -> None:
-        """Choose nothing."""
         self.entry = ABSENT
 
 
@@ -122,7 +117,6 @@ class YesNo(Picker):
         return Content("  ").join(parts)
 
     def on_key(self, event: events.Key) -> None:
-        """Letters choose."""
         if event.character in ("y", "n"):
             event.stop()
             self.entry = event.character == "y"
@@ -143,7 +137,6 @@ class YesNo(Picker):
         self.entry = entries[index % len(entries)]
 
     def action_clear(self) -> None:
-        """Choose nothing."""
         self.entry = ""
 
 
@@ -269,7 +262,6 @@ class OneOf(_ListPicker):
         return self.open or action not in ("page", "close")
 
     def on_key(self, event: events.Key) -> None:
-        """Letters search."""
         if event.is_printable and event.character and (event.character != " " or self.filter):
             event.stop()
             event.prevent_default()
@@ -396,14 +388,12 @@ class SeveralOf(_ListPicker):
         return action != "close" or bool(self.filter)
 
     def on_key(self, event: events.Key) -> None:
-        """Letters search."""
         if event.is_printable and event.character and event.character != " ":
             event.stop()
             event.prevent_default()
             self.narrow(self.filter + event.character)
 
     def on_focus(self) -> None:
-        """Show the cursor."""
         self.refresh()
 
     def action_step(self, direction: int) -> None:
@@ -426,7 +416,6 @@ class SeveralOf(_ListPicker):
         self.changed()
 
     def action_close(self) -> None:
-        """Show all again."""
         self.narrow("")
 
     def action_clear(self) -> None:

@@ -52,7 +52,6 @@ class RawEditor(Vertical):
 
     @property
     def area(self) -> RawArea:
-        """The editor itself."""
         return self.query_one(RawArea)
 
     @property

@@ -40,7 +40,6 @@ class NoFields(Static, can_focus=True):
     """
 
     def action_enter(self) -> None:
-        """Go on."""
         self.post_message(StepAway(self, 1, entered=True))
 
 
@@ -58,7 +57,6 @@ class FormKeys(Static):
         action: str
 
     def action_press(self, action: str) -> None:
-        """Tell the form."""
         self.post_message(self.Pressed(action))
 
     def offer(self, submit_label: str, other: str) -> None:
@@ -270,7 +268,6 @@ class SchemaForm(Vertical):
 
     @on(TextArea.Changed)
     def raw_edited(self, event: TextArea.Changed) -> None:
-        """Check the JSON."""
         event.stop()
         if self._raw.text != self._raw_seen:
             self._raw_seen = self._raw.text
@@ -279,7 +276,6 @@ class SchemaForm(Vertical):
             self.post_message(self.Changed(self, self.values() is not None))
 
     def action_submit(self) -> None:
-        """See `submit`."""
         self.submit()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

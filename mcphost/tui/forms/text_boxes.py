@@ -154,7 +154,6 @@ class LineBox(LineInput):
 
     @property
     def entry(self) -> Any:
-        """What is typed."""
         return reveal(self.value)
 
     @entry.setter
@@ -162,7 +161,6 @@ class LineBox(LineInput):
         self.value = "" if entry is ABSENT else conceal(str(entry))
 
     def height_for(self, width: int) -> int:
-        """One line."""
         return 1
 
     def on_focus(self) -> None:
@@ -170,7 +168,6 @@ class LineBox(LineInput):
         self.placeholder = hint(self.field, here=True)
 
     def on_blur(self) -> None:
-        """Say less."""
         self.placeholder = hint(self.field)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -190,7 +187,6 @@ class LineBox(LineInput):
             self.cursor_position = len(told)
 
     async def action_submit(self) -> None:
-        """Enter goes on."""
         self.post_message(StepAway(self, 1, entered=True))
 
     def action_paste(self) -> None:
@@ -250,7 +246,6 @@ class LinesBox(SafeArea):
 
     @property
     def entry(self) -> Any:
-        """What is typed."""
         return reveal(self.text)
 
     @entry.setter
@@ -272,11 +267,9 @@ class LinesBox(SafeArea):
         self.placeholder = hint(self.field, here=True)
 
     def on_blur(self) -> None:
-        """Say less."""
         self.placeholder = hint(self.field)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """See `height_for`."""
         return self.height_for(width)
 
     def action_cursor_up(self, select: bool = False) -> None:
@@ -312,7 +305,6 @@ class JsonArea(SafeArea):
     """
 
     def get_line(self, line_index: int) -> Text:
-        """One line, coloured."""
         line = super().get_line(line_index)
         if len(line.plain) < 2000:
             for found in _TOKEN.finditer(line.plain):
@@ -336,7 +328,6 @@ class JsonBox(JsonArea, LinesBox):
 
     @property
     def entry(self) -> Any:
-        """What is typed."""
         return self.text
 
     @entry.setter

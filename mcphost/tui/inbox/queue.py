@@ -87,7 +87,6 @@ class QuestionQueue:
                 self._ask(waiting)
 
     def show_inbox(self) -> None:
-        """List what waits."""
         if len(self._app.screen_stack) == 1:
             self._app.push_screen(InboxScreen(self._rows), self._open)
 

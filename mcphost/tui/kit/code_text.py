@@ -80,7 +80,6 @@ class CodeView(TextView):
         super().__init__(code.lines, fit=True)
 
     def spans_of(self, number: int, text: str) -> Iterable[tuple[int, int, str]]:
-        """As found."""
         return self._code.spans[number] if number < len(self._code.spans) else ()
 
 

@@ -152,7 +152,6 @@ class CompletedInput(Vertical):
         return self.input.value
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> CompletedInput:
-        """Type here."""
         self.input.focus(scroll_visible)
         return self
 

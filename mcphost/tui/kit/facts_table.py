@@ -49,7 +49,6 @@ class FactsTable(Widget):
         self._labels = labels
 
     def show_facts(self, facts: Iterable[Fact]) -> None:
-        """Show these instead."""
         changed = tuple(facts)
         if changed != self._facts:
             self._facts = changed

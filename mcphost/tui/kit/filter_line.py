@@ -102,7 +102,6 @@ class FilterLine(Vertical):
             self.post_message(self.Typed(event.value))
 
     def action_leave(self) -> None:
-        """See `Left`."""
         self.post_message(self.Left())
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

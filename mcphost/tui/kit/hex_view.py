@@ -36,7 +36,6 @@ class HexView(Widget):
         return max(1, -(-len(self.data) // _per_row(width)))
 
     def render_line(self, y: int) -> Strip:
-        """One row."""
         width, count = self.size.width, _per_row(self.size.width)
         offset, numbers, letters = hex_row(self.data, y * count, count)
         base = self.rich_style

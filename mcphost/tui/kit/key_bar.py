@@ -112,7 +112,6 @@ class KeyBar(Widget):
         self._pairs: tuple[tuple[str, str], ...] = ()
 
     def show_keys(self, pairs: tuple[tuple[str, str], ...]) -> None:
-        """Show these instead."""
         if pairs != self._pairs:
             self._pairs = pairs
             self.refresh(layout=True)

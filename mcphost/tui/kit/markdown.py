@@ -95,7 +95,6 @@ class MarkdownView(TextView):
         super().__init__([line.text for line in lines], fit=True)
 
     def spans_of(self, number: int, text: str) -> Iterable[Span]:
-        """As rendered."""
         return self._rendered[number].spans
 
     def hang_of(self, number: int) -> str:

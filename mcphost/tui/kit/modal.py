@@ -224,5 +224,4 @@ class AskScreen(Dialog[bool], inherit_bindings=False):
             yield FactsTable(self._facts)
 
     def action_close(self, yes: bool) -> None:
-        """Answer."""
         self.dismiss(yes)

@@ -79,5 +79,4 @@ class PickScreen(ErrorBoundary, ModalScreen[Value | None], Generic[Item, Value])
         self.dismiss(self.value(event.item))
 
     def action_back(self) -> None:
-        """Choose none."""
         self.dismiss(None)

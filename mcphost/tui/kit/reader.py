@@ -49,7 +49,6 @@ class ReaderScreen(ErrorBoundary, ModalScreen[bool]):
         self._read_to_the_end = False
 
     def compose(self) -> ComposeResult:
-        """A scrolling text."""
         with Vertical() as frame:
             frame.border_title = Content(self._title)
             frame.border_subtitle = "y copy · esc back"
@@ -64,7 +63,6 @@ class ReaderScreen(ErrorBoundary, ModalScreen[bool]):
         self.call_after_refresh(self._check_end)
 
     def action_back(self) -> None:
-        """Close."""
         self.dismiss(self._read_to_the_end)
 
     def _check_end(self) -> None:

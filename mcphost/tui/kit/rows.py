@@ -202,11 +202,9 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         self._move(1)
 
     def action_page_up(self) -> None:
-        """One page up."""
         self._move(1 - self.size.height)
 
     def action_page_down(self) -> None:
-        """One page down."""
         self._move(self.size.height - 1)
 
     def action_first(self) -> None:

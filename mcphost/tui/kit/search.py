@@ -73,7 +73,6 @@ class SearchArea(Vertical):
         self._asked_from: Widget | None = None
 
     def compose(self) -> ComposeResult:
-        """The bar, closed."""
         yield self.bar
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -95,7 +94,6 @@ class SearchArea(Vertical):
         return [view for view in self.query(TextView) if _on_screen(view)]
 
     def action_search(self) -> None:
-        """Open the bar."""
         self._asked_from = self.screen.focused
         self.bar.add_class("-open")
         self.bar.input.focus()

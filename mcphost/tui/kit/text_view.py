@@ -75,7 +75,6 @@ class TextView(ScrollView, can_focus=True):
 
     @property
     def lines(self) -> Sequence[str]:
-        """What is shown."""
         return self._lines
 
     @property

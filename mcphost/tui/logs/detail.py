@@ -57,7 +57,6 @@ class LogDetail(ModalScreen[None]):
         return not (action == "call" and self.record.call is None)
 
     def action_back(self) -> None:
-        """Close."""
         self.dismiss(None)
 
     def action_copy(self) -> None:

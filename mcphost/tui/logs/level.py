@@ -22,7 +22,6 @@ class LevelScreen(PickScreen[LogLevel, LogLevel]):
         super().__init__(f"Log level of {server}", "choose", list(LogLevel), at=(level or LogLevel.INFO).value)
 
     def row(self, item: LogLevel, width: int) -> Content:
-        """Its name."""
         return columns(width, [Cell(f"{item.wire} and above")])
 
     def value(self, item: LogLevel) -> LogLevel:

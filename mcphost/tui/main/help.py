@@ -62,14 +62,12 @@ class HelpScreen(ModalScreen[None]):
         self._help, self._more = list(_help_of(screen)), more
 
     def compose(self) -> ComposeResult:
-        """A scrolling list."""
         with VerticalScroll() as frame:
             frame.border_title = "Keys"
             frame.border_subtitle = "esc back"
             yield FactsTable([*self._help, *_marks(), Fact("", Content(self._more), wide=True)], labels=16)
 
     def action_back(self) -> None:
-        """Close."""
         self.dismiss(None)
 
 

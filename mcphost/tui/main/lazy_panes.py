@@ -39,7 +39,6 @@ class LatePanes(Screen[None]):
         """Does one part of a pane have to do at a time?"""
 
     async def resources_pane(self) -> ResourcesPane:
-        """The resources."""
         async with self._making:
             if self.resources is None:
                 from mcphost.tui.offers.resources import ResourcesPane
@@ -48,7 +47,6 @@ class LatePanes(Screen[None]):
         return self.resources
 
     async def prompts_pane(self) -> PromptsPane:
-        """The prompts."""
         async with self._making:
             if self.prompts is None:
                 from mcphost.tui.offers.prompts import PromptsPane

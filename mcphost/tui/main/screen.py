@@ -162,7 +162,6 @@ class MainScreen(ErrorBoundary, LatePanes):
             await self.mount(self.logs, before=self._keys)
 
     def on_screen_resume(self) -> None:
-        """See `InFront`."""
         self.post_message(self.InFront())
 
     def on_resize(self, event: Resize) -> None:

@@ -177,7 +177,6 @@ class FilteredOffers(Vertical, Generic[Offered]):
         self._texts = self._prepared()  # now, so that the first letter is as fast as the others
 
     def action_clear(self) -> None:
-        """Drop the filter."""
         if self.filter_line.is_open:
             self.filter_line.close()
             self.rows.focus()

@@ -64,7 +64,6 @@ class OfferForm(Vertical):
         yield self._made
 
     async def load(self, title: str, about: Content, fields: Sequence[TextField], values: Mapping[str, str]) -> None:
-        """Ask for these."""
         self.border_title = Content(title)
         self._about.update(about)
         self._about.display = bool(about.plain)
@@ -117,7 +116,6 @@ class OfferPane(Container, Generic[Offered]):
         self._ways_back: list[Callable[[], None]] = []
 
     def compose(self) -> ComposeResult:
-        """All three."""
         yield self.list
         with Vertical(classes="bench"):
             yield self.form

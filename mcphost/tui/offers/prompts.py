@@ -51,7 +51,6 @@ class PromptList(FilteredOffers[OfferedPrompt]):
         return columns(width, [*cells, Cell(word, "$foreground-muted", 11, 12, "right")])
 
     def defined(self, offered: OfferedPrompt) -> Prompt:
-        """The prompt."""
         return offered.prompt
 
     def search_text(self, offered: OfferedPrompt) -> SearchText:
@@ -73,7 +72,6 @@ class PromptsPane(OfferPane[OfferedPrompt]):
         super().__init__(host, self.prompts, ReadingView("Messages", HINT), single=single)
 
     def show_prompts(self, prompts: Sequence[OfferedPrompt], server: str | None) -> None:
-        """These are offered."""
         self.prompts.show_offers(prompts, server)
 
     def use(self, offered: OfferedPrompt) -> None:
@@ -85,7 +83,6 @@ class PromptsPane(OfferPane[OfferedPrompt]):
             self.submit(offered, {})
 
     def submit(self, offered: OfferedPrompt, values: Mapping[str, str]) -> None:
-        """Get it."""
         server, name = offered.server, offered.prompt.name
         self.begin(PaneReading(server, name), partial(self._get, server, name, values))
 
@@ -110,7 +107,6 @@ class PromptsPane(OfferPane[OfferedPrompt]):
             form.focus_again()
 
     def ref(self, offered: OfferedPrompt) -> CompletionRef:
-        """The prompt."""
         return PromptRef(offered.prompt.name)
 
     async def _ask(self, offered: OfferedPrompt) -> None:

@@ -218,7 +218,6 @@ class ResourcesPane(OfferPane[OfferedEither]):
             self._read(offered.server, _expanded(offered, values))
 
     def ref(self, offered: OfferedEither) -> CompletionRef:
-        """The template itself."""
         return TemplateRef(offered.key[1])
 
     def made(self, offered: OfferedEither, values: Mapping[str, str]) -> Content:

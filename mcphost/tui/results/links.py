@@ -88,5 +88,4 @@ class LinksScreen(PickScreen[ResourceTextLink, str]):
         return columns(width, [Cell(Content.assemble((words, "bold"), uri))])
 
     def value(self, item: ResourceTextLink) -> str:
-        """Its URI."""
         return item.uri

@@ -74,7 +74,6 @@ class Desktop:
         await asyncio.to_thread(self._open, program, content, mime_type)
 
     def close(self) -> None:
-        """Remove the copies."""
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

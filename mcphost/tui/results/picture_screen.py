@@ -79,11 +79,9 @@ class PictureScreen(ErrorBoundary, ModalScreen[None]):
         self._png = b""
 
     def on_unmount(self) -> None:
-        """Leave nothing behind."""
         self._remove()
 
     def action_back(self) -> None:
-        """Close."""
         self.dismiss(None)
 
     def action_open(self) -> None:

@@ -55,7 +55,6 @@ class PaneReading:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What was read."""
         return self.server, self.name
 
     def with_resource(self, result: ReadResourceResult, seconds: float) -> PaneReading:
@@ -103,7 +102,6 @@ class ReadingView(Vertical):
         self._body: Widget | None = None
 
     def compose(self) -> ComposeResult:
-        """One body."""
         yield self._area
 
     def on_mount(self) -> None:

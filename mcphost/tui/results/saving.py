@@ -163,5 +163,4 @@ class SaveScreen(ModalScreen[Path | None]):
         return save(Path(folder).expanduser(), self._file_name, self._content)
 
     def action_back(self) -> None:
-        """Close without saving."""
         self.dismiss(None)

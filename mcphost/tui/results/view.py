@@ -57,7 +57,6 @@ class Tab(Enum):
 
     @property
     def about(self) -> str:
-        """What it shows."""
         return _ABOUT[self]
 
 
@@ -293,7 +292,6 @@ class JsonView(TextView):
         super().__init__(lines, spans=json_spans)
 
     def on_mount(self) -> None:
-        """Get the rest."""
         if self._more:
             self.run_worker(self._write_rest())
 
@@ -462,7 +460,6 @@ class ResultView(Vertical):
             save_as(self.app, name, content)
 
     def action_cancel(self) -> None:
-        """Stop the call."""
         if self.call is not None:
             self.post_message(CancelRequested(self.call.number))
 

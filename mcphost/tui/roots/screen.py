@@ -118,7 +118,6 @@ class FoldersView(ServerQuestionScreen):
         self.picker.focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """What fits changed."""
         super().on_resize(event)
         self.set_class(event.size.height < 30, "-short")
         self.set_class(event.size.width >= WIDE, "-wide")
@@ -293,7 +292,6 @@ class FoldersScreen(FoldersView):
         self._aim(None if self.target is not None else self.server)
 
     def action_go_to(self) -> None:
-        """Type a path."""
         self._path.add_class("-shown")
         self._path.focus()
 

@@ -54,7 +54,6 @@ class LimitsScreen(ErrorBoundary, ModalScreen[SamplingEdit | None]):
             yield self._form
 
     async def on_mount(self) -> None:
-        """Fill the form."""
         await self._form.load(schema(self._sampling), values(self._sampling))
         self._form.focus_first()
 
@@ -82,7 +81,6 @@ def schema(sampling: Sampling) -> dict[str, Any]:
 
 
 def values(sampling: Sampling) -> dict[str, Any]:
-    """What holds now."""
     request = sampling.request
     known: dict[str, Any] = {TOKENS: request.max_tokens, TEMPERATURE: request.temperature}
     known |= {STOPS: list(request.stop)} if request.stop else {}

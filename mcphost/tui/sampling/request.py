@@ -132,7 +132,6 @@ class PartList(BlockList, inherit_bindings=False):
         self._page(1)
 
     def action_page_up(self) -> None:
-        """One page up."""
         self._page(-1)
 
     def _page(self, direction: int) -> None:

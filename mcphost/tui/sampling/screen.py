@@ -129,7 +129,6 @@ class SamplingView(QuestionDialog):
         await self.refresh_sampling()
 
     def on_resize(self, event: events.Resize) -> None:
-        """What fits changed."""
         self.set_class(event.size.width < WIDE, "-one-column")
         self.set_class(event.size.width >= WIDE + 50, "-very-wide")
         self.set_class(event.size.height >= TALL, "-tall")
@@ -274,7 +273,6 @@ class SamplingView(QuestionDialog):
         self.sampling.edit(event.edit)
 
     def answer(self, answer: Answer | None) -> bool:
-        """See `QuestionDialog.answer`."""
         answered = super().answer(answer)
         if answered:
             self.call_later(self.refresh_sampling)
@@ -390,7 +388,6 @@ class SamplingScreen(SamplingView):
             self.answer(Answer(allow=True, content=SamplingEdit(model=entry)))
 
     def action_decline(self) -> None:
-        """Refuse without words."""
         self._refuse("")
 
     def action_decline_with(self) -> None:

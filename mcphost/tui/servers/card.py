@@ -277,7 +277,6 @@ class ServerCard(VerticalScroll):
             self.action_usage()
 
     def action_ping(self) -> None:
-        """Ping the server."""
         if self._answering is not None and self._connection is not None:
             self.app.run_worker(self._ping(self._connection))
 

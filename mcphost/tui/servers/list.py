@@ -69,7 +69,6 @@ class ServersPane(Vertical):
         self.rows = RowList[ServerRow](_row, empty="No servers configured.")
 
     def compose(self) -> ComposeResult:
-        """One list."""
         self.border_title = "Servers"
         yield self.rows
 

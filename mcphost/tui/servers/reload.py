@@ -79,7 +79,6 @@ class ReloadScreen(ModalScreen[bool]):
             yield FactsTable(list(_facts(self._changes, self._new)), labels=18)
 
     def action_close(self, apply: bool) -> None:
-        """Answer."""
         self.dismiss(apply)
 
 

@@ -120,7 +120,6 @@ class SignInScreen(QuestionDialog):
         await self.refresh_sign_in()
 
     def on_resize(self) -> None:
-        """What fits changed."""
         self._arrange()
 
     # What the host says.
@@ -214,7 +213,6 @@ class SignInScreen(QuestionDialog):
             self.answer(Answer(allow=True, content=choice))
 
     def action_decline(self) -> None:
-        """Refuse, and close."""
         self.answer(Answer(allow=False))
         self.dismiss(None)
 
@@ -276,7 +274,6 @@ class SignInScreen(QuestionDialog):
             self.app.push_screen(QrScreen(self.sign_in.link.url))
 
     def action_cancel(self) -> None:
-        """Stop this attempt."""
         self.sign_in.cancel()
 
     def action_again(self) -> None:
@@ -313,7 +310,6 @@ class SignInScreen(QuestionDialog):
 
 
 def _why(sign_in: SignIn) -> str:
-    """What began it."""
     if not sign_in.why.www_authenticate and sign_in.why.status == 401:
         return "wanted by you"
     return f"after HTTP {sign_in.why.status}"

@@ -112,7 +112,6 @@ def _of_person(sign_in: SignIn, at: SignInState, number: int) -> SignInStep:
 
 
 def step_row(step: SignInStep, width: int) -> Content:
-    """One line."""
     mark, style = step.mark
     took = "" if step.seconds is None else duration_text(step.seconds)
     return columns(
@@ -202,7 +201,6 @@ _ONLY_IN: Final[Mapping[str, SignInState]] = {
 
 
 def mark_of(state: SignInState) -> tuple[str, str]:
-    """Shape and style."""
     return _MARKS.get(state, _UNDER_WAY)
 
 

@@ -187,12 +187,10 @@ class QrScreen(ErrorBoundary, ModalScreen[None]):
         self._lines = half_blocks(url)
 
     def compose(self) -> ComposeResult:
-        """The code."""
         with Vertical():
             yield Static(id="code", markup=False)
 
     def on_mount(self) -> None:
-        """Draw it."""
         self._draw()
 
     def on_resize(self) -> None:
@@ -200,7 +198,6 @@ class QrScreen(ErrorBoundary, ModalScreen[None]):
         self._draw()
 
     def action_back(self) -> None:
-        """Close."""
         self.dismiss(None)
 
     def _draw(self) -> None:

@@ -142,7 +142,6 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
                 yield self._facts
 
     def on_mount(self) -> None:
-        """Ask for them."""
         self._tell_title("")
         self._remarks.display = False
         self.rows.focus()
@@ -193,7 +192,6 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
             self.notify("The task's id is on the clipboard.")
 
     def action_back(self) -> None:
-        """Close."""
         self.dismiss(None)
 
     async def _list(self) -> None:

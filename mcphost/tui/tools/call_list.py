@@ -52,7 +52,6 @@ class CallList(Vertical):
         self.rows = RowList[ToolCall](_row, empty=EMPTY)
 
     def compose(self) -> ComposeResult:
-        """One list."""
         self.border_title = "Calls"
         yield self.rows
 

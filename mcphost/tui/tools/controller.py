@@ -39,7 +39,6 @@ class ToolsController:
         await self._main.tools.open_tool(offered, call.arguments)
 
     def cancel(self, number: int) -> None:
-        """Cancel a call."""
         call = self._host.tool_calls.calls.get(number)
         if call is not None:
             call.cancel()

@@ -46,7 +46,6 @@ class ToolList(FilteredOffers[OfferedTool]):
         return columns(width, [*cells, Cell(word, style, 8, 8, "right")])
 
     def defined(self, offered: OfferedTool) -> Tool:
-        """The tool."""
         return offered.tool
 
     def search_text(self, offered: OfferedTool) -> SearchText:

@@ -52,7 +52,6 @@ class ToolForm(Vertical):
         yield self.form
 
     def show_about(self, offered: OfferedTool) -> None:
-        """Describe this tool."""
         self.border_title = Content(f"{offered.server} › {show_line(offered.tool.name, 60)}")
         self._about.update(_about(offered))
         self.remove_class("-none")

@@ -448,7 +448,6 @@ class TrafficList(Vertical):
         self.post_message(self.Followed())
 
     def on_row_list_highlighted(self, event: RowList.Highlighted[Frame]) -> None:
-        """See `Highlighted`."""
         event.stop()
         self.post_message(self.Highlighted(event.item))
 

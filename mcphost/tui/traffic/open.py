@@ -68,7 +68,6 @@ class OpenTrafficScreen(ErrorBoundary, ModalScreen[tuple[str, TrafficBook] | Non
         self.query_one("#problem", Static).update(show(problem, limit=400))
 
     def action_back(self) -> None:
-        """Close without opening."""
         self.dismiss(None)
 
 
