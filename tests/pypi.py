@@ -5,8 +5,8 @@ What they need may not agree with what we need, and nothing of ours may stand in
 
 from __future__ import annotations
 
+import subprocess
 import sys
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def sources(name: str, version: str, programs: Path) -> Path:
             exact = ("--no-deps", "--no-binary", ":all:", f"{name}=={version}")
             download(str(programs / "pip"), "download", "-q", "--disable-pip-version-check", "-d", str(folder), *exact)
             (archive,) = folder.glob(f"{name}-{version}.tar.gz")
-            with tarfile.open(archive) as packed:
-                packed.extractall(folder / "part", filter="data")
+            (folder / "part").mkdir(exist_ok=True)
+            subprocess.run(["tar", "-xzf", str(archive), "-C", str(folder / "part")], check=True)
             (folder / "part" / unpacked.name).rename(unpacked)
     return unpacked

@@ -125,10 +125,10 @@ def test_a_killed_server_comes_back_and_disturbs_no_other(five_servers: Path) ->
 
 
 def agree(terminal: Terminal, *words: str) -> None:
-    """Allow the call that is asked about; the words come then. A dialog ignores keys at first."""
+    """Read the question to its end and allow the call; the words come then. A dialog ignores keys at first."""
     terminal.wait_for(QUESTION)
     terminal.rest(GUARD)
-    terminal.press_until(["y"], *words, but=QUESTION, again=[QUESTION])
+    terminal.press_until(["space", "space", "space", "y"], *words, but=QUESTION, again=[QUESTION])
 
 
 def children(parent: int) -> dict[int, str]:
