@@ -6,6 +6,7 @@ A subclass writes the bytes, and feeds what it reads to `Pipe.received`.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
@@ -31,7 +32,7 @@ from mcphost.transports.response_picker import why_invalid
 from mcphost.transports.tap import Tap
 
 
-class Pipe:
+class Pipe(ABC):
     """The pending table and the reading side of a `Transport` whose responses come back on one shared channel."""
 
     own_stream = False
@@ -69,16 +70,16 @@ class Pipe:
         self._check_open()
         await self.write(encode(message))
 
-    async def listen(self) -> None:
+    async def listen(self) -> None:  # noqa: B027 - complete as it is
         """Return at once: everything arrives on the one channel."""
 
     async def write_request(self, line: bytes, answer: asyncio.Future[Response]) -> None:
         """Write a request; return once it is written or answered. Raises as `write` does."""
         await self.write(line)
 
+    @abstractmethod
     async def write(self, line: bytes) -> None:
-        """Write one whole message. Raises ConnectionLost. Implemented by the subclass."""
-        raise NotImplementedError
+        """Write one whole message. Raises ConnectionLost."""
 
     def received(self, line: bytes | Overlong, *, cut_off: bool = False) -> Generator[None, None, None] | None:
         """Decode one message and dispatch it. After `fail` this does nothing.

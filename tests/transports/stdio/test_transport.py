@@ -272,6 +272,9 @@ class FedPipe(Pipe):
         super().__init__(FAST)
         self._inbound = inbox
 
+    async def write(self, line: bytes) -> None:
+        raise ConnectionLost("nothing is written to it")
+
 
 async def test_a_line_that_the_end_of_the_pipe_cuts_off_is_dispatched_before_draining_ends() -> None:
     inbox = Inbox()
