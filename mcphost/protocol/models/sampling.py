@@ -158,7 +158,7 @@ class _Preferences(Wire):
 
 @dataclass(frozen=True, slots=True)
 class ModelPreferences:
-    """A server's wishes for the model: name hints in order, then priorities from 0 to 1."""
+    """A server's preferences for the model: name hints in order, then priorities from 0 to 1."""
 
     hints: tuple[str, ...] = ()
     """Parts of model names, the most preferred first."""

@@ -38,7 +38,7 @@ LABEL: Final = 24
 """Cells of an argument's quoted name beside its value; a longer name stands on a line of its own above."""
 
 LOOKED_THROUGH: Final = 5 * SHOWN_CHARACTERS
-"""Characters of JSON in which borrowed words are looked for: blanks that are counted are not shown."""
+"""Characters of JSON in which untrusted words are looked for: blanks that are counted are not shown."""
 
 PADDING: Final = re.compile(r"(?:[^\S\n]*\n){4,}|[^\S\n]{24,}")
 """Blanks that could push something out of sight; shorter ones are somebody's indentation."""
@@ -62,15 +62,15 @@ class Arguments(ReadToEnd):
     }
     """
 
-    def __init__(self, arguments: Mapping[str, Any], *, edited: bool, borrowed: Provenance = NOTHING) -> None:
-        super().__init__(*argument_rows(arguments, borrowed))
+    def __init__(self, arguments: Mapping[str, Any], *, edited: bool, provenance: Provenance = NOTHING) -> None:
+        super().__init__(*argument_rows(arguments, provenance))
         self.border_title = Content.assemble(
             f"Arguments ({len(arguments):,})", (" · edited by you" if edited else "", "bold $text-warning")
         )
 
 
-def argument_rows(arguments: Mapping[str, Any], borrowed: Provenance = NOTHING) -> Iterator[Widget]:
-    """A row for each; what is ``borrowed`` from elsewhere is underlined and said below."""
+def argument_rows(arguments: Mapping[str, Any], provenance: Provenance = NOTHING) -> Iterator[Widget]:
+    """A row for each; words that ``provenance`` marks as untrusted are underlined, with their source below."""
     shown = dict(islice(arguments.items(), SHOWN_ARGUMENTS))
     names = {name: show_name(name, LABEL * 2) for name in shown}
     short = [cell_len(quoted) for quoted in names.values() if cell_len(quoted) <= LABEL]
@@ -82,18 +82,18 @@ def argument_rows(arguments: Mapping[str, Any], borrowed: Provenance = NOTHING) 
         label = Static(names[name] if beside else "", classes="name", markup=False)
         label.styles.width = width
         yield Horizontal(
-            label, Static(_value(value, borrowed, name), classes="value", markup=False), classes="argument"
+            label, Static(_value(value, provenance, name), classes="value", markup=False), classes="argument"
         )
     if not shown:
         yield Static("none", markup=False)
 
 
-def argument_facts(arguments: Mapping[str, Any], borrowed: Provenance = NOTHING) -> Iterator[Fact]:
+def argument_facts(arguments: Mapping[str, Any], provenance: Provenance = NOTHING) -> Iterator[Fact]:
     """What is to be known of all of them together."""
     if (more := len(arguments) - SHOWN_ARGUMENTS) > 0:
         yield fact("beware", f"{more:,} more arguments are not shown here", "bold $text-error")
-    if borrowed.note:
-        yield fact("beware", show_line(borrowed.note, 400), "$text-warning")
+    if provenance.note:
+        yield fact("beware", show_line(provenance.note, 400), "$text-warning")
 
 
 def is_cut(arguments: Mapping[str, Any]) -> bool:
@@ -102,10 +102,10 @@ def is_cut(arguments: Mapping[str, Any]) -> bool:
     return len(arguments) > SHOWN_ARGUMENTS or any(len(text) > SHOWN_CHARACTERS for text in texts)
 
 
-def _value(value: object, borrowed: Provenance, name: str) -> Content:
+def _value(value: object, provenance: Provenance, name: str) -> Content:
     text = text_of(value)
-    lines = [_shown(text, _stretches(value, text, borrowed.of(name)))]
-    lines.extend(Content.styled(f"▲ {words}", "$text-warning") for words in borrowed.words(name))
+    lines = [_shown(text, _stretches(value, text, provenance.of(name)))]
+    lines.extend(Content.styled(f"▲ {words}", "$text-warning") for words in provenance.words(name))
     if notes := "; ".join(_notes(text)):
         lines.append(Content.styled(f"({notes})", "$foreground-muted"))
     return Content("\n").join(lines)
@@ -134,7 +134,7 @@ def _shown(text: str, stretches: Iterable[tuple[int, int]]) -> Content:
 
 
 def _stretches(value: object, text: str, marks: Iterable[UntrustedSpan]) -> Iterator[tuple[int, int]]:
-    """Where in ``text``, which is how ``value`` is read, something is borrowed: in order, none in another."""
+    """Where in ``text``, which is how ``value`` is read, untrusted words stand: in order, none in another."""
     here = [mark for mark in marks if len(mark.path) > 1 or not mark.is_name]  # else it is in the row's label
     if isinstance(value, str):
         places = {(mark.start, mark.end) for mark in here}
@@ -148,7 +148,7 @@ def _stretches(value: object, text: str, marks: Iterable[UntrustedSpan]) -> Iter
 
 
 def _written(words: str, text: str) -> Iterator[tuple[int, int]]:
-    """Wherever these words stand in JSON: the same words are borrowed there as well."""
+    """Wherever these words stand in JSON: they are untrusted there as well."""
     written = json.dumps(words, ensure_ascii=False)[1:-1]
     start = text.find(written, 0, LOOKED_THROUGH)
     while start >= 0:

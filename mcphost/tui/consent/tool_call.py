@@ -228,14 +228,14 @@ class ToolCallScreen(QuestionDialog):
         self.call_after_refresh(self._settle)
 
     def _block(self) -> Arguments:
-        return Arguments(self.arguments, edited=self.edited, borrowed=self._borrowed)
+        return Arguments(self.arguments, edited=self.edited, provenance=self._provenance)
 
     def _ours(self) -> Iterator[Fact]:
         yield from call_facts(self.question)
-        yield from argument_facts(self.arguments, self._borrowed)
+        yield from argument_facts(self.arguments, self._provenance)
 
     @property
-    def _borrowed(self) -> Provenance:
+    def _provenance(self) -> Provenance:
         return self.question.provenance.after(self.arguments) if self.edited else self.question.provenance
 
     def _offer(self) -> None:

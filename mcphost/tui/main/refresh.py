@@ -101,8 +101,8 @@ class MainScreenUpdater:
         self._main.card.show_server(connection, time.monotonic(), dropped, self._accounts.of(server or ""), asks, seen)
 
     def _seen(self, connection: Connection) -> SeenUsage | None:
-        gauges = self._host.process_usage
-        return None if gauges.program(connection) is None else SeenUsage(gauges.of(connection))
+        usage = self._host.process_usage
+        return None if usage.program(connection) is None else SeenUsage(usage.of(connection))
 
     def _calls(self, events: Iterable[Event]) -> None:
         self._main.calls.show_calls(list(self._host.tool_calls.calls.values()))

@@ -224,7 +224,7 @@ class SamplingView(QuestionDialog):
         standing = self.standing
         if standing.step is SamplingStep.STREAMING:
             self._board.stream.tell(self.sampling)
-        line = where(self.sampling, standing, self._reason.because, self._clock.seconds, self._clock.patience)
+        line = where(self.sampling, standing, self._reason.because, self._clock.seconds, self._clock.retry_seconds)
         if line.plain != self._told:
             self._told = line.plain
             self._where.update(line)

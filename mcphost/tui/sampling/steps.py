@@ -162,15 +162,15 @@ def _answer_keys(sampling: Sampling, standing: SamplingScreenState) -> Iterator[
 
 
 def where(
-    sampling: Sampling, standing: SamplingScreenState, because: str, seconds: float | None, patience: float
+    sampling: Sampling, standing: SamplingScreenState, because: str, seconds: float | None, retry_seconds: float
 ) -> Content:
     """How it stands, in a line; ``because`` is safe to show.
 
-    ``seconds`` is how long the answer takes, ``patience`` how long it is until a busy model is asked again.
+    ``seconds`` is how long the answer takes, ``retry_seconds`` how long it is until a busy model is asked again.
     """
     name = show_line(sampling.model.entry, 40)
     if standing.step is SamplingStep.STREAMING:
-        return Content.styled(f"◐ {_streaming(sampling, name, seconds, patience)}", "$text-warning")
+        return Content.styled(f"◐ {_streaming(sampling, name, seconds, retry_seconds)}", "$text-warning")
     if standing.step is SamplingStep.BETWEEN:
         return Content.styled("◐ one moment …", "$text-warning")
     if standing.step is SamplingStep.ASKING:
@@ -183,10 +183,10 @@ def where(
     return Content.assemble(("? ", "bold $text-warning"), (_reviewing(sampling, standing, name), "bold"))
 
 
-def _streaming(sampling: Sampling, name: str, seconds: float | None, patience: float) -> str:
+def _streaming(sampling: Sampling, name: str, seconds: float | None, retry_seconds: float) -> str:
     if sampling.waiting is not None:
         busy = sampling.waiting
-        again = f"trying again in {patience:.0f} s, {busy.attempt} of {busy.most}"
+        again = f"trying again in {retry_seconds:.0f} s, {busy.attempt} of {busy.most}"
         return f"{name} is busy: {again} · {show_line(busy.reason, 120)}"
     tokens, took = sampling.usage.output_tokens, "" if seconds is None else f" · {seconds:.0f} s"
     if sampling.text:
@@ -274,6 +274,6 @@ class SamplingClock:
         return None if self._began is None else (self._ended or time.monotonic()) - self._began
 
     @property
-    def patience(self) -> float:
+    def retry_seconds(self) -> float:
         """Until a busy model is asked again."""
         return max(0.0, self._waits_until - time.monotonic())
