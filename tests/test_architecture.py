@@ -24,11 +24,10 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mcphost"
 SEEN = [
-    "mcphost.protocol.models.tools",
+    "mcphost.protocol.models",
     "mcphost.protocol.forms.form",
     "mcphost.protocol.display",
     "mcphost.protocol.host_names",
-    "mcphost.protocol.models.sampling",
 ]
 
 # What each part may import from mcphost: packages with all that is in them, or single modules.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mcphost.errors import ConfigError
 from mcphost.protocol.display import size_text
-from mcphost.protocol.models.tools import Content, EmbeddedResource, MediaContent, ResourceContents
+from mcphost.protocol.models.content import Content, EmbeddedResource, MediaContent, ResourceContents
 
 Saved = MediaContent | ResourceContents
 

@@ -18,8 +18,8 @@ from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply
 from mcphost.host.wall_clock import wall_clock
 from mcphost.protocol.display import show, show_line, show_name
 from mcphost.protocol.forms.form import ABSENT, FieldError, Form, FormField, collect, fill, parse, read_form
+from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import Block, ToolResult, ToolUse
-from mcphost.protocol.models.tools import MediaContent, TextContent
 
 TURNS = 1000
 """Characters shown of a tool's arguments or result; texts are shown whole."""

@@ -33,7 +33,10 @@ from mcphost.errors import (
 from mcphost.protocol.eras.era import LegacyEra
 from mcphost.protocol.eras.revisions import LEGACY, Revision
 from mcphost.protocol.limits import PENDING_SERVER_REQUESTS
-from mcphost.protocol.models.tools import CallToolResult, InitializeResult, LogLevel, Progress, Tool, build_readers
+from mcphost.protocol.models.initialization import InitializeResult
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.progress import Progress
+from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, RequestId, Response
 from mcphost.transports.base import Transport
 
@@ -107,7 +110,8 @@ class Client:
         try:
             async with asyncio.timeout(seconds):
                 await self._transport.open(self)
-                build_readers()  # in the meantime the server program starts, which takes longer
+                for model in (InitializeResult, Tool):  # in the meantime the server program starts, which takes longer
+                    model.model_rebuild()
                 session = await self._open_session()
         except TimeoutError:
             raise RequestTimeout("initialize", seconds) from None

@@ -15,7 +15,7 @@ from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.client.client import Client
-    from mcphost.protocol.models.tools import Completion, CompletionRef
+    from mcphost.protocol.models.prompts import Completion, CompletionRef
 
 METHOD: Final = "completion/complete"
 CAPABILITY: Final = "completions"
@@ -47,7 +47,7 @@ class Completions:
 
         Raises as `mcphost.client.client.Client.request` does.
         """
-        from mcphost.protocol.models.tools import Completion
+        from mcphost.protocol.models.prompts import Completion
 
         if self._refused:
             raise CapabilityMissing(METHOD, CAPABILITY)

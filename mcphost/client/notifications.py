@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mcphost.client.requests import PendingProgress, ProgressCallback
 from mcphost.client.server_requests import ServerRequestQueue
 from mcphost.client.tasks import Tasks
-from mcphost.protocol.models.tools import Progress
+from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.wire.jsonrpc import Malformed, RequestId
 
 if TYPE_CHECKING:
-    from mcphost.protocol.models.tools import Task
+    from mcphost.protocol.models.tasks import Task
 
 
 class NotificationObserver(Protocol):

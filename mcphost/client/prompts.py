@@ -14,7 +14,7 @@ from mcphost.client.requests import ProgressCallback, RequestTimeouts
 
 if TYPE_CHECKING:
     from mcphost.client.client import Client
-    from mcphost.protocol.models.tools import GetPromptResult, Prompt
+    from mcphost.protocol.models.prompts import GetPromptResult, Prompt
 
 
 class Prompts:
@@ -24,7 +24,7 @@ class Prompts:
         self._client = client
 
     async def list(self) -> ListedItems[Prompt]:
-        from mcphost.protocol.models.tools import Prompt
+        from mcphost.protocol.models.prompts import Prompt
 
         return await self._client.read_list("prompts/list", "prompts", Prompt.read)
 
@@ -37,7 +37,7 @@ class Prompts:
         on_progress: ProgressCallback | None = None,
     ) -> GetPromptResult:
         """Get the messages of a prompt. Arguments other than strings are sent as JSON text."""
-        from mcphost.protocol.models.tools import GetPromptResult
+        from mcphost.protocol.models.prompts import GetPromptResult
 
         params: dict[str, object] = {"name": name}
         if arguments:

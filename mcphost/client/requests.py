@@ -15,7 +15,8 @@ from mcphost.errors import ConnectionLost, McphostError, RequestTimeout, ServerE
 from mcphost.protocol.eras.era import LegacyEra
 from mcphost.protocol.eras.revisions import MAY_ASK, Revision
 from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
-from mcphost.protocol.models.tools import InitializeResult, Progress
+from mcphost.protocol.models.initialization import InitializeResult
+from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId, Response
 from mcphost.transports.base import Transport
 

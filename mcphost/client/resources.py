@@ -14,7 +14,7 @@ from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.client.client import Client
-    from mcphost.protocol.models.tools import ReadResourceResult, Resource, ResourceTemplate
+    from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
 
 
 class Resources:
@@ -24,12 +24,12 @@ class Resources:
         self._client = client
 
     async def list(self) -> ListedItems[Resource]:
-        from mcphost.protocol.models.tools import Resource
+        from mcphost.protocol.models.resources import Resource
 
         return await self._client.read_list("resources/list", "resources", Resource.read)
 
     async def templates(self) -> ListedItems[ResourceTemplate]:
-        from mcphost.protocol.models.tools import ResourceTemplate
+        from mcphost.protocol.models.resources import ResourceTemplate
 
         return await self._client.read_list("resources/templates/list", "resourceTemplates", ResourceTemplate.read)
 
@@ -37,7 +37,7 @@ class Resources:
         self, uri: str, *, timeouts: RequestTimeouts | None = None, on_progress: ProgressCallback | None = None
     ) -> ReadResourceResult:
         """Read a resource; ``uri`` is sent exactly as given. Raises ResourceMissing if there is none."""
-        from mcphost.protocol.models.tools import ReadResourceResult
+        from mcphost.protocol.models.resources import ReadResourceResult
 
         try:
             result = await self._client.request(

@@ -17,7 +17,9 @@ from mcphost.client.paging import ListedItems
 from mcphost.client.requests import ProgressCallback, RequestTimeouts
 from mcphost.errors import InvalidResult, McphostError, RequestTimeout, TaskStopped
 from mcphost.protocol.eras.revisions import TASK_CALLS, offers
-from mcphost.protocol.models.tools import CallToolResult, CreateTaskResult, Progress, Task, TaskSupport, Tool
+from mcphost.protocol.models.progress import Progress
+from mcphost.protocol.models.tasks import CreateTaskResult, Task
+from mcphost.protocol.models.tools import CallToolResult, TaskSupport, Tool
 
 if TYPE_CHECKING:
     from mcphost.client.client import Client

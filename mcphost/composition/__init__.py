@@ -146,7 +146,7 @@ def _from_keychain(name: str) -> str | None:
 
 
 class StateFiles:
-    """The host's `mcphost.host.consent.approvals.StateStore` over one folder of TOML files."""
+    """The host's `mcphost.host.state_store.StateStore` over one folder of TOML files."""
 
     def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
         self._folder, self._report = folder, report

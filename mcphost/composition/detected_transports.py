@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from mcphost.host.consent.approvals import StateStore
+from mcphost.host.state_store import StateStore
 from mcphost.transports.http.detection import Kind
 
 FILE: Final = "transports"

@@ -35,7 +35,7 @@ def server_from_argument(argument: str) -> ServerConfig:
 def _at_address(url: str) -> ServerConfig:
     from pydantic import ValidationError  # late, as above
 
-    from mcphost.protocol.models.tools import first_problem
+    from mcphost.protocol.models.base import first_problem
 
     try:
         return GivenServer.model_validate({"url": url})

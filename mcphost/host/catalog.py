@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import InvalidResult, UnknownName
-from mcphost.protocol.models.tools import Tool, Wire
+from mcphost.protocol.models.base import Wire
+from mcphost.protocol.models.tools import Tool
 
 if TYPE_CHECKING:
-    from mcphost.protocol.models.tools import Prompt, Resource, ResourceTemplate
+    from mcphost.protocol.models.prompts import Prompt
+    from mcphost.protocol.models.resources import Resource, ResourceTemplate
     from mcphost.protocol.uri_templates import UriTemplate
 
 DEFINITION_CHARACTERS: Final = 64 << 10

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcphost.config import Config
-from mcphost.host.consent.approvals import StateStore
 from mcphost.host.consent.questions import Approver
 from mcphost.host.desktop import Open, no_browser
 from mcphost.host.server_requests.roots import Resolve, plain_roots
+from mcphost.host.state_store import StateStore
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import ProcessUsageReport, Transport
 

@@ -13,7 +13,7 @@ from itertools import count, takewhile
 from operator import attrgetter
 from typing import Final
 
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 
 LINE_CHARACTERS: Final = 8 << 10
 """Characters kept of one log line; the rest is counted. A line is for reading."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut
+from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import Block, ToolResult, ToolUse
-from mcphost.protocol.models.tools import MediaContent, TextContent
 from mcphost.providers.base import (
     IMAGES,
     AnswerFinished,

@@ -13,6 +13,7 @@ from math import ceil
 from typing import Any, Final, Protocol, Self
 
 from mcphost.errors import ModelRefused
+from mcphost.protocol.models.content import MediaContent
 from mcphost.protocol.models.sampling import (
     AUTO,
     Block,
@@ -24,7 +25,7 @@ from mcphost.protocol.models.sampling import (
     ToolUse,
     text_block,
 )
-from mcphost.protocol.models.tools import MediaContent, Tool
+from mcphost.protocol.models.tools import Tool
 
 IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """Image types that all vendors accept."""

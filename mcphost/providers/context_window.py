@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from mcphost.errors import ModelRefused
+from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import ToolResult, ToolUse
-from mcphost.protocol.models.tools import TextContent
 from mcphost.providers.base import ModelRequest, estimate_tokens
 from mcphost.providers.tool_calls import result_text
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut, ModelError
+from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult, ToolUse
-from mcphost.protocol.models.tools import MediaContent, TextContent, Tool
+from mcphost.protocol.models.tools import Tool
 from mcphost.providers.base import (
     IMAGES,
     AnswerFinished,

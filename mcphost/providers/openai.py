@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut
+from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult, ToolUse
-from mcphost.protocol.models.tools import MediaContent, TextContent
 from mcphost.providers.base import (
     IMAGES,
     AnswerFinished,

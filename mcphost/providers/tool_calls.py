@@ -12,8 +12,8 @@ from itertools import count
 from typing import Any, Final, NoReturn
 
 from mcphost.protocol.display import size_text
+from mcphost.protocol.models.content import Content, EmbeddedResource, MediaContent, ResourceLink, TextContent
 from mcphost.protocol.models.sampling import ToolResult
-from mcphost.protocol.models.tools import Content, EmbeddedResource, MediaContent, ResourceLink, TextContent
 from mcphost.providers.base import ModelRequest, ToolUseBegun, ToolUseReady
 from mcphost.providers.tool_names import NameMapping
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mcphost.client.client import Client, Identity
-from mcphost.protocol.models.tools import Task
+from mcphost.protocol.models.tasks import Task
 from mcphost.protocol.wire.jsonrpc import Malformed
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport

@@ -18,7 +18,9 @@ from mcphost.errors import (
     SessionExpired,
 )
 from mcphost.protocol.eras.revisions import Revision
-from mcphost.protocol.models.tools import CallToolResult, LogLevel, Progress
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.progress import Progress
+from mcphost.protocol.models.tools import CallToolResult
 from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Request, Response
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio.transport import StdioTransport

@@ -20,7 +20,7 @@ from typing import Any
 from mcphost import __version__
 from mcphost.client.client import Client, Identity
 from mcphost.errors import McphostError
-from mcphost.protocol.models.tools import Task
+from mcphost.protocol.models.tasks import Task
 from mcphost.protocol.wire.jsonrpc import Malformed
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.detection import DetectedTransport

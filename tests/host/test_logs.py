@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcphost.host.logs import LINE_CHARACTERS, LOGGER_CHARACTERS, LogBook, LogBudget, LogSource
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 
 
 class Book(LogBook):

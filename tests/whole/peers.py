@@ -16,7 +16,8 @@ from mcphost.composition import dependencies
 from mcphost.config import Values
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.tool_calls.call import ToolCall
-from mcphost.protocol.models.tools import Progress, ResourceContents
+from mcphost.protocol.models.content import ResourceContents
+from mcphost.protocol.models.progress import Progress
 from tests.conftest import SERVERS
 from tests.host.conftest import RecordingHost, ScriptedApprover, settings
 from tests.npm import installed

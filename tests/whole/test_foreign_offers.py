@@ -11,16 +11,10 @@ import pytest_asyncio
 from mcphost.errors import InvalidArguments
 from mcphost.host.logs import LogSource
 from mcphost.host.tool_calls.call import CallState
-from mcphost.protocol.models.tools import (
-    EmbeddedResource,
-    LogLevel,
-    MediaContent,
-    Progress,
-    PromptRef,
-    ResourceLink,
-    TemplateRef,
-    TextContent,
-)
+from mcphost.protocol.models.content import EmbeddedResource, MediaContent, ResourceLink, TextContent
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.progress import Progress
+from mcphost.protocol.models.prompts import PromptRef, TemplateRef
 from mcphost.protocol.uri_templates import UriTemplate
 from tests.conftest import Until
 from tests.host.conftest import RecordingHost

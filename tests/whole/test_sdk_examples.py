@@ -11,7 +11,9 @@ import pytest_asyncio
 
 from mcphost.errors import CapabilityMissing
 from mcphost.host.tool_calls.call import CallState
-from mcphost.protocol.models.tools import EmbeddedResource, LogLevel, MediaContent, PromptRef, TextContent
+from mcphost.protocol.models.content import EmbeddedResource, MediaContent, TextContent
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.prompts import PromptRef
 from mcphost.protocol.uri_templates import UriTemplate
 from tests.conftest import Until
 from tests.host.conftest import RecordingHost

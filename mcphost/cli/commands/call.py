@@ -29,18 +29,17 @@ from mcphost.host.failure_advice import next_step
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.display import duration_text, show_line, size_text
-from mcphost.protocol.models.tools import (
-    CallToolResult,
+from mcphost.protocol.models.content import (
     Content,
     EmbeddedResource,
     MediaContent,
-    Progress,
     ResourceContents,
     ResourceLink,
     TextContent,
-    Tool,
     UnreadableContent,
 )
+from mcphost.protocol.models.progress import Progress
+from mcphost.protocol.models.tools import CallToolResult, Tool
 
 STDIN_BYTES: Final = 16_000_000
 """Limit of what ``--args -`` reads from stdin."""

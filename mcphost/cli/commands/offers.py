@@ -21,20 +21,10 @@ from mcphost.errors import (
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line, size_text
-from mcphost.protocol.models.tools import (
-    CompletionRef,
-    EmbeddedResource,
-    GetPromptResult,
-    Prompt,
-    PromptRef,
-    ReadResourceResult,
-    Resource,
-    ResourceContents,
-    ResourceTemplate,
-    TemplateRef,
-    Tool,
-    UnreadableContent,
-)
+from mcphost.protocol.models.content import EmbeddedResource, ResourceContents, UnreadableContent
+from mcphost.protocol.models.prompts import CompletionRef, GetPromptResult, Prompt, PromptRef, TemplateRef
+from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
+from mcphost.protocol.models.tools import Tool
 
 LIST_SECONDS: Final = 3.0
 """Seconds to wait for the list of resources, which says how large a resource is, before reading it."""

@@ -14,7 +14,7 @@ from mcphost.cli.failures import BrokenServers
 from mcphost.cli.output import Exit, Outcome, json_text, table
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
-from mcphost.protocol.models.tools import Task
+from mcphost.protocol.models.tasks import Task
 
 HEADING: Final = ("STATE", "TASK", "CREATED", "LAST CHANGE", "KEPT FOR", "SAYS")
 ID_CHARACTERS: Final = 200

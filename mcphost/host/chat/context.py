@@ -20,18 +20,18 @@ from typing import Final
 from mcphost.errors import NotDone
 from mcphost.host.chat.turns import Attachment, PromptUsed
 from mcphost.protocol.display import show_line, size_text
-from mcphost.protocol.models.sampling import Block, SamplingMessage, text_block
-from mcphost.protocol.models.tools import (
+from mcphost.protocol.models.content import (
     Content,
     EmbeddedResource,
-    GetPromptResult,
     MediaContent,
-    ReadResourceResult,
     ResourceContents,
     ResourceLink,
     TextContent,
     UnreadableContent,
 )
+from mcphost.protocol.models.prompts import GetPromptResult
+from mcphost.protocol.models.resources import ReadResourceResult
+from mcphost.protocol.models.sampling import Block, SamplingMessage, text_block
 from mcphost.providers.base import IMAGES, estimate_tokens
 
 PICTURE_BYTES: Final = 3_700_000

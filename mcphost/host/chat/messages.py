@@ -8,8 +8,8 @@ from typing import Final
 
 from mcphost.host.chat.results import said
 from mcphost.host.chat.turns import Attachment, ModelRound, Turn, UserMessage
+from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import Block, SamplingMessage, ToolResult, ToolUse, block_object, text_block
-from mcphost.protocol.models.tools import MediaContent, TextContent
 from mcphost.providers.base import ModelCapabilities
 
 OWN: Final = (

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Self, cast
 
 from mcphost.errors import ConfigError
-from mcphost.host.consent.approvals import StateStore
 from mcphost.host.error_boundary import fault
+from mcphost.host.state_store import StateStore
 
 Hold = Literal["never", "outside", "always"]
 

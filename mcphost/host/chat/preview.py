@@ -13,8 +13,8 @@ from mcphost.host.chat.messages import attached_blocks, fitting
 from mcphost.host.chat.results import links_in
 from mcphost.host.chat.turns import UserMessage
 from mcphost.protocol.display import hidden_count, show_line, size_text
+from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import Block, text_block
-from mcphost.protocol.models.tools import MediaContent, TextContent
 from mcphost.providers.base import ModelCapabilities, estimate_tokens
 
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 from mcphost.host.chat.turns import Turn
 from mcphost.host.consent.provenance import Path, Provenance, UntrustedSpan
 from mcphost.host.tool_calls.call import CallState
-from mcphost.protocol.models.tools import TextContent
+from mcphost.protocol.models.content import TextContent
 
 STRETCH: Final = 24
 """Letters and digits, four or five words: shorter stretches are often equal by chance."""

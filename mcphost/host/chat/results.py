@@ -19,9 +19,7 @@ from typing import Any, Final
 from mcphost.errors import Declined
 from mcphost.host.tool_calls.call import NOTHING_SENT, CallState, ToolCall
 from mcphost.protocol.display import hidden_count, show_line, size_text
-from mcphost.protocol.models.sampling import ToolResult
-from mcphost.protocol.models.tools import (
-    CallToolResult,
+from mcphost.protocol.models.content import (
     Content,
     EmbeddedResource,
     MediaContent,
@@ -29,6 +27,8 @@ from mcphost.protocol.models.tools import (
     TextContent,
     UnreadableContent,
 )
+from mcphost.protocol.models.sampling import ToolResult
+from mcphost.protocol.models.tools import CallToolResult
 from mcphost.providers.base import ModelCapabilities
 
 MOST_PICTURES: Final = 8

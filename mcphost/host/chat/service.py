@@ -17,12 +17,12 @@ from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.preferences import ChatPreferences, ChatSettings
 from mcphost.host.connections.servers import Servers
-from mcphost.host.consent.approvals import StateStore
 from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.consent.questions import Approver
 from mcphost.host.events import ChatChanged, EventBus
 from mcphost.host.resources.service import ResourceService
 from mcphost.host.server_requests.roots import RootsService
+from mcphost.host.state_store import StateStore
 from mcphost.host.tool_calls.service import ToolCallService
 
 if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never do

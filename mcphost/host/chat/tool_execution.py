@@ -19,8 +19,8 @@ from mcphost.host.consent.questions import ResultQuestion
 from mcphost.host.models import AvailableModel
 from mcphost.host.tool_calls.call import CallRequest, CallState, ToolCall
 from mcphost.protocol.display import hidden_count, show_line
+from mcphost.protocol.models.content import MediaContent
 from mcphost.protocol.models.sampling import ToolResult
-from mcphost.protocol.models.tools import MediaContent
 from mcphost.providers.base import estimate_tokens
 
 RAW: Final = 500

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.display import show_line
+from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult
-from mcphost.protocol.models.tools import MediaContent, TextContent
 from mcphost.providers.base import RetryScheduled, TokenUsage
 
 MOST_THOUGHT: Final = 100_000

@@ -37,7 +37,8 @@ from mcphost.host.events import (
 )
 from mcphost.host.failure_advice import next_step
 from mcphost.host.logs import LogSource
-from mcphost.protocol.models.tools import LogLevel, Tool
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.tools import Tool
 from mcphost.transports.base import ProcessReport, Transport
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Final
 
 from mcphost.client.client import Client
 from mcphost.errors import ConnectionLost, McphostError, PeerError
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 
 PING_MISSES: Final = 2
 """Pings in a row without a sign of life after which a connection counts as dead."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.host.logs import LINE_CHARACTERS, LogSource
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import Malformed
 
 if TYPE_CHECKING:
     from mcphost.host.connections.connection import Connection
     from mcphost.host.connections.context import ConnectionContext
-    from mcphost.protocol.models.tools import Task
+    from mcphost.protocol.models.tasks import Task
 
 
 QUOTED: Final = 120

@@ -16,11 +16,13 @@ from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import AuthorizationRequired, ListingFailed, McphostError, RequestTimeout, ServerError
 from mcphost.host.catalog import CatalogKind, usable, usable_prompts, usable_resources, usable_templates
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
-    from mcphost.protocol.models.tools import Prompt, Resource, ResourceTemplate, Tool
+    from mcphost.protocol.models.prompts import Prompt
+    from mcphost.protocol.models.resources import Resource, ResourceTemplate
+    from mcphost.protocol.models.tools import Tool
 
 RELIST_DELAY: Final = 0.1
 """Seconds in which more changes may come: servers announce several at once."""

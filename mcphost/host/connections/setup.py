@@ -13,7 +13,7 @@ from mcphost.config import Limits, ServerConfig
 from mcphost.errors import CapabilityMissing, ConfigError, McphostError
 from mcphost.protocol.eras.capabilities import ClientCapabilities
 from mcphost.protocol.eras.revisions import LEGACY, Revision
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.transports.base import ProcessReport, Transport
 
 

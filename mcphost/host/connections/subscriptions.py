@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from mcphost.client.client import Client, RequestTimeouts
 from mcphost.errors import McphostError
 from mcphost.host.error_boundary import without_secrets
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 
 if TYPE_CHECKING:
-    from mcphost.protocol.models.tools import ReadResourceResult
+    from mcphost.protocol.models.resources import ReadResourceResult
 
 REREAD_DELAY: Final = 0.1
 """Seconds in which more updates may come before a changed resource is read again."""

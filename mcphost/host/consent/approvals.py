@@ -15,12 +15,13 @@ from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mcphost.config import ServerConfig
 from mcphost.errors import ConfigError
 from mcphost.host.consent.argument_rules import fits, in_words
 from mcphost.host.error_boundary import fault
+from mcphost.host.state_store import StateStore
 from mcphost.protocol.models.base import canonical
 from mcphost.protocol.models.tools import Tool
 
@@ -395,16 +396,6 @@ def _tables(value: Any) -> list[Mapping[str, Any]]:
 
 
 APPROVALS: Final = "approvals"
-
-
-class StateStore(Protocol):
-    """Where the app keeps what it learned between runs. Every call may take as long as a disk does."""
-
-    def read(self, name: str) -> Mapping[str, Any]:
-        """The content of a state file; empty where there is none. Raises ConfigError."""
-
-    def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-        """Replace a state file by what ``change`` makes of it; nobody else writes meanwhile. Raises ConfigError."""
 
 
 class ApprovalStore:

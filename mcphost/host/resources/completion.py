@@ -16,7 +16,7 @@ from mcphost.errors import McphostError
 from mcphost.host.connections.servers import Servers
 
 if TYPE_CHECKING:
-    from mcphost.protocol.models.tools import Completion, CompletionRef
+    from mcphost.protocol.models.prompts import Completion, CompletionRef
 
 DEBOUNCE: Final = 0.15
 """Seconds without another key before a server is asked."""
@@ -87,7 +87,7 @@ class CompletionService:
             superseded = asking.cancelled() or self._asking.get(field) is not asking
             return None if superseded else asking.result()
         except McphostError:
-            from mcphost.protocol.models.tools import Completion  # late: a tool call never gets here
+            from mcphost.protocol.models.prompts import Completion  # late: a tool call never gets here
 
             return Completion()
         finally:

@@ -15,7 +15,8 @@ from mcphost.host.connections.servers import Servers
 from mcphost.host.connections.subscriptions import Subscription
 
 if TYPE_CHECKING:
-    from mcphost.protocol.models.tools import GetPromptResult, ReadResourceResult
+    from mcphost.protocol.models.prompts import GetPromptResult
+    from mcphost.protocol.models.resources import ReadResourceResult
 
 
 class ResourceService:

@@ -13,8 +13,8 @@ from typing import Any, Final
 from mcphost.config import SamplingConfig
 from mcphost.errors import InvalidSampling
 from mcphost.host.models import AvailableModel
+from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import CreateMessageRequest, SamplingMessage, ToolResult, ToolUse
-from mcphost.protocol.models.tools import TextContent
 from mcphost.providers.base import ModelRequest, Price, TokenUsage, estimate_tokens
 
 MOST_MESSAGES: Final = 2_000

@@ -14,8 +14,8 @@ from typing import Final, Self
 from mcphost.errors import McphostError, UnknownName
 from mcphost.host.models import HUMAN, AvailableModel, ModelCatalog
 from mcphost.host.sampling.draft import SamplingDraft, SamplingEstimate, estimate
+from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import Block, CreateMessageRequest, CreateMessageResult, ToolUse, text_block
-from mcphost.protocol.models.tools import TextContent
 from mcphost.providers.base import (
     CollectedAnswer,
     ModelRequest,

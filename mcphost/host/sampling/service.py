@@ -32,8 +32,8 @@ from mcphost.host.server_requests.pending import MUTED, OPEN, Ending, PendingReq
 from mcphost.host.server_requests.request import ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.protocol.eras.revisions import NEWEST_LEGACY
+from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import CreateMessageRequest, CreateMessageResult, check
-from mcphost.protocol.models.tools import TextContent
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 REJECTED: Final = -1

@@ -23,17 +23,17 @@ from mcphost.config import Config, ResolvedRoot
 from mcphost.errors import ConfigError, McphostError, NotDone
 from mcphost.host.audit import AuditWriter
 from mcphost.host.background import BackgroundTasks
-from mcphost.host.consent.approvals import Lifetime, StateStore, sent_to
+from mcphost.host.consent.approvals import Lifetime, sent_to
 from mcphost.host.consent.questions import Answer, RootsQuestion
 from mcphost.host.events import CallStarted, Event, EventBus, RootsChanged
 from mcphost.host.logs import LogBook
 from mcphost.host.server_requests.pending import PendingRequests
 from mcphost.host.server_requests.request import ServerRequest
+from mcphost.host.state_store import StateStore
 from mcphost.host.tool_calls.registry import CallRegistry
 
 if TYPE_CHECKING:
     from mcphost.host.connections.servers import Servers
-    from mcphost.protocol.models.roots import Root
 
 
 _PRIVATE: Final = (
@@ -41,6 +41,24 @@ _PRIVATE: Final = (
     "Library/Keychains", "Library",
 )  # fmt: skip
 """Folders below home that hold keys and passwords."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder as a server receives it: its percent-encoded ``file://`` URI, and a name."""
+
+    uri: str
+    name: str
+
+    @classmethod
+    def of(cls, path: Path, name: str | None = None) -> Root:
+        """The root of an absolute path; the default name is that of the folder. Raises ValueError."""
+        called = name or path.name or path.as_posix()
+        # A folder's name may hold bytes that are no text; the URI preserves them, JSON could not.
+        return cls(path.as_uri(), called.encode("utf-8", "replace").decode())
+
+    def as_object(self) -> dict[str, str]:
+        return {"uri": self.uri, "name": self.name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +275,6 @@ class RootsService:
 
     async def answer(self, request: ServerRequest) -> Mapping[str, Any]:
         """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
-        from mcphost.protocol.models.roots import roots_result
-
         server = request.server
         async with self._asking[server]:  # one question for all that ask meanwhile
             await self._look(server)
@@ -266,7 +282,7 @@ class RootsService:
                 await self._ask(request)
         sent = self._sent[server] = SentRoots(time.monotonic(), self.visible(server))
         self._bus.publish(RootsChanged(server))
-        return roots_result(sent.roots)
+        return {"roots": [root.as_object() for root in sent.roots]}
 
     def offered(self, server: str | None) -> tuple[OfferedRoot, ...]:
         """What this server may know of, as it was looked at last; None: what is shared with all."""
@@ -492,8 +508,6 @@ class RootsService:
 
 
 def _folder(share: SharedRoot, seen: FolderCheck, source: RootSource | None = None) -> OfferedRoot:
-    from mcphost.protocol.models.roots import Root
-
     problem = seen.problem
     if not problem and seen.path != share.path:  # what was agreed to is one place on the disk
         problem = f"now leads to {seen.path}; share that if you mean it"

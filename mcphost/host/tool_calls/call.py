@@ -13,7 +13,9 @@ from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.tool_calls.validation import ValidationResult
 
 if TYPE_CHECKING:
-    from mcphost.protocol.models.tools import CallToolResult, Progress, Task
+    from mcphost.protocol.models.progress import Progress
+    from mcphost.protocol.models.tasks import Task
+    from mcphost.protocol.models.tools import CallToolResult
 
 
 NOTHING_SENT: Final = "nothing was sent"

@@ -28,7 +28,9 @@ from mcphost.host.events import CallChanged, EventBus
 from mcphost.host.tool_calls.call import ToolCall
 
 if TYPE_CHECKING:
-    from mcphost.protocol.models.tools import CallToolResult, Progress, Task, Tool
+    from mcphost.protocol.models.progress import Progress
+    from mcphost.protocol.models.tasks import Task
+    from mcphost.protocol.models.tools import CallToolResult, Tool
 
 LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
 """The session is gone; a task may still be there."""

@@ -19,7 +19,7 @@ from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.protocol.eras.revisions import offers
 
 if TYPE_CHECKING:
-    from mcphost.protocol.models.tools import Task
+    from mcphost.protocol.models.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)

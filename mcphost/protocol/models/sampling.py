@@ -1,7 +1,5 @@
 """Sampling requests and results, and the rules that a request must meet.
 
-Import this module directly, not through `mcphost.protocol.models.tools`: most runs never sample.
-
 Specification: client/sampling; schema of every revision.
 """
 

@@ -6,8 +6,7 @@ Specification: basic/utilities/tasks (2025-11-25 only).
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field
 
@@ -21,20 +20,6 @@ _YEARS: Final = 1970, 9000
 """Years within which a time can be converted to any zone."""
 
 _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
-
-
-class TaskSupport(Enum):
-    """Whether a tool may be called as a task."""
-
-    FORBIDDEN = "forbidden"
-    OPTIONAL = "optional"
-    REQUIRED = "required"
-
-    @classmethod
-    def read(cls, execution: Any) -> TaskSupport:
-        """Parse a tool's ``execution``; FORBIDDEN if it is invalid."""
-        word = execution.get("taskSupport") if isinstance(execution, dict) else None
-        return next((each for each in cls if each.value == word), cls.FORBIDDEN)
 
 
 class Task(Wire):

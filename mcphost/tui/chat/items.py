@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from mcphost.host.chat.turns import NOT_RUN, ModelRound, ModelToolUse, Turn, TurnState, UserMessage
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.display import duration_text, show, show_line, size_text
-from mcphost.protocol.models.tools import TextContent
+from mcphost.protocol.models.content import TextContent
 from mcphost.tui.chat.layout import WrappedLines, plain_lines
 from mcphost.tui.chat.markdown import CodeBlock, GrowingMarkdown
 from mcphost.tui.kit.json_text import json_lines, json_spans

@@ -12,7 +12,7 @@ from typing import Final
 from mcphost.errors import UnknownName
 from mcphost.host.host import Host
 from mcphost.protocol.display import size_text
-from mcphost.protocol.models.tools import Prompt, PromptArgument, PromptRef
+from mcphost.protocol.models.prompts import Prompt, PromptArgument, PromptRef
 from mcphost.tui.chat.input import Suggestion
 
 MOST: Final = 200

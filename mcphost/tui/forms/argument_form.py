@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from mcphost.protocol.display import show, show_line
-from mcphost.protocol.models.tools import Completion
+from mcphost.protocol.models.prompts import Completion
 from mcphost.tui.kit.completed_input import CompletedInput
 
 

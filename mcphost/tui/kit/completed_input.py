@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from mcphost.protocol.display import show_line
-from mcphost.protocol.models.tools import Completion
+from mcphost.protocol.models.prompts import Completion
 from mcphost.tui.kit.rows import Cell, columns
 
 MOST: Final = 100

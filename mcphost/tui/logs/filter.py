@@ -18,7 +18,7 @@ from mcphost.host.filter_terms import (
     split_terms,
 )
 from mcphost.host.logs import LogRecord, LogSource
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 
 __all__ = ["EXAMPLES", "OWN_NAME", "FilterError", "LogFilter", "parse_filter"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.kit.pick import PickScreen
 from mcphost.tui.kit.rows import Cell, columns
 

@@ -17,7 +17,7 @@ from textual.content import Content
 
 from mcphost.host.logs import LogBook, LogRecord, LogSource
 from mcphost.protocol.display import show_line
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.kit.export import copy_text, save_as
 from mcphost.tui.kit.filter_line import FilterLine
 from mcphost.tui.kit.messages import CallChosen, LogLevelRequested

@@ -21,7 +21,7 @@ from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane
 
 from mcphost.host.host import Host
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.key_bar import KeyLine
 from mcphost.tui.kit.timers import unskipped

@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.message import Message
 
 from mcphost.protocol.display import show_line
-from mcphost.protocol.models.tools import Wire
+from mcphost.protocol.models.base import Wire
 from mcphost.tui.kit.filter_line import FilterLine
 from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList

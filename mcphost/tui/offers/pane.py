@@ -23,7 +23,7 @@ from textual.worker import Worker
 from mcphost.errors import McphostError
 from mcphost.host.catalog import OfferedPrompt, OfferedResource, OfferedTemplate
 from mcphost.host.host import Host
-from mcphost.protocol.models.tools import CompletionRef
+from mcphost.protocol.models.prompts import CompletionRef
 from mcphost.tui.forms.argument_form import ArgumentForm, TextField
 from mcphost.tui.offers.list import FilteredOffers
 from mcphost.tui.results.reading import PaneReading, ReadingView

@@ -12,7 +12,7 @@ from mcphost.errors import ServerError
 from mcphost.host.catalog import OfferedPrompt
 from mcphost.host.host import Host
 from mcphost.protocol.display import hidden_count, show, show_line
-from mcphost.protocol.models.tools import CompletionRef, Prompt, PromptRef
+from mcphost.protocol.models.prompts import CompletionRef, Prompt, PromptRef
 from mcphost.tui.forms.argument_form import TextField
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns

@@ -18,7 +18,8 @@ from mcphost.host.catalog import OfferedResource, OfferedTemplate
 from mcphost.host.connections.subscriptions import Subscription
 from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line, size_text
-from mcphost.protocol.models.tools import CompletionRef, ReadResourceResult, Resource, ResourceTemplate, TemplateRef
+from mcphost.protocol.models.prompts import CompletionRef, TemplateRef
+from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
 from mcphost.tui.forms.argument_form import TextField
 from mcphost.tui.kit.export import copy_text
 from mcphost.tui.kit.ranking import SearchText

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from mcphost.host.connections.subscriptions import Subscription, SubscriptionState
-from mcphost.protocol.models.tools import ReadResourceResult
+from mcphost.protocol.models.resources import ReadResourceResult
 
 Key = tuple[str, str]
 """A server and a URI."""

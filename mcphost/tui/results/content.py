@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, Final
 
 from mcphost.protocol.display import duration_text, show, show_line, size_text
-from mcphost.protocol.models.tools import (
+from mcphost.protocol.models.content import (
     Content,
     EmbeddedResource,
     MediaContent,

@@ -17,14 +17,9 @@ from textual.widgets import Static
 from mcphost.errors import Declined, McphostError, ServerError
 from mcphost.host.failure_advice import advice_on
 from mcphost.protocol.display import duration_text, show_line, size_text
-from mcphost.protocol.models.tools import (
-    EmbeddedResource,
-    GetPromptResult,
-    PromptMessage,
-    ReadResourceResult,
-    ResourceContents,
-    UnreadableContent,
-)
+from mcphost.protocol.models.content import EmbeddedResource, ResourceContents, UnreadableContent
+from mcphost.protocol.models.prompts import GetPromptResult, PromptMessage
+from mcphost.protocol.models.resources import ReadResourceResult
 from mcphost.tui.kit.export import copy_text, save_as
 from mcphost.tui.kit.messages import ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea

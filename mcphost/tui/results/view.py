@@ -22,7 +22,8 @@ from mcphost.errors import InvalidArguments
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.validation import ValidationResult
 from mcphost.protocol.display import duration_text, show_line, size_text
-from mcphost.protocol.models.tools import Progress, Task
+from mcphost.protocol.models.progress import Progress
+from mcphost.protocol.models.tasks import Task
 from mcphost.tui.kit.export import copy_text, save_as
 from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, json_text
 from mcphost.tui.kit.marks import CALL_MARKS

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply
 from mcphost.protocol.display import show_line, show_name
+from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import (
     Block,
     CreateMessageResult,
@@ -20,7 +21,6 @@ from mcphost.protocol.models.sampling import (
     read_block,
     text_block,
 )
-from mcphost.protocol.models.tools import TextContent
 from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.results import content
 from mcphost.tui.results.content import describe

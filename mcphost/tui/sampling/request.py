@@ -17,8 +17,8 @@ from textual.widgets import Static
 from mcphost.errors import McphostError
 from mcphost.host.sampling.request import Sampling, SamplingEdit
 from mcphost.protocol.display import show_line, size_text
+from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import Block, text_block
-from mcphost.protocol.models.tools import TextContent
 from mcphost.tui.forms.text_boxes import JsonArea, SafeArea, conceal, escape, reveal
 from mcphost.tui.results.blocks import BlockList, BlockView
 from mcphost.tui.results.content import quoted, with_room

@@ -26,7 +26,7 @@ from mcphost.host.host import Host
 from mcphost.host.server_requests.roots import OfferedRoot, SentRoots
 from mcphost.host.tool_calls.tasks import keeps_tasks
 from mcphost.protocol.display import age_text, duration_text, show, show_line, size_text
-from mcphost.protocol.models.tools import Implementation
+from mcphost.protocol.models.initialization import Implementation
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RootsRequested, SignInRequested

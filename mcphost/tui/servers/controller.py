@@ -10,7 +10,7 @@ from mcphost.errors import McphostError
 from mcphost.host.connections.connection import Connection
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.main.screen import MainScreen
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.cli.commands.offers import prompt_text
-from mcphost.protocol.models.tools import GetPromptResult
+from mcphost.protocol.models.prompts import GetPromptResult
 from tests.cli.conftest import ECHO, Mcphost, echo, entry, hostile, start
 
 README = "memo:///readme.md"

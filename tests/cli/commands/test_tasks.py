@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.protocol.models.tools import Task
+from mcphost.protocol.models.tasks import Task
 from tests.cli.conftest import ECHO, Mcphost, echo
 
 WORKING, DONE = ({"left": left, "token": None, "status": "working"} for left in (100_000, 0))

@@ -10,7 +10,7 @@ from typing import Any
 from mcphost.config import Config, ModelConfig
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.turns import Turn
-from mcphost.protocol.models.tools import TextContent
+from mcphost.protocol.models.content import TextContent
 from mcphost.providers.base import (
     IMAGES,
     AnswerFinished,

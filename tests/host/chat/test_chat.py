@@ -16,7 +16,7 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, ResultQuestion
 from mcphost.host.events import ChatChanged
 from mcphost.host.tool_calls.call import CallState
-from mcphost.protocol.models.tools import MediaContent
+from mcphost.protocol.models.content import MediaContent
 from mcphost.providers.base import AnswerFinished, ModelCapabilities, TextDelta, TokenUsage, lacking
 from tests.conftest import Until
 from tests.host.chat.scripted_model import ABLE, Wait, chat_host, given, says, text, use, uses

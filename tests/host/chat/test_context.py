@@ -22,7 +22,9 @@ from mcphost.host.chat.context import (
     of_resource,
     parse,
 )
-from mcphost.protocol.models.tools import GetPromptResult, MediaContent, ReadResourceResult, TextContent
+from mcphost.protocol.models.content import MediaContent, TextContent
+from mcphost.protocol.models.prompts import GetPromptResult
+from mcphost.protocol.models.resources import ReadResourceResult
 from mcphost.providers.base import ModelCapabilities
 from tests.host.chat.scripted_model import ABLE, chat_host, text
 from tests.host.conftest import echo, script

@@ -16,7 +16,7 @@ from mcphost.host.connections import retry
 from mcphost.host.connections.connection import ServerState
 from mcphost.host.events import ServerChanged, ToolsChanged
 from mcphost.host.tool_calls.call import CallState
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.transports.base import Transport
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, echo, hostile, open_stdio

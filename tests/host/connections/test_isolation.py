@@ -12,7 +12,8 @@ from mcphost.errors import UnknownName
 from mcphost.host.connections.connection import ServerState
 from mcphost.host.consent.questions import Answer
 from mcphost.host.tool_calls.call import CallState
-from mcphost.protocol.models.tools import LogLevel, PromptRef
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.prompts import PromptRef
 from tests.host.conftest import NO, HostOf, echo
 from tests.host.connections.test_offers import ODD, README, listed, serve
 

@@ -26,7 +26,8 @@ from mcphost.host.connections.subscriptions import SubscriptionState
 from mcphost.host.events import PromptsChanged, ResourcesChanged, ToolsChanged
 from mcphost.host.resources import completion
 from mcphost.host.tool_calls.call import CallState
-from mcphost.protocol.models.tools import Completion, PromptRef, ResourceContents, TemplateRef
+from mcphost.protocol.models.content import ResourceContents
+from mcphost.protocol.models.prompts import Completion, PromptRef, TemplateRef
 from mcphost.protocol.wire.jsonrpc import Request, Response
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport

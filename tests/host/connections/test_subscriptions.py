@@ -14,7 +14,7 @@ from mcphost.host.connections import subscriptions
 from mcphost.host.connections.connection import ServerState
 from mcphost.host.connections.subscriptions import Subscription, SubscriptionState
 from mcphost.host.events import ResourceUpdated
-from mcphost.protocol.models.tools import ResourceContents
+from mcphost.protocol.models.content import ResourceContents
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost
 from tests.host.connections.test_offers import ALLOW, README, asked, serve

@@ -16,7 +16,8 @@ from mcp.types.methods import validate_client_notification, validate_client_requ
 
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.eras.revisions import LEGACY, V2025_06_18, V2025_11_25, Revision
-from mcphost.protocol.models.tools import LogLevel, PromptRef
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.prompts import PromptRef
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, hostile
 from tests.host.connections.test_offers import README, listed, serve

@@ -12,7 +12,7 @@ from mcphost.errors import ConnectionLost, InvalidArguments, InvalidResult, Requ
 from mcphost.host.events import CallChanged, CallFinished, CallStarted
 from mcphost.host.tool_calls import registry
 from mcphost.host.tool_calls.call import CallState
-from mcphost.protocol.models.tools import TextContent, UnreadableContent
+from mcphost.protocol.models.content import TextContent, UnreadableContent
 from tests.conftest import LoopWatchdog, Until
 from tests.host.conftest import NO, HostOf, echo, hostile
 

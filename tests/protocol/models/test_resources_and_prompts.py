@@ -9,24 +9,12 @@ import pytest
 
 from mcphost.errors import InvalidResult
 from mcphost.protocol.eras.revisions import LEGACY, TASK_CALLS, V2025_06_18, V2025_11_25, missing_capability, offers
-from mcphost.protocol.models.tools import (
-    Annotations,
-    Completion,
-    GetPromptResult,
-    Prompt,
-    PromptArgument,
-    ReadResourceResult,
-    Resource,
-    ResourceContents,
-    ResourceLink,
-    ResourceTemplate,
-    Task,
-    TaskSupport,
-    TextContent,
-    Tool,
-    UnreadableContent,
-    Wire,
-)
+from mcphost.protocol.models.base import Wire
+from mcphost.protocol.models.content import Annotations, ResourceContents, ResourceLink, TextContent, UnreadableContent
+from mcphost.protocol.models.prompts import Completion, GetPromptResult, Prompt, PromptArgument
+from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
+from mcphost.protocol.models.tasks import Task
+from mcphost.protocol.models.tools import TaskSupport, Tool
 
 
 @pytest.mark.requirement("RES-10", "TOOLS-20", "PROMPT-01")

@@ -5,19 +5,18 @@ from typing import Any
 import pytest
 
 from mcphost.errors import InvalidResult
-from mcphost.protocol.models.tools import (
-    CallToolResult,
+from mcphost.protocol.models.content import (
     EmbeddedResource,
-    InitializeResult,
-    LogLevel,
     MediaContent,
-    Progress,
     ResourceLink,
     TextContent,
-    Tool,
     UnreadableContent,
     read_content,
 )
+from mcphost.protocol.models.initialization import InitializeResult
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.progress import Progress
+from mcphost.protocol.models.tools import CallToolResult, Tool
 
 BARE = {"name": "t", "inputSchema": {"type": "object"}}
 

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from mcphost.config import UI
 from mcphost.host.logs import LogBook, LogBudget, LogRecord, LogSource
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.app import McphostApp
 from mcphost.tui.kit.filter_line import FilterLine
 from mcphost.tui.kit.messages import CallChosen, LogLevelRequested

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcphost.errors import ServerError
-from mcphost.protocol.models.tools import GetPromptResult
+from mcphost.protocol.models.prompts import GetPromptResult
 from mcphost.tui.results.reading import PaneReading, ReadingView
 from tests.tui.offers.test_resources import PNG, SIZES, Alone, offers, seen, shows
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage

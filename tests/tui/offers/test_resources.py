@@ -15,7 +15,8 @@ from textual.widget import Widget
 
 from mcphost.config import Config
 from mcphost.errors import RequestTimeout
-from mcphost.protocol.models.tools import Completion, ReadResourceResult
+from mcphost.protocol.models.prompts import Completion
+from mcphost.protocol.models.resources import ReadResourceResult
 from mcphost.tui.forms.argument_form import ArgumentForm, TextField
 from mcphost.tui.kit.completed_input import CompletedInput
 from mcphost.tui.kit.reader import ReaderScreen

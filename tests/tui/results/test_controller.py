@@ -13,7 +13,7 @@ from textual.app import App
 from mcphost.composition import demo_config
 from mcphost.config import Config
 from mcphost.errors import NotDone
-from mcphost.protocol.models.tools import GetPromptResult
+from mcphost.protocol.models.prompts import GetPromptResult
 from mcphost.tui.kit.modal import AskScreen
 from mcphost.tui.main.help import HelpScreen
 from mcphost.tui.results.opening import Desktop, opener

@@ -22,7 +22,8 @@ from mcphost.errors import (
 )
 from mcphost.host.tool_calls.call import CallRequest, ToolCall
 from mcphost.host.tool_calls.validation import ValidationResult
-from mcphost.protocol.models.tools import CallToolResult, Progress
+from mcphost.protocol.models.progress import Progress
+from mcphost.protocol.models.tools import CallToolResult
 from mcphost.protocol.schema.validation import SchemaProblem
 from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
 from mcphost.tui.kit.text_view import TextView

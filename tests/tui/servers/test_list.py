@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.host.connections.connection import ServerState
-from mcphost.protocol.models.tools import LogLevel
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.logs.level import LevelScreen
 from tests.tui.stage import NARROW, Stage, echo, on_stage, server, servers
 

@@ -11,7 +11,7 @@ import pytest
 from mcphost.config import Config
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.tasks import KeptTask
-from mcphost.protocol.models.tools import Task
+from mcphost.protocol.models.tasks import Task
 from mcphost.tui.tasks.screen import TasksScreen, task_facts, task_row
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
 
