@@ -60,13 +60,13 @@ class Line:
 
 
 def members(group: int) -> list[int]:
-    """The processes of a group that still run; one that waits to be reaped does not."""
+    """The processes of a group that still run; one that waits to be reaped, or is being reaped, does not."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, pgrp, *_ = stat.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if int(pgrp) == group and state != "Z":
+        if int(pgrp) == group and state not in "ZX":
             found.append(int(stat.parent.name))
     return found

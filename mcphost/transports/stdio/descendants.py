@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,13 @@ PROC: Final = Path("/proc")
 
 MARK_VARIABLE: Final = "MCPHOST_SERVER_ID"
 """The environment variable that holds a server's mark: a random word for each start."""
+
+
+EXEC_SECONDS: Final = 2.0
+"""How long to wait, in all, for processes that are executing a new program."""
+
+KERNEL_THREAD: Final = 0x0020_0000
+"""The flag of a process that never has an environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +65,46 @@ def descendants(pid: int) -> set[int]:
 
 
 def marked(mark: str) -> Iterator[int]:
-    """The processes that inherited this mark, among those we may read. Reads one small file per process."""
-    wanted = f"\0{MARK_VARIABLE}={mark}\0".encode()
+    """The processes that inherited this mark, among those we may read.
+
+    Blocks: it reads one small file per process, and waits for processes that are executing a new program.
+    """
+    wanted, end = f"\0{MARK_VARIABLE}={mark}\0".encode(), time.monotonic() + EXEC_SECONDS
     for name in _listed(PROC):
         if name.isascii() and name.isdecimal():
             with suppress(OSError):
-                if wanted in b"\0" + (PROC / name / "environ").read_bytes():
+                if wanted in b"\0" + _environment(PROC / name, end):
                     yield int(name)
+
+
+def _environment(process: Path, end: float) -> bytes:
+    # Between the old program and the new one a process has no environment; without a wait it would be overlooked.
+    while not (found := (process / "environ").read_bytes()) and _has_environment(process) and time.monotonic() < end:
+        time.sleep(0.001)
+    return found
+
+
+def _has_environment(process: Path) -> bool:
+    """Does it have an environment that is not empty, or will it have one once it executes its new program?"""
+    with suppress(OSError, IndexError, ValueError):
+        state, *fields = _stat(process)
+        flags, start, end = (int(fields[number]) for number in (5, 46, 47))
+        return state not in "ZX" and not flags & KERNEL_THREAD and (start != end or not end)
+    return False
 
 
 def _read(pid: int) -> tuple[ProcessId, int] | None:
     """The process and its process group."""
     with suppress(OSError, IndexError, ValueError):
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
-        # The name in parentheses may hold anything; after it the state is the third field, the start the 22nd.
-        state, *fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        state, *fields = _stat(PROC / str(pid))
         return None if state in "ZX" else (ProcessId(pid, f"{boot} {fields[18]}"), int(fields[1]))
     return None
+
+
+def _stat(process: Path) -> list[str]:
+    """The state (field 3) and what follows it; the name before it, in parentheses, may hold anything."""
+    return (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
 def _children(pid: int) -> list[int]:

@@ -14,7 +14,7 @@ import pytest
 from mcphost.errors import ConnectionLost, SpawnFailed
 from mcphost.protocol.wire.jsonrpc import Notification
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.stdio.descendants import MARK_VARIABLE, ProcessId
+from mcphost.transports.stdio.descendants import MARK_VARIABLE, ProcessId, marked, new_mark
 from mcphost.transports.stdio.process import live_groups
 from mcphost.transports.stdio.transport import Command, StdioTransport, child_environment, exit_text
 from tests.conftest import LoopWatchdog, PythonServer, Until
@@ -115,6 +115,17 @@ async def test_what_a_server_started_in_another_session_ends_with_it(
     assert members(child) == [child]
     await line.transport.aclose()
     assert members(child) == []
+
+
+@LINUX
+@pytest.mark.requirement("LIFE-23")
+def test_a_process_is_recognized_while_it_executes_another_program(tmp_path: Path) -> None:
+    again, mark = tmp_path / "again", new_mark()
+    again.write_text('exec sh "$0"\n')
+    with subprocess.Popen(["sh", again], env={**os.environ, MARK_VARIABLE: mark}) as restless:
+        found = [list(marked(mark)) for _ in range(300)]
+        restless.kill()
+    assert found == [[restless.pid]] * 300
 
 
 @LINUX
