@@ -150,6 +150,6 @@ def given(*tools: Mapping[str, Any], **entry: Any) -> dict[str, Any]:
     return script_entry("given.py", "--given", json.dumps(tools), **entry)
 
 
-def says(*texts: str, **more: Any) -> dict[str, Any]:
+def tool_result(*texts: str, **more: Any) -> dict[str, Any]:
     """The result of a tool."""
     return {"content": [{"type": "text", "text": each} for each in texts], **more}

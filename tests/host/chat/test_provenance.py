@@ -16,7 +16,7 @@ from mcphost.cli.approver import question_lines
 from mcphost.host.chat.provenance import MOST_COMPARED, MOST_PARTS, MOST_READ, PIECE, STRETCH, Passage, ReadTexts
 from mcphost.host.consent.provenance import EDITED, NOTHING, Provenance, UntrustedSpan
 from mcphost.host.consent.questions import Answer, ToolCallQuestion
-from tests.host.chat.scripted_model import ChatHost, chat_host, given, says, text, use, uses
+from tests.host.chat.scripted_model import ChatHost, chat_host, given, text, tool_result, use, uses
 from tests.host.conftest import NO, YES, echo
 
 OAK = "I hid the treasure under the old oak tree."
@@ -180,7 +180,7 @@ def test_after_an_edit_only_what_still_stands_is_marked_and_that_is_said() -> No
 
 DIARY = "Today I hid the treasure under the old oak tree behind the mill."
 TREE = "hid the treasure under the old oak tree"
-READ_DIARY = given({"name": "read", "answer": says(DIARY)})
+READ_DIARY = given({"name": "read", "answer": tool_result(DIARY)})
 
 
 def marks(host: ChatHost, number: int = -1) -> list[tuple[str, str]]:

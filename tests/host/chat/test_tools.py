@@ -13,7 +13,7 @@ from mcphost.host.catalog import OfferedTool
 from mcphost.host.chat import chat as chat_module
 from mcphost.host.chat.tools import SEARCH, CheckedTools, ToolSelection, alias
 from mcphost.protocol.models.tools import Tool
-from tests.host.chat.scripted_model import chat_host, given, says, text, use, uses
+from tests.host.chat.scripted_model import chat_host, given, text, tool_result, use, uses
 from tests.host.conftest import echo
 
 ALLOW = {"default": "allow"}
@@ -135,7 +135,7 @@ async def test_what_is_switched_off_is_neither_offered_nor_called() -> None:
 
 
 async def test_of_many_tools_the_model_gets_one_that_searches_the_others() -> None:
-    server = given({"name": "weather", "description": "Tells the forecast of a city", "answer": says("rain")})
+    server = given({"name": "weather", "description": "Tells the forecast of a city", "answer": tool_result("rain")})
     script = (
         uses(use(SEARCH, query="city forecast")),
         uses(use("a__weather")),

@@ -15,7 +15,7 @@ from mcphost.errors import NotDone, UnknownName
 from mcphost.host.chat.transcript_store import replay
 from mcphost.host.chat.turns import TurnState
 from mcphost.providers.base import AnswerFinished, TextDelta, TokenUsage
-from tests.host.chat.scripted_model import Wait, chat_host, given, says, text, use, uses
+from tests.host.chat.scripted_model import Wait, chat_host, given, text, tool_result, use, uses
 from tests.host.conftest import YES, echo
 
 ALLOW = {"default": "allow"}
@@ -165,7 +165,7 @@ async def test_a_disk_that_takes_nothing_is_an_alarm_and_no_more(tmp_path: Path)
 @pytest.mark.hostile("M01")
 @pytest.mark.requirement("SEC-13")
 async def test_markdown_says_whose_each_part_is_and_no_part_can_break_out(tmp_path: Path) -> None:
-    server = given({"name": "t", "answer": says("```\n# Not a heading\x1b[31m\u202e")})
+    server = given({"name": "t", "answer": tool_result("```\n# Not a heading\x1b[31m\u202e")})
     script = uses(use("a__t", x=1), say="Look:"), text("red\x1b[31m")
     async with chat_host(*script, servers={"a": server}, answers=(YES,)) as host:
         await host.servers.ready()

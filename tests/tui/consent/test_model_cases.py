@@ -13,7 +13,7 @@ from mcphost.tui.consent import call_rows
 from mcphost.tui.consent.call_rows import SHOWN_ARGUMENTS, SHOWN_CHARACTERS, argument_rows, is_cut
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.text_view import TextView
-from tests.host.chat.scripted_model import given, says, text, use, uses
+from tests.host.chat.scripted_model import given, text, tool_result, use, uses
 from tests.host.conftest import echo
 from tests.transports.http.http_connection import Web
 from tests.tui.chat.chats import chatting
@@ -28,7 +28,7 @@ async def test_an_address_that_a_model_or_a_tool_shows_as_a_picture_is_not_fetch
     with Web(lambda talk: talk.whole(200)) as web:
         words = f"![chart]({web.url}/?q=secret) and <img src='{web.url}/x'>"
         links = [{"type": "resource_link", "uri": f"{web.url}/y", "name": "y"}]
-        tool = {"name": "draw", "answer": {"content": [*says(words)["content"], *links]}}
+        tool = {"name": "draw", "answer": {"content": [*tool_result(words)["content"], *links]}}
         script = uses(use("a__draw")), text(words)
         allow = {"default": "allow"}
         async with chatting(*script, servers={"a": given(tool)}, policy=allow, size=(140, 50)) as stage:

@@ -10,12 +10,12 @@ from mcphost.host.consent.provenance import Provenance, UntrustedSpan
 from mcphost.tui.consent.call_rows import SHOWN_CHARACTERS, argument_rows
 from mcphost.tui.consent.tool_call import EditArgumentsScreen
 from mcphost.tui.kit.reader import ReaderScreen
-from tests.host.chat.scripted_model import given, says, text, use, uses
+from tests.host.chat.scripted_model import given, text, tool_result, use, uses
 from tests.host.conftest import echo
 from tests.tui.chat.chats import chatting
 
 TREE = "the treasure under the old oak tree"
-NOTES = given({"name": "read", "answer": says(f"Today I hid {TREE} behind the mill.")})
+NOTES = given({"name": "read", "answer": tool_result(f"Today I hid {TREE} behind the mill.")})
 SERVERS = {"notes": NOTES, "mail": echo()}
 
 
