@@ -31,7 +31,7 @@ def failure(host: Host, name: str, broken: BrokenServers) -> McphostError:
 def listing_failure(host: Host, name: str, kind: CatalogKind) -> ListingFailed | None:
     """The error that says why this list of the server failed; None where it did not."""
     connection = host.servers[name]
-    failed = connection.offers.of(kind).failure
+    failed = connection.listings.of(kind).failure
     return failed and ListingFailed(f"{name}: {connection.notice_of(kind)}", timed_out=failed.timed_out)
 
 
@@ -39,14 +39,14 @@ def why_unknown(host: Host, name: str, kind: CatalogKind, item: str, error: Unkn
     """The error that says best why the server has no such item; ``error`` where nothing more is known."""
     if failed := listing_failure(host, name, kind):
         return failed
-    rejected = host.servers[name].offers.of(kind).rejected
+    rejected = host.servers[name].listings.of(kind).rejected
     found = next((each for each in rejected if each.name == item), None)
     return error if found is None else UnknownName(f"{name}: {kind.words_for(found)}")
 
 
 def left_out(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
     """A sentence for each item of a list that cannot be used, except those that the configuration excludes."""
-    rejected = [each for each in host.servers[name].offers.of(kind).rejected if not each.by_configuration]
+    rejected = [each for each in host.servers[name].listings.of(kind).rejected if not each.by_configuration]
     yield from (f"{name}: {kind.words_for(each)}" for each in rejected[:LEFT_OUT_REMARKS])
     if len(rejected) > LEFT_OUT_REMARKS:
         yield f"{name}: left out {len(rejected) - LEFT_OUT_REMARKS} more {kind.value}"

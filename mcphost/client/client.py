@@ -30,8 +30,8 @@ from mcphost.errors import (
     ServerNotReady,
     SessionExpired,
 )
-from mcphost.protocol.eras.era import LegacyEra
-from mcphost.protocol.eras.revisions import LEGACY, Revision
+from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision
+from mcphost.protocol.lifecycle.session import SessionRules
 from mcphost.protocol.limits import PENDING_SERVER_REQUESTS
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.logging import LogLevel
@@ -64,7 +64,7 @@ class Client:
         *,
         capabilities: Mapping[str, Any] | Declare | None = None,
         handler: InputHandler | None = None,
-        minimum: Revision = LEGACY[0],
+        minimum: Revision = REVISIONS[0],
         timeouts: RequestTimeouts | None = None,
         list_limits: ListLimits | None = None,
         pending_inputs: int = PENDING_SERVER_REQUESTS,
@@ -85,7 +85,7 @@ class Client:
         self._ids = count(secrets.randbelow(1 << 20) * 1000 + 1)
         self._deadlines = Deadlines()
         self._listening: asyncio.Task[None] | None = None
-        self._era: LegacyEra | None = None
+        self._rules: SessionRules | None = None
         self.session: Session | None = None
         self.resources = Resources(self)
         self.prompts = Prompts(self)
@@ -97,7 +97,7 @@ class Client:
     @property
     def open_session(self) -> Session:
         """The session. Raises ServerNotReady if it is not open."""
-        if self._era is None or self.session is None:
+        if self._rules is None or self.session is None:
             raise ServerNotReady("the session is not open")
         return self.session
 
@@ -115,7 +115,7 @@ class Client:
                 session = await self._open_session()
         except TimeoutError:
             raise RequestTimeout("initialize", seconds) from None
-        self._era = LegacyEra(session.revision, session.server.capabilities)
+        self._rules = SessionRules(session.revision, session.server.capabilities)
         self.session = session
         self._notifications.offered = session.server.capabilities
         self._listening = asyncio.create_task(self._listen(), name="listen to the server")
@@ -134,10 +134,10 @@ class Client:
         Raises ServerError, RequestTimeout, CapabilityMissing, InvalidResult or ConnectionLost. Cancelling the await
         notifies the server that the request is cancelled.
         """
-        if self._era is None:
+        if self._rules is None:
             raise ServerNotReady("the session is not open")
-        request = self._era.stamp(next(self._ids), method, params, progress=on_progress is not None)
-        return await self._requests.send(request, self._era, timeouts or self.timeouts, on_progress)
+        request = self._rules.request(next(self._ids), method, params, progress=on_progress is not None)
+        return await self._requests.send(request, self._rules, timeouts or self.timeouts, on_progress)
 
     async def ping(self, seconds: float = 10.0) -> None:
         """Ping the server; an error response counts as success. Raises RequestTimeout or ConnectionLost."""
@@ -173,12 +173,12 @@ class Client:
     async def notify_roots_changed(self) -> None:
         """Notify the server of changed roots, if that capability was declared. Raises ConnectionLost."""
         roots = self._declared.capabilities.get("roots")
-        if self._era is not None and isinstance(roots, dict) and roots.get("listChanged"):
+        if self._rules is not None and isinstance(roots, dict) and roots.get("listChanged"):
             await self._transport.send(Notification("notifications/roots/list_changed"))
 
     async def aclose(self) -> None:
         """End all requests in both directions, send pending cancellations, and close the transport. Never raises."""
-        self._era = None
+        self._rules = None
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait((self._listening,))

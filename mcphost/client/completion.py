@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.requests import RequestTimeouts
 from mcphost.errors import CapabilityMissing, ServerError
-from mcphost.protocol.eras.revisions import offers
+from mcphost.protocol.lifecycle.revisions import offers
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:

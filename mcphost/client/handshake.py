@@ -11,8 +11,8 @@ from typing import Any
 
 from mcphost.client.requests import result_of
 from mcphost.errors import ServerError
-from mcphost.protocol.eras.negotiation import Agreed, negotiate
-from mcphost.protocol.eras.revisions import NEWEST_LEGACY, Revision
+from mcphost.protocol.lifecycle.negotiation import Agreed, negotiate
+from mcphost.protocol.lifecycle.revisions import NEWEST_REVISION, Revision
 from mcphost.protocol.wire.jsonrpc import Response
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Response]]
@@ -36,7 +36,7 @@ class Identity:
 
 async def shake_hands(ask: Ask, identity: Identity, declare: Declare, minimum: Revision) -> Agreed:
     """Negotiate a revision. Raises VersionRefused, InvalidResult or ServerError, and what ``ask`` raises."""
-    negotiation = negotiate(newest=NEWEST_LEGACY, minimum=minimum)
+    negotiation = negotiate(newest=NEWEST_REVISION, minimum=minimum)
     attempt = next(negotiation)
     while True:
         outcome = await _initialize(ask, identity, declare(attempt.offer), attempt.offer)

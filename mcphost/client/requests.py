@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 from mcphost.client.deadlines import Deadline, Deadlines
 from mcphost.errors import ConnectionLost, McphostError, RequestTimeout, ServerError, SessionExpired
-from mcphost.protocol.eras.era import LegacyEra
-from mcphost.protocol.eras.revisions import MAY_ASK, Revision
+from mcphost.protocol.lifecycle.revisions import MAY_ASK, Revision
+from mcphost.protocol.lifecycle.session import SessionRules
 from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.progress import Progress
@@ -72,7 +72,7 @@ class Requests:
         self._background: set[asyncio.Task[None]] = set()
 
     async def send(
-        self, request: Request, era: LegacyEra, timeouts: RequestTimeouts, report: ProgressCallback | None
+        self, request: Request, rules: SessionRules, timeouts: RequestTimeouts, report: ProgressCallback | None
     ) -> Mapping[str, Any]:
         """Return the result object. Raises as `mcphost.client.client.Client.request` does."""
         limit = Deadline(self._deadlines, timeouts.idle, timeouts.hard, pausable=request.method in MAY_ASK)
@@ -85,11 +85,11 @@ class Requests:
             self._lost(gone)  # a transport without a permanent connection notices its end by a failed request
             raise
         except TimeoutError:
-            self._cancel(request, era, "timed out")
+            self._cancel(request, rules, "timed out")
             seconds = timeouts.hard if limit.hard else timeouts.idle
             raise RequestTimeout(request.method, seconds, hard=limit.hard) from None
         except asyncio.CancelledError:
-            self._cancel(request, era, "cancelled by the user")
+            self._cancel(request, rules, "cancelled by the user")
             raise
         finally:
             self._pending.pop(request.id, None)
@@ -106,8 +106,8 @@ class Requests:
         if self._background:
             await asyncio.wait(self._background, timeout=CANCEL_SECONDS)
 
-    def _cancel(self, request: Request, era: LegacyEra, reason: str) -> None:
-        notice = era.cancellation(request, reason)
+    def _cancel(self, request: Request, rules: SessionRules, reason: str) -> None:
+        notice = rules.cancellation(request, reason)
         if notice is not None:
             self._note(f"told the server to stop {request.method} (id {request.id}): {reason}")
             self.in_background(self._send_quietly(notice))

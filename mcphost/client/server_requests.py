@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from mcphost.errors import McphostError
-from mcphost.protocol.eras.capabilities import FORM, modes_of
-from mcphost.protocol.eras.revisions import ASKS_FOR
+from mcphost.protocol.lifecycle.capabilities import FORM, modes_of
+from mcphost.protocol.lifecycle.revisions import ASKS_FOR
 from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Request, RequestId, Response
 
 QUICK_REPLIES: Final = 1000

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.client.paging import ListedItems
 from mcphost.client.requests import ProgressCallback, RequestTimeouts
 from mcphost.errors import InvalidResult, McphostError, RequestTimeout, TaskStopped
-from mcphost.protocol.eras.revisions import TASK_CALLS, offers
+from mcphost.protocol.lifecycle.revisions import TASK_CALLS, offers
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import CreateTaskResult, Task
 from mcphost.protocol.models.tools import CallToolResult, TaskSupport, Tool

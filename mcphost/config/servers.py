@@ -172,7 +172,7 @@ class ServerConfig(ConfigTable):
     transport: Literal["auto", "stdio", "http", "sse"] = "auto"
     """The wire; auto: stdio for a command, for a URL Streamable HTTP and then the older SSE."""
     protocol: Literal["auto", "legacy", "modern"] = "auto"
-    """The protocol's era: with the initialize handshake (legacy) or without (modern, refused: it is not spoken yet);
+    """How a session begins: with the initialize handshake (legacy) or without (modern, refused: it is not spoken yet);
     auto: whatever is spoken here and there, which is legacy."""
     minimum_version: Revision | None = None
     """The oldest protocol revision accepted; an older offer ends the connection."""
@@ -213,7 +213,7 @@ class ServerConfig(ConfigTable):
     limits: Limits = Limits.model_construct()
     """Only what differs from ``[limits]``; read through ``Config.limits_for``."""
 
-    def offers(self, tool: str) -> bool:
+    def enables(self, tool: str) -> bool:
         """Say whether the user wants this tool to be seen at all."""
         return _any_matches(self.enabled_tools, tool) and not _any_matches(self.disabled_tools, tool)
 

@@ -1,4 +1,4 @@
-"""What each revision of the handshake era can carry, so that an old client is never sent a newer shape."""
+"""What each revision with the initialize handshake can carry, so that an old client is never sent a newer shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo server: JSON-RPC over stdio in the handshake era (2024-11-05 to 2025-11-25), slow calls in threads."""
+"""The demo server: JSON-RPC over stdio, revisions 2024-11-05 to 2025-11-25; slow calls run in threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO, Any, NoReturn, TypeVar
 
 from mcphost.demo import elicitation, lighthouse, progress, results, state_changes
 from mcphost.demo import sampling as demo_sampling
-from mcphost.demo.offers import DemoOffers, NotFoundError
+from mcphost.demo.catalog import DemoCatalog, NotFoundError
 from mcphost.demo.revisions import BATCHES, NEWEST, agreed, has, trimmed, trimmed_result
 from mcphost.demo.server_requests import RefusedError, ServerRequests
 from mcphost.demo.tasks import DemoTask, DemoTasks
@@ -66,7 +66,7 @@ class Server:
             "tools/call": self._call_tool,
             "logging/setLevel": self._set_level,
         }
-        self._room = DemoOffers(self._station, lambda: self._revision)
+        self._room = DemoCatalog(self._station, lambda: self._revision)
         self._errands = DemoTasks(self.notify)
         self._methods["tasks/result"] = self._errand_result
         told = self._room.methods | self._errands.methods

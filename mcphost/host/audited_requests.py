@@ -18,7 +18,7 @@ from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.approvals import sent_to
 from mcphost.host.error_boundary import without_secrets
-from mcphost.host.tool_calls.authorization_retry import AuthorizationRetry
+from mcphost.host.sign_in.retry import SignInRetry
 
 _T = TypeVar("_T")
 
@@ -27,9 +27,9 @@ class AuditedRequests:
     """``mask`` takes secrets out of what errors quote."""
 
     def __init__(
-        self, servers: Servers, audit: AuditWriter, authorization: AuthorizationRetry, mask: Callable[[str], str]
+        self, servers: Servers, audit: AuditWriter, sign_in_retry: SignInRetry, mask: Callable[[str], str]
     ) -> None:
-        self._servers, self._audit, self._authorization, self._mask = servers, audit, authorization, mask
+        self._servers, self._audit, self._sign_in_retry, self._mask = servers, audit, sign_in_retry, mask
 
     async def send(
         self,
@@ -46,12 +46,12 @@ class AuditedRequests:
         """
         connection = self._servers[server]
         await self.reach(connection)
-        attempt = self._authorization.attempt(connection, operation)
+        retried = self._sign_in_retry.operation(connection, operation)
         fields = {"server": server, "sent_to": sent_to(connection.config), "asked_by": origin}
         await self._audit.before({**record, **fields})
         began, outcome = time.monotonic(), "cancelled"
         try:
-            result = await self._masking(attempt.through(lambda: _repeated_in_a_new_session(connection, request)))
+            result = await self._masking(retried.run(lambda: _repeated_in_a_new_session(connection, request)))
             outcome = "done"
         except McphostError as error:
             outcome = f"error: {error}"
@@ -70,11 +70,11 @@ class AuditedRequests:
 
     async def reach(self, connection: Connection) -> None:
         """Wait until the server is up, after a sign-in where it takes one. Raises ServerNotReady."""
-        await self._authorization.attempt(connection, "the connection").through(connection.reach)
+        await self._sign_in_retry.operation(connection, "the connection").run(connection.reach)
 
     async def repeat(self, connection: Connection, operation: str, work: Callable[[], Awaitable[_T]]) -> _T:
         """Do what is not written down, and once more after each sign-in that it takes."""
-        return await self._masking(self._authorization.attempt(connection, operation).through(work))
+        return await self._masking(self._sign_in_retry.operation(connection, operation).run(work))
 
     async def _masking(self, work: Awaitable[_T]) -> _T:
         """Wait for it; an error loses the secrets that it quotes."""

@@ -1,7 +1,7 @@
-"""What all servers offer together, by configured server name and the name the server uses.
+"""The tools, resources, templates and prompts of all servers, by configured server name and the name the server uses.
 
-An offer is the pair of both, so that no server can pass its own off as another's. It shows what is usable; what was
-rejected stays with its server's card.
+An entry is found by both names, so that no server can pass its tool off as another's. It holds only usable items; the
+rejected ones are in `mcphost.host.connections.listings.Listing.rejected`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ NAME_CHARACTERS: Final = 80
 NAMED: Final = 12
 """Names that an error names as those there are."""
 
-Offered = TypeVar("Offered")
+Entry = TypeVar("Entry")
 Item = TypeVar("Item", bound=Wire)
 
 
 class CatalogKind(Enum):
-    """What a server can offer, by the word for it."""
+    """The kinds of items that a server lists; the value is the plural on screen."""
 
     TOOLS = "tools"
     RESOURCES = "resources"
@@ -55,7 +55,7 @@ class CatalogKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedTool:
+class CatalogTool:
     """A tool and the configured name of the server that offers it."""
 
     server: str
@@ -63,12 +63,12 @@ class OfferedTool:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it apart from every other."""
+        """Unique among all servers."""
         return self.server, self.tool.name
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedResource:
+class CatalogResource:
     """A resource and the configured name of the server that offers it."""
 
     server: str
@@ -76,12 +76,12 @@ class OfferedResource:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it apart from every other."""
+        """Unique among all servers."""
         return self.server, self.resource.uri
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedTemplate:
+class CatalogTemplate:
     """A resource template and the configured name of the server that offers it."""
 
     server: str
@@ -89,19 +89,19 @@ class OfferedTemplate:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it apart from every other."""
+        """Unique among all servers."""
         return self.server, self.template.uri_template
 
     @property
     def pattern(self) -> UriTemplate:
-        """The template taken apart: what is listed was read without fault."""
+        """The parsed template. Invalid ones are not in the catalog."""
         from mcphost.protocol.uri_templates import UriTemplate  # late: few servers have any
 
         return UriTemplate.read(self.template.uri_template)
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedPrompt:
+class CatalogPrompt:
     """A prompt and the configured name of the server that offers it."""
 
     server: str
@@ -109,97 +109,97 @@ class OfferedPrompt:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it apart from every other."""
+        """Unique among all servers."""
         return self.server, self.prompt.name
 
 
-class CatalogSection(Generic[Offered]):
-    """One kind of offer of all servers, in the order the servers were configured."""
+class CatalogSection(Generic[Entry]):
+    """The items of one kind of all servers, in the order the servers were configured."""
 
     def __init__(self, servers: Iterable[str]) -> None:
-        self._offers: dict[str, tuple[Offered, ...]] = dict.fromkeys(servers, ())
+        self._entries: dict[str, tuple[Entry, ...]] = dict.fromkeys(servers, ())
 
-    def keep(self, server: str, offers: Iterable[Offered]) -> None:
-        """Replace those of ``server``."""
-        self._offers[server] = tuple(offers)
+    def keep(self, server: str, entries: Iterable[Entry]) -> None:
+        """Replace the entries of ``server``."""
+        self._entries[server] = tuple(entries)
 
     def forget(self, server: str) -> None:
         """Drop a server."""
-        self._offers.pop(server, None)
+        self._entries.pop(server, None)
 
     def put_in_order(self, servers: Iterable[str]) -> None:
-        """Go over to this order of the servers."""
+        """Change the order of the servers."""
         for server in servers:
-            self._offers[server] = self._offers.pop(server, ())
+            self._entries[server] = self._entries.pop(server, ())
 
-    def of(self, server: str | None) -> Sequence[Offered]:
-        """Those of one server, or of all."""
+    def of(self, server: str | None) -> Sequence[Entry]:
+        """The entries of one server, or of all."""
         if server is not None:
-            return self._offers.get(server, ())
-        return tuple(offered for offers in self._offers.values() for offered in offers)
+            return self._entries.get(server, ())
+        return tuple(entry for entries in self._entries.values() for entry in entries)
 
 
-_OFFERED: Final[Mapping[CatalogKind, Callable[[str, Any], Any]]] = {
-    CatalogKind.TOOLS: OfferedTool,
-    CatalogKind.RESOURCES: OfferedResource,
-    CatalogKind.TEMPLATES: OfferedTemplate,
-    CatalogKind.PROMPTS: OfferedPrompt,
+_ENTRY: Final[Mapping[CatalogKind, Callable[[str, Any], Any]]] = {
+    CatalogKind.TOOLS: CatalogTool,
+    CatalogKind.RESOURCES: CatalogResource,
+    CatalogKind.TEMPLATES: CatalogTemplate,
+    CatalogKind.PROMPTS: CatalogPrompt,
 }
 
 
 class Catalog:
-    """The offers of all servers, in the order the servers were configured."""
+    """The items of all servers, in the order the servers were configured."""
 
     def __init__(self, servers: Iterable[str]) -> None:
         names = tuple(servers)
-        self._shelves: dict[CatalogKind, CatalogSection[Any]] = {kind: CatalogSection(names) for kind in CatalogKind}
+        self._sections: dict[CatalogKind, CatalogSection[Any]] = {kind: CatalogSection(names) for kind in CatalogKind}
 
     def keep(self, server: str, tools: Iterable[Tool]) -> None:
         """Replace the tools of ``server``."""
         self.keep_kind(server, CatalogKind.TOOLS, tools)
 
     def keep_kind(self, server: str, kind: CatalogKind, items: Iterable[Any]) -> None:
-        """Replace what ``server`` offers of this kind."""
-        self._shelves[kind].keep(server, (_OFFERED[kind](server, item) for item in items))
+        """Replace the items of this kind of ``server``."""
+        self._sections[kind].keep(server, (_ENTRY[kind](server, item) for item in items))
 
     def forget(self, server: str) -> None:
         """Drop a server that is no longer configured."""
-        for shelf in self._shelves.values():
-            shelf.forget(server)
+        for section in self._sections.values():
+            section.forget(server)
 
     def put_in_order(self, servers: Iterable[str]) -> None:
-        """Go over to this order of the servers."""
-        for shelf in self._shelves.values():
-            shelf.put_in_order(servers)
+        """Change the order of the servers."""
+        for section in self._sections.values():
+            section.put_in_order(servers)
 
-    def tools(self, server: str | None = None) -> Sequence[OfferedTool]:
+    def tools(self, server: str | None = None) -> Sequence[CatalogTool]:
         """The tools of one server, or of all."""
-        return self._shelves[CatalogKind.TOOLS].of(server)
+        return self._sections[CatalogKind.TOOLS].of(server)
 
-    def resources(self, server: str | None = None) -> Sequence[OfferedResource]:
+    def resources(self, server: str | None = None) -> Sequence[CatalogResource]:
         """The resources of one server, or of all."""
-        return self._shelves[CatalogKind.RESOURCES].of(server)
+        return self._sections[CatalogKind.RESOURCES].of(server)
 
-    def templates(self, server: str | None = None) -> Sequence[OfferedTemplate]:
+    def templates(self, server: str | None = None) -> Sequence[CatalogTemplate]:
         """The resource templates of one server, or of all."""
-        return self._shelves[CatalogKind.TEMPLATES].of(server)
+        return self._sections[CatalogKind.TEMPLATES].of(server)
 
-    def prompts(self, server: str | None = None) -> Sequence[OfferedPrompt]:
+    def prompts(self, server: str | None = None) -> Sequence[CatalogPrompt]:
         """The prompts of one server, or of all."""
-        return self._shelves[CatalogKind.PROMPTS].of(server)
+        return self._sections[CatalogKind.PROMPTS].of(server)
 
     def tool(self, server: str, name: str) -> Tool:
-        """The tool; raises UnknownName with what there is instead."""
+        """The tool. Raises UnknownName, which lists the known names."""
         found = next((each.tool for each in self.tools(server) if each.tool.name == name), None)
         return found or _unknown(server, "tool", name, [each.tool.name for each in self.tools(server)])
 
     def prompt(self, server: str, name: str) -> Prompt:
-        """The prompt; raises UnknownName with what there is instead."""
+        """The prompt. Raises UnknownName, which lists the known names."""
         found = next((each.prompt for each in self.prompts(server) if each.prompt.name == name), None)
         return found or _unknown(server, "prompt", name, [each.prompt.name for each in self.prompts(server)])
 
     def resource(self, server: str, uri: str) -> Resource | None:
-        """The listed resource of this URI; None where it is not listed, which is no reason against reading it."""
+        """The listed resource of this URI; None if it is not listed (it may be readable all the same)."""
         return next((each.resource for each in self.resources(server) if each.resource.uri == uri), None)
 
 
@@ -209,28 +209,28 @@ def _unknown(server: str, kind: str, name: str, names: Sequence[str]) -> NoRetur
 
 
 def usable(listing: ListedItems[Tool], config: ServerConfig) -> tuple[list[Tool], list[Rejected]]:
-    """What may be used of a listing, and what may not: names given twice, and what the configuration leaves out."""
+    """Split a listing into usable and rejected tools: duplicates, and those that the configuration leaves out."""
     reason = "left out by enabled_tools or disabled_tools"
-    enabled = [tool for tool in listing.items if config.offers(tool.name)]
-    disabled = [Rejected(tool.name, reason, True) for tool in listing.items if not config.offers(tool.name)]
+    enabled = [tool for tool in listing.items if config.enables(tool.name)]
+    disabled = [Rejected(tool.name, reason, True) for tool in listing.items if not config.enables(tool.name)]
     tools, rejected = _sift(replace(listing, items=enabled), lambda tool: tool.name, "name")
     return tools, [*rejected, *disabled]
 
 
 def usable_resources(listing: ListedItems[Resource], _: ServerConfig) -> tuple[list[Resource], list[Rejected]]:
-    """What may be used of a listing, and what may not: URIs given twice."""
+    """Split a listing into usable and rejected resources (duplicate URIs)."""
     return _sift(listing, lambda resource: resource.uri, "URI")
 
 
 def usable_templates(
     listing: ListedItems[ResourceTemplate], _: ServerConfig
 ) -> tuple[list[ResourceTemplate], list[Rejected]]:
-    """What may be used of a listing, and what may not: templates given twice, and what is none."""
+    """Split a listing into usable and rejected templates (duplicates, invalid ones)."""
     return _sift(listing, lambda template: template.uri_template, "template", _no_template)
 
 
 def usable_prompts(listing: ListedItems[Prompt], _: ServerConfig) -> tuple[list[Prompt], list[Rejected]]:
-    """What may be used of a listing, and what may not: names given twice."""
+    """Split a listing into usable and rejected prompts (duplicate names)."""
     return _sift(listing, lambda prompt: prompt.name, "name")
 
 

@@ -35,8 +35,8 @@ from mcphost.host.server_requests.pending import PendingRequests
 from mcphost.host.server_requests.request import ROOTS, SAMPLING, WRITING
 from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.server_requests.service import ServerRequestService
+from mcphost.host.sign_in.retry import SignInRetry
 from mcphost.host.sign_in.service import SignInService
-from mcphost.host.tool_calls.authorization_retry import AuthorizationRetry
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.tool_calls.tasks import TaskService
@@ -89,8 +89,8 @@ class Host:
             given.open_url,
             mask,
         )
-        authorization = AuthorizationRetry(self.sign_ins, begins=given.sign_in is not None and given.begin_sign_ins)
-        self._requests = AuditedRequests(self.servers, self._audit, authorization, mask)
+        sign_in_retry = SignInRetry(self.sign_ins, begins=given.sign_in is not None and given.begin_sign_ins)
+        self._requests = AuditedRequests(self.servers, self._audit, sign_in_retry, mask)
         self.resources = ResourceService(self.servers, self.catalog, self._requests)
         self.completion = CompletionService(self.servers)
         self.pending_requests = PendingRequests(
@@ -118,7 +118,7 @@ class Host:
             self.catalog,
             self.consent,
             self.elicitation,
-            authorization,
+            sign_in_retry,
             self._audit,
             self.bus,
             self._background,

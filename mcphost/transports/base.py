@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.limits import BATCH_ITEMS, EXIT_SECONDS, JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
 from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, Response
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from mcphost.errors import ConnectionLost, MessageTooLarge, TransportError
 from mcphost.protocol.display import size_text
-from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.wire.framing import Overlong
 from mcphost.protocol.wire.jsonrpc import (
     Malformed,

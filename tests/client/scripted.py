@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.models.tasks import Task
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Message, Notification, Request, Response
 from mcphost.transports.base import Inbound, ProcessReport

@@ -17,7 +17,7 @@ from mcphost.errors import (
     ServerNotReady,
     SessionExpired,
 )
-from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import CallToolResult

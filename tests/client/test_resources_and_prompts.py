@@ -10,7 +10,7 @@ import pytest
 from mcphost.client.client import Client
 from mcphost.client.paging import ListedItems
 from mcphost.errors import CapabilityMissing, InvalidResult, ResourceMissing, ServerError
-from mcphost.protocol.eras.revisions import V2024_11_05, V2025_11_25, Revision
+from mcphost.protocol.lifecycle.revisions import V2024_11_05, V2025_11_25, Revision
 from mcphost.protocol.models.prompts import Completion, PromptRef, TemplateRef
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Request
 from tests.client.conftest import Connect, Line, hello

@@ -233,8 +233,8 @@ def test_a_rule_fits_a_server_and_a_tool(rule: str, server: str, tool: str, fits
 
 def test_a_tool_is_offered_when_enabled_and_not_disabled() -> None:
     server = ServerConfig(command="x", enabled_tools=("get_*", "put"), disabled_tools=("get_secret",))
-    assert [tool for tool in ("get_a", "get_secret", "put", "drop") if server.offers(tool)] == ["get_a", "put"]
-    assert not ServerConfig(command="x", enabled_tools=()).offers("get_a")
+    assert [tool for tool in ("get_a", "get_secret", "put", "drop") if server.enables(tool)] == ["get_a", "put"]
+    assert not ServerConfig(command="x", enabled_tools=()).enables("get_a")
 
 
 # Files

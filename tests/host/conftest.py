@@ -12,7 +12,7 @@ import pytest
 
 from mcphost.config import Config, read_toml, update_toml
 from mcphost.errors import ConfigError
-from mcphost.host.connections import retry
+from mcphost.host.connections import reconnection as retry
 from mcphost.host.consent.questions import Answer, Question, ToolCallQuestion
 from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import Alarmed, Event

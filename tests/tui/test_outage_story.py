@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcphost.config import ServerConfig
-from mcphost.host.connections import retry
+from mcphost.host.connections import reconnection as retry
 from mcphost.transports.http import resumption
 from tests.transports.http.http_connection import Echo, Talk, Web
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, servers

@@ -20,7 +20,7 @@ import trustme
 from mcphost.composition import dependencies
 from mcphost.config import Config, Values
 from mcphost.errors import McphostError
-from mcphost.host.connections import retry
+from mcphost.host.connections import reconnection as retry
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.consent.questions import DeclineAll
 from mcphost.host.host import Host

@@ -23,7 +23,7 @@ from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.config import Config, rule_matches
 from mcphost.errors import ConfigError, InvalidArguments, McphostError
 from mcphost.host.catalog import CatalogKind
-from mcphost.host.chat.context import is_file, parse
+from mcphost.host.chat.attachments import is_file, parse
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.preview import MessagePreview
 from mcphost.host.chat.transcript_store import TranscriptStore, replay

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mcphost.cli.margin import Margin, size
 from mcphost.cli.output import Exit, Outcome, StatusLine, answer, is_terminal, json_text, remark
 from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.results import said
+from mcphost.host.chat.tool_results import said
 from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState
 from mcphost.protocol.display import duration_text, show, show_line
 

@@ -33,11 +33,11 @@ def run_check(options: Namespace) -> int:
 
 def run_list(options: Namespace) -> int:
     """List what servers offer."""
-    from mcphost.cli.commands.offers import list_offers
+    from mcphost.cli.commands.catalog import list_catalog
 
     chosen = select_servers(options)
     what = options.kind, chosen.names, chosen.broken
-    return run_without_calls(options, chosen, lambda host: list_offers(host, *what, as_json=options.json))
+    return run_without_calls(options, chosen, lambda host: list_catalog(host, *what, as_json=options.json))
 
 
 def run_call(options: Namespace) -> int:
@@ -80,7 +80,7 @@ def run_chat(options: Namespace) -> int:
 
 def run_read(options: Namespace) -> int:
     """Read a resource."""
-    from mcphost.cli.commands.offers import read
+    from mcphost.cli.commands.catalog import read
 
     chosen, name = select_server(options)
     how = {"output": options.output, "as_json": options.json}
@@ -90,7 +90,7 @@ def run_read(options: Namespace) -> int:
 def run_prompt(options: Namespace) -> int:
     """Get a prompt."""
     from mcphost.cli.commands.call import read_arguments
-    from mcphost.cli.commands.offers import prompt
+    from mcphost.cli.commands.catalog import prompt
 
     given = read_arguments(options.pairs, None)
     arguments = {**given.values, **given.texts}
@@ -102,7 +102,7 @@ def run_prompt(options: Namespace) -> int:
 def run_complete(options: Namespace) -> int:
     """Complete an argument."""
     from mcphost.cli.commands.call import read_arguments
-    from mcphost.cli.commands.offers import complete, read_ref
+    from mcphost.cli.commands.catalog import complete, read_ref
 
     ref, others = read_ref(options.ref), read_arguments(options.pairs, None).texts
     chosen, name = select_server(options)

@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.errors import NotDone, UnknownName
+from mcphost.host.chat.dependencies import ChatDependencies
 from mcphost.host.chat.export import markdown
-from mcphost.host.chat.messages import OWN, messages_of, system
+from mcphost.host.chat.model_messages import OWN, messages_of, system
 from mcphost.host.chat.preferences import ChatSettings, Hold
 from mcphost.host.chat.preview import MessagePreview, pieces_of
-from mcphost.host.chat.provenance import FOLDERS, OURS, YOURS, Passage, passages
-from mcphost.host.chat.services import ChatServices
-from mcphost.host.chat.tools import ToolSelection
+from mcphost.host.chat.provenance_search import FOLDERS, OURS, YOURS, Passage, passages
+from mcphost.host.chat.tool_selection import ToolSelection
 from mcphost.host.chat.transcript_store import all_records, settings_record
 from mcphost.host.chat.turns import Attachment, PromptUsed, Turn, TurnState, UserMessage
 from mcphost.host.chat.usage import ChatUsage
@@ -43,7 +43,7 @@ class Chat:
     """One conversation."""
 
     def __init__(
-        self, number: int, chat_id: str, services: ChatServices, run: Run, settings: ChatSettings = NOTHING_SET
+        self, number: int, chat_id: str, services: ChatDependencies, run: Run, settings: ChatSettings = NOTHING_SET
     ) -> None:
         self.number, self.id = number, chat_id
         """The id names its transcript, in this and later runs."""

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from mcphost.host.chat.results import said
+from mcphost.host.chat.tool_results import said
 from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState, UserMessage
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from mcphost.host.chat.context import PICTURE_TOKENS
-from mcphost.host.chat.messages import attached_blocks, fitting
-from mcphost.host.chat.results import links_in
+from mcphost.host.chat.attachments import PICTURE_TOKENS
+from mcphost.host.chat.model_messages import attached_blocks, fitting
+from mcphost.host.chat.tool_results import links_in
 from mcphost.host.chat.turns import UserMessage
 from mcphost.protocol.display import hidden_count, show_line, size_text
 from mcphost.protocol.models.content import MediaContent, TextContent

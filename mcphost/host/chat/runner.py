@@ -11,7 +11,7 @@ from typing import Final
 
 from mcphost.errors import McphostError, ModelAnswerCut
 from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.services import ChatServices
+from mcphost.host.chat.dependencies import ChatDependencies
 from mcphost.host.chat.tool_execution import ToolExecution
 from mcphost.host.chat.transcript_store import ended_record, round_record, turn_record
 from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState
@@ -43,7 +43,7 @@ class LimitReached(Exception):
 class TurnRunner:
     """Works on turns of any conversation."""
 
-    def __init__(self, services: ChatServices) -> None:
+    def __init__(self, services: ChatDependencies) -> None:
         self._services = services
         self._tools = ToolExecution(services)
 

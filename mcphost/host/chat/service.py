@@ -26,10 +26,10 @@ from mcphost.host.state_store import StateStore
 from mcphost.host.tool_calls.service import ToolCallService
 
 if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never do
+    from mcphost.host.chat.attachments import MentionCandidates
     from mcphost.host.chat.chat import Chat
-    from mcphost.host.chat.context import MentionCandidates
+    from mcphost.host.chat.dependencies import ChatDependencies
     from mcphost.host.chat.runner import TurnRunner
-    from mcphost.host.chat.services import ChatServices
     from mcphost.host.chat.transcript_store import SavedChat, TranscriptStore
     from mcphost.host.chat.turns import Attachment, PromptUsed
     from mcphost.host.models import ModelCatalog
@@ -140,7 +140,7 @@ class ChatService:
 
         What stands after an @ and is neither a server's resource nor a file stays text. Raises what reading raises.
         """
-        from mcphost.host.chat.context import is_file, parse
+        from mcphost.host.chat.attachments import is_file, parse
 
         parsed = parse(text, self._servers)
         prompts = []
@@ -158,7 +158,7 @@ class ChatService:
 
     async def attach_resource(self, server: str, uri: str) -> Attachment:
         """Read a resource for a model. Raises NotDone where nothing of it can be given, or what reading raises."""
-        from mcphost.host.chat.context import of_resource
+        from mcphost.host.chat.attachments import of_resource
 
         known = self._catalog.resource(server, uri)
         read = await self._resources.read(server, uri)
@@ -166,26 +166,26 @@ class ChatService:
 
     async def attach_file(self, path: Path) -> Attachment:
         """Read a file for a model. Raises NotDone."""
-        from mcphost.host.chat.context import of_file
+        from mcphost.host.chat.attachments import of_file
 
         return await asyncio.to_thread(of_file, path, self._config().chat.attachment_bytes)
 
     def attach_text(self, name: str, text: str) -> Attachment:
         """A text that came from somewhere else, such as a pipe. Raises NotDone where it is empty."""
-        from mcphost.host.chat.context import of_text
+        from mcphost.host.chat.attachments import of_text
 
         return of_text(name, name, text, self._config().chat.attachment_bytes)
 
     async def attach_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> PromptUsed:
         """The messages of a prompt, to be looked at and sent. Raises NotDone, or what asking for it raises."""
-        from mcphost.host.chat.context import of_prompt
+        from mcphost.host.chat.attachments import of_prompt
 
         given = dict(arguments)
         return of_prompt(server, prompt, given, await self._resources.get_prompt(server, prompt, given))
 
     def candidates(self, text: str, cursor: int) -> MentionCandidates:
         """What could be meant by what is being typed at ``cursor``: prompts after a slash, resources after an @."""
-        from mcphost.host.chat.context import candidates
+        from mcphost.host.chat.attachments import candidates
 
         prompts = [(each.server, each.prompt.name) for each in self._catalog.prompts()]
         resources = [(each.server, each.resource.uri) for each in self._catalog.resources()]
@@ -198,10 +198,10 @@ class ChatService:
         return TranscriptStore(self._folder, self._mask, self._bus.alarm)
 
     @cached_property
-    def _services(self) -> ChatServices:
-        from mcphost.host.chat.services import ChatServices
+    def _services(self) -> ChatDependencies:
+        from mcphost.host.chat.dependencies import ChatDependencies
 
-        return ChatServices(
+        return ChatDependencies(
             config=self._config,
             models=self._models(),
             catalog=self._catalog,

@@ -9,10 +9,10 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.provenance import ReadTexts
-from mcphost.host.chat.results import ModelResult, failure, links_in, said, stopped, told
-from mcphost.host.chat.services import ChatServices
-from mcphost.host.chat.tools import SEARCH, SelectedTool, ToolSelection
+from mcphost.host.chat.dependencies import ChatDependencies
+from mcphost.host.chat.provenance_search import ReadTexts
+from mcphost.host.chat.tool_results import ModelResult, failure, links_in, said, stopped, told
+from mcphost.host.chat.tool_selection import SEARCH, SelectedTool, ToolSelection
 from mcphost.host.chat.transcript_store import results_record
 from mcphost.host.chat.turns import NOT_RUN, ModelRound, ModelToolUse, Turn, TurnState
 from mcphost.host.consent.questions import ResultQuestion
@@ -30,7 +30,7 @@ RAW: Final = 500
 class ToolExecution:
     """Carries out the tool uses of any conversation."""
 
-    def __init__(self, services: ChatServices) -> None:
+    def __init__(self, services: ChatDependencies) -> None:
         self._services = services
         self._readings: WeakKeyDictionary[Chat, ReadTexts] = WeakKeyDictionary()
 

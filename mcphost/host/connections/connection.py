@@ -20,9 +20,9 @@ from mcphost.errors import AuthorizationRequired, McphostError, ServerNotReady
 from mcphost.host.cancellation import first_of, to_the_end
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.keepalive import Keepalive, RoundTrip
+from mcphost.host.connections.listings import Listings
 from mcphost.host.connections.observer import ConnectionObserver, ProtocolViolations
-from mcphost.host.connections.offers import Offers
-from mcphost.host.connections.retry import Backoff, Disconnect, LastFailure, after_failure
+from mcphost.host.connections.reconnection import Backoff, Disconnect, LastFailure, after_failure
 from mcphost.host.connections.setup import ask_for_level, check_required, default_timeouts, masked, new_client
 from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, LOG_LEVELS, ServerState
 from mcphost.host.connections.subscriptions import Subscriptions
@@ -69,7 +69,7 @@ class Connection:
         self._disconnect = Disconnect()
         self._last_note = ""
         self._client: Client | None = None
-        self.offers = Offers(self._note, self._listed, self.publish_change, self._refused)
+        self.listings = Listings(self._note, self._listed, self.publish_change, self._refused)
         self.subscriptions = Subscriptions(self._note, self._resource_updated, context.mask)
         self.refusal: AuthorizationRequired | None = None
         """What the server refused for want of a sign-in, last; None since it let us in. A server that is up may have
@@ -100,12 +100,12 @@ class Connection:
     @property
     def tools(self) -> list[Tool]:
         """The tools that may be used; none unless the server is ready."""
-        return self.offers.tools.items
+        return self.listings.tools.items
 
     @property
     def rejected(self) -> list[Rejected]:
         """What the last listing held that may not be used, and why."""
-        return self.offers.tools.rejected
+        return self.listings.tools.rejected
 
     @property
     def notice(self) -> str | None:
@@ -114,7 +114,7 @@ class Connection:
 
     def notice_of(self, kind: CatalogKind) -> str | None:
         """What was odd about the last listing of this kind."""
-        notice = self.offers.of(kind).notice
+        notice = self.listings.of(kind).notice
         return None if notice is None else self._context.mask(notice)
 
     @property
@@ -159,7 +159,7 @@ class Connection:
         if self.ready and LIVE_FIELDS.issuperset(fields):
             self.client.timeouts = default_timeouts(self.config)
             if not LISTING_FIELDS.isdisjoint(fields):
-                self.offers.tools.mark_stale()
+                self.listings.tools.mark_stale()
             return
         begins = self.state is ServerState.DISABLED and self.config.start == "eager"
         self._should_run = self.config.enabled and (self._should_run or begins)
@@ -195,7 +195,7 @@ class Connection:
             self.restart()
         elif self.ready and self.refusal is not None and self.session is not None:
             self.refusal = None
-            self.offers.mark_stale(*self.session.server.capabilities)
+            self.listings.mark_stale(*self.session.server.capabilities)
 
     async def set_level(self, level: LogLevel) -> None:
         """Ask for log messages of ``level`` and above; remembered for the next connection. Raises as a request does."""
@@ -216,17 +216,17 @@ class Connection:
 
     async def current(self, kind: CatalogKind) -> None:
         """Wait until what is kept of this kind is what the server said last. Raises ServerNotReady."""
-        await self.offers.of(kind).current(self.client, self.config)
+        await self.listings.of(kind).current(self.client, self.config)
 
     async def recent(self, kind: CatalogKind, seconds: float) -> str:
         """Have what is kept of this kind listed within so many seconds; why it could not be. Raises ServerNotReady."""
-        offers = self.offers.of(kind)
-        await offers.recent(self.client, self.config, seconds)
-        return "" if offers.failure is None else str(offers.failure)
+        listing = self.listings.of(kind)
+        await listing.recent(self.client, self.config, seconds)
+        return "" if listing.failure is None else str(listing.failure)
 
     async def relist(self, kind: CatalogKind = CatalogKind.TOOLS) -> None:
         """List again now. Raises ServerNotReady; a listing that fails is noted and the last one stays."""
-        await self.offers.of(kind).read(self.client, self.config)
+        await self.listings.of(kind).read(self.client, self.config)
 
     @property
     def _at_rest(self) -> ServerState:
@@ -268,7 +268,7 @@ class Connection:
         await first_of(self._wake.wait(), self._disconnect.wait(), *self._chores(client))
 
     def _chores(self, client: Client) -> list[Coroutine[Any, Any, None]]:
-        chores = [*self.offers.chores(client, lambda: self.config), self.subscriptions.keep_current(client)]
+        chores = [*self.listings.background_work(client, lambda: self.config), self.subscriptions.keep_current(client)]
         if self.config.ping_interval_sec > 0:
             chores.append(self.keepalive.watch(client, self.config.ping_interval_sec))
         return chores
@@ -280,15 +280,15 @@ class Connection:
         self.refusal = None
         self.keepalive.begin(self.session.seconds)
         check_required(self.session, self.config)
-        self.offers.begin(self.session.server.capabilities)
+        self.listings.begin(self.session.server.capabilities)
         try:
             async with asyncio.timeout(seconds):
                 self.level = await ask_for_level(client, self.session, self.level, self._note)
-                if self.offers.offers(CatalogKind.TOOLS):  # the others are listed as soon as it is ready
-                    await self.offers.tools.read(client, self.config)
+                if self.listings.declared(CatalogKind.TOOLS):  # the others are listed as soon as it is ready
+                    await self.listings.tools.read(client, self.config)
         except TimeoutError:
             reason = f"the server took longer than startup_timeout_sec = {seconds:g}"
-            self.offers.tools.failed(reason, timed_out=True)
+            self.listings.tools.failed(reason, timed_out=True)
 
     async def _end_life(self, transport: Transport | None, failure: McphostError | None) -> None:
         """Enter the next state, then close: a program that will not leave takes seconds."""
@@ -356,7 +356,7 @@ class Connection:
         if state is not ServerState.RECONNECTING:
             self.retry_at = None
         if state is not ServerState.READY:
-            self.offers.clear()
+            self.listings.clear()
             self.subscriptions.lost()
         self._say(f"{state.value}{f': {self.reason}' if reason else ''}", LOG_LEVELS.get(state, LogLevel.INFO))
         self.publish_change()

@@ -54,7 +54,7 @@ class ConnectionObserver:
 
     def list_changed(self, kind: str) -> None:
         """Pass on that a list is stale."""
-        self._connection.offers.mark_stale(kind)
+        self._connection.listings.mark_stale(kind)
 
     def resource_updated(self, uri: str) -> None:
         """Pass on that a resource changed."""

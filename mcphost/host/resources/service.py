@@ -54,7 +54,7 @@ class ResourceService:
 
         async def listed() -> None:
             await connection.relist(kind)
-            if (refusal := connection.offers.of(kind).refusal) is not None:
+            if (refusal := connection.listings.of(kind).refusal) is not None:
                 raise AuthorizationRequired(refusal.www_authenticate, status=refusal.status)
 
         await self._requests.reach(connection)

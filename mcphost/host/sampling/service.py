@@ -31,7 +31,7 @@ from mcphost.host.sampling.stream import ask_model
 from mcphost.host.server_requests.pending import MUTED, OPEN, Ending, PendingRequests
 from mcphost.host.server_requests.request import ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
-from mcphost.protocol.eras.revisions import NEWEST_LEGACY
+from mcphost.protocol.lifecycle.revisions import NEWEST_REVISION
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import CreateMessageRequest, CreateMessageResult, check
 from mcphost.protocol.wire.jsonrpc import ErrorCode
@@ -110,7 +110,7 @@ class SamplingService:
         """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
         policy = sampling_policy(self._config(), server_request.server)
         self._admit(server_request, policy)
-        version = self._version(server_request.server) or NEWEST_LEGACY.version
+        version = self._version(server_request.server) or NEWEST_REVISION.version
         request = self._read(server_request, version)
         if policy.verdict is PolicyVerdict.ASK:
             self._pending.admit(server_request.server, paced=True)  # by sampling.per_minute

@@ -17,7 +17,7 @@ from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.traffic.book import current_call
-from mcphost.protocol.eras.capabilities import ClientCapabilities
+from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:

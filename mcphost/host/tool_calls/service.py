@@ -32,8 +32,8 @@ from mcphost.host.consent.broker import ConsentBroker, Proposal
 from mcphost.host.error_boundary import fault, without_secrets
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, EventBus
 from mcphost.host.server_requests.elicitation import ElicitationService
+from mcphost.host.sign_in.retry import RetriedOperation, SignInRetry
 from mcphost.host.sign_in.service import SignIn
-from mcphost.host.tool_calls.authorization_retry import AuthorizationRetry, AuthorizedAttempt
 from mcphost.host.tool_calls.call import NOTHING_SENT, CallRequest, ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.sending import CallSending
@@ -67,14 +67,14 @@ class ToolCallService:
         catalog: Catalog,
         consent: ConsentBroker,
         elicitation: ElicitationService,
-        authorization: AuthorizationRetry,
+        sign_in_retry: SignInRetry,
         audit: AuditWriter,
         bus: EventBus,
         background: BackgroundTasks,
         mask: Callable[[str], str],
     ) -> None:
         self._registry, self._servers, self._catalog, self._consent = registry, servers, catalog, consent
-        self._elicitation, self._authorization, self._audit = elicitation, authorization, audit
+        self._elicitation, self._sign_in_retry, self._audit = elicitation, sign_in_retry, audit
         self._bus, self._background, self._mask = bus, background, mask
 
     @property
@@ -136,37 +136,37 @@ class ToolCallService:
     async def _attempt(self, call: ToolCall) -> None:
         """Until the server lets it through: each time it is settled anew whether it may be sent."""
         connection, request = self._servers[call.request.server], call.request
-        attempt, note, visits = self._authorization.attempt(connection, request.tool), "", 0
+        operation, note, visits = self._sign_in_retry.operation(connection, request.tool), "", 0
         while True:
             try:
                 await self._reached(connection)
                 await self._once(call, connection, note)
             except AuthorizationRequired as refusal:
-                note = await self._regained(call, attempt, refusal)
-            except SessionExpired as gone:
-                note = await self._reopened(call, attempt, gone)
+                note = await self._signed_in(call, operation, refusal)
+            except SessionExpired as expired:
+                note = await self._in_new_session(call, operation, expired)
             except ServerError as error:
                 visits += 1
                 note = await self._visited(call, connection, error, visits)
             else:
-                return attempt.succeeded()
+                return operation.succeeded()
 
-    async def _regained(self, call: ToolCall, attempt: AuthorizedAttempt, refusal: AuthorizationRequired) -> str:
-        """Wait for a sign-in, with no time limit of the call running; why it is asked about again."""
+    async def _signed_in(self, call: ToolCall, operation: RetriedOperation, refusal: AuthorizationRequired) -> str:
+        """Wait for a sign-in while the call's timeouts stand still; return why consent is asked for again."""
 
-        def waits(sign_in: SignIn) -> None:
+        def on_wait(sign_in: SignIn) -> None:
             call.waits_for_sign_in(sign_in.number)
             self._bus.publish(CallChanged(call.number))
 
         was_sent = self._registry.unmark_sent(call)
-        await attempt.regain(refusal, waits)
+        await operation.sign_in(refusal, on_wait)
         call.begins_anew()
         self._bus.publish(CallChanged(call.number))
         return _AGAIN[refusal.status == 401] if was_sent else ""
 
-    async def _reopened(self, call: ToolCall, attempt: AuthorizedAttempt, gone: SessionExpired) -> str:
-        """Go over to the session of whoever is signed in now; why it is asked about again. Raises ``gone``."""
-        await attempt.reopened(gone)
+    async def _in_new_session(self, call: ToolCall, operation: RetriedOperation, expired: SessionExpired) -> str:
+        """Wait for the session of the new sign-in; return why consent is asked for again. Raises ``expired``."""
+        await operation.new_session(expired)
         self._registry.unmark_sent(call)
         call.begins_anew()
         self._bus.publish(CallChanged(call.number))

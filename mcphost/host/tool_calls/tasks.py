@@ -16,7 +16,7 @@ from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
 from mcphost.host.tool_calls.call import CallRequest, ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
-from mcphost.protocol.eras.revisions import offers
+from mcphost.protocol.lifecycle.revisions import offers
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.tasks import Task

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from mcphost.errors import ConnectionLost, HttpStatusError, TransportError
-from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.wire.jsonrpc import Notification, Request, Response
 from mcphost.transports.base import Inbound, ProcessReport, Transport
 

@@ -14,7 +14,7 @@ import httpx
 
 from mcphost.errors import AuthorizationRequired, HttpStatusError, InvalidResult, MessageTooLarge, TransportError
 from mcphost.protocol.display import show_line, size_text
-from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.wire.framing import Overlong
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Message, Response, answered_by, decode_in_steps
 from mcphost.transports.base import TransportLimits

@@ -12,7 +12,7 @@ from typing import Final
 import httpx
 
 from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, TransportError
-from mcphost.protocol.eras.revisions import V2024_11_05, Revision
+from mcphost.protocol.lifecycle.revisions import V2024_11_05, Revision
 from mcphost.protocol.wire.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.wire.jsonrpc import Response
 from mcphost.transports.base import Inbound, ProcessReport, TransportLimits

@@ -1,4 +1,4 @@
-"""Streamable HTTP of the handshake era: each message is its own POST, each response a JSON body or an event stream.
+"""Streamable HTTP: each message is its own POST, each response a JSON body or an event stream.
 
 A broken stream is resumed, but nothing is ever sent twice, and no new session is opened: the caller decides that.
 
@@ -24,7 +24,7 @@ from mcphost.errors import (
     TransportError,
 )
 from mcphost.protocol.display import size_text
-from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.wire.jsonrpc import Notification, Request, Response, encode
 from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
 from mcphost.transports.http import responses

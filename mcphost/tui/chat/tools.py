@@ -20,7 +20,7 @@ from textual.widgets import Static
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.preferences import following
-from mcphost.host.chat.tools import ToolSelection
+from mcphost.host.chat.tool_selection import ToolSelection
 from mcphost.protocol.display import show_line
 from mcphost.tui.chat.side import REVIEWED
 from mcphost.tui.error_boundary import ErrorBoundary

@@ -21,7 +21,7 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from mcphost.errors import McphostError
-from mcphost.host.catalog import OfferedPrompt, OfferedResource, OfferedTemplate
+from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate
 from mcphost.host.host import Host
 from mcphost.protocol.models.prompts import CompletionRef
 from mcphost.tui.forms.argument_form import ArgumentForm, TextField
@@ -34,7 +34,7 @@ KEPT_FORMS: Final = 50
 """Offers of which is kept what was typed for them."""
 
 Answer = TypeVar("Answer")
-Offered = TypeVar("Offered", bound=OfferedResource | OfferedTemplate | OfferedPrompt)
+Offered = TypeVar("Offered", bound=CatalogResource | CatalogTemplate | CatalogPrompt)
 
 
 class OfferForm(Vertical):

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.worker import Worker
 
 from mcphost.errors import ServerError
-from mcphost.host.catalog import OfferedPrompt
+from mcphost.host.catalog import CatalogPrompt
 from mcphost.host.host import Host
 from mcphost.protocol.display import hidden_count, show, show_line
 from mcphost.protocol.models.prompts import CompletionRef, Prompt, PromptRef
@@ -28,7 +28,7 @@ HINT = (
 )
 
 
-class PromptList(FilteredOffers[OfferedPrompt]):
+class PromptList(FilteredOffers[CatalogPrompt]):
     """The prompts."""
 
     TITLE = "Prompts"
@@ -41,7 +41,7 @@ class PromptList(FilteredOffers[OfferedPrompt]):
         "enter asks for a prompt's arguments, or gets it where it takes none; d shows its definition."
     )
 
-    def row(self, offered: OfferedPrompt, width: int) -> Content:
+    def row(self, offered: CatalogPrompt, width: int) -> Content:
         """Title, description, number of arguments."""
         prompt = offered.prompt
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
@@ -50,16 +50,16 @@ class PromptList(FilteredOffers[OfferedPrompt]):
         word = f"{count} argument{'' if count == 1 else 's'}" if count else ""
         return columns(width, [*cells, Cell(word, "$foreground-muted", 11, 12, "right")])
 
-    def defined(self, offered: OfferedPrompt) -> Prompt:
+    def defined(self, offered: CatalogPrompt) -> Prompt:
         return offered.prompt
 
-    def search_text(self, offered: OfferedPrompt) -> SearchText:
+    def search_text(self, offered: CatalogPrompt) -> SearchText:
         """All that is known of it."""
         prompt = offered.prompt
         return SearchText(prompt.name, prompt.label, offered.server, more=prompt.description or "")
 
 
-class PromptsPane(OfferPane[OfferedPrompt]):
+class PromptsPane(OfferPane[CatalogPrompt]):
     """List, form and messages."""
 
     HELP = (
@@ -71,10 +71,10 @@ class PromptsPane(OfferPane[OfferedPrompt]):
         self.prompts = PromptList()
         super().__init__(host, self.prompts, ReadingView("Messages", HINT), single=single)
 
-    def show_prompts(self, prompts: Sequence[OfferedPrompt], server: str | None) -> None:
+    def show_prompts(self, prompts: Sequence[CatalogPrompt], server: str | None) -> None:
         self.prompts.show_offers(prompts, server)
 
-    def use(self, offered: OfferedPrompt) -> None:
+    def use(self, offered: CatalogPrompt) -> None:
         """Ask for its arguments; where it has none, get it."""
         if offered.prompt.arguments:
             _: Worker[None] = self.run_worker(partial(self._ask, offered), exclusive=True, group="form")
@@ -82,7 +82,7 @@ class PromptsPane(OfferPane[OfferedPrompt]):
             self.ask_nothing()
             self.submit(offered, {})
 
-    def submit(self, offered: OfferedPrompt, values: Mapping[str, str]) -> None:
+    def submit(self, offered: CatalogPrompt, values: Mapping[str, str]) -> None:
         server, name = offered.server, offered.prompt.name
         self.begin(PaneReading(server, name), partial(self._get, server, name, values))
 
@@ -106,10 +106,10 @@ class PromptsPane(OfferPane[OfferedPrompt]):
             self.go("form")
             form.focus_again()
 
-    def ref(self, offered: OfferedPrompt) -> CompletionRef:
+    def ref(self, offered: CatalogPrompt) -> CompletionRef:
         return PromptRef(offered.prompt.name)
 
-    async def _ask(self, offered: OfferedPrompt) -> None:
+    async def _ask(self, offered: CatalogPrompt) -> None:
         prompt = offered.prompt
         fields = [
             TextField(each.name, each.label, each.description or "", each.required) for each in prompt.arguments or ()

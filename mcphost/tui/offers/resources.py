@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.worker import Worker
 
 from mcphost.errors import Declined, McphostError
-from mcphost.host.catalog import OfferedResource, OfferedTemplate
+from mcphost.host.catalog import CatalogResource, CatalogTemplate
 from mcphost.host.connections.subscriptions import Subscription
 from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line, size_text
@@ -76,7 +76,7 @@ def ranked_by(thing: Described, order: ResourceOrder) -> str:
     return "" if hints.priority is None else f"{hints.priority:.2g}"
 
 
-OfferedEither = OfferedResource | OfferedTemplate
+OfferedEither = CatalogResource | CatalogTemplate
 
 FOLDER = "/"
 """The mark of a folder."""
@@ -164,7 +164,7 @@ class ResourceList(FilteredOffers[OfferedEither]):
         return SearchText(thing.name, thing.label, offered.key[1], offered.server, more="\n".join(filter(None, more)))
 
     def _mark(self, offered: OfferedEither) -> str:
-        if isinstance(offered, OfferedTemplate):
+        if isinstance(offered, CatalogTemplate):
             return "{}"
         return self.marks.mark(offered.key) or (FOLDER if offered.resource.is_folder else "")
 
@@ -188,8 +188,8 @@ class ResourcesPane(OfferPane[OfferedEither]):
 
     def show_resources(
         self,
-        resources: Sequence[OfferedResource],
-        templates: Sequence[OfferedTemplate],
+        resources: Sequence[CatalogResource],
+        templates: Sequence[CatalogTemplate],
         watched: Watched,
         server: str | None,
     ) -> None:
@@ -208,14 +208,14 @@ class ResourcesPane(OfferPane[OfferedEither]):
 
     def use(self, offered: OfferedEither) -> None:
         """Read a resource, ask for the variables of a template."""
-        if isinstance(offered, OfferedTemplate):
+        if isinstance(offered, CatalogTemplate):
             _: Worker[None] = self.run_worker(partial(self._ask, offered), exclusive=True, group="form")
         else:
             self.open_resource(*offered.key)
 
     def submit(self, offered: OfferedEither, values: Mapping[str, str]) -> None:
         """Read what the template became."""
-        if isinstance(offered, OfferedTemplate):
+        if isinstance(offered, CatalogTemplate):
             self._read(offered.server, _expanded(offered, values))
 
     def ref(self, offered: OfferedEither) -> CompletionRef:
@@ -223,7 +223,7 @@ class ResourcesPane(OfferPane[OfferedEither]):
 
     def made(self, offered: OfferedEither, values: Mapping[str, str]) -> Content:
         """The URI as it stands."""
-        if not isinstance(offered, OfferedTemplate):
+        if not isinstance(offered, CatalogTemplate):
             return Content("")
         return Content.assemble(("reads  ", "$foreground-muted"), show_line(_expanded(offered, values), 2_000))
 
@@ -270,7 +270,7 @@ class ResourcesPane(OfferPane[OfferedEither]):
         if self._step == "reading":
             return self.view.reading.key if self.view.reading else None
         item = self.resources.item
-        return item.key if self._step == "list" and isinstance(item, OfferedResource) else None
+        return item.key if self._step == "list" and isinstance(item, CatalogResource) else None
 
     @property
     def _watch(self) -> Subscription | None:
@@ -331,7 +331,7 @@ class ResourcesPane(OfferPane[OfferedEither]):
         else:
             self.view.show_notes(*self.notes())
 
-    async def _ask(self, offered: OfferedTemplate) -> None:
+    async def _ask(self, offered: CatalogTemplate) -> None:
         template = offered.template
         about = Content.assemble((show(template.description or "", limit=2_000), "$foreground-muted"))
         title = f"{offered.server} › {show_line(template.label, 60)}"
@@ -339,7 +339,7 @@ class ResourcesPane(OfferPane[OfferedEither]):
 
 
 def _thing(offered: OfferedEither) -> Resource | ResourceTemplate:
-    return offered.resource if isinstance(offered, OfferedResource) else offered.template
+    return offered.resource if isinstance(offered, CatalogResource) else offered.template
 
 
 def _type(thing: Resource | ResourceTemplate) -> str:
@@ -347,8 +347,8 @@ def _type(thing: Resource | ResourceTemplate) -> str:
     return "folder" if is_folder else show_line(thing.mime_type or "", 40)
 
 
-def _unlisted(server: str, uri: str) -> OfferedResource:
-    return OfferedResource(server, Resource(uri=uri))
+def _unlisted(server: str, uri: str) -> CatalogResource:
+    return CatalogResource(server, Resource(uri=uri))
 
 
 def _size(thing: Resource | ResourceTemplate) -> str:
@@ -356,7 +356,7 @@ def _size(thing: Resource | ResourceTemplate) -> str:
     return "" if size is None else size_text(size)
 
 
-def _fields(offered: OfferedTemplate) -> list[TextField]:
+def _fields(offered: CatalogTemplate) -> list[TextField]:
     variables = offered.pattern.variables
     return [TextField(each.name, each.name, _hint(each.many), not each.optional) for each in variables]
 
@@ -365,7 +365,7 @@ def _hint(many: bool) -> str:
     return "several, separated by commas" if many else ""
 
 
-def _expanded(offered: OfferedTemplate, values: Mapping[str, str]) -> str:
+def _expanded(offered: CatalogTemplate, values: Mapping[str, str]) -> str:
     pattern = offered.pattern
     several = {each.name for each in pattern.variables if each.many}
     given = {name: value.split(",") if name in several else value for name, value in values.items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.app import App
 
-from mcphost.host.catalog import OfferedTool
+from mcphost.host.catalog import CatalogTool
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.tui.main.refresh import MainScreenUpdater
@@ -44,6 +44,6 @@ class ToolsController:
             call.cancel()
             self._updater.top_line()
 
-    def _offered(self, call: ToolCall) -> OfferedTool | None:
+    def _offered(self, call: ToolCall) -> CatalogTool | None:
         tools = self._host.catalog.tools(call.request.server)
         return next((each for each in tools if each.tool.name == call.request.tool), None)

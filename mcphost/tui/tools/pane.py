@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
 
-from mcphost.host.catalog import OfferedTool
+from mcphost.host.catalog import CatalogTool
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.models.tools import Tool
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mcphost.tui.tools.workbench import Workbench
 
 
-class ToolList(FilteredOffers[OfferedTool]):
+class ToolList(FilteredOffers[CatalogTool]):
     """The tools."""
 
     TITLE = "Tools"
@@ -37,7 +37,7 @@ class ToolList(FilteredOffers[OfferedTool]):
         "A tool that is refused is never run: its form says why."
     )
 
-    def row(self, offered: OfferedTool, width: int) -> Content:
+    def row(self, offered: CatalogTool, width: int) -> Content:
         """Title, description, what it claims."""
         tool = offered.tool
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
@@ -45,16 +45,16 @@ class ToolList(FilteredOffers[OfferedTool]):
         word, style = _claim(offered)
         return columns(width, [*cells, Cell(word, style, 8, 8, "right")])
 
-    def defined(self, offered: OfferedTool) -> Tool:
+    def defined(self, offered: CatalogTool) -> Tool:
         return offered.tool
 
-    def search_text(self, offered: OfferedTool) -> SearchText:
+    def search_text(self, offered: CatalogTool) -> SearchText:
         """All that is known of it."""
         tool = offered.tool
         return SearchText(tool.name, tool.label, offered.server, more=tool.description or "")
 
 
-def _claim(offered: OfferedTool) -> tuple[str, str]:
+def _claim(offered: CatalogTool) -> tuple[str, str]:
     if offered.tool.refusal:
         return "refused", "$text-error"
     claims = offered.tool.claims
@@ -131,7 +131,7 @@ class ToolsPane(Container):
         """Show one part at a time, or all of them."""
         self.set_class(single, "-single")
 
-    def show_tools(self, offered: Sequence[OfferedTool], server: str | None) -> None:
+    def show_tools(self, offered: Sequence[CatalogTool], server: str | None) -> None:
         """These are the tools."""
         self.list.show_offers(offered, server)
 
@@ -152,7 +152,7 @@ class ToolsPane(Container):
         self._go("list")
         self.list.rows.focus()
 
-    async def open_tool(self, offered: OfferedTool, arguments: Mapping[str, Any] | None = None) -> None:
+    async def open_tool(self, offered: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
         """Show a tool's form, as it was left, or with these arguments."""
         bench = await self.bench()
         await bench.load(offered, arguments)
@@ -177,7 +177,7 @@ class ToolsPane(Container):
         if self._bench is not None and self._bench.offered is not None:
             await self._run(self._bench.offered, event.arguments)
 
-    async def _run(self, offered: OfferedTool, arguments: Mapping[str, Any]) -> None:
+    async def _run(self, offered: CatalogTool, arguments: Mapping[str, Any]) -> None:
         await self.show_call(self._host.tool_calls.call(offered.server, offered.tool.name, arguments))
 
     def action_back(self) -> None:
@@ -196,7 +196,7 @@ class ToolsPane(Container):
             self.add_class(f"-{step}")
 
 
-def takes_nothing(offered: OfferedTool) -> bool:
+def takes_nothing(offered: CatalogTool) -> bool:
     """Is there nothing to fill in?"""
     schema = offered.tool.input_schema
     return not schema.get("properties") and set(schema) <= {"type", "properties", "$schema", "additionalProperties"}

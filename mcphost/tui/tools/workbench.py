@@ -10,7 +10,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from mcphost.host.catalog import OfferedTool
+from mcphost.host.catalog import CatalogTool
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.display import hidden_count, show, show_line
 from mcphost.tui.consent.call_rows import claims_text
@@ -51,7 +51,7 @@ class ToolForm(Vertical):
             yield self._about
         yield self.form
 
-    def show_about(self, offered: OfferedTool) -> None:
+    def show_about(self, offered: CatalogTool) -> None:
         self.border_title = Content(f"{offered.server} › {show_line(offered.tool.name, 60)}")
         self._about.update(_about(offered))
         self.remove_class("-none")
@@ -63,7 +63,7 @@ class Workbench(Vertical):
 
     def __init__(self, welcome: str = "") -> None:
         super().__init__()
-        self.offered: OfferedTool | None = None
+        self.offered: CatalogTool | None = None
         self.tool = ToolForm(welcome)
         self.result = ResultView()
         self._forms: dict[tuple[str, str], FormState] = {}
@@ -78,7 +78,7 @@ class Workbench(Vertical):
         """The form of the chosen tool."""
         return self.tool.form
 
-    async def load(self, offered: OfferedTool, arguments: Mapping[str, Any] | None = None) -> None:
+    async def load(self, offered: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
         """Show a tool, its form as it was left, or with these arguments."""
         self._keep_form()
         self.offered = offered
@@ -100,7 +100,7 @@ class Workbench(Vertical):
             del self._forms[next(iter(self._forms))]
 
 
-def _about(offered: OfferedTool) -> Content:
+def _about(offered: CatalogTool) -> Content:
     tool = offered.tool
     lines = []
     if tool.label != tool.name:

@@ -12,7 +12,7 @@ import pytest
 
 from mcphost.config import Config
 from mcphost.errors import ConnectionLost, InvalidResult, ServerError, ServerNotReady
-from mcphost.host.connections import retry
+from mcphost.host.connections import reconnection as retry
 from mcphost.host.connections.connection import ServerState
 from mcphost.host.events import ServerChanged, ToolsChanged
 from mcphost.host.tool_calls.call import CallState
@@ -142,7 +142,7 @@ async def test_a_list_that_does_not_come_leaves_a_ready_server_with_a_notice(hos
         await running.servers.ready()
         assert running.servers["a"].state is READY
         assert "startup_timeout_sec = 1.5" in (running.servers["a"].notice or "")
-        failure = running.servers["a"].offers.tools.failure
+        failure = running.servers["a"].listings.tools.failure
         assert failure is not None
         assert failure.timed_out
 
@@ -193,7 +193,7 @@ async def test_a_change_of_what_was_never_offered_is_ignored(host: HostOf) -> No
     async with host(a=hostile("bare-greeting", "--at", "tools/list"), policy=ALLOW) as running:
         await running.servers.ready()
         connection = running.servers["a"]
-        connection.offers.mark_stale("tools")
+        connection.listings.mark_stale("tools")
         assert connection.ready
         assert connection.notice is None
         assert connection.tools == []

@@ -13,7 +13,7 @@ import pytest
 
 from mcphost.config import Config
 from mcphost.errors import SessionExpired
-from mcphost.host.connections import offers
+from mcphost.host.connections import listings as offers
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime
 from mcphost.host.consent.questions import Answer
 from mcphost.host.tool_calls.call import CallState

@@ -15,7 +15,7 @@ from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.prompts import PromptRef
 from tests.host.conftest import NO, HostOf, echo
-from tests.host.connections.test_offers import ODD, README, listed, serve
+from tests.host.connections.test_listings import ODD, README, listed, serve
 
 ALLOW = {"default": "allow"}
 NAMES = ("a", "b", "c")
@@ -32,7 +32,7 @@ async def test_each_server_has_a_connection_ids_variables_and_a_state_of_its_own
     async with host(**entries, policy=ALLOW) as running:
         await running.servers.ready()
         connections = [running.servers[name] for name in NAMES]
-        for part in ("client", "session", "offers", "subscriptions", "config"):
+        for part in ("client", "session", "listings", "subscriptions", "config"):
             assert len({id(getattr(connection, part)) for connection in connections}) == 3, part
         assert len({connection.process.pid for connection in connections}) == 3
         for name in NAMES:

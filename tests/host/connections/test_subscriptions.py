@@ -17,7 +17,7 @@ from mcphost.host.events import ResourceUpdated
 from mcphost.protocol.models.content import ResourceContents
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost
-from tests.host.connections.test_offers import ALLOW, README, asked, serve
+from tests.host.connections.test_listings import ALLOW, README, asked, serve
 
 FOLDER, CHILD = "memo:///folder", "memo:///folder/child"
 

@@ -385,7 +385,7 @@ async def test_a_list_that_needs_a_sign_in_ends_no_call_and_is_read_after_it(unt
         server, call = running.servers["web"], running.tool_calls.call("web", "sleep", {})
         await until(lambda: "sleep" in door.let_in)
         door.open_to = {"Bearer good"}
-        server.offers.tools.mark_stale()
+        server.listings.tools.mark_stale()
         await until(lambda: "wants a sign-in" in (server.notice or ""))
         assert (server.ready, server.refusal is not None, call.state) == (True, True, CallState.RUNNING)
         await running.sign_ins.begin("web").result()

@@ -69,7 +69,7 @@ async def shut_later(record: Path) -> AsyncIterator[tuple[RecordingHost, Gate]]:
 
 async def test_a_call_waits_for_a_listing_that_somebody_else_began(tmp_path: Path, until: Until) -> None:
     async with shut_later(tmp_path / "wire") as (running, gate):
-        running.servers["a"].offers.mark_stale("tools")
+        running.servers["a"].listings.mark_stale("tools")
         await until(lambda: gate.waiting == 2)
         call = running.tool_calls.call("a", "echo", SAY)
         await running.servers["a"].ping()
@@ -81,7 +81,7 @@ async def test_a_call_waits_for_a_listing_that_somebody_else_began(tmp_path: Pat
 
 async def test_a_listing_that_is_given_up_is_made_up_for(tmp_path: Path, until: Until) -> None:
     async with shut_later(tmp_path / "wire") as (running, gate):
-        running.servers["a"].offers.mark_stale("tools")
+        running.servers["a"].listings.mark_stale("tools")
         call = running.tool_calls.call("a", "echo", SAY)
         await until(lambda: gate.waiting == 2)
         call.cancel()

@@ -14,7 +14,7 @@ from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.tasks import keeps_tasks
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, echo, script
-from tests.host.connections.test_offers import asked
+from tests.host.connections.test_listings import asked
 
 ALLOW = {"default": "allow"}
 LONG = {"polls": 100_000}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mcphost.protocol.eras.revisions import V2025_11_25, Revision
+from mcphost.protocol.lifecycle.revisions import V2025_11_25, Revision
 from mcphost.protocol.wire.jsonrpc import Notification, Request, Response
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.http.client import Phases

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, MessageTooLarge
-from mcphost.protocol.eras.revisions import V2024_11_05, V2025_06_18, Revision
+from mcphost.protocol.lifecycle.revisions import V2024_11_05, V2025_06_18, Revision
 from mcphost.protocol.wire.jsonrpc import Notification, Request
 from mcphost.transports.http.client import Phases
 from mcphost.transports.http.detection import DetectedTransport

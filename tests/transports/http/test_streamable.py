@@ -17,14 +17,14 @@ from mcphost.errors import (
     MessageTooLarge,
     SessionExpired,
 )
-from mcphost.protocol.eras.revisions import LEGACY, V2025_03_26, V2025_06_18, Revision
+from mcphost.protocol.lifecycle.revisions import REVISIONS, V2025_03_26, V2025_06_18, Revision
 from mcphost.protocol.wire.jsonrpc import Notification, Request, Response
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.streamable import HttpTransport
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.http.http_connection import HELLO, PROMPT, Echo, Talk, answer, connected, spoiling
 
-REVISIONS = LEGACY[1:]
+HTTP_REVISIONS = REVISIONS[1:]
 JSON = "application/json"
 
 # Headers and sessions
@@ -32,7 +32,7 @@ JSON = "application/json"
 
 @pytest.mark.requirement("HTTP-01", "HTTP-02", "HTTP-03", "HTTP-04", "HTTP-05", "HTTP-07", "HTTP-09", "BATCH-02")
 @pytest.mark.requirement("HTTP-15", "HTTP-16", "HTTP-17", "HTTP-18", "HTTP-12", "BATCH-03", "LIFE-22")
-@pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.version)
+@pytest.mark.parametrize("revision", HTTP_REVISIONS, ids=lambda revision: revision.version)
 @pytest.mark.parametrize("session", ["", "Mcp_Session_Id", "MCP_SESSION_ID", "mcp_session_id"])
 async def test_each_message_is_a_post_with_the_headers_it_needs(revision: Revision, session: str) -> None:
     stateless = not session

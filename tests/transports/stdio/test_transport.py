@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 from mcphost.errors import ConnectionLost, InvalidResult, MessageTooLarge
-from mcphost.protocol.eras.revisions import V2025_03_26
+from mcphost.protocol.lifecycle.revisions import V2025_03_26
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.stdio.process import STDERR_LINE, STDERR_TAIL, ServerProcess
 from mcphost.transports.stdio.transport import Command, StdioTransport

@@ -8,7 +8,7 @@ import pytest
 from rich.text import Text
 from textual.content import Content
 
-from mcphost.host.catalog import OfferedTool
+from mcphost.host.catalog import CatalogTool
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.reader import ReaderScreen
 from tests.tui.stage import NARROW, WIDE, Stage, calls_in, echo, hostile, on_stage
@@ -174,7 +174,7 @@ async def test_ten_thousand_tools_are_filtered_by_drawing_only_what_is_in_view()
         drawn: list[str] = []
         render = rows._render_row
 
-        def counted(item: OfferedTool, width: int) -> Text | Content:
+        def counted(item: CatalogTool, width: int) -> Text | Content:
             drawn.append(item.tool.name)
             return render(item, width)
 

@@ -75,7 +75,7 @@ OFFER_KINDS: Final[Mapping[str, OfferKind]] = {
 }
 
 
-async def list_offers(host: Host, what: str, names: Sequence[str], broken: BrokenServers, *, as_json: bool) -> Outcome:
+async def list_catalog(host: Host, what: str, names: Sequence[str], broken: BrokenServers, *, as_json: bool) -> Outcome:
     """List what servers offer of one kind. A server that fails becomes a remark, and the others are listed."""
     listing = OFFER_KINDS[what]
     await host.servers.ready(list(names))
@@ -114,12 +114,12 @@ async def _listed(host: Host, name: str, kind: CatalogKind, broken: BrokenServer
         raise failure(host, name, broken)
     if failed := listing_failure(host, name, kind):
         raise failed
-    return list(host.servers[name].offers.of(kind).items)
+    return list(host.servers[name].listings.of(kind).items)
 
 
 def _remarks(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
     connection = host.servers[name]
-    if not connection.offers.offers(kind):
+    if not connection.listings.declared(kind):
         yield f"{name}: offers no {kind.value}"
     elif notice := connection.notice_of(kind):
         yield f"{name}: {notice}"

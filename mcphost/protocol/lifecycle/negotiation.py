@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcphost.errors import InvalidResult, ServerError, VersionRefused
-from mcphost.protocol.eras.revisions import LEGACY, Revision, find_revision
+from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision, find_revision
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 
@@ -35,7 +35,7 @@ Outcome = Mapping[str, Any] | ServerError
 Negotiation = Generator[InitializeAttempt, Outcome, Agreed]
 
 
-def negotiate(*, newest: Revision = LEGACY[-1], minimum: Revision = LEGACY[0]) -> Negotiation:
+def negotiate(*, newest: Revision = REVISIONS[-1], minimum: Revision = REVISIONS[0]) -> Negotiation:
     """Offer ``newest``; accept any known revision that the server names, down to ``minimum``.
 
     If the server refuses the offer but lists its revisions, the best of them is offered once. Raises VersionRefused,
@@ -58,7 +58,7 @@ def _accepted(result: Mapping[str, Any], offered: Revision, minimum: Revision) -
         raise InvalidResult("the initialize result has no protocolVersion string")
     revision = find_revision(version)
     if revision is None:
-        known = ", ".join(each.version for each in LEGACY)
+        known = ", ".join(each.version for each in REVISIONS)
         raise VersionRefused(offered.version, version[:40], f"which mcphost does not know (it knows {known})")
     if revision.version < minimum.version:
         raise VersionRefused(offered.version, version, f"below this server's minimum_version {minimum.version}")

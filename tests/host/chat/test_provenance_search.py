@@ -13,7 +13,7 @@ from hypothesis import given as every
 from hypothesis import strategies
 
 from mcphost.cli.approver import question_lines
-from mcphost.host.chat.provenance import MOST_COMPARED, MOST_PARTS, MOST_READ, PIECE, STRETCH, Passage, ReadTexts
+from mcphost.host.chat.provenance_search import MOST_COMPARED, MOST_PARTS, MOST_READ, PIECE, STRETCH, Passage, ReadTexts
 from mcphost.host.consent.provenance import EDITED, NOTHING, Provenance, UntrustedSpan
 from mcphost.host.consent.questions import Answer, ToolCallQuestion
 from tests.host.chat.scripted_model import ChatHost, chat_host, given, text, tool_result, use, uses

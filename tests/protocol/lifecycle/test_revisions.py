@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from mcphost.protocol.eras.revisions import (
+from mcphost.protocol.lifecycle.revisions import (
     ASKS_FOR,
-    LEGACY,
     NEEDED_CAPABILITY,
-    NEWEST_LEGACY,
+    NEWEST_REVISION,
+    REVISIONS,
     V2024_11_05,
     V2025_03_26,
-    Era,
     Revision,
     find_revision,
     missing_capability,
@@ -21,11 +20,10 @@ from mcphost.protocol.eras.revisions import (
 @pytest.mark.requirement("LIFE-03", "LIFE-04", "BATCH-04")
 def test_the_handshake_revisions_are_these_four_and_one_of_them_has_batches() -> None:
     versions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
-    assert [revision.version for revision in LEGACY] == versions
-    assert {revision.era for revision in LEGACY} == {Era.LEGACY}
-    assert [revision for revision in LEGACY if revision.batches] == [V2025_03_26]
-    assert NEWEST_LEGACY.version == "2025-11-25"
-    assert [find_revision(version) for version in versions] == list(LEGACY)
+    assert [revision.version for revision in REVISIONS] == versions
+    assert [revision for revision in REVISIONS if revision.batches] == [V2025_03_26]
+    assert NEWEST_REVISION.version == "2025-11-25"
+    assert [find_revision(version) for version in versions] == list(REVISIONS)
 
 
 @pytest.mark.requirement("LIFE-28")
@@ -37,7 +35,7 @@ def test_a_version_that_is_only_like_one_is_unknown(version: object) -> None:
 
 
 @pytest.mark.requirement("CAP-02", "CAP-03", "CAP-04", "CAP-05")
-@pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.version)
+@pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.version)
 @pytest.mark.parametrize(
     ("method", "capabilities", "missing"),
     [

@@ -8,9 +8,9 @@ from typing import Any
 
 from mcphost.config import ChatConfig, Config
 from mcphost.host.background import BackgroundTasks
-from mcphost.host.catalog import Catalog, OfferedTool
+from mcphost.host.catalog import Catalog, CatalogTool
 from mcphost.host.chat.preferences import ChatPreferences, ChatSettings
-from mcphost.host.chat.tools import CheckedTools
+from mcphost.host.chat.tool_selection import CheckedTools
 from mcphost.host.chat.transcript_store import TranscriptStore
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.approvals import sent_to
@@ -24,7 +24,7 @@ from mcphost.host.tool_calls.service import ToolCallService
 
 
 @dataclass(frozen=True, slots=True)
-class ChatServices:
+class ChatDependencies:
     """The services that a conversation uses, and what it asks of several of them."""
 
     config: Callable[[], Config]
@@ -48,7 +48,7 @@ class ChatServices:
         """The table ``[chat]`` as it is now."""
         return self.config().chat
 
-    def tools(self) -> Sequence[OfferedTool]:
+    def tools(self) -> Sequence[CatalogTool]:
         """What all servers offer now."""
         return [each for each in self.catalog.tools() if each.server in self.servers]
 

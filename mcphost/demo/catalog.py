@@ -16,7 +16,7 @@ class NotFoundError(Exception):
     """No resource of this URI: JSON-RPC code -32002."""
 
 
-class DemoOffers:
+class DemoCatalog:
     """``revision`` returns the one that was negotiated."""
 
     def __init__(self, station: Lighthouse, revision: Callable[[], str]) -> None:

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, Final
 
 from mcphost.errors import McphostError
-from mcphost.host.catalog import OfferedTool
+from mcphost.host.catalog import CatalogTool
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.schema.validation import check_schema
@@ -105,7 +105,7 @@ class CheckedTools:
         self._known: dict[tuple[str, int], tuple[Tool, SelectedTool | OmittedTool]] = {}
         """By server and identity of the tool, which is held so that no other gets the same."""
 
-    def check(self, offers: Sequence[OfferedTool], seconds: float) -> bool:
+    def check(self, offers: Sequence[CatalogTool], seconds: float) -> bool:
         """Check those that are not known yet until the time is over; are all of them known?"""
         end = time.monotonic() + seconds
         for offered in offers:
@@ -117,7 +117,7 @@ class CheckedTools:
             self._known = {key: self._known[key] for key in map(_key, offers)}
         return True
 
-    def of(self, offered: OfferedTool) -> SelectedTool | OmittedTool | None:
+    def of(self, offered: CatalogTool) -> SelectedTool | OmittedTool | None:
         """What is known of this one; None before it was checked."""
         known = self._known.get(_key(offered))
         return None if known is None else known[1]
@@ -130,7 +130,7 @@ class ToolSelection:
     """
 
     def __init__(
-        self, offers: Sequence[OfferedTool], on: Callable[[str, str], bool], limit: int, checked: CheckedTools
+        self, offers: Sequence[CatalogTool], on: Callable[[str, str], bool], limit: int, checked: CheckedTools
     ) -> None:
         self.dropped: list[OmittedTool] = []
         self._checked = checked
@@ -184,8 +184,8 @@ class ToolSelection:
             found[entry.server] = found.get(entry.server, 0) + 1
         return found
 
-    def _usable(self, offers: Iterable[OfferedTool], on: Callable[[str, str], bool]) -> Iterator[SelectedTool]:
-        wanted: dict[str, list[OfferedTool]] = {}
+    def _usable(self, offers: Iterable[CatalogTool], on: Callable[[str, str], bool]) -> Iterator[SelectedTool]:
+        wanted: dict[str, list[CatalogTool]] = {}
         for offered in offers:
             if on(*offered.key):
                 wanted.setdefault(offered.server, []).append(offered)
@@ -207,22 +207,22 @@ class _Unfit(McphostError):
     """No vendor takes it."""
 
 
-def _key(offered: OfferedTool) -> tuple[str, int]:
+def _key(offered: CatalogTool) -> tuple[str, int]:
     return offered.server, id(offered.tool)
 
 
-def _tool_name(offered: OfferedTool) -> str:
+def _tool_name(offered: CatalogTool) -> str:
     return offered.tool.name
 
 
-def _judgement(offered: OfferedTool) -> SelectedTool | OmittedTool:
+def _judgement(offered: CatalogTool) -> SelectedTool | OmittedTool:
     try:
         return _entry(offered)
     except McphostError as error:
         return OmittedTool(offered.server, offered.tool.name, str(error))
 
 
-def _entry(offered: OfferedTool) -> SelectedTool:
+def _entry(offered: CatalogTool) -> SelectedTool:
     """Raises McphostError where no vendor would take it."""
     server, tool = offered.server, offered.tool
     if tool.refusal:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from mcphost.errors import InvalidResult, ServerError, VersionRefused
-from mcphost.protocol.eras.negotiation import Agreed, Outcome, negotiate
-from mcphost.protocol.eras.revisions import LEGACY, V2024_11_05, V2025_06_18, Revision
+from mcphost.protocol.lifecycle.negotiation import Agreed, Outcome, negotiate
+from mcphost.protocol.lifecycle.revisions import REVISIONS, V2024_11_05, V2025_06_18, Revision
 
-NEWEST = LEGACY[-1].version
+NEWEST = REVISIONS[-1].version
 
 
 def said(version: object, **more: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def settle(outcomes: Sequence[Outcome], minimum: Revision = V2024_11_05) -> tupl
 
 
 @pytest.mark.requirement("LIFE-03", "LIFE-04", "LIFE-05", "LIFE-07")
-@pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.version)
+@pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.version)
 def test_any_known_version_the_server_names_is_agreed(revision: Revision) -> None:
     result = said(revision.version)
     assert settle([result]) == ([NEWEST], Agreed(revision, result))

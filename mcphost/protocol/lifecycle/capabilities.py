@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mcphost.protocol.eras.revisions import Revision
+from mcphost.protocol.lifecycle.revisions import Revision
 
 FORM: Final = "form"
 URL: Final = "url"

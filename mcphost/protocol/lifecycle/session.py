@@ -1,8 +1,6 @@
-"""The wire rules of the handshake era: stamping requests, and cancelling them.
+"""Writes requests and their cancellations as the session's revision and capabilities demand.
 
-An era is a value, chosen once per connection.
-
-Specification: basic/lifecycle and utilities/cancellation of the handshake revisions.
+Specification: basic/lifecycle, basic/utilities/cancellation and progress.
 """
 
 from __future__ import annotations
@@ -12,23 +10,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcphost.errors import CapabilityMissing
-from mcphost.protocol.eras.revisions import Revision, missing_capability
+from mcphost.protocol.lifecycle.revisions import Revision, missing_capability
 from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId
 
 UNCANCELLABLE = frozenset({"initialize"})
 
 
 @dataclass(frozen=True, slots=True)
-class LegacyEra:
-    """The handshake era: a session in one revision, with the server's capabilities."""
+class SessionRules:
+    """The rules of one session: its revision, and the server's capabilities."""
 
     revision: Revision
     capabilities: Mapping[str, Any]
     _lacking: dict[str, str | None] = field(default_factory=dict, compare=False, repr=False)
     """The missing capability by method: a cache, since the capabilities of a session do not change."""
 
-    def stamp(self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool) -> Request:
-        """The request in this era; with ``progress``, its own id is the progress token.
+    def request(
+        self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool
+    ) -> Request:
+        """The request to send; with ``progress``, its id is also its progress token.
 
         Raises CapabilityMissing if the server does not offer what the method needs.
         """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.cli.commands.offers import prompt_text
+from mcphost.cli.commands.catalog import prompt_text
 from mcphost.protocol.models.prompts import GetPromptResult
 from tests.cli.conftest import ECHO, Mcphost, echo, entry, hostile, start
 

@@ -36,8 +36,8 @@ Sift = Callable[[ListedItems[Item], ServerConfig], tuple[list[Item], list[Reject
 
 
 @dataclass(frozen=True, slots=True)
-class OfferSource(Generic[Item]):
-    """How one kind of offer is had: ``fetch`` lists it, ``sift`` says what of it may be used."""
+class ListingSource(Generic[Item]):
+    """How one kind of item is listed: ``fetch`` asks the server, ``sift`` separates what may be used from the rest."""
 
     kind: CatalogKind
     fetch: Callable[[Client], Awaitable[ListedItems[Item]]]
@@ -53,26 +53,26 @@ async def _templates(client: Client) -> ListedItems[ResourceTemplate]:
         return ListedItems()
 
 
-_TOOLS: Final[OfferSource[Tool]] = OfferSource(CatalogKind.TOOLS, lambda client: client.list_tools(), usable)
-_RESOURCES: Final[OfferSource[Resource]] = OfferSource(
+_TOOLS: Final[ListingSource[Tool]] = ListingSource(CatalogKind.TOOLS, lambda client: client.list_tools(), usable)
+_RESOURCES: Final[ListingSource[Resource]] = ListingSource(
     CatalogKind.RESOURCES, lambda client: client.resources.list(), usable_resources
 )
-_TEMPLATES: Final[OfferSource[ResourceTemplate]] = OfferSource(CatalogKind.TEMPLATES, _templates, usable_templates)
-_PROMPTS: Final[OfferSource[Prompt]] = OfferSource(
+_TEMPLATES: Final[ListingSource[ResourceTemplate]] = ListingSource(CatalogKind.TEMPLATES, _templates, usable_templates)
+_PROMPTS: Final[ListingSource[Prompt]] = ListingSource(
     CatalogKind.PROMPTS, lambda client: client.prompts.list(), usable_prompts
 )
 
 
-class ListedOffers(Generic[Item]):
-    """One kind of offer of one server.
+class Listing(Generic[Item]):
+    """The list of one kind (tools, resources, templates or prompts) of one server.
 
-    ``listed`` is called with the items whenever they were listed anew or are gone, ``changed`` whenever anything here
-    is, and ``refused`` when only a sign-in brings them.
+    ``listed`` is called with the items after each listing and when the connection ends, ``changed`` after any change of
+    this object, and ``refused`` when the server wants a sign-in first.
     """
 
     def __init__(
         self,
-        source: OfferSource[Item],
+        source: ListingSource[Item],
         note: Note,
         listed: Callable[[CatalogKind, Sequence[Any]], None],
         changed: Callable[[], None],
@@ -82,26 +82,26 @@ class ListedOffers(Generic[Item]):
         self._refused = refused
         self._stale = asyncio.Event()
         self._reading = asyncio.Lock()
-        self._lives = 0
-        self._known = False
+        self._connections = 0
+        self._listed_once = False
         self._listed_at = -math.inf
-        """When the listing that `items` are from was begun, on the event loop's clock."""
+        """When the listing that brought `items` began, in seconds of the event loop's clock."""
         self.items: list[Item] = []
         self.rejected: list[Rejected] = []
         self.notice: str | None = None
         self.failure: ListingFailed | None = None
-        """Why the last listing failed; then `items` are those of an earlier one, or none."""
+        """Why the last listing failed. `items` are then those of an earlier listing, or none."""
         self.refusal: AuthorizationRequired | None = None
-        """Why the last listing failed, where that was for want of a sign-in or of rights."""
+        """Set if the last listing failed because it needs a sign-in or more rights."""
 
     def mark_stale(self) -> None:
-        """What was listed is out of date."""
+        """The server changed its list: the items are out of date."""
         self._stale.set()
 
     def clear(self) -> None:
-        """The connection ended: nothing is offered, and a listing still under way no longer counts."""
-        self._lives += 1
-        self._known = False
+        """The connection ended: drop the items, and ignore the answer of a listing still under way."""
+        self._connections += 1
+        self._listed_once = False
         self.failure = None
         self._stale.clear()
         if self.items:
@@ -109,62 +109,62 @@ class ListedOffers(Generic[Item]):
             self._listed(self._source.kind, self.items)
 
     async def read(self, client: Client, config: ServerConfig) -> None:
-        """List now. A listing that fails is noted, and the last one stays. Never two at once."""
+        """List now, after any listing under way. A failure is noted, and the items stay as they were."""
         async with self._reading:
             await self._read_noting(client, config)
 
     async def current(self, client: Client, config: ServerConfig) -> None:
-        """List if it was not yet, or the server said that it changed; where a listing is under way, wait for it."""
+        """List if the items are missing or out of date. Waits for a listing under way."""
         async with self._reading:
             if self._stale.is_set():
                 await self._read_noting(client, config)
 
     async def recent(self, client: Client, config: ServerConfig, seconds: float) -> None:
-        """List if the last listing that went well is older than that, or out of date."""
+        """List if the last successful listing is older than ``seconds`` or out of date."""
         async with self._reading:
             if self._stale.is_set() or asyncio.get_running_loop().time() - self._listed_at > seconds:
                 await self._read_noting(client, config)
 
     def failed(self, reason: str, *, timed_out: bool) -> None:
-        """Keep why it could not be listed."""
+        """Record why the listing failed."""
         self.notice = f"listing the {self._source.kind.value} failed: {reason}"
         self.failure = ListingFailed(self.notice, timed_out=timed_out)
         self._note(LogLevel.WARNING, self.notice)
 
     async def keep_current(self, client: Client, config: Callable[[], ServerConfig]) -> None:
-        """List again whenever it is stale, but not too often. Never ends by itself."""
+        """List again whenever the items are out of date, at most every `RELIST_PAUSE` seconds. Runs until cancelled."""
         while True:
             await self._stale.wait()
-            if self._known:
+            if self._listed_once:
                 await asyncio.sleep(RELIST_DELAY)
                 self._note(LogLevel.DEBUG, f"the server's {self._source.kind.value} changed; listing them again")
             await self.current(client, config())
             await asyncio.sleep(RELIST_PAUSE)
 
     async def _read_noting(self, client: Client, config: ServerConfig) -> None:
-        life = self._lives
+        connection = self._connections
         try:
             self._stale.clear()
             self.refusal = None
-            await self._read(client, config, life)
-        except asyncio.CancelledError:  # whoever gave it up has not made the old list the current one
-            if life == self._lives:
+            await self._read(client, config, connection)
+        except asyncio.CancelledError:  # the old items are still out of date
+            if connection == self._connections:
                 self._stale.set()
             raise
         except McphostError as error:
-            if life == self._lives:
+            if connection == self._connections:
                 self.failed(str(error), timed_out=isinstance(error, RequestTimeout))
                 if isinstance(error, AuthorizationRequired):
                     self.refusal = error
                     self._refused(error)
         self._changed()
 
-    async def _read(self, client: Client, config: ServerConfig, life: int) -> None:
+    async def _read(self, client: Client, config: ServerConfig, connection: int) -> None:
         began = asyncio.get_running_loop().time()
         listing = await self._source.fetch(client)
-        if life != self._lives:
+        if connection != self._connections:
             return
-        self._known, self._listed_at, self.failure = True, began, None
+        self._listed_once, self._listed_at, self.failure = True, began, None
         self.items, self.rejected = self._source.sift(listing, config)
         self.notice = listing.notice
         for rejected in self.rejected:
@@ -175,8 +175,8 @@ class ListedOffers(Generic[Item]):
         self._listed(self._source.kind, self.items)
 
 
-class Offers:
-    """All offers of one server; see `ListedOffers` for the callbacks."""
+class Listings:
+    """All lists of one server; see `Listing` for the callbacks."""
 
     def __init__(
         self,
@@ -186,41 +186,40 @@ class Offers:
         refused: Callable[[AuthorizationRequired], None] = lambda refusal: None,
     ) -> None:
         callbacks = note, listed, changed, refused
-        self.tools = ListedOffers(_TOOLS, *callbacks)
-        self.resources = ListedOffers(_RESOURCES, *callbacks)
-        self.templates = ListedOffers(_TEMPLATES, *callbacks)
-        self.prompts = ListedOffers(_PROMPTS, *callbacks)
+        self.tools = Listing(_TOOLS, *callbacks)
+        self.resources = Listing(_RESOURCES, *callbacks)
+        self.templates = Listing(_TEMPLATES, *callbacks)
+        self.prompts = Listing(_PROMPTS, *callbacks)
         lists = self.tools, self.resources, self.templates, self.prompts
-        self._by_kind: dict[CatalogKind, ListedOffers[Any]] = dict(zip(CatalogKind, lists, strict=True))
-        self._offered: Collection[str] = ()
+        self._by_kind: dict[CatalogKind, Listing[Any]] = dict(zip(CatalogKind, lists, strict=True))
+        self._capabilities: Collection[str] = ()
 
-    def __iter__(self) -> Iterator[tuple[CatalogKind, ListedOffers[Any]]]:
+    def __iter__(self) -> Iterator[tuple[CatalogKind, Listing[Any]]]:
         yield from self._by_kind.items()
 
-    def of(self, kind: CatalogKind) -> ListedOffers[Any]:
-        """The list of this kind."""
+    def of(self, kind: CatalogKind) -> Listing[Any]:
         return self._by_kind[kind]
 
-    def offers(self, kind: CatalogKind) -> bool:
-        """Did the server say, in this connection, that it has such a list?"""
-        return kind.capability in self._offered
+    def declared(self, kind: CatalogKind) -> bool:
+        """Did the server declare the capability for this list in the handshake?"""
+        return kind.capability in self._capabilities
 
     def begin(self, capabilities: Collection[str]) -> None:
-        """A session is open in which the server has these capabilities: nothing is listed yet."""
-        self._offered = capabilities
+        """Start with a new session, whose server has these capabilities."""
+        self._capabilities = capabilities
         self.mark_stale(*capabilities)
 
     def mark_stale(self, *features: str) -> None:
-        """The server says that these changed; what it does not offer is ignored."""
-        for kind, offers in self:
-            if kind.capability in features and self.offers(kind):
-                offers.mark_stale()
+        """The server says that these lists changed. Those it did not declare are ignored."""
+        for kind, listing in self:
+            if kind.capability in features and self.declared(kind):
+                listing.mark_stale()
 
     def clear(self) -> None:
-        self._offered = ()
-        for _, offers in self:
-            offers.clear()
+        self._capabilities = ()
+        for _, listing in self:
+            listing.clear()
 
-    def chores(self, client: Client, config: Callable[[], ServerConfig]) -> list[Coroutine[Any, Any, None]]:
-        """What keeps the lists current while the connection stands."""
-        return [offers.keep_current(client, config) for kind, offers in self if self.offers(kind)]
+    def background_work(self, client: Client, config: Callable[[], ServerConfig]) -> list[Coroutine[Any, Any, None]]:
+        """Tasks that keep the lists current while the connection is open."""
+        return [listing.keep_current(client, config) for kind, listing in self if self.declared(kind)]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given as every
 from hypothesis import strategies
 
-from mcphost.host.catalog import OfferedTool
+from mcphost.host.catalog import CatalogTool
 from mcphost.host.chat import chat as chat_module
-from mcphost.host.chat.tools import SEARCH, CheckedTools, ToolSelection, alias
+from mcphost.host.chat.tool_selection import SEARCH, CheckedTools, ToolSelection, alias
 from mcphost.protocol.models.tools import Tool
 from tests.host.chat.scripted_model import chat_host, given, text, tool_result, use, uses
 from tests.host.conftest import echo
@@ -20,11 +20,11 @@ ALLOW = {"default": "allow"}
 NAMES = strategies.text("ab_-.\u200b世", min_size=1, max_size=80)
 
 
-def offered(server: str, name: str, schema: Any = None, about: str = "") -> OfferedTool:
-    return OfferedTool(server, Tool.read({"name": name, "description": about, "inputSchema": schema or {}}))
+def offered(server: str, name: str, schema: Any = None, about: str = "") -> CatalogTool:
+    return CatalogTool(server, Tool.read({"name": name, "description": about, "inputSchema": schema or {}}))
 
 
-def box(*offers: OfferedTool, limit: int = 10**9) -> ToolSelection:
+def box(*offers: CatalogTool, limit: int = 10**9) -> ToolSelection:
     checked = CheckedTools()
     assert checked.check(offers, 60)
     return ToolSelection(offers, lambda server, tool: True, limit, checked)

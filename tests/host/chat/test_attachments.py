@@ -13,7 +13,7 @@ from hypothesis import strategies
 
 from mcphost.errors import InvalidArguments, McphostError, NotDone
 from mcphost.host.catalog import CatalogKind
-from mcphost.host.chat.context import (
+from mcphost.host.chat.attachments import (
     AttachmentMention,
     PromptMention,
     candidates,

@@ -21,7 +21,7 @@ from mcphost.errors import (
     UnknownName,
 )
 from mcphost.host.catalog import CatalogKind
-from mcphost.host.connections import offers
+from mcphost.host.connections import listings as offers
 from mcphost.host.connections.subscriptions import SubscriptionState
 from mcphost.host.events import PromptsChanged, ResourcesChanged, ToolsChanged
 from mcphost.host.resources import completion
@@ -71,7 +71,7 @@ async def test_everything_a_server_offers_is_in_the_catalog_under_its_name(host:
         assert (catalog.resource("a", ODD), catalog.resource("c", ODD)) == (catalog.resources("a")[3].resource, None)
         with pytest.raises(UnknownName, match="a has no prompt 'x'; it has: review, hello"):
             catalog.prompt("a", "x")
-        ours = running.servers["a"].offers
+        ours = running.servers["a"].listings
         assert [(each.name, each.reason) for each in ours.resources.rejected] == [
             (README, "the server lists this URI twice; the first is used")
         ]
@@ -87,7 +87,7 @@ async def test_only_what_is_offered_is_listed(host: HostOf, tmp_path: Path) -> N
         await listed(running)
         assert (running.catalog.resources(), running.catalog.prompts()) == ((), ())
         await running.resources.relist("a", CatalogKind.PROMPTS)
-        assert "does not offer prompts" in str(running.servers["a"].offers.prompts.notice)
+        assert "does not offer prompts" in str(running.servers["a"].listings.prompts.notice)
     assert not [method for method in ("resources/list", "prompts/list") if asked(tmp_path / "wire", method)]
 
 
@@ -95,7 +95,7 @@ async def test_a_server_without_templates_has_none_and_is_not_blamed(host: HostO
     async with host(a=serve("--without", "resources/templates/list", "--without", "prompts/list")) as running:
         await running.servers.ready()
         await listed(running)
-        ours = running.servers["a"].offers
+        ours = running.servers["a"].listings
         assert (ours.templates.items, ours.templates.notice) == ([], None)
         assert "listing the prompts failed" in str(ours.prompts.notice)
         assert len(running.catalog.resources("a")) == 4

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mcphost.host.chat.results import said
+from mcphost.host.chat.tool_results import said
 from mcphost.host.chat.turns import Attachment, ModelRound, Turn, UserMessage
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import Block, SamplingMessage, ToolResult, ToolUse, block_object, text_block

@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final
-
-
-class Era(Enum):
-    """How a connection is opened and what a request carries."""
-
-    LEGACY = "legacy"
-    MODERN = "modern"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +17,6 @@ class Revision:
     """One revision, and the rules in which revisions differ."""
 
     version: str
-    era: Era
     batches: bool = False
     """Are JSON-RPC batches allowed?"""
     completion_context: bool = False
@@ -36,18 +27,16 @@ class Revision:
     """The elicitation modes."""
 
 
-V2024_11_05: Final = Revision("2024-11-05", Era.LEGACY)
-V2025_03_26: Final = Revision("2025-03-26", Era.LEGACY, batches=True)
-V2025_06_18: Final = Revision("2025-06-18", Era.LEGACY, completion_context=True, elicitation=("form",))
-V2025_11_25: Final = Revision(
-    "2025-11-25", Era.LEGACY, completion_context=True, tasks=True, elicitation=("form", "url")
-)
+V2024_11_05: Final = Revision("2024-11-05")
+V2025_03_26: Final = Revision("2025-03-26", batches=True)
+V2025_06_18: Final = Revision("2025-06-18", completion_context=True, elicitation=("form",))
+V2025_11_25: Final = Revision("2025-11-25", completion_context=True, tasks=True, elicitation=("form", "url"))
 
-LEGACY: Final = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25)
-"""Oldest first."""
+REVISIONS: Final = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25)
+"""The revisions that are spoken, oldest first."""
 
-NEWEST_LEGACY: Final = LEGACY[-1]
-_BY_VERSION: Final[Mapping[str, Revision]] = {revision.version: revision for revision in LEGACY}
+NEWEST_REVISION: Final = REVISIONS[-1]
+_BY_VERSION: Final[Mapping[str, Revision]] = {revision.version: revision for revision in REVISIONS}
 
 NEEDED_CAPABILITY: Final[Mapping[str, str]] = {
     "tools/list": "tools",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcphost.host.connections.retry import (
+from mcphost.host.connections.reconnection import (
     CRASH_WINDOW,
     FIRST,
     JITTER,
