@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar
 from mcphost.auth import http as auth_http
 from mcphost.auth import masking
 from mcphost.auth.accounts import confirmation
-from mcphost.auth.bearer import Bearer
 from mcphost.auth.flow import oauth
 from mcphost.auth.flow.callback import read_redirect
 from mcphost.auth.flow.steps import (
@@ -50,7 +49,7 @@ _T = TypeVar("_T")
 
 
 class Authorizer:
-    """Signs all servers in and out, over one token store. Call `bearer` for a server before anything else."""
+    """Signs all servers in and out, over one token store. Call `session` for a server before anything else."""
 
     def __init__(
         self, store: TokenStore, now: Callable[[], float] = time.time, *, resolve: Resolve = auth_http.resolve
@@ -60,16 +59,16 @@ class Authorizer:
         self._turns: dict[str, asyncio.Lock] = {}
         self._revoking: set[asyncio.Task[bool]] = set()
 
-    def bearer(self, server: str, url: str, settings: OAuthSettings) -> Bearer:
-        """Return what signs this server's requests. From now on the server can be signed in."""
+    def session(self, server: str, url: str, settings: OAuthSettings) -> TokenSession:
+        """Return the tokens for this server's requests. From now on the server can be signed in."""
         session = self._sessions.get(server)
         if session is None or (session.url, session.settings) != (url, settings):
             session = TokenSession(server, url, settings, self._store, self._now, self._resolve)
             self._sessions[server] = session
-        return Bearer(session)
+        return session
 
     async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
-        session = self._session(server)
+        session = self._known_session(server)
         async with self._turns.setdefault(server, asyncio.Lock()):
             known = await self._store.read(server, again=True)
             settings = session.settings
@@ -88,7 +87,7 @@ class Authorizer:
             return await self.status(server)
 
     async def status(self, server: str) -> SignInStatus:
-        session = self._session(server)
+        session = self._known_session(server)
         grant = await session.grant()
         if grant is None:
             unread = self._store.unread(server)
@@ -107,7 +106,7 @@ class Authorizer:
         )
 
     async def sign_out(self, server: str) -> str:
-        session = self._session(server)
+        session = self._known_session(server)
         async with self._store.changing(server) as held:
             deleted = await self._store.write(server, Credentials())
         revoked = [await self._revoked(grant, session) for grant in held.grants]
@@ -150,7 +149,7 @@ class Authorizer:
         except SignInFailed:
             return False
 
-    def _session(self, server: str) -> TokenSession:
+    def _known_session(self, server: str) -> TokenSession:
         try:
             return self._sessions[server]
         except KeyError:

@@ -73,9 +73,9 @@ def dependencies(
     traffic = TrafficBook(values.mask)
     noted = {} if refused is None else refused
     store = None if state is None else StateFiles(state, report)
-    verdicts = DetectedTransports(store, report)
-    traces = None if state is None else PidFiles(state / "running")
-    for leftover in traces.leftovers() if traces else ():
+    detected = DetectedTransports(store, report)
+    pid_files = None if state is None else PidFiles(state / "running")
+    for leftover in pid_files.leftovers() if pid_files else ():
         report(str(leftover))
 
     models = ConfiguredModels(values)
@@ -85,14 +85,20 @@ def dependencies(
         noted.pop(name, None)
         try:
             return await open_transport(
-                config, values, name, tap=traffic.tap(name), verdicts=verdicts, traces=traces, sign=sign_ins.bearer
+                config,
+                values,
+                name,
+                tap=traffic.tap(name),
+                detected=detected,
+                pid_files=pid_files,
+                sign=sign_ins.bearer,
             )
         except ConfigError as error:
             noted[name] = error
             raise
 
     async def forget(config: Config, name: str) -> Sequence[str]:
-        return await sign_ins.forget(config, name, verdicts)
+        return await sign_ins.forget(config, name, detected)
 
     async def close() -> None:
         await models.aclose()

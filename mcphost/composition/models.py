@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.composition.transports import in_time
+from mcphost.composition.lookup import in_lookup_thread
 from mcphost.config import Config, ModelConfig, Values, resolve_model
 from mcphost.errors import ModelRefused
 
@@ -55,7 +55,7 @@ class ConfiguredModels:
             made = self._made.get(name)
             if made is not None and made[0] == entry and not made[1].key_refused:
                 return made[1]
-            provider = await in_time(lambda: self._make(config, name), f"models.{name}")
+            provider = await in_lookup_thread(lambda: self._make(config, name), f"models.{name}")
             await self._forget(name)
             self._made[name] = entry, provider
             return provider

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from mcphost.composition.detected_transports import DetectedTransports
-from mcphost.composition.transports import looked_up
+from mcphost.composition.lookup import resolve_in_thread
 from mcphost.config import Config, GivenServer, ResolvedServer, Values
 from mcphost.config.state import named_lock
 from mcphost.errors import SignInFailed
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mcphost.auth.authorizer import Authorizer
     from mcphost.auth.bearer import Bearer
     from mcphost.auth.ports import SignInPort, SignInStatus, SignInUser
+    from mcphost.auth.session import TokenSession
 
 
 LOCK_SECONDS: Final = 75.0
@@ -38,30 +39,40 @@ class SignIns:
 
     def bearer(self, config: Config, server: ResolvedServer) -> Bearer | None:
         """What authorizes this server's requests; None without sign-in. Imports take time: call it in a thread."""
-        if server.url is None or not config.servers[server.name].signs_in:
+        session = self._session(config, server)
+        if session is None:
             return None
-        from mcphost.auth.ports import OAuthSettings
+        from mcphost.auth.bearer import Bearer
 
-        settings = OAuthSettings(**{name: value for name, value in server.oauth if value is not None})
-        return self._authorizer().bearer(item_name(config, server), server.url, settings)
+        return Bearer(session)
 
     async def port(self, config: Config, name: str) -> SignInPort:
         """The sign-in of one server, its references resolved. Raises ConfigError, SignInFailed."""
-        server, bearer = await looked_up(config, self._values, name, lambda found: self.bearer(config, found))
-        if bearer is None:
+        server, session = await resolve_in_thread(
+            config, self._values, name, lambda found: self._session(config, found)
+        )
+        if session is None:
             why = "it is a program" if server.url is None else "it has no use for it, by its entry in the configuration"
             raise SignInFailed(f"{name} is not signed in to: {why}")
         return _ServerSignIn(self._authorizer(), item_name(config, server))
 
-    async def forget(self, config: Config, name: str, verdicts: DetectedTransports) -> Sequence[str]:
+    async def forget(self, config: Config, name: str, detected: DetectedTransports) -> Sequence[str]:
         """Delete what was learned of a server besides its tokens; returns it in words."""
-        server, _ = await looked_up(config, self._values, name, lambda found: verdicts.load())
-        return ("which transport it speaks",) if server.url is not None and verdicts.forget(server.url) else ()
+        server, _ = await resolve_in_thread(config, self._values, name, lambda _: detected.load())
+        return ("which transport it speaks",) if server.url is not None and detected.forget(server.url) else ()
 
     async def aclose(self) -> None:
         """Wait for renewals to finish: a new token that is not stored is lost."""
         if self._made is not None:
             await self._made.aclose()
+
+    def _session(self, config: Config, server: ResolvedServer) -> TokenSession | None:
+        if server.url is None or not config.servers[server.name].signs_in:
+            return None
+        from mcphost.auth.ports import OAuthSettings
+
+        settings = OAuthSettings(**{name: value for name, value in server.oauth if value is not None})
+        return self._authorizer().session(item_name(config, server), server.url, settings)
 
     def _authorizer(self) -> Authorizer:
         with self._making:

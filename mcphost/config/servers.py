@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self
 
@@ -216,6 +217,20 @@ class ServerConfig(ConfigTable):
     def enables(self, tool: str) -> bool:
         """Say whether the user wants this tool to be seen at all."""
         return _any_matches(self.enabled_tools, tool) and not _any_matches(self.disabled_tools, tool)
+
+    @property
+    def identity(self) -> str:
+        """What runs the server: command line or URL, folder, and the names (no values) of its variables and headers.
+
+        Approvals and shared folders are bound to it. References are not resolved.
+        """
+        line = self.url or shlex.join(
+            [self.command or "", *self.args]
+        )  # quoted, so that no argument passes for the rest
+        given = sorted({*self.env, *self.env_vars, *self.http_headers, *self.env_http_headers})
+        more = [f"in {shlex.quote(self.cwd)}"] if self.cwd else []
+        more += [f"given {shlex.join(given)}"] if given else []
+        return f"{line} ({', '.join(more)})" if more else line
 
     @property
     def signs_in(self) -> bool:

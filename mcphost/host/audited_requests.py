@@ -16,7 +16,6 @@ from mcphost.errors import McphostError, SessionExpired
 from mcphost.host.audit import AuditWriter
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
-from mcphost.host.consent.approvals import sent_to
 from mcphost.host.error_boundary import without_secrets
 from mcphost.host.sign_in.retry import SignInRetry
 
@@ -47,7 +46,7 @@ class AuditedRequests:
         connection = self._servers[server]
         await self.reach(connection)
         retried = self._sign_in_retry.operation(connection, operation)
-        fields = {"server": server, "sent_to": sent_to(connection.config), "asked_by": origin}
+        fields = {"server": server, "sent_to": connection.config.identity, "asked_by": origin}
         await self._audit.before({**record, **fields})
         began, outcome = time.monotonic(), "cancelled"
         try:

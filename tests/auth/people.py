@@ -88,10 +88,10 @@ class House:
 
     @property
     def bearer(self) -> Bearer:
-        return self.authorizer.bearer("web", self.web.url, self.settings)
+        return Bearer(self.authorizer.session("web", self.web.url, self.settings))
 
     async def sign_in(self, person: Person | None = None, challenge: str = "Bearer", status: int = 401) -> SignInStatus:
-        self.authorizer.bearer("web", self.web.url, self.settings)
+        self.authorizer.session("web", self.web.url, self.settings)
         return await self.authorizer.sign_in("web", challenge, status, person or Person())
 
     def client(self, **more: Any) -> httpx.AsyncClient:

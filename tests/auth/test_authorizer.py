@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from mcphost.auth import http as auth_http
+from mcphost.auth.bearer import Bearer
 from mcphost.auth.ports import OAuthSettings, SignInConsent, SignInPlan
 from mcphost.auth.storage.credentials import Credentials
 from mcphost.errors import Declined, SignInFailed
@@ -82,9 +83,9 @@ async def test_two_servers_have_two_clients_and_neither_sees_the_others_token() 
     with house() as one, house() as other:
         other.authorizer = one.authorizer
         await one.sign_in()
-        one.authorizer.bearer("other", other.web.url, OAuthSettings())
+        one.authorizer.session("other", other.web.url, OAuthSettings())
         await one.authorizer.sign_in("other", "Bearer", 401, Person())
-        moved = one.authorizer.bearer("web", other.web.url, OAuthSettings())  # the entry's URL was changed
+        moved = Bearer(one.authorizer.session("web", other.web.url, OAuthSettings()))  # the entry's URL was changed
         async with httpx.AsyncClient(auth=moved, trust_env=False) as client:
             assert await other.ask(client) == 401
         assert len(one.guard.clients) == len(other.guard.clients) == 1
@@ -161,7 +162,7 @@ async def test_where_the_keychain_is_locked_nobody_is_signed_in_for_that_reason(
     shelf = Shelf()
     shelf.before = locked
     with house(keychain=shelved(shelf)) as home:
-        home.authorizer.bearer("web", home.web.url, home.settings)
+        home.authorizer.session("web", home.web.url, home.settings)
         standing = await home.authorizer.status("web")
         assert (standing.signed_in, standing.problem) == (False, "the keychain cannot be asked: it is locked")
         assert (await home.sign_in()).problem == ""

@@ -15,7 +15,7 @@ from keyring.backend import KeyringBackend
 
 from mcphost import composition
 from mcphost.auth.storage.keychain import TRUSTED
-from mcphost.composition import transports as composition_transports
+from mcphost.composition import lookup
 from mcphost.config import Config, GivenServer, ServerConfig, Values, parse
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
 from mcphost.host.consent.questions import DeclineAll
@@ -128,7 +128,7 @@ async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(
         never.wait(30)
 
     install(REAL, ask)
-    monkeypatch.setattr(composition_transports, "LOOKUP_SECONDS", 0.05)
+    monkeypatch.setattr(lookup, "LOOKUP_SECONDS", 0.05)
     with pytest.raises(ConfigError, match=r"servers\.a: its values were not found within 0\.05 s"):
         await composition.dependencies(NOBODY, composition.values_for(ASKING, {})).open_transport(ASKING, "a")
     assert asked.is_set()

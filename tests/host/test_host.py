@@ -14,7 +14,6 @@ from mcphost.client.client import RequestTimeouts
 from mcphost.config import Config
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.host.connections.connection import ServerState
-from mcphost.host.consent.approvals import sent_to
 from mcphost.host.events import ServersChanged
 from mcphost.host.tool_calls.call import CallState
 from mcphost.transports.base import Transport, TransportLimits
@@ -301,4 +300,4 @@ async def test_configurations_applied_at_once_end_in_the_last(host: HostOf) -> N
 )
 def test_what_gets_the_arguments_is_shown_as_configured(config: dict[str, Any], words: str) -> None:
     """And it is what an approval is bound to, so it holds folder and names, but no values."""
-    assert sent_to(settings(a=config).servers["a"]).endswith(words)
+    assert settings(a=config).servers["a"].identity.endswith(words)

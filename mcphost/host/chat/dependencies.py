@@ -13,7 +13,6 @@ from mcphost.host.chat.preferences import ChatPreferences, ChatSettings
 from mcphost.host.chat.tool_selection import CheckedTools
 from mcphost.host.chat.transcript_store import TranscriptStore
 from mcphost.host.connections.servers import Servers
-from mcphost.host.consent.approvals import sent_to
 from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.consent.policy import PolicyVerdict
 from mcphost.host.consent.questions import Approver
@@ -68,7 +67,7 @@ class ChatDependencies:
         known = next((each.tool for each in self.catalog.tools(server) if each.tool.name == tool), None)
         if connection is None or known is None:
             return False
-        decision = self.consent.foresee(server, sent_to(connection.config), known, arguments, outside=outside)
+        decision = self.consent.foresee(server, connection.config.identity, known, arguments, outside=outside)
         return decision is not PolicyVerdict.ASK
 
     def publish_change(self, number: int) -> None:

@@ -1,6 +1,6 @@
-"""Keeps one configured server connected: starts it, watches it, and starts it again when it dies.
+"""Keeps one configured server connected: starts it, watches it, and restarts it when it fails.
 
-Its failures are its own: whatever a server does, and whatever fails in here, ends in a state with a reason.
+A failure of the server, or in here, becomes a state with a reason; it never reaches the other servers.
 
 Specification: basic/lifecycle; server/utilities/logging (levels).
 """
@@ -55,12 +55,12 @@ _LISTED: Final[Mapping[CatalogKind, Callable[[str], Event]]] = {
 
 
 class Connection:
-    """The life of one server. Its host runs `supervise`; everything else may be called at any time."""
+    """One configured server and its connection. The host runs `supervise`; call anything else at any time."""
 
     def __init__(self, name: str, context: ConnectionContext) -> None:
         self.name = name
         self.config = context.config().servers[name]
-        """The server's entry as it is now."""
+        """The server's current entry in the configuration."""
         self._context = context
         self._backoff = Backoff(random.random)
         self._should_run = self.config.enabled and self.config.start == "eager"
@@ -72,24 +72,23 @@ class Connection:
         self.listings = Listings(self._note, self._listed, self.publish_change, self._refused)
         self.subscriptions = Subscriptions(self._note, self._resource_updated, context.mask)
         self.refusal: AuthorizationRequired | None = None
-        """What the server refused for want of a sign-in, last; None since it let us in. A server that is up may have
-        refused a list."""
+        """The last refusal that a sign-in would lift; None after one. A ready server may still refuse a list."""
         self._observer = ConnectionObserver(self, context)
         self.keepalive = Keepalive(time.monotonic, self._busy, self._note, self.publish_change)
-        self.state = ServerState.STARTING if self._should_run else self._at_rest
+        self.state = ServerState.STARTING if self._should_run else self._idle_state
         self.reason = ""
-        """Why it is in this state; empty where the state says it all."""
+        """Why it is in this state; may be empty."""
         self.advice = ""
-        """What to do about the reason, where more is known than the reason says."""
+        """What the user can do about it; may be empty."""
         self.retry_at: float | None = None
         self.ready_at: float | None = None
         self.started_at: float | None = None
         self.session: Session | None = None
         self.process = ProcessReport()
         self.last_failure: LastFailure | None = None
-        """How it ended the last time it did so by itself, kept when it is up again."""
+        """The last failure; kept after a successful reconnect."""
         self.restarts = 0
-        """How often it failed."""
+        """Number of failures in this run."""
         self.level: LogLevel | None = LogLevel.read(self.config.log_level)
 
     @property
@@ -99,21 +98,21 @@ class Connection:
 
     @property
     def tools(self) -> list[Tool]:
-        """The tools that may be used; none unless the server is ready."""
+        """The usable tools; none unless the server is ready."""
         return self.listings.tools.items
 
     @property
     def rejected(self) -> list[Rejected]:
-        """What the last listing held that may not be used, and why."""
+        """The tools of the last listing that cannot be used, with reasons."""
         return self.listings.tools.rejected
 
     @property
     def notice(self) -> str | None:
-        """What was odd about the last listing of the tools."""
+        """What was wrong with the last listing of the tools."""
         return self.notice_of(CatalogKind.TOOLS)
 
     def notice_of(self, kind: CatalogKind) -> str | None:
-        """What was odd about the last listing of this kind."""
+        """What was wrong with the last listing of this kind."""
         notice = self.listings.of(kind).notice
         return None if notice is None else self._context.mask(notice)
 
@@ -136,23 +135,23 @@ class Connection:
         return self._client
 
     def start(self) -> None:
-        """Connect, at once if a retry was pending; nothing changes for a server that is up or on its way."""
+        """Connect now, even if a retry is pending. Does nothing if the server is ready or starting."""
         if not self._should_run or self.state not in (ServerState.STARTING, ServerState.READY):
             self.restart()
 
     def restart(self) -> None:
-        """Disconnect if need be, and connect anew."""
+        """Disconnect if connected, then connect."""
         self._should_run = True
         self._backoff.reset()
         self._wake.set()
 
     def stop(self) -> None:
-        """Disconnect and stay so."""
+        """Disconnect and stay disconnected."""
         self._should_run = False
         self._wake.set()
 
     def reconfigured(self, fields: Collection[str]) -> None:
-        """Adopt the server's new entry, in which ``fields`` differ; without a restart where that will do."""
+        """Adopt the server's new entry, in which ``fields`` differ. Reconnects unless all are in `LIVE_FIELDS`."""
         self.config = self._context.config().servers[self.name]
         if "log_level" in fields:
             self.level = LogLevel.read(self.config.log_level)
@@ -167,7 +166,7 @@ class Connection:
         self._wake.set()
 
     async def settled(self, *, retries: bool = False) -> None:
-        """Wait until the server is neither starting nor about to be; with ``retries`` nor waiting to be tried again."""
+        """Wait while the server is starting or about to start; with ``retries`` also while a retry is pending."""
         moving = (ServerState.STARTING, ServerState.RECONNECTING) if retries else (ServerState.STARTING,)
         while self._wake.is_set() or self.state in moving:
             await self._change.wait()
@@ -177,20 +176,20 @@ class Connection:
         while True:
             self._wake.clear()
             if self._should_run:
-                await self._one_life()
+                await self._connect_once()
                 await self._pause()
             else:
-                self._enter(self._at_rest)
+                self._enter(self._idle_state)
                 await self._wake.wait()
 
-    def over(self) -> None:
+    def supervision_ended(self) -> None:
         """Release waiters after the supervisor has ended."""
         self._should_run = False
         self._wake.clear()
-        self._enter(self._at_rest)
+        self._enter(self._idle_state)
 
     def signed_in(self) -> None:
-        """Somebody signed in: go on where it waits for that, and list again what was refused without."""
+        """A sign-in succeeded: connect if that was missing, and list again what was refused."""
         if self.state is ServerState.NEEDS_SIGN_IN:
             self.restart()
         elif self.ready and self.refusal is not None and self.session is not None:
@@ -198,42 +197,45 @@ class Connection:
             self.listings.mark_stale(*self.session.server.capabilities)
 
     async def set_level(self, level: LogLevel) -> None:
-        """Ask for log messages of ``level`` and above; remembered for the next connection. Raises as a request does."""
+        """Request log messages of ``level`` and above, also in later connections. Raises as a request does."""
         await self.client.set_log_level(level)
         self.level = level
         self.publish_change()
 
     async def ping(self) -> RoundTrip:
-        """Ask for a sign of life now. Raises as a request does."""
+        """Ping now. Raises as a request does."""
         return await self.keepalive.ping(self.client)
 
     async def reach(self) -> Client:
-        """The client once the server is up; a lazy one is started. Raises as `client` does."""
+        """Wait for the server, starting a lazy one, and return its client. Raises as `client` does."""
         if self.state is ServerState.STOPPED and self.config.start == "lazy":
             self.start()
         await self.settled()
         return self.client
 
     async def current(self, kind: CatalogKind) -> None:
-        """Wait until what is kept of this kind is what the server said last. Raises ServerNotReady."""
+        """Wait until the items of this kind are up to date. Raises ServerNotReady."""
         await self.listings.of(kind).current(self.client, self.config)
 
     async def recent(self, kind: CatalogKind, seconds: float) -> str:
-        """Have what is kept of this kind listed within so many seconds; why it could not be. Raises ServerNotReady."""
+        """List the items of this kind unless that was done in the last ``seconds``; return why it failed, else "".
+
+        Raises ServerNotReady.
+        """
         listing = self.listings.of(kind)
         await listing.recent(self.client, self.config, seconds)
         return "" if listing.failure is None else str(listing.failure)
 
     async def relist(self, kind: CatalogKind = CatalogKind.TOOLS) -> None:
-        """List again now. Raises ServerNotReady; a listing that fails is noted and the last one stays."""
+        """List again now. A failure is noted, and the old items stay. Raises ServerNotReady."""
         await self.listings.of(kind).read(self.client, self.config)
 
     @property
-    def _at_rest(self) -> ServerState:
+    def _idle_state(self) -> ServerState:
         return ServerState.STOPPED if self.config.enabled else ServerState.DISABLED
 
-    async def _one_life(self) -> None:
-        """Connect, stay connected, and disconnect on request or on failure; the state says how it goes on."""
+    async def _connect_once(self) -> None:
+        """Connect and serve until a request to stop or a failure; leaves the next state."""
         self.started_at, self.ready_at = time.monotonic(), None
         self._disconnect = Disconnect()
         self._enter(ServerState.STARTING)
@@ -242,39 +244,39 @@ class Connection:
         try:
             transport = await self._context.open_transport(self._context.config(), self.name)
             self._client = self._new_client(transport)
-            await self._live(self._client, transport)
+            await self._serve(self._client, transport)
         except McphostError as error:
             failure = error
         except asyncio.CancelledError:
             self._should_run = False
             raise
-        except Exception as error:  # a fault in here must not end the other servers
+        except Exception as error:  # a bug in here must not end the other servers
             failure = fault(error)
         finally:
-            await self._end_life(transport, failure)
+            await self._disconnect_after(transport, failure)
 
     def _new_client(self, transport: Transport) -> Client:
         limits, requests = self._context.config().limits_for(self.name), self._context.server_requests
         answers = requests.handler(self.name), requests.capabilities(self.name)
         return new_client(transport, self._observer, self._context.identity, self.config, limits, answers)
 
-    async def _live(self, client: Client, transport: Transport) -> None:
+    async def _serve(self, client: Client, transport: Transport) -> None:
         await first_of(self._wake.wait(), self._get_ready(client), self._disconnect.wait())
         if self._wake.is_set():
             return
         self.ready_at = time.monotonic()
-        self._look_at(transport)
+        self._update_process(transport)
         self._enter(ServerState.READY)
-        await first_of(self._wake.wait(), self._disconnect.wait(), *self._chores(client))
+        await first_of(self._wake.wait(), self._disconnect.wait(), *self._background_work(client))
 
-    def _chores(self, client: Client) -> list[Coroutine[Any, Any, None]]:
-        chores = [*self.listings.background_work(client, lambda: self.config), self.subscriptions.keep_current(client)]
+    def _background_work(self, client: Client) -> list[Coroutine[Any, Any, None]]:
+        work = [*self.listings.background_work(client, lambda: self.config), self.subscriptions.keep_current(client)]
         if self.config.ping_interval_sec > 0:
-            chores.append(self.keepalive.watch(client, self.config.ping_interval_sec))
-        return chores
+            work.append(self.keepalive.watch(client, self.config.ping_interval_sec))
+        return work
 
     async def _get_ready(self, client: Client) -> None:
-        """Shake hands, and do what is useful before the first request; only the handshake must succeed."""
+        """Initialize, set the log level and list the tools. Only the handshake must succeed."""
         seconds = self.config.startup_timeout_sec
         self.session = await client.connect(seconds)
         self.refusal = None
@@ -290,9 +292,9 @@ class Connection:
             reason = f"the server took longer than startup_timeout_sec = {seconds:g}"
             self.listings.tools.failed(reason, timed_out=True)
 
-    async def _end_life(self, transport: Transport | None, failure: McphostError | None) -> None:
-        """Enter the next state, then close: a program that will not leave takes seconds."""
-        self._look_at(transport)
+    async def _disconnect_after(self, transport: Transport | None, failure: McphostError | None) -> None:
+        """Enter the next state, then close the connection: a program that does not exit takes seconds."""
+        self._update_process(transport)
         failed_at: float | None = None
         if failure is not None and self._should_run:
             failed_at = time.monotonic()
@@ -300,18 +302,18 @@ class Connection:
         elif self._should_run:
             self._enter(ServerState.STARTING, "closing the connection before")
         else:
-            self._enter(self._at_rest, "closing the connection")
+            self._enter(self._idle_state, "closing the connection")
         reason = self.reason
         self.ready_at = None
         client, self._client = self._client, None
         if client is not None:
             await to_the_end(client.aclose())
-        self._look_at(transport)
+        self._update_process(transport)
         if failed_at is not None:
             self.last_failure = LastFailure(failed_at, reason, self.process)
 
-    def _look_at(self, transport: Transport | None) -> None:
-        """Keep what is known of the process."""
+    def _update_process(self, transport: Transport | None) -> None:
+        """Record the process's latest report."""
         if transport is not None:
             self.process = masked(transport.report(), self._context.mask)
 
@@ -325,7 +327,7 @@ class Connection:
         self._enter(plan.state, plan.reason, plan.advice)
 
     async def _pause(self) -> None:
-        """After a failure wait for the time to try again, or for a command."""
+        """After a failure, wait for the retry time or for a command."""
         if self.state in (ServerState.FAILED, ServerState.NEEDS_SIGN_IN):
             await self._wake.wait()
         elif self.state is ServerState.RECONNECTING and self.retry_at is not None:
@@ -334,16 +336,16 @@ class Connection:
                     await self._wake.wait()
 
     def _refused(self, refusal: AuthorizationRequired) -> None:
-        """A list needs a sign-in: a server that starts waits for it; one that is up goes on with what runs there."""
+        """A list needs a sign-in. A starting server waits for it; a ready one continues without the list."""
         if self.config.signs_in:
             self.refusal = refusal
             if refusal.status == 401 and not self.ready:
                 self.disconnected(refusal)
 
     def disconnected(self, reason: Exception) -> None:
-        """The connection ended by itself."""
-        self._disconnect.came(reason)
-        if not self.ready:  # those whose calls just failed must not find it ready
+        """The connection was lost."""
+        self._disconnect.occurred(reason)
+        if not self.ready:  # callers whose requests just failed must not see it ready
             return
         if isinstance(reason, AuthorizationRequired) and self.config.signs_in:
             self.refusal = reason
@@ -358,10 +360,10 @@ class Connection:
         if state is not ServerState.READY:
             self.listings.clear()
             self.subscriptions.lost()
-        self._say(f"{state.value}{f': {self.reason}' if reason else ''}", LOG_LEVELS.get(state, LogLevel.INFO))
+        self._note_once(f"{state.value}{f': {self.reason}' if reason else ''}", LOG_LEVELS.get(state, LogLevel.INFO))
         self.publish_change()
 
-    def _say(self, text: str, level: LogLevel) -> None:
+    def _note_once(self, text: str, level: LogLevel) -> None:
         if text != self._last_note:
             self._note(level, text)
         self._last_note = text
@@ -370,11 +372,11 @@ class Connection:
         self._context.logs.add(self.name, LogSource.MCPHOST, level, text)
 
     def _busy(self) -> bool:
-        """Is a call running on it?"""
+        """Is a tool call running on this server?"""
         return self._context.calls.newest_sent(self.name) is not None
 
     def _listed(self, kind: CatalogKind, items: Sequence[Any]) -> None:
-        """Keep what the server offers of this kind now."""
+        """Put the listed items into the catalog."""
         if self.name in self._context.servers:
             self._context.catalog.keep_kind(self.name, kind, items)
         else:
@@ -385,7 +387,7 @@ class Connection:
         self._context.bus.publish(ResourceUpdated(self.name, uri))
 
     def publish_change(self) -> None:
-        """Wake whoever waits for a change, and publish it; what was asked about a server that is gone is moot."""
+        """Publish a change of state. If the server is not ready, withdraw the questions about it."""
         self._change.set()
         self._change = asyncio.Event()
         if not self.ready:

@@ -1,4 +1,4 @@
-"""A connection's end, and what follows from it: whether and when a server is tried again, and the words for it."""
+"""Decides whether and when a failed server is started again (exponential backoff with jitter, crash-loop limit)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from mcphost.transports.base import ProcessReport
 FIRST: Final = 0.5
 LONGEST: Final = 60.0
 JITTER: Final = 0.2
-"""Share of the wait by which it is moved, so that many servers do not start at once."""
+"""Fraction of the wait that is random, so that many servers do not start at once."""
 STEADY: Final = 10.0
-"""Seconds a connection must have lived for its failure to count as a new one."""
+"""Seconds after which a connection counts as stable: the next failure starts a new backoff."""
 CRASHES: Final = 5
 CRASH_WINDOW: Final = 180.0
-"""Seconds in which that many quick failures end the trying: somebody has to look."""
+"""Seconds in which `CRASHES` failures end the retries: the user has to look."""
 LOST_SESSIONS: Final = 4
 LOST_WINDOW: Final = 60.0
-"""Seconds in which a server that loses that many sessions is not given another."""
+"""Seconds in which `LOST_SESSIONS` lost sessions end the retries."""
 
 
 class Backoff:
-    """Asked after each failure how long to wait. Times are seconds of a monotonic clock."""
+    """Computes the wait after each failure. Times are seconds of a monotonic clock."""
 
     def __init__(self, random: Callable[[], float]) -> None:
         self._random = random
@@ -45,9 +45,9 @@ class Backoff:
         self._lost_sessions: deque[float] = deque(maxlen=LOST_SESSIONS)
 
     def after_failure(self, now: float, lived: float, *, outage: bool = False) -> float | None:
-        """Seconds to wait before the next try; None when there were too many failures too quickly.
+        """Seconds to wait before the next try; None after too many failures in `CRASH_WINDOW`.
 
-        An ``outage``, of a network or of a machine that is not ours to start, ends by itself and counts for none.
+        An ``outage`` (of a network, or of a server that mcphost does not start) counts as no failure.
         """
         if lived >= STEADY:
             self._wait = FIRST
@@ -57,18 +57,18 @@ class Backoff:
         return wait * (1 + JITTER * (2 * self._random() - 1))
 
     def after_lost_session(self, now: float) -> float | None:
-        """No time at all, since the server is there; None when it lost too many sessions too quickly."""
+        """Zero, since the server is reachable; None after too many lost sessions in `LOST_WINDOW`."""
         return None if _too_many(self._lost_sessions, now, LOST_WINDOW) else 0.0
 
     def reset(self) -> None:
-        """Somebody looked: begin anew."""
+        """The user acted: forget earlier failures."""
         self._wait = FIRST
         self._crashes.clear()
         self._lost_sessions.clear()
 
 
 def _too_many(times: deque[float], now: float, window: float) -> bool:
-    """Add this time; are there as many as may be, all within the window?"""
+    """Add a time; return whether the deque is full of times within the window."""
     times.append(now)
     return len(times) == times.maxlen and now - times[0] <= window
 
@@ -81,12 +81,12 @@ class RetryPlan:
     reason: str
     advice: str
     wait: float | None = None
-    """Seconds to the next try; None: there is none by itself."""
+    """Seconds to the next try; None: the user must act first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastFailure:
-    """How a connection ended by itself. ``at`` is on the host's clock; ``process`` has exit code and last words."""
+    """How a connection failed. ``at`` is seconds of the monotonic clock; ``process`` has exit code and last stderr."""
 
     at: float
     reason: str
@@ -94,19 +94,19 @@ class LastFailure:
 
 
 class Disconnect:
-    """Why a connection ended by itself, for whoever waits for that."""
+    """Reports the loss of a connection to the task that serves it."""
 
     def __init__(self) -> None:
         self._failure: McphostError | None = None
-        self._there = asyncio.Event()
+        self._set = asyncio.Event()
 
-    def came(self, reason: Exception) -> None:
+    def occurred(self, reason: Exception) -> None:
         self._failure = reason if isinstance(reason, McphostError) else ConnectionLost(str(reason))
-        self._there.set()
+        self._set.set()
 
     async def wait(self) -> NoReturn:
-        """Raises the reason once there is one; ConnectionLost where it is no failure of ours."""
-        await self._there.wait()
+        """Wait for the loss, then raise its reason (ConnectionLost for an exception that is not ours)."""
+        await self._set.wait()
         assert self._failure is not None
         raise self._failure
 
@@ -114,17 +114,17 @@ class Disconnect:
 def after_failure(
     failure: McphostError, name: str, config: ServerConfig, backoff: Backoff, now: float, ready_at: float | None
 ) -> RetryPlan:
-    """How it goes on with ``name``, which was ready since ``ready_at``, if it was."""
-    # Whether a standing connection that broke can be had again is for the next try to tell.
-    vain = failure.lasting and not (isinstance(failure, ConnectionLost) and ready_at is not None)
+    """The next state of server ``name``; ``ready_at`` is when it became ready, None if it did not."""
+    # A lost connection of a server that was ready is worth one more try.
+    futile = failure.lasting and not (isinstance(failure, ConnectionLost) and ready_at is not None)
     lived = 0.0 if ready_at is None else now - ready_at
-    wait = None if vain else _wait_after(failure, config, backoff, now, lived)
+    wait = None if futile else _wait_after(failure, config, backoff, now, lived)
     advice = next_step(failure, name, config)
     if isinstance(failure, AuthorizationRequired) and config.signs_in:
         return RetryPlan(ServerState.NEEDS_SIGN_IN, str(failure), advice)
     if wait is None:
-        tired = "" if vain else " (tried several times; not trying again by itself)"
-        return RetryPlan(ServerState.FAILED, f"{_words(failure)}{tired}", advice)
+        gave_up = "" if futile else " (tried several times; not trying again by itself)"
+        return RetryPlan(ServerState.FAILED, f"{_words(failure)}{gave_up}", advice)
     return RetryPlan(ServerState.RECONNECTING, _words(failure), advice, wait)
 
 
@@ -138,6 +138,6 @@ def _wait_after(
 
 
 def _words(failure: McphostError) -> str:
-    """Why there is no connection; the words of a server's error alone would not say whose they are."""
+    """The reason as a sentence that says whether the words are the server's."""
     refused = f"the server refused {failure.method}: " if isinstance(failure, ServerError) and failure.method else ""
     return f"{refused}{failure}"

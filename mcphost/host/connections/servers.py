@@ -52,7 +52,7 @@ class Servers(Mapping[str, "Connection"]):
         name = connection.name
         self._connections[name] = connection
         task = self._supervisors[name] = self._background.start(connection.supervise(), f"server {name}")
-        task.add_done_callback(lambda _: connection.over())
+        task.add_done_callback(lambda _: connection.supervision_ended())
 
     def remove(self, name: str) -> asyncio.Task[None]:
         """Forget a server; return its supervisor, which is still to be cancelled."""

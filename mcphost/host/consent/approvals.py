@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +16,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
-from mcphost.config import ServerConfig
 from mcphost.errors import ConfigError
 from mcphost.host.consent.argument_rules import fits, in_words
 from mcphost.host.error_boundary import fault
@@ -74,7 +72,7 @@ class Approval:
 
 
 @dataclass(frozen=True)
-class SeenDefinition:
+class ApprovedTool:
     """A tool as it was when the user allowed it: what to compare with, and how long the answer holds."""
 
     server: str
@@ -100,13 +98,13 @@ class SeenDefinition:
             yield Approval(self.server, self.tool, rule.when, rule.since, rule.lifetime)
 
     @property
-    def lasting(self) -> SeenDefinition:
+    def lasting(self) -> ApprovedTool:
         """What of it is worth keeping beyond this run; an answer that ends with it is kept as what was seen."""
         rules = tuple(rule for rule in self.rules if rule.lifetime is Lifetime.ALWAYS)
         lifetime = Lifetime.ONCE if self.lifetime is Lifetime.SESSION else self.lifetime
         return replace(self, lifetime=lifetime, rules=rules)
 
-    def allowed(self, lifetime: Lifetime, now: datetime, when: Mapping[str, str]) -> SeenDefinition:
+    def allowed(self, lifetime: Lifetime, now: datetime, when: Mapping[str, str]) -> ApprovedTool:
         """After another yes to the same tool; a longer-lived earlier one outlives a yes to one call."""
         known = next((rule.lifetime for rule in self.rules if rule.when == when), None) if when else self.lifetime
         if lifetime is Lifetime.ONCE or lifetime is known is Lifetime.SESSION:
@@ -115,7 +113,7 @@ class SeenDefinition:
             return replace(self, lifetime=lifetime, since=now)
         return replace(self, rules=(*self._rules_but(when), ApprovalRule(dict(when), now, lifetime)))
 
-    def revoked(self, when: Mapping[str, str]) -> SeenDefinition | None:
+    def revoked(self, when: Mapping[str, str]) -> ApprovedTool | None:
         """After one yes was taken back; None where nothing is left of what was allowed."""
         left = replace(self, rules=self._rules_but(when)) if when else replace(self, lifetime=Lifetime.ONCE)
         return left if any(left.grants) else None
@@ -188,14 +186,14 @@ def fingerprint(identity: str, definition: Mapping[str, Any]) -> str:
 class Approvals:
     """What the user allowed so far, by configured server and tool name."""
 
-    def __init__(self, sightings: Iterable[SeenDefinition] = ()) -> None:
-        self._sightings = by_tool(sightings)
-        self._unchanged: dict[tuple[str, str], tuple[SeenDefinition, str, Tool]] = {}
+    def __init__(self, approved: Iterable[ApprovedTool] = ()) -> None:
+        self._approved = by_tool(approved)
+        self._unchanged: dict[tuple[str, str], tuple[ApprovedTool, str, Tool]] = {}
         """What was compared last and found the same: a tool is the same object until its server lists it again."""
 
     def of(self, server: str, identity: str, tool: Tool) -> ToolApproval:
         """How this tool stands to what was allowed before."""
-        known = self._sightings.get((server, tool.name))
+        known = self._approved.get((server, tool.name))
         if known is None:
             return ToolApproval(ApprovalStatus.NEW)
         before = self._unchanged.get((server, tool.name))
@@ -221,40 +219,40 @@ class Approvals:
 
         What was allowed of another definition is dropped. True when that is something new.
         """
-        fresh = SeenDefinition(server, tool.name, identity, tool.definition(), now)
-        known = self._sightings.get((server, tool.name))
+        fresh = ApprovedTool(server, tool.name, identity, tool.definition(), now)
+        known = self._approved.get((server, tool.name))
         same = known is not None and known.fingerprint == fresh.fingerprint
         after = (known if known is not None and same else fresh).allowed(lifetime, now, when)
-        self._sightings[server, tool.name] = after
+        self._approved[server, tool.name] = after
         return after is not known
 
     def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
         """Take back one yes; with the last one the definition it was given to is forgotten."""
-        known = self._sightings.pop((server, tool), None)
+        known = self._approved.pop((server, tool), None)
         left = None if known is None else known.revoked(when)
         if left is not None:
-            self._sightings[server, tool] = left
+            self._approved[server, tool] = left
 
     def forget(self, server: str) -> int:
         """Forget every tool of this server; how many there were."""
-        tools = [key for key in self._sightings if key[0] == server]
+        tools = [key for key in self._approved if key[0] == server]
         for key in tools:
-            del self._sightings[key]
+            del self._approved[key]
         return len(tools)
 
     def grants(self, oldest: datetime | None = None) -> list[Approval]:
         """What runs without asking because the user said so, not before ``oldest`` where it was said for good."""
-        given = (grant for each in self._sightings.values() for grant in each.grants)
+        given = (grant for each in self._approved.values() for grant in each.grants)
         return [grant for grant in given if not grant.lifetime.lapsed(grant.since, oldest)]
 
-    def lasting(self) -> Iterator[SeenDefinition]:
+    def lasting(self) -> Iterator[ApprovedTool]:
         """What is worth keeping beyond this run."""
-        return (each.lasting for each in self._sightings.values())
+        return (each.lasting for each in self._approved.values())
 
 
-def by_tool(sightings: Iterable[SeenDefinition]) -> dict[tuple[str, str], SeenDefinition]:
+def by_tool(approved: Iterable[ApprovedTool]) -> dict[tuple[str, str], ApprovedTool]:
     """By configured server and tool name."""
-    return {(each.server, each.tool): each for each in sightings}
+    return {(each.server, each.tool): each for each in approved}
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
@@ -294,37 +292,23 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, json.dumps(value, ensure_ascii=False)
 
 
-def sent_to(config: ServerConfig) -> str:
-    """What runs the server, as configured: command line or URL, folder, and the names of what it is given besides.
-
-    References stay references, and no value is told. What is quoted in the command line cannot pass for the rest.
-    """
-    line = config.url or shlex.join([config.command or "", *config.args])
-    given = sorted({*config.env, *config.env_vars, *config.http_headers, *config.env_http_headers})
-    more = [f"in {shlex.quote(config.cwd)}"] if config.cwd else []
-    more += [f"given {shlex.join(given)}"] if given else []
-    return f"{line} ({', '.join(more)})" if more else line
-
-
-def to_toml(sightings: Iterable[SeenDefinition]) -> dict[str, Any]:
+def to_toml(approved: Iterable[ApprovedTool]) -> dict[str, Any]:
     """The content of the approvals file."""
-    return {"approval": [_as_table(each) for each in sightings]}
+    return {"approval": [_as_table(each) for each in approved]}
 
 
-def from_toml(data: Mapping[str, Any]) -> list[SeenDefinition]:
+def from_toml(data: Mapping[str, Any]) -> list[ApprovedTool]:
     """Read the approvals file."""
     read = (_from_table(entry) for entry in _tables(data.get("approval")))
-    return [sighting for sighting in read if sighting is not None]
+    return [tool for tool in read if tool is not None]
 
 
-def merged(
-    data: Mapping[str, Any], before: Sequence[SeenDefinition], after: Sequence[SeenDefinition]
-) -> dict[str, Any]:
+def merged(data: Mapping[str, Any], before: Sequence[ApprovedTool], after: Sequence[ApprovedTool]) -> dict[str, Any]:
     """The content of the approvals file ``data`` with only that changed which differs between ``before`` and ``after``.
 
     Two mcphosts may run: neither takes back what the other was told, nor keeps what was revoked there.
     """
-    kept, old, new = (by_tool(sightings) for sightings in (from_toml(data), before, after))
+    kept, old, new = (by_tool(approved) for approved in (from_toml(data), before, after))
     for key in old.keys() | new.keys():
         if old.get(key) == new.get(key):
             continue
@@ -335,7 +319,7 @@ def merged(
     return to_toml(kept.values())
 
 
-def _merged(theirs: SeenDefinition | None, old: SeenDefinition | None, new: SeenDefinition) -> SeenDefinition:
+def _merged(theirs: ApprovedTool | None, old: ApprovedTool | None, new: ApprovedTool) -> ApprovedTool:
     """The tool as we know it now, with what was allowed or taken back elsewhere since it was ``old``."""
     if theirs is not None and theirs.fingerprint != new.fingerprint:
         return new
@@ -348,20 +332,20 @@ def _merged(theirs: SeenDefinition | None, old: SeenDefinition | None, new: Seen
     return replace(there if whole == whole_before else new, rules=rules)
 
 
-def _as_table(sighting: SeenDefinition) -> dict[str, Any]:
+def _as_table(tool: ApprovedTool) -> dict[str, Any]:
     table = {
-        "server": sighting.server,
-        "tool": sighting.tool,
-        "lifetime": sighting.lifetime.value,
-        "since": sighting.since,
-        "identity": sighting.identity,
-        "definition": canonical(sighting.definition),
+        "server": tool.server,
+        "tool": tool.tool,
+        "lifetime": tool.lifetime.value,
+        "since": tool.since,
+        "identity": tool.identity,
+        "definition": canonical(tool.definition),
     }
-    rules = [{"when": dict(r.when), "since": r.since, "lifetime": r.lifetime.value} for r in sighting.rules]
+    rules = [{"when": dict(r.when), "since": r.since, "lifetime": r.lifetime.value} for r in tool.rules]
     return table | ({"rules": rules} if rules else {})
 
 
-def _from_table(entry: Mapping[str, Any]) -> SeenDefinition | None:
+def _from_table(entry: Mapping[str, Any]) -> ApprovedTool | None:
     match entry:
         case {
             "server": str(server),
@@ -377,9 +361,7 @@ def _from_table(entry: Mapping[str, Any]) -> SeenDefinition | None:
                 return None
             rules = tuple(rule for table in _tables(entry.get("rules")) if (rule := _rule(table)) is not None)
             known = isinstance(definition, dict)
-            return (
-                SeenDefinition(server, tool, identity, definition, since, Lifetime(lifetime), rules) if known else None
-            )
+            return ApprovedTool(server, tool, identity, definition, since, Lifetime(lifetime), rules) if known else None
     return None
 
 
@@ -405,7 +387,7 @@ class ApprovalStore:
         self._store, self._alarm = store, alarm
         self._writing = asyncio.Lock()
         self._stale = False
-        self._saved: Sequence[SeenDefinition] = ()
+        self._saved: Sequence[ApprovedTool] = ()
 
     async def approvals(self) -> Approvals:
         """What was allowed in earlier runs. Raises ConfigError."""

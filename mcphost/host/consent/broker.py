@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -18,7 +18,6 @@ from mcphost.host.consent.policy import Decision, PolicyVerdict, decide
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.consent.questions import Answer, Approver, ToolCallQuestion
 from mcphost.host.tool_calls.call import NOTHING_SENT, ToolCall
-from mcphost.host.tool_calls.history import CallHistory, past_of
 from mcphost.protocol.display import hidden_in
 from mcphost.protocol.models.tools import Tool
 
@@ -36,7 +35,7 @@ class Proposal:
     tool: Tool
     arguments: Mapping[str, Any]
     origin: str
-    sent_to: str
+    identity: str
     note: str | None = None
     """What could not be checked beforehand."""
     outside: str = ""
@@ -66,7 +65,6 @@ class ConsentBroker:
         self._config, self.approvals, self._approver, self._audit = config, approvals, approver, audit
         self._changed, self._alarm = changed, alarm
         self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
-        self._began = datetime.now().astimezone()
 
     async def settle(self, proposal: Proposal) -> Answer:
         """The yes to this call, recorded before anything is sent.
@@ -75,7 +73,7 @@ class ConsentBroker:
 
         An answer may carry other arguments: the caller checks them as it checked the first.
         """
-        approval = self._approval(proposal.server, proposal.sent_to, proposal.tool)
+        approval = self._approval(proposal.server, proposal.identity, proposal.tool)
         decision = self._decide(proposal, approval)
         answer = await self._answer(proposal, approval, decision)
         await self._write_down(proposal, answer, decision.rule)
@@ -95,15 +93,15 @@ class ConsentBroker:
                 asking.cancel()
 
     def foresee(
-        self, server: str, sent_to: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
+        self, server: str, identity: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
     ) -> PolicyVerdict:
         """What would be decided about a call as things stand; nothing is asked, remembered or written down."""
-        approval = self._approval(server, sent_to, tool)
-        return self._decide(Proposal(0, server, tool, arguments, "", sent_to, outside=outside), approval).verdict
+        approval = self._approval(server, identity, tool)
+        return self._decide(Proposal(0, server, tool, arguments, "", identity, outside=outside), approval).verdict
 
     def remembers(self, proposal: Proposal) -> bool:
         """Would this run by what was allowed on screen? Then its definition must not be read too long ago."""
-        approval = self._approval(proposal.server, proposal.sent_to, proposal.tool)
+        approval = self._approval(proposal.server, proposal.identity, proposal.tool)
         remembered = approval.remembered(proposal.arguments)
         return remembered is not None and self._decide(proposal, approval).rule == remembered
 
@@ -111,10 +109,6 @@ class ConsentBroker:
     def relist_sec(self) -> float:
         """``policy.relist_sec``: how old a listing may be on which a remembered yes relies."""
         return self._config().policy.relist_sec
-
-    async def past(self, question: ToolCallQuestion, calls: Iterable[ToolCall]) -> CallHistory:
-        """The calls of the tool that is asked about: of ``calls``, those of this run, and of the audit log."""
-        return await past_of(question, calls, self._audit.path, self._began)
 
     def grants(self) -> list[Approval]:
         """What runs without asking because the user said so, not too long ago."""
@@ -150,8 +144,8 @@ class ConsentBroker:
         days = self._config().policy.remember_days
         return datetime.now().astimezone() - timedelta(days=days) if days else None
 
-    def _approval(self, server: str, sent_to: str, tool: Tool) -> ToolApproval:
-        approval = self.approvals.of(server, sent_to, tool)
+    def _approval(self, server: str, identity: str, tool: Tool) -> ToolApproval:
+        approval = self.approvals.of(server, identity, tool)
         return approval.not_before(self._oldest) if approval.may_lapse else approval
 
     def _decide(self, proposal: Proposal, approval: ToolApproval) -> Decision:
@@ -184,7 +178,7 @@ class ConsentBroker:
             tool=proposal.tool,
             arguments=proposal.arguments,
             origin=proposal.origin,
-            sent_to=proposal.sent_to,
+            identity=proposal.identity,
             approval=approval,
             rule=decision.rule,
             note=proposal.note,
@@ -211,7 +205,7 @@ class ConsentBroker:
         if wrong := problem(when):
             self._alarm(f"this call of {proposal.tool.name} runs, but no rule was made of it: {wrong}")
             lifetime, when = Lifetime.ONCE, {}
-        if self.approvals.allow(proposal.server, proposal.sent_to, proposal.tool, lifetime, now, when):
+        if self.approvals.allow(proposal.server, proposal.identity, proposal.tool, lifetime, now, when):
             self._changed()
 
     def _unasked(self, proposal: Proposal, approval: ToolApproval, answer: Answer) -> None:
@@ -233,7 +227,7 @@ class ConsentBroker:
                 "event": "decision",
                 "call": proposal.call,
                 "server": proposal.server,
-                "sent_to": proposal.sent_to,
+                "sent_to": proposal.identity,
                 "tool": proposal.tool.name,
                 "asked_by": proposal.origin,
                 "arguments": proposal.arguments if answer.arguments is None else answer.arguments,

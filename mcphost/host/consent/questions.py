@@ -45,7 +45,7 @@ class ToolCallQuestion:
     arguments: Mapping[str, Any]
     origin: str
     """Who wants it: ``you``, or a model's name."""
-    sent_to: str
+    identity: str
     """The command line or URL that gets the arguments."""
     approval: ToolApproval
     rule: str

@@ -1,4 +1,4 @@
-"""How much of the user's language models each server may use: requests a minute, tokens and money of this run.
+"""Limits each server's use of language models: requests per minute, and tokens and money per run.
 
 Specification: client/sampling (rate limits).
 """
@@ -15,38 +15,38 @@ from mcphost.config import Config, SamplingConfig
 from mcphost.providers.base import Price, TokenUsage
 
 WINDOW: Final = 60.0
-"""Seconds in which requests are counted."""
+"""Seconds of the rate limit `SamplingConfig.per_minute`."""
 
 CENTS: Final = 1e-9
-"""Below this, sums of money are the same."""
+"""Amounts of money that differ by less are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingUsage:
-    """What a server used in this run, and what it may. ``cost`` is in the currency of the configured prices."""
+    """What a server used in this run, and its limits. ``cost`` is in the currency of the configured prices."""
 
     requests: int = 0
-    """Answers that a model was asked for."""
+    """Requests sent to a model."""
     tokens: int = 0
     cost: float = 0.0
     most_tokens: int | None = None
     """None: no limit."""
     most_cost: float | None = None
     paused: str = ""
-    """Why it gets no more until the user raises its budget; empty while it does."""
+    """Why it gets no more until the user raises its budget; empty: it does."""
 
 
 class _Account:
     """The usage of one server."""
 
     def __init__(self) -> None:
-        self.asked: deque[float] = deque()
+        self.request_times: deque[float] = deque()
         self.requests = 0
         self.tokens, self.cost = 0, 0.0
         self.held_tokens, self.held_cost = 0, 0.0
-        """What the answers under way may still use."""
+        """Reserved for requests under way."""
         self.more_tokens, self.more_cost = 0, 0.0
-        """By how much the user raised it."""
+        """Added by the user in this run."""
 
 
 class SamplingBudgets:
@@ -57,23 +57,23 @@ class SamplingBudgets:
         self._accounts: dict[str, _Account] = {}
 
     def usage(self, server: str) -> SamplingUsage:
-        """How a server stands."""
+        """What a server used so far, and its limits."""
         account = self._of(server)
         tokens, cost = self._most(server)
-        return SamplingUsage(account.requests, account.tokens, account.cost, tokens, cost, self.paused(server))
+        return SamplingUsage(account.requests, account.tokens, account.cost, tokens, cost, self.exhausted(server))
 
-    def too_many(self, server: str) -> bool:
-        """Count a request; is that more than the server may ask in a minute?"""
-        now, asked = self._now(), self._of(server).asked
-        while asked and now - asked[0] >= WINDOW:
-            asked.popleft()
-        if len(asked) >= self._settings(server).per_minute:
+    def over_rate(self, server: str) -> bool:
+        """Return whether another request now exceeds the rate limit; count the request if it does not."""
+        now, times = self._now(), self._of(server).request_times
+        while times and now - times[0] >= WINDOW:
+            times.popleft()
+        if len(times) >= self._settings(server).per_minute:
             return True
-        asked.append(now)
+        times.append(now)
         return False
 
-    def paused(self, server: str) -> str:
-        """Why this server gets nothing now; empty where it does."""
+    def exhausted(self, server: str) -> str:
+        """Why the server's budget is used up; empty if it is not."""
         account, (tokens, cost) = self._of(server), self._most(server)
         if tokens is not None and account.tokens >= tokens:
             return f"it used up its {tokens} tokens of this run"
@@ -81,8 +81,8 @@ class SamplingBudgets:
             return f"it used up its {cost:g} of this run"
         return ""
 
-    def short(self, server: str, tokens: int, price: Price | None) -> str:
-        """Why there is not enough left for a request of so many tokens; empty where there is."""
+    def shortage(self, server: str, tokens: int, price: Price | None) -> str:
+        """Why the rest of the budget is too small for a request of ``tokens`` tokens; empty if it is enough."""
         account, (most_tokens, most_cost) = self._of(server), self._most(server)
         if most_tokens is not None and account.tokens + account.held_tokens + tokens >= most_tokens:
             return f"not enough is left of its {most_tokens} tokens of this run"
@@ -91,21 +91,21 @@ class SamplingBudgets:
         cost = None if price is None else price.of(TokenUsage(tokens, 0))
         if cost is None:
             return "what the model costs is not known, so its budget_cost cannot be kept: set input_price, output_price"
-        full = account.cost + account.held_cost + cost > most_cost - CENTS and price != Price(0.0, 0.0)
-        return f"not enough is left of its {most_cost:g} of this run" if full else ""
+        over = account.cost + account.held_cost + cost > most_cost - CENTS and price != Price(0.0, 0.0)
+        return f"not enough is left of its {most_cost:g} of this run" if over else ""
 
-    def room(self, server: str, tokens: int, price: Price | None) -> int | None:
-        """The most tokens of an answer to a request of so many tokens; None: any number."""
+    def answer_tokens_left(self, server: str, tokens: int, price: Price | None) -> int | None:
+        """Tokens left for the answer to a request of ``tokens`` tokens; None: no limit."""
         account, (most_tokens, most_cost) = self._of(server), self._most(server)
-        rooms = [] if most_tokens is None else [most_tokens - account.tokens - account.held_tokens - tokens]
+        limits = [] if most_tokens is None else [most_tokens - account.tokens - account.held_tokens - tokens]
         if most_cost is not None and price is not None and price.output > 0:
             left = most_cost - account.cost - account.held_cost - tokens * price.input / 1e6
-            rooms.append(int(left * 1e6 / price.output))
-        return max(1, min(rooms)) if rooms else None
+            limits.append(int(left * 1e6 / price.output))
+        return max(1, min(limits)) if limits else None
 
     @contextmanager
-    def using(self, server: str, most: TokenUsage, price: Price | None) -> Iterator[Callable[[TokenUsage], None]]:
-        """Hold so much back while a model is asked; the function that is given says what it really used."""
+    def reserve(self, server: str, most: TokenUsage, price: Price | None) -> Iterator[Callable[[TokenUsage], None]]:
+        """Reserve ``most`` while a model works; call the yielded function with what it really used."""
         account = self._of(server)
         tokens, cost = _sum(most), (price.of(most) if price else None) or 0.0
         account.requests += 1
@@ -122,8 +122,8 @@ class SamplingBudgets:
             account.held_tokens -= tokens
             account.held_cost -= cost
 
-    def raise_(self, server: str, tokens: int | None, cost: float | None) -> None:
-        """Allow so much more; with neither, once more what the configuration allows."""
+    def increase(self, server: str, tokens: int | None, cost: float | None) -> None:
+        """Raise the budget by so much; with neither, by the configured budget."""
         account, settings = self._of(server), self._settings(server)
         if tokens is None and cost is None:
             tokens, cost = settings.budget_tokens, settings.budget_cost

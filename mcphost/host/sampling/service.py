@@ -136,7 +136,7 @@ class SamplingService:
     def raise_budget(self, server: str, *, tokens: int | None = None, cost: float | None = None) -> None:
         """Let a server use so much more in this run; with neither, once more what is configured. Raises UnknownName."""
         _ = self._servers[server]
-        self._budgets.raise_(server, tokens, cost)
+        self._budgets.increase(server, tokens, cost)
         self._paused.discard(server)
         self._bus.publish(ServerChanged(server))
 
@@ -146,12 +146,12 @@ class SamplingService:
         """Raise InputRefused for a request that is not even looked at."""
         server = server_request.server
         open_ = sum(each.server == server and not each.state.ended for each in self.all.values())
-        if self._budgets.too_many(server):
+        if self._budgets.over_rate(server):
             self._refuse_flood(server, "that is more sampling requests in a minute than the user allows")
         if open_ >= OPEN:
             self._refuse_flood(server, f"{OPEN} sampling requests are being answered already")
         self._flooding.discard(server)
-        paused = self._budgets.paused(server)
+        paused = self._budgets.exhausted(server)
         if policy.verdict is PolicyVerdict.DENY:
             self._turn_away(server_request, policy.rule, "")
         if self._pending.muted(server):
@@ -319,7 +319,7 @@ class SamplingService:
             del self.all[oldest.number]
 
     def _publish_usage(self, server: str) -> None:
-        paused = self._budgets.paused(server)
+        paused = self._budgets.exhausted(server)
         if paused and server not in self._paused:
             self._paused.add(server)
             self._bus.alarm(f"{server} gets no more answers of language models: {paused}")

@@ -43,7 +43,7 @@ async def _gather(
     """Take the events of the answer. Raises ModelError, ConfigError."""
     request, tokens = _within(sampling, budgets)
     provider = await models.provider(sampling.model)
-    with budgets.using(sampling.server, TokenUsage(tokens, request.max_tokens), sampling.model.price) as used:
+    with budgets.reserve(sampling.server, TokenUsage(tokens, request.max_tokens), sampling.model.price) as used:
         try:
             async with aclosing(provider.stream(request)) as events:
                 async for event in events:
@@ -61,11 +61,11 @@ async def _gather(
 def _within(sampling: Sampling, budgets: SamplingBudgets) -> tuple[ModelRequest, int]:
     """The request with room for no more than the budget has, and about how many tokens it is. Raises ModelRefused."""
     server, tokens, price = sampling.server, sampling.estimate.input_tokens, sampling.model.price
-    if why := sampling.problem or budgets.short(server, tokens, price):
+    if why := sampling.problem or budgets.shortage(server, tokens, price):
         raise ModelRefused(sampling.model.entry, why)
-    room = budgets.room(server, tokens, price)
+    tokens_left = budgets.answer_tokens_left(server, tokens, price)
     most = sampling.request.max_tokens
-    return replace(sampling.request, max_tokens=most if room is None else min(most, room)), tokens
+    return replace(sampling.request, max_tokens=most if tokens_left is None else min(most, tokens_left)), tokens
 
 
 def _usage(gathered: CollectedAnswer, input_tokens: int) -> TokenUsage:

@@ -23,7 +23,7 @@ from mcphost.config import Config, ResolvedRoot
 from mcphost.errors import ConfigError, McphostError, NotDone
 from mcphost.host.audit import AuditWriter
 from mcphost.host.background import BackgroundTasks
-from mcphost.host.consent.approvals import Lifetime, sent_to
+from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, RootsQuestion
 from mcphost.host.events import CallStarted, Event, EventBus, RootsChanged
 from mcphost.host.logs import LogBook
@@ -308,7 +308,7 @@ class RootsService:
         config = self._config()
         if server not in config.servers:
             return False
-        return bool(config.servers[server].roots or self._shares.reaching(server, sent_to(config.servers[server])))
+        return bool(config.servers[server].roots or self._shares.reaching(server, config.servers[server].identity))
 
     async def share(
         self, server: str | None, path: Path, *, remember: bool = False, name: str | None = None
@@ -471,13 +471,13 @@ class RootsService:
         return _folder(share, seen, RootSource.CONFIG)
 
     def _shared(self, config: Config, server: str) -> list[OfferedRoot]:
-        reaching = self._shares.reaching(server, sent_to(config.servers[server]))
+        reaching = self._shares.reaching(server, config.servers[server].identity)
         return [_folder(share, look(share.path)) for share in reaching]
 
     # Keeping.
 
     def _identity(self, server: str | None) -> str:
-        return "" if server is None else sent_to(self._config().servers[server])
+        return "" if server is None else self._config().servers[server].identity
 
     async def _grant(self, share: SharedRoot) -> None:
         """Share it, also where it was taken back before. Raises NotDone where it cannot be saved."""

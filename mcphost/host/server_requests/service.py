@@ -1,4 +1,4 @@
-"""Takes what servers ask to the service that answers it, and says which questions a server may ask.
+"""Passes each server request to the service that answers it, and says which requests a server may send.
 
 Specification: client/roots, client/sampling, client/elicitation.
 """
@@ -28,9 +28,9 @@ METHOD_CHARACTERS: Final = 80
 
 
 class ServerRequestService:
-    """Answers the requests of all servers.
+    """The services that answer server requests.
 
-    ``sampling`` creates its service when it is first needed. ``writes``: a person can write what a model would.
+    ``sampling`` creates its service at the first request. ``writes``: the user can write answers instead of a model.
     """
 
     def __init__(
@@ -49,11 +49,10 @@ class ServerRequestService:
         self.roots, self.elicitation, self._sampling = roots, elicitation, sampling
 
     def handler(self, server: str) -> ServerRequestHandler:
-        """Return what answers the requests of one server."""
         return ServerRequestHandler(server, self)
 
     def capabilities(self, server: str) -> ClientCapabilities:
-        """Only what somebody here can answer, and the configuration lets this server ask."""
+        """The client capabilities to declare: what can be answered here and is enabled for this server."""
         samples = bool(self._config().models) or self._writes
         return ClientCapabilities(
             roots=self.roots.declared(server),
@@ -61,15 +60,15 @@ class ServerRequestService:
             sampling=self._sampling().declared(server) if samples else None,
         )
 
-    async def answer(self, method: str, request: ServerRequest) -> Mapping[str, Any]:
-        """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
+    def answering(self, method: str) -> RootsService | ElicitationService | SamplingService:
+        """The service that answers this method. Raises InputRefused if there is none."""
         match method:
             case "roots/list":
-                return await self.roots.answer(request)
+                return self.roots
             case "elicitation/create":
-                return await self.elicitation.answer(request)
+                return self.elicitation
             case "sampling/createMessage":
-                return await self._sampling().answer(request)
+                return self._sampling()
         raise InputRefused(ErrorCode.METHOD_NOT_FOUND, f"mcphost does not answer {method[:METHOD_CHARACTERS]}")
 
 
@@ -80,16 +79,20 @@ class ServerRequestHandler:
         self._server, self._service = server, service
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
-        """Return the result to send; see `mcphost.client.server_requests.InputHandler.answer`."""
+        """Return the result to send. Raises InputRefused; cancelled when the server withdraws the request."""
         call, certain = self._call()
-        return await self._service.answer(request.method, ServerRequest(self._server, request.params, call, certain))
+        service = self._service.answering(request.method)
+        return await service.answer(ServerRequest(self._server, request.params, call, certain))
 
     def leave(self) -> None:
-        """End what is open: the connection is about to be closed."""
+        """Cancel the pending questions: the connection is about to be closed."""
         self._service.pending.leave(self._server)
 
     def _call(self) -> tuple[ToolCall | None, bool]:
-        """The call it is asked for. Over HTTP it is the one whose answer's stream brought the question."""
+        """The tool call that the request belongs to, and whether that is certain.
+
+        Over HTTP it is certain if the request came on the call's response stream.
+        """
         sent = self._service.calls.sent(self._server)
         exact = current_call.get()
         for call in sent:

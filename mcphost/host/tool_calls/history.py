@@ -57,7 +57,7 @@ def tried(when: Mapping[str, str], past: CallHistory) -> list[RuleTrial]:
     return [RuleTrial(call, fits(when, call.arguments)) for call in past.calls]
 
 
-async def past_of(
+async def call_history(
     question: ToolCallQuestion, calls: Iterable[ToolCall], log: Path | None, began: datetime
 ) -> CallHistory:
     """The calls of the tool that is asked about, but for the one that is asked about.
@@ -111,7 +111,7 @@ def _read(question: ToolCallQuestion, line: bytes, began: datetime) -> PastCall 
             "event": "decision",
             "time": str(time),
             "server": question.server,
-            "sent_to": question.sent_to,
+            "sent_to": question.identity,
             "tool": question.tool.name,
             "arguments": dict(arguments),
             "allowed": bool(allowed),

@@ -23,7 +23,6 @@ from mcphost.errors import (
 )
 from mcphost.host.audit import AuditWriter
 from mcphost.host.connections.connection import Connection
-from mcphost.host.consent.approvals import sent_to
 from mcphost.host.events import CallChanged, EventBus
 from mcphost.host.tool_calls.call import ToolCall
 
@@ -125,7 +124,7 @@ class CallSending:
                 await connection.settled(retries=True)
         except TimeoutError:
             raise lost from None
-        if not connection.ready or sent_to(connection.config) != sent_to(self._config):  # not a stranger's to know
+        if not connection.ready or connection.config.identity != self._config.identity:  # not a stranger's to know
             raise lost
         return connection.client
 

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from mcphost.client.client import RequestTimeouts
@@ -27,14 +28,15 @@ from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
-from mcphost.host.consent.approvals import sent_to
 from mcphost.host.consent.broker import ConsentBroker, Proposal
+from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.host.error_boundary import fault, without_secrets
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, EventBus
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.sign_in.retry import RetriedOperation, SignInRetry
 from mcphost.host.sign_in.service import SignIn
 from mcphost.host.tool_calls.call import NOTHING_SENT, CallRequest, ToolCall
+from mcphost.host.tool_calls.history import CallHistory, call_history
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.sending import CallSending
 from mcphost.host.tool_calls.validation import ValidationResult, validate
@@ -76,6 +78,7 @@ class ToolCallService:
         self._registry, self._servers, self._catalog, self._consent = registry, servers, catalog, consent
         self._elicitation, self._sign_in_retry, self._audit = elicitation, sign_in_retry, audit
         self._bus, self._background, self._mask = bus, background, mask
+        self._began = datetime.now().astimezone()
 
     @property
     def calls(self) -> Mapping[int, ToolCall]:
@@ -85,6 +88,10 @@ class ToolCallService:
     def running(self, server: str | None = None) -> list[ToolCall]:
         """The calls that have not ended, oldest first."""
         return self._registry.running(server)
+
+    async def history(self, question: ToolCallQuestion) -> CallHistory:
+        """The earlier calls of the tool that is asked about, in this run and in the audit log."""
+        return await call_history(question, self.calls.values(), self._audit.path, self._began)
 
     def call(
         self,
@@ -209,7 +216,7 @@ class ToolCallService:
 
     async def _may_collect(self, call: ToolCall, connection: Connection, task: str) -> Mapping[str, Any]:
         """Write down that a task's result is asked for: asking is the consent. The arguments it was begun with."""
-        fields = {"call": call.number, "server": connection.name, "sent_to": sent_to(connection.config)}
+        fields = {"call": call.number, "server": connection.name, "sent_to": connection.config.identity}
         await self._audit.before(
             {"event": "task", **fields, "asked_by": call.request.origin, "task": task, "status": "collect"}
         )
@@ -250,7 +257,7 @@ class ToolCallService:
             tool=tool,
             arguments=call.arguments,
             origin=request.origin,
-            sent_to=sent_to(connection.config),
+            identity=connection.config.identity,
             note=note or None,
             outside=request.outside,
             provenance=request.provenance.after(call.arguments) if call.edited else request.provenance,
@@ -261,7 +268,7 @@ class ToolCallService:
         tool = self._catalog.tool(shown.server, shown.tool.name)
         if tool is not shown.tool and tool.canonical != shown.tool.canonical:
             moved = "the tool's definition"
-        elif connection.config is not config and sent_to(connection.config) != shown.sent_to:
+        elif connection.config is not config and connection.config.identity != shown.identity:
             moved = "the server's command or address"
         else:
             return

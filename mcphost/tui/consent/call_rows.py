@@ -173,7 +173,7 @@ def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
         yield fact("tool", show_name(tool.name))
     yield Fact("server says", claims_text(tool))
     yield fact("history", *_history(question.approval))
-    yield fact("sent to", show(question.sent_to, limit=2000))
+    yield fact("sent to", show(question.identity, limit=2000))
     yield fact("rule", show_line(question.rule, 200))
     if question.note:
         yield fact("note", show(question.note), "$text-warning")

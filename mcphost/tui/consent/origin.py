@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcphost.host.consent.approvals import sent_to
 from mcphost.host.consent.questions import Question
 from mcphost.host.host import Host
 from mcphost.host.server_requests.url_elicitation import UrlElicitation
@@ -20,7 +19,7 @@ class QuestionOrigin:
     server: str
     """The configured name."""
     because: str
-    sent_to: str
+    identity: str
     """The command line or URL that gets the answer."""
     limit: str = ""
     """Until when it can be answered."""
@@ -68,5 +67,5 @@ def page_reason(host: Host, page: UrlElicitation) -> QuestionOrigin:
 
 def _reason(host: Host, server: str, because: str, limit: str) -> QuestionOrigin:
     connection = host.servers.get(server)
-    where = "" if connection is None else show_line(sent_to(connection.config), 300)
+    where = "" if connection is None else show_line(connection.config.identity, 300)
     return QuestionOrigin(show_line(server, 60), because, where, limit)

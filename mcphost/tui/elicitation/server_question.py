@@ -139,8 +139,8 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         """Who asks, why, and since when."""
         when = "" if self.waiting is None else f" · at {wall_clock(self.waiting.asked_at)}"
         yield fact("asked", f"{self.reason.because}{when}")
-        if self.reason.sent_to:
-            yield fact("goes to", f"{self.reason.server}  ({self.reason.sent_to})")
+        if self.reason.identity:
+            yield fact("goes to", f"{self.reason.server}  ({self.reason.identity})")
 
     def says(self) -> Iterator[Fact]:
         """The server's own words."""

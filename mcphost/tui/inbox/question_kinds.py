@@ -58,7 +58,7 @@ def words_of(question: Question) -> str:
 def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) -> QuestionDialog:
     from mcphost.tui.consent.tool_call import ToolCallScreen
 
-    return ToolCallScreen(waiting, question, lambda: host.consent.past(question, host.tool_calls.calls.values()))
+    return ToolCallScreen(waiting, question, lambda: host.tool_calls.history(question))
 
 
 def _sign_in(host: Host, waiting: OpenQuestion, question: SignInQuestion) -> QuestionDialog:

@@ -83,8 +83,8 @@ def request_facts(sampling: Sampling, known: Known) -> Iterator[Fact]:
         yield fact("it is", f"{qualities(sampling.model)} · {price_words(sampling.model)}")
     yield from _wishes(sampling)
     yield fact("asked", " · ".join(filter(None, (known.reason.because, known.age))))
-    if known.reason.sent_to:
-        yield fact("goes to", f"{known.reason.server}  ({known.reason.sent_to})")
+    if known.reason.identity:
+        yield fact("goes to", f"{known.reason.server}  ({known.reason.identity})")
     if sampling.rule:
         yield fact("rule", show_line(sampling.rule, 120))
     if known.no_model:
@@ -100,8 +100,8 @@ def answer_facts(sampling: Sampling, known: Known) -> Iterator[Fact]:
         yield fact("ended", _ended(sampling))
     yield from _used(known.spent)
     yield fact("asked", known.reason.because)
-    if known.reason.sent_to:
-        yield fact("goes to", f"{known.reason.server}  ({known.reason.sent_to})")
+    if known.reason.identity:
+        yield fact("goes to", f"{known.reason.server}  ({known.reason.identity})")
     if sampling.edited:
         yield fact("request", "changed by you before it was asked")
 

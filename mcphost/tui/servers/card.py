@@ -20,7 +20,6 @@ from mcphost.errors import McphostError
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.connections.keepalive import RoundTrip
 from mcphost.host.connections.process_usage import UsageReading
-from mcphost.host.consent.approvals import sent_to
 from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_policy
 from mcphost.host.host import Host
 from mcphost.host.server_requests.roots import OfferedRoot, SentRoots
@@ -355,7 +354,7 @@ def _state(connection: Connection, now: float) -> Iterator[Fact]:
         yield fact("next try", f"in {max(0.0, connection.retry_at - now):.0f} s, or now with r")
     elif connection.state in HOW_TO_GO_ON:
         yield fact("go on", HOW_TO_GO_ON[connection.state])
-    yield fact("runs", show(sent_to(connection.config), limit=2000))
+    yield fact("runs", show(connection.config.identity, limit=2000))
     if connection.ready_at is not None and connection.started_at is not None:
         yield fact("ready after", duration_text(connection.ready_at - connection.started_at))
     if connection.ready and connection.keepalive.last is not None:

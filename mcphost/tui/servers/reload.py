@@ -13,7 +13,6 @@ from textual.screen import ModalScreen
 
 from mcphost.config import Changes, Config, compare
 from mcphost.errors import McphostError
-from mcphost.host.consent.approvals import sent_to
 from mcphost.host.host import Host
 from mcphost.host.start_info import ReloadedConfig
 from mcphost.protocol.display import show, show_line
@@ -96,7 +95,7 @@ def _facts(changes: Changes, new: Config) -> Iterator[Fact]:
 
 def _what_runs(config: Config, name: str) -> str:
     server = config.servers[name]
-    words = [f"would run: {show(sent_to(server), limit=2000)}"]
+    words = [f"would run: {show(server.identity, limit=2000)}"]
     if server.cwd:
         words.append(f"in {show_line(server.cwd)}")
     given = [*server.env, *server.env_vars, *server.http_headers, *server.env_http_headers]

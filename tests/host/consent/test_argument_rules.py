@@ -13,7 +13,7 @@ from mcphost.host.consent.approvals import ApprovalStatus, ToolApproval
 from mcphost.host.consent.argument_rules import fits, in_words, left_open, problem, suggested
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.host.tool_calls.call import CallRequest, ToolCall
-from mcphost.host.tool_calls.history import PAST_CALLS, PAST_CHARACTERS, CallHistory, past_of, tried
+from mcphost.host.tool_calls.history import PAST_CALLS, PAST_CHARACTERS, CallHistory, call_history, tried
 from mcphost.protocol.models.tools import Tool
 
 BEGAN = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -125,7 +125,7 @@ async def test_past_calls_are_those_of_the_tool_and_the_newest_first(tmp_path: P
     ]  # fmt: skip
     log.write_text("".join([line(arguments={"a": "old"}, allowed=False), *others]), errors="surrogateescape")
     calls = [call(1, "x"), call(2, "y"), call(3, "x", server="t"), call(4, "x", tool="b"), call(5, "x", task="t")]
-    past = await past_of(question(), [*calls, call(9, "me")], log, BEGAN)
+    past = await call_history(question(), [*calls, call(9, "me")], log, BEGAN)
     assert past.reaches == "this run, audit log"
     trials = tried({"a": "^x$"}, past)
     assert [(each.call.arguments["a"], each.allowed) for each in trials] == [("y", False), ("x", True), ("old", False)]
@@ -134,14 +134,14 @@ async def test_past_calls_are_those_of_the_tool_and_the_newest_first(tmp_path: P
 
 
 async def test_before_the_first_call_of_all_there_is_no_log_and_nothing_is_wrong_with_it(tmp_path: Path) -> None:
-    past = await past_of(question(), [call(1, "x")], tmp_path / "absent", BEGAN)
+    past = await call_history(question(), [call(1, "x")], tmp_path / "absent", BEGAN)
     assert (len(past.calls), past.reaches) == (1, "this run, audit log")
 
 
 @pytest.mark.parametrize("kind", ["none", "folder"])
 async def test_without_a_log_that_can_be_read_only_this_run_is_told_and_it_is_said(tmp_path: Path, kind: str) -> None:
     log = {"none": None, "folder": tmp_path}[kind]
-    past = await past_of(question(), [call(1, "x")], log, BEGAN)
+    past = await call_history(question(), [call(1, "x")], log, BEGAN)
     assert [each.name for each in past.calls] == ["call 1"]
     assert past.reaches.startswith("this run; ")
 
@@ -151,8 +151,8 @@ async def test_no_more_past_calls_are_tried_than_can_be_at_once(tmp_path: Path) 
     """A hostile model cannot make the preview slow."""
     log = tmp_path / "audit.jsonl"
     log.write_text(line() * 20_000)  # more than is read
-    many = await past_of(question(), [], log, BEGAN)
-    long = await past_of(question(), [call(n, "x" * 60_000) for n in range(5)], None, BEGAN)
+    many = await call_history(question(), [], log, BEGAN)
+    long = await call_history(question(), [call(n, "x" * 60_000) for n in range(5)], None, BEGAN)
     assert len(many.calls) == PAST_CALLS
     assert len(long.calls) == PAST_CHARACTERS // 60_000
     assert tried({"a": "x"}, CallHistory()) == []

@@ -58,7 +58,7 @@ async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(hos
     (question,) = running.approver.questions
     assert (question.server, question.origin, question.arguments) == ("files", "model x", SAY)
     assert question.tool.description == "Says back the text it was given."
-    assert shlex.split(question.sent_to)[-4:] == ["--record", str(tmp_path / "wire"), "--name", "mcphost"]
+    assert shlex.split(question.identity)[-4:] == ["--record", str(tmp_path / "wire"), "--name", "mcphost"]
     assert (question.rule, question.approval.kind, question.note) == (
         "policy.default = 'ask'",
         ApprovalStatus.NEW,
@@ -401,11 +401,11 @@ async def test_a_rule_made_when_asked_lets_by_what_it_fits_in_later_runs_too_and
     async with host(a=echo(), b=echo(), answers=(NO, NO, NO), dependencies=parts) as running:
         assert (await running.run("a", "echo", SAY)).state is CallState.DONE
         assert (await running.run("b", "echo", SAY)).state is CallState.DECLINED
-        past = await running.consent.past(running.approver.questions[0], running.tool_calls.calls.values())
+        past = await running.tool_calls.history(running.approver.questions[0])
         assert past.calls == ()  # of b; what stands in the log is a's
         await change_tool(running)
         assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
-        past = await running.consent.past(running.approver.questions[1], running.tool_calls.calls.values())
+        past = await running.tool_calls.history(running.approver.questions[1])
         assert [(each.arguments["text"], each.declined) for each in past.calls] == [
             ("x", False), ("not x", True), ("x and more", False), ("x", False),
         ]  # fmt: skip
@@ -425,11 +425,11 @@ async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
     async with host(a=echo(), answers=(RULE, NO)) as running:
         await running.run("a", "echo", SAY)
         (asked,) = running.approver.questions
-        assert running.consent.foresee("a", asked.sent_to, asked.tool, SAY, outside=outside) is verdict
-        assert running.consent.foresee("a", asked.sent_to, asked.tool, {"text": "y"}) is PolicyVerdict.ASK
+        assert running.consent.foresee("a", asked.identity, asked.tool, SAY, outside=outside) is verdict
+        assert running.consent.foresee("a", asked.identity, asked.tool, {"text": "y"}) is PolicyVerdict.ASK
         if outside:
             with pytest.raises(Declined):
-                await running.consent.settle(Proposal(7, "a", asked.tool, SAY, "m", asked.sent_to, outside=outside))
+                await running.consent.settle(Proposal(7, "a", asked.tool, SAY, "m", asked.identity, outside=outside))
             assert "has read a web page, so that it is asked again; allowed by you where text matches '^x'" in (
                 running.approver.questions[1].rule
             )

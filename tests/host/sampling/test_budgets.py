@@ -246,12 +246,12 @@ def test_what_is_under_way_counts_as_used_until_it_is_known(budget: dict[str, An
     """Requests at the same time cannot spend a budget several times."""
     config = settings(a={"command": "x", "sampling": budget})
     budgets = SamplingBudgets(lambda: config, lambda: 0.0)
-    with budgets.using("a", TokenUsage(40, 50), price) as used:
-        assert "not enough is left" in budgets.short("a", 10, price)
-        assert (budgets.short("a", 9, price), budgets.room("a", 5, price)) == ("", 5)
+    with budgets.reserve("a", TokenUsage(40, 50), price) as used:
+        assert "not enough is left" in budgets.shortage("a", 10, price)
+        assert (budgets.shortage("a", 9, price), budgets.answer_tokens_left("a", 5, price)) == ("", 5)
         used(TokenUsage(1, 1))
-    assert (budgets.short("a", 97, price), budgets.room("a", 48, price)) == ("", 50)
-    assert "not enough is left" in budgets.short("a", 98, price)
+    assert (budgets.shortage("a", 97, price), budgets.answer_tokens_left("a", 48, price)) == ("", 50)
+    assert "not enough is left" in budgets.shortage("a", 98, price)
 
 
 async def test_a_muted_server_gets_no_model_whatever_its_policy_says() -> None:
