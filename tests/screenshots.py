@@ -30,7 +30,7 @@ SMALL: Final = (80, 24)
 Story = Callable[[Pilot[None]], Awaitable[None]]
 
 
-async def until(pilot: Pilot[None], condition: Callable[[McphostApp], object], seconds: float = 10.0) -> None:
+async def until(pilot: Pilot[None], condition: Callable[[McphostApp], object], seconds: float = 40.0) -> None:
     """Let the app work until the condition holds of it."""
     app = pilot.app
     assert isinstance(app, McphostApp)

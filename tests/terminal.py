@@ -77,6 +77,7 @@ class Terminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "TEXTUAL_ANIMATIONS": "none"}
+        settings |= {"COLORFGBG": "15;0"}  # the emulator does not answer when it is asked for its background
         settings |= {"COLUMNS": str(columns), "LINES": str(rows)}
         self.process = subprocess.Popen(
             command,

@@ -100,18 +100,19 @@ class ModelConfig(ConfigTable):
 
 
 Theme = Literal[
+    "auto", "mcphost-dark", "mcphost-light", "mcphost-16",
     "textual-dark", "textual-light", "nord", "gruvbox", "catppuccin-mocha", "dracula", "tokyo-night", "monokai",
     "flexoki", "catppuccin-latte", "catppuccin-frappe", "catppuccin-macchiato", "solarized-light", "solarized-dark",
     "rose-pine", "rose-pine-moon", "rose-pine-dawn", "atom-one-dark", "atom-one-light", "ansi-dark", "ansi-light",
 ]  # fmt: skip
-"""The themes of Textual, which only the screen imports."""
+"""mcphost's own themes and Textual's, which only the screen imports."""
 
 
 class UI(ConfigTable):
     """``[ui]``: the screen."""
 
-    theme: Theme = "textual-dark"
-    """A theme's name, as the command palette lists them."""
+    theme: Theme = "auto"
+    """A theme's name, as the command palette lists them; auto: mcphost's own, as dark or as light as the terminal."""
     log_panel: Literal["auto", "open", "closed"] = "auto"
     """The log panel at the start; auto: open where there is room."""
     logs: LogLevel = "info"

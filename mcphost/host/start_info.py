@@ -34,5 +34,7 @@ class StartInfo:
     """Where approvals and the audit log are kept."""
     how_to: str
     """How to add servers, in a few lines for somebody who has none."""
+    light_terminal: bool = False
+    """Is the terminal's background closer to white than to black?"""
     missing: Path | None = None
     """Where a configuration would be, in a run that shows the demo because it found none."""

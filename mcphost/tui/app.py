@@ -62,6 +62,7 @@ from mcphost.tui.servers.list import ServersPane
 from mcphost.tui.sign_in.account import AccountBook
 from mcphost.tui.sign_in.controller import SignInController
 from mcphost.tui.tasks.controller import TasksController
+from mcphost.tui.theme import THEMES, legible, theme_for
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.controller import ToolsController
 from mcphost.tui.traffic.controller import TrafficController
@@ -106,6 +107,7 @@ class McphostApp(App[None]):
         self, host: Host, approver: ScreenApprover, start: StartInfo, reread: reload.Read | None = None
     ) -> None:
         super().__init__(driver_class=Driver)
+        self._choose_theme(host.config.ui.theme, light=start.light_terminal)
         self.animation_level = "none"  # over a slow link each step of a scroll is a picture that nobody waits for
         self.host, self.approver, self.start = host, approver, start
         self.faults = FailureCount()
@@ -137,14 +139,25 @@ class McphostApp(App[None]):
         """Also for Textual itself: a resize waits for a timer of 8 ms."""
         return unskipped(super().set_timer(delay, callback, **options))
 
+    def _choose_theme(self, name: str, *, light: bool) -> None:
+        """Take a theme before the first frame, which a change of themes would draw twice."""
+        for theme in THEMES:
+            self.register_theme(theme)
+        sixteen = self.console.color_system == "standard" and not self.no_color
+        self.theme = theme_for(light=light, sixteen=sixteen).name if name == "auto" else name
+        self.stylesheet.set_variables(self.get_css_variables())
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The theme's variables, with enough contrast whatever theme it is."""
+        self.theme_variables = legible(self.current_theme, super().get_css_variables())
+        return self.theme_variables
+
     def get_default_screen(self) -> Screen[None]:
         """The main screen, from the start."""
         return self.main
 
     def on_mount(self) -> None:
         """Begin to listen, and show what is there already."""
-        if self.host.config.ui.theme in self.available_themes:
-            self.theme = self.host.config.ui.theme
         self.results.draw_pictures(self.host.config.ui.images != "off")
         self._gatherer = EventGatherer(self.host.bus, self)
         self.approver.attach(self)

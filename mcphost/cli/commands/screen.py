@@ -29,13 +29,23 @@ mcphost check 'stdio:uvx mcp-server-git'"""
 
 
 def open_screen(options: Namespace) -> int:
-    """Run the app and return the exit code. Raises ConfigError where there is no terminal."""
+    """Run the app and return the exit code. Raises ConfigError where there is no terminal that can show it."""
     from mcphost.cli.output import is_terminal
     from mcphost.cli.run import run
+    from mcphost.cli.terminal_background import background_query
 
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise ConfigError("the screen needs a terminal; for commands without one see: mcphost --help")
-    config, start = _starting_point(options)
+    if os.environ.get("TERM", "") in ("dumb", "unknown"):
+        raise ConfigError(
+            f"TERM={os.environ['TERM']} cannot show the screen; check, list, call, read, prompt and chat work without "
+            "one, see: mcphost --help"
+        )
+    with background_query(sys.stdin.fileno(), sys.stdout.fileno(), os.environ) as has_light_background:
+        config, start = _starting_point(options)
+        import mcphost.tui.app  # noqa: F401  # takes as long as the terminal needs to answer
+
+        start = replace(start, light_terminal=has_light_background())
     return run(_show(config, start, _config_reader(options, start), traffic_path(options)))
 
 

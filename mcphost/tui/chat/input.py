@@ -149,8 +149,8 @@ class ChatInput(Vertical):
 
     DEFAULT_CSS = """
     ChatInput {
-        height: auto; border: round $panel-lighten-2;
-        &:focus-within { border: round $accent; }
+        height: auto; border: round $border-blurred; border-title-color: $foreground-muted;
+        &:focus-within { border: round $border; }
         MessageArea, MessageArea.-textual-compact {
             height: auto; max-height: 8; padding: 0 1; background: $surface; border: none;
             &:focus { background: $boost; border: none; }

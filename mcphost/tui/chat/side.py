@@ -130,7 +130,8 @@ class ChatSide(VerticalScroll, can_focus=False):
 
     DEFAULT_CSS = """
     ChatSide {
-        width: 38; height: 100%; border: round $panel-lighten-2; padding: 0 1; scrollbar-size-vertical: 1;
+        width: 38; height: 100%; border: round $border-blurred; border-title-color: $foreground-muted;
+        padding: 0 1; scrollbar-size-vertical: 1;
     }
     """
 

@@ -68,8 +68,8 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
     ChatToolsScreen {
         align: center middle;
         background: $background 40%;
-        & > Vertical { width: 92%; max-width: 120; height: 84%; border: round $accent; background: $surface; }
-        Static { height: auto; max-height: 5; padding: 0 1; border-top: solid $panel-lighten-2; }
+        & > Vertical { width: 92%; max-width: 120; height: 84%; border: round $border; background: $surface; }
+        Static { height: auto; max-height: 5; padding: 0 1; border-top: solid $border-blurred; }
     }
     """
 

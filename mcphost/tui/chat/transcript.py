@@ -58,10 +58,10 @@ class PartsView(ScrollView, can_focus=True):
         & > .chat--number { color: $text-warning; }
         & > .chat--constant { color: $text-accent; }
         & > .chat--match { background: $warning-muted; color: $text-warning; text-style: underline; }
-        & > .chat--current { background: $warning; color: $background; text-style: bold underline; }
-        & > .chat--user { color: $accent; text-style: bold; }
-        & > .chat--model { color: $primary; }
-        & > .chat--use { color: $secondary; }
+        & > .chat--current { background: $match-background; color: $match-foreground; text-style: bold underline; }
+        & > .chat--user { color: $text-accent; text-style: bold; }
+        & > .chat--model { color: $text-primary; }
+        & > .chat--use { color: $text-secondary; }
         & > .chat--muted { color: $foreground-muted; }
         & > .chat--label { color: $foreground-muted; text-style: bold; }
         & > .chat--good { color: $text-success; }

@@ -25,7 +25,7 @@ class AnswerOptions(RowList[AnswerOption]):
     """Lists ways to answer; as tall as they are many, and a line above them. Enter on one does what its key does."""
 
     DEFAULT_CSS = """
-    AnswerOptions { border-top: solid $panel-lighten-2; &:focus { border-top: solid $accent; } }
+    AnswerOptions { border-top: solid $border-blurred; &:focus { border-top: solid $border; } }
     """
 
     def __init__(self) -> None:

@@ -150,7 +150,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
     ArgumentRuleScreen {
         .about { height: auto; color: $foreground-muted; }
         .patterns { height: auto; max-height: 45%; scrollbar-size-vertical: 1; }
-        .sum { height: auto; border-top: solid $panel-lighten-2; }
+        .sum { height: auto; border-top: solid $border-blurred; }
         .hint { height: auto; color: $text-warning; }
         &.-wide > .dialog { max-width: 100%; }
     }

@@ -53,8 +53,8 @@ class Arguments(ReadToEnd):
 
     DEFAULT_CSS = """
     Arguments {
-        border: round $panel-lighten-2;
-        border-title-color: $text;
+        border: round $border-blurred; border-title-color: $foreground-muted;
+        border-title-color: $foreground;
         padding: 0 1;
         .argument { height: auto; }
         .argument > .value { width: 1fr; }
@@ -201,7 +201,7 @@ def claims_text(tool: Tool) -> Content:
 
 
 def _claim_style(claim: str) -> str:
-    return {"destructive": "bold $text-error", "read-only": "$text-success"}.get(claim, "")
+    return "bold $text-error" if claim == "destructive" else ""
 
 
 def _history(standing: ToolApproval) -> tuple[str, str]:

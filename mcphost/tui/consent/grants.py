@@ -39,8 +39,8 @@ class GrantsScreen(ModalScreen[None]):
     GrantsScreen {
         align: center middle;
         background: $background 40%;
-        & > Vertical { width: 94%; max-width: 140; height: 60%; border: round $accent; background: $surface; }
-        Static { height: auto; max-height: 5; padding: 0 1; border-top: solid $panel-lighten-2; }
+        & > Vertical { width: 94%; max-width: 140; height: 60%; border: round $border; background: $surface; }
+        Static { height: auto; max-height: 5; padding: 0 1; border-top: solid $border-blurred; }
     }
     """
 

@@ -46,7 +46,7 @@ class ResultScreen(QuestionDialog):
     ResultScreen {
         .dialog { height: 80%; }
         &.-docked .dialog { height: 60%; }
-        TextView { height: 1fr; border-top: solid $panel-lighten-2; padding: 0; }
+        TextView { height: 1fr; border-top: solid $border-blurred; padding: 0; }
     }
     """
 
@@ -106,7 +106,7 @@ class EditResultScreen(ErrorBoundary, ModalScreen[str | None]):
     EditResultScreen {
         align: center bottom;
         background: $background 40%;
-        & > Vertical { width: 100%; max-width: 140; height: 85%; border: round $accent; background: $surface; }
+        & > Vertical { width: 100%; max-width: 140; height: 85%; border: round $border; background: $surface; }
         TextArea { height: 1fr; border: none; }
     }
     """

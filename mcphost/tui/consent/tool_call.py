@@ -78,7 +78,7 @@ class ToolCallScreen(QuestionDialog):
     DEFAULT_CSS = """
     ToolCallScreen {
         .hint { color: $text-warning; height: auto; }
-        .short { display: none; height: auto; border-top: solid $panel-lighten-2; color: $foreground-muted; }
+        .short { display: none; height: auto; border-top: solid $border-blurred; color: $foreground-muted; }
         & > .dialog { max-height: 100%; }
         &.-low > .dialog { margin: 1 0 0 0; }
         &.-short .short { display: block; }
@@ -334,7 +334,7 @@ class EditArgumentsScreen(ModalScreen[Mapping[str, Any] | None]):
     EditArgumentsScreen {
         align: center bottom;
         background: $background 40%;
-        & > Vertical { width: 100%; max-width: 140; height: 85%; border: round $accent; background: $surface; }
+        & > Vertical { width: 100%; max-width: 140; height: 85%; border: round $border; background: $surface; }
     }
     """
 

@@ -63,8 +63,8 @@ class FormQuestionScreen(ServerQuestionScreen):
     FormQuestionScreen {
         & > .dialog { height: auto; }
         &.-short > .dialog { height: 100%; max-height: 100%; }
-        SchemaForm, TextView { height: 1fr; border: round $panel-lighten-2; border-title-color: $text; }
-        SchemaForm:focus-within, TextView:focus { border: round $accent; }
+        SchemaForm, TextView { height: 1fr; border: round $border-blurred; border-title-color: $foreground; }
+        SchemaForm:focus-within, TextView:focus { border: round $border; }
         TextView { display: none; }
         &.-review SchemaForm { display: none; }
         &.-review TextView { display: block; }

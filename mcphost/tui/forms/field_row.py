@@ -156,7 +156,7 @@ class FieldRow(Widget):
         lines = [self._label(width)] if self._above else []
         for line in range(height):
             first = self._label(self.columns.label) if line == 0 and not self._above else Content("")
-            edge = Content.styled("▏", "$accent" if self.here else "$foreground-muted")
+            edge = Content.styled("▏", "$text-accent" if self.here else "$foreground-muted")
             lines.append(Content.assemble(first.pad_right(max(0, self._left - 1 - first.cell_length)), edge))
         if self.columns.note and (note := note_of(self.field)):
             shown = Content.styled(note, "$foreground-muted").truncate(self.columns.note - 1, ellipsis=True)
@@ -235,7 +235,7 @@ class FieldRow(Widget):
         return self.box.height_for(max(width - self._left - self._right, 1))
 
     def _label(self, width: int) -> Content:
-        mark = Content.styled("▸ " if self.here else "  ", "bold $accent")
+        mark = Content.styled("▸ " if self.here else "  ", "bold $text-accent")
         label = Content.assemble(mark, label_of(self.field)).truncate(width + 1, ellipsis=True)
         return label.stylize("bold" if self.here else "")
 

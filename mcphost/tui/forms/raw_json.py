@@ -35,7 +35,7 @@ class RawEditor(Vertical):
     DEFAULT_CSS = """
     RawEditor {
         height: 1fr;
-        & > #reason { height: auto; max-height: 3; color: $text-muted; padding: 0 1; }
+        & > #reason { height: auto; max-height: 3; color: $foreground-muted; padding: 0 1; }
         & > #problems { height: auto; max-height: 8; padding: 0 1; }
     }
     """

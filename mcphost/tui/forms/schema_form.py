@@ -36,7 +36,7 @@ class NoFields(Static, can_focus=True):
     ]
 
     DEFAULT_CSS = """
-    NoFields { height: auto; padding: 0 1; color: $text-muted; &:focus { color: $text; } }
+    NoFields { height: auto; padding: 0 1; color: $foreground-muted; &:focus { color: $foreground; } }
     """
 
     def action_enter(self) -> None:
@@ -47,7 +47,7 @@ class FormKeys(Static):
     """The buttons at the end, as a line."""
 
     DEFAULT_CSS = """
-    FormKeys { height: 1; padding: 0 1; text-align: right; color: $text-muted; }
+    FormKeys { height: 1; padding: 0 1; text-align: right; color: $foreground-muted; }
     """
 
     @dataclass

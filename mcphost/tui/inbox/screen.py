@@ -50,8 +50,8 @@ class InboxScreen(ErrorBoundary, ModalScreen[InboxRow | None]):
     InboxScreen {
         align: center middle;
         background: $background 40%;
-        & > Vertical { width: 96%; max-width: 140; height: 70%; border: round $accent; background: $surface; }
-        Static { height: auto; max-height: 4; padding: 0 1; border-top: solid $panel-lighten-2; }
+        & > Vertical { width: 96%; max-width: 140; height: 70%; border: round $border; background: $surface; }
+        Static { height: auto; max-height: 4; padding: 0 1; border-top: solid $border-blurred; }
     }
     """
 

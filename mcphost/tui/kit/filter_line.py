@@ -29,9 +29,9 @@ class FilterLine(Vertical):
         height: auto; display: none;
         &.-open { display: block; }
         & > Horizontal { height: 1; }
-        & Label { color: $accent; width: 2; }
+        & Label { color: $text-accent; width: 2; }
         & Input { width: 1fr; }
-        & .count { width: auto; padding: 0 1; color: $text-muted; }
+        & .count { width: auto; padding: 0 1; color: $foreground-muted; }
         & .problem { height: auto; display: none; padding: 0 2; color: $text-error; }
         &.-wrong .problem { display: block; }
     }

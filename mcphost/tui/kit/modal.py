@@ -50,7 +50,7 @@ class Dialog(ErrorBoundary, ModalScreen[Result]):
             max-width: 140;
             height: auto;
             max-height: 90%;
-            border: round $accent;
+            border: round $border;
             background: $surface;
             padding: 0 1;
         }
@@ -58,7 +58,7 @@ class Dialog(ErrorBoundary, ModalScreen[Result]):
         &.-docked { background: transparent; }
         &.-docked > .dialog { max-width: 100%; }
         .row { height: auto; }
-        .label { width: 14; color: $text-muted; padding-right: 1; }
+        .label { width: 14; color: $foreground-muted; padding-right: 1; }
         .value { width: 1fr; }
     }
     """

@@ -37,7 +37,7 @@ class PickScreen(ErrorBoundary, ModalScreen[Value | None], Generic[Item, Value])
         align: center middle;
         background: $background 40%;
         & > Vertical {
-            width: 92%; max-width: 120; height: auto; max-height: 80%; border: round $accent; background: $surface;
+            width: 92%; max-width: 120; height: auto; max-height: 80%; border: round $border; background: $surface;
         }
         RowList { max-height: 70vh; }
     }

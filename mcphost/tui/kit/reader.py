@@ -36,7 +36,7 @@ class ReaderScreen(ErrorBoundary, ModalScreen[bool]):
     ReaderScreen {
         align: center middle;
         background: $background 40%;
-        & > Vertical { width: 92%; height: 88%; border: round $accent; background: $surface; padding: 0 1; }
+        & > Vertical { width: 92%; height: 88%; border: round $border; background: $surface; padding: 0 1; }
     }
     """
 

@@ -54,9 +54,9 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
     DEFAULT_CSS = """
     RowList {
         height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1;
-        & > .row-list--cursor { background: $boost; }
-        & > .row-list--empty { color: $text-muted; }
-        &:focus > .row-list--cursor { background: $accent 30%; text-style: bold; }
+        & > .row-list--cursor { background: $block-cursor-blurred-background; }
+        & > .row-list--empty { color: $foreground-muted; }
+        &:focus > .row-list--cursor { background: $block-cursor-background; text-style: $block-cursor-text-style; }
     }
     """
 
@@ -285,8 +285,8 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
     def _parse_style(self, style: str | Style) -> Style:
         if isinstance(style, Style):
             return style
-        if style not in self._parsed_styles:  # Textual knows $text-muted, a colour without hue, in CSS only
-            self._parsed_styles[style] = Style.parse(style.replace("$text-muted", "$foreground-muted"))
+        if style not in self._parsed_styles:
+            self._parsed_styles[style] = Style.parse(style)
         return self._parsed_styles[style]
 
     def _empty_line(self, y: int, width: int) -> Strip:

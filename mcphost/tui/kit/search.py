@@ -20,10 +20,10 @@ class SearchBar(Horizontal):
     DEFAULT_CSS = """
     SearchBar { dock: bottom; height: 1; background: $boost; display: none; }
     SearchBar.-open { display: block; }
-    SearchBar > .mark { width: 2; color: $accent; }
+    SearchBar > .mark { width: 2; color: $text-accent; }
     SearchBar > Input { width: 1fr; height: 1; border: none; padding: 0; background: $boost; }
     SearchBar > Input:focus { border: none; }
-    SearchBar > .found { width: auto; padding: 0 1; color: $text-muted; }
+    SearchBar > .found { width: auto; padding: 0 1; color: $foreground-muted; }
     """
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ class LogDetail(ModalScreen[None]):
         align: center top;
         & > Vertical {
             width: 100%; height: auto; padding: 0 1;
-            border: round $accent; background: $surface; border-subtitle-color: $text-muted;
+            border: round $border; background: $surface; border-subtitle-color: $foreground-muted;
         }
         & TextView { height: auto; max-height: 60vh; }
     }

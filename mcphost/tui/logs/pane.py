@@ -32,7 +32,7 @@ def log_row(record: LogRecord, width: int, name_width: int, search: Search) -> C
     mark, style = _look(record.level)
     word = record.level.wire if record.source is LogSource.SERVER else record.source.value
     cells = [
-        Cell(_clock(int(record.time)), "$text-muted", 8, 8),
+        Cell(_clock(int(record.time)), "$foreground-muted", 8, 8),
         Cell(show_line(record.server, 40) or OWN_NAME, "", min(8, name_width), name_width),
         Cell(f"{mark} {word}", style, 11, 11),
         Cell(_text(record, width, search), style if record.level >= LogLevel.WARNING else "", 10),
@@ -46,7 +46,7 @@ def _text(record: LogRecord, width: int, search: Search) -> Content:
     text = search.mark(show_line(record.text, width))
     if not record.logger:
         return text
-    return Content.assemble((show_line(record.logger, 24), "$text-muted"), " ", text)
+    return Content.assemble((show_line(record.logger, 24), "$foreground-muted"), " ", text)
 
 
 def _look(level: LogLevel) -> tuple[str, str]:
@@ -55,7 +55,7 @@ def _look(level: LogLevel) -> tuple[str, str]:
         return "✖", "bold $text-error"
     if level >= LogLevel.WARNING:
         return "!", "$text-warning"
-    return " ", "$text-muted" if level is LogLevel.DEBUG else ""
+    return " ", "$foreground-muted" if level is LogLevel.DEBUG else ""
 
 
 @lru_cache(maxsize=256)
@@ -106,8 +106,8 @@ class LogsPane(Vertical):
     ]
     DEFAULT_CSS = """
     LogsPane {
-        height: 1fr; border: round $surface-lighten-2; border-title-color: $text-muted;
-        &:focus-within { border: round $accent; border-title-color: $text; }
+        height: 1fr; border: round $border-blurred; border-title-color: $foreground-muted;
+        &:focus-within { border: round $border; border-title-color: $text-accent; }
     }
     """
 

@@ -52,7 +52,7 @@ class HelpScreen(ModalScreen[None]):
         align: center middle;
         background: $background 40%;
         & > VerticalScroll {
-            width: 90%; max-width: 100; height: 88%; border: round $accent; background: $surface; padding: 0 2;
+            width: 90%; max-width: 100; height: 88%; border: round $border; background: $surface; padding: 0 2;
         }
     }
     """

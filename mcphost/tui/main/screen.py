@@ -97,7 +97,8 @@ class MainScreen(ErrorBoundary, LatePanes):
         Tabs { height: 1; }
         Tab { height: 1; }
         &.-tight Tab { padding: 0 1 0 0; }
-        Tab.-active { text-style: bold reverse; }
+        Tab { color: $foreground-muted; opacity: 100%; }
+        Tab.-active { color: $text-accent; text-style: bold underline; }
         Underline { display: none; }
         LogsPane { height: 32%; min-height: 6; }
         &.-no-logs LogsPane { display: none; }

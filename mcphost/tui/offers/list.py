@@ -52,8 +52,8 @@ class FilteredOffers(Vertical, Generic[Offered]):
 
     DEFAULT_CSS = """
     FilteredOffers {
-        border: round $panel-lighten-2;
-        &:focus-within { border: round $accent; }
+        border: round $border-blurred; border-title-color: $foreground-muted;
+        &:focus-within { border: round $border; }
     }
     """
 
@@ -111,11 +111,11 @@ class FilteredOffers(Vertical, Generic[Offered]):
         if not by_name and not self.search.finds(label):
             first_line = self.search.excerpt(show_line(about, 2_000)) or first_line
         if width < 58:
-            return [Cell(self.search.mark(f"{label} · {name}" if by_name else label), "bold", 10)]
+            return [Cell(self.search.mark(f"{label} · {name}" if by_name else label), "", 10)]
         if by_name:
             first_line = f"{name} · {first_line}"
         return [
-            Cell(self.search.mark(label), "bold", 10, min(30, width // 3)),
+            Cell(self.search.mark(label), "", 10, min(30, width // 3)),
             Cell(self.search.mark(first_line), "$foreground-muted"),
         ]
 

@@ -42,9 +42,10 @@ class OfferForm(Vertical):
 
     DEFAULT_CSS = """
     OfferForm {
-        border: round $panel-lighten-2; height: auto; max-height: 60%; display: none;
+        border: round $border-blurred; border-title-color: $foreground-muted;
+        height: auto; max-height: 60%; display: none;
         &.-loaded { display: block; }
-        &:focus-within { border: round $accent; }
+        &:focus-within { border: round $border; }
         & > .about { height: auto; max-height: 6; padding: 0 1; }
         & > ArgumentForm { height: auto; max-height: 1fr; }
         & > .made { height: auto; max-height: 4; padding: 0 1; margin: 1 0 0 0; }

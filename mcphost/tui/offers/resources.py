@@ -126,7 +126,7 @@ class ResourceList(FilteredOffers[OfferedEither]):
             label = f"{label} · {show_line(thing.name, 80)}"
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
         cells.append(Cell(self._mark(offered), "$text-accent", 2, 2))
-        cells.append(Cell(self.search.mark(label), "bold", 10, min(30, width // 3) if roomy else None))
+        cells.append(Cell(self.search.mark(label), "", 10, min(30, width // 3) if roomy else None))
         if roomy:
             shown = "" if thing.label == uri else show_line(uri, 160)
             cells.append(Cell(self.search.mark(shown), "$foreground-muted", keep="end"))

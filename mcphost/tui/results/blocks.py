@@ -31,9 +31,9 @@ class BlockView(Vertical):
 
     DEFAULT_CSS = """
     BlockView {
-        height: auto; border: round $surface-lighten-2; padding: 0 1;
-        border-title-color: $text-muted; border-subtitle-color: $text-muted;
-        &.-current { border: round $primary; border-title-color: $text; }
+        height: auto; border: round $border-blurred; border-title-color: $foreground-muted; padding: 0 1;
+        border-title-color: $foreground-muted; border-subtitle-color: $foreground-muted;
+        &.-current { border: round $border; border-title-color: $foreground; }
         & > .facts { width: 1fr; height: auto; }
     }
     """

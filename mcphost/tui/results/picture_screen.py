@@ -35,7 +35,7 @@ class PictureScreen(ErrorBoundary, ModalScreen[None]):
     PictureScreen {
         background: $background;
         & > Container {
-            width: 100%; height: 100%; align: center middle; border: round $accent; border-title-color: $text;
+            width: 100%; height: 100%; align: center middle; border: round $border; border-title-color: $text-accent;
         }
         Static { width: auto; max-width: 100%; }
     }

@@ -33,8 +33,8 @@ class PictureView(Widget):
     SCOPED_CSS = False
     ALLOW_SELECT = False
     DEFAULT_CSS = f"""
-    PictureView {{ width: auto; height: auto; color: $text-muted; }}
-    BlockView > .instead {{ display: none; width: 1fr; height: auto; color: $text-muted; }}
+    PictureView {{ width: auto; height: auto; color: $foreground-muted; }}
+    BlockView > .instead {{ display: none; width: 1fr; height: auto; color: $foreground-muted; }}
     .{OFF} BlockView > PictureView {{ display: none; }}
     .{OFF} BlockView > .instead {{ display: block; }}
     """

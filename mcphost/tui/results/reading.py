@@ -81,10 +81,10 @@ class ReadingView(Vertical):
     ]
     DEFAULT_CSS = """
     ReadingView {
-        border: round $surface-lighten-2; height: 1fr; border-title-color: $text-muted;
-        border-subtitle-color: $text-muted;
-        &:focus-within { border: round $accent; border-title-color: $text; }
-        & .empty { padding: 1 2; color: $text-muted; height: 1fr; }
+        border: round $border-blurred; border-title-color: $foreground-muted; height: 1fr;
+        border-subtitle-color: $foreground-muted;
+        &:focus-within { border: round $border; border-title-color: $text-accent; }
+        & .empty { padding: 1 2; color: $foreground-muted; height: 1fr; }
     }
     """
 

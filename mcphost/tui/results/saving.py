@@ -130,7 +130,7 @@ class SaveScreen(ModalScreen[Path | None]):
         align: center bottom;
         background: $background 40%;
         & > Vertical {
-            width: 100%; max-width: 100; height: auto; border: round $accent; background: $surface; padding: 0 1;
+            width: 100%; max-width: 100; height: auto; border: round $border; background: $surface; padding: 0 1;
         }
         Input { background: $panel; }
         #problem { color: $text-error; height: auto; }

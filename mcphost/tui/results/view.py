@@ -74,8 +74,8 @@ class TabStrip(Static):
 
     DEFAULT_CSS = """
     TabStrip {
-        height: 1; padding: 0 1; color: $text-muted;
-        link-style: none; link-color: $text-muted; link-style-hover: bold; link-color-hover: $text;
+        height: 1; padding: 0 1; color: $foreground-muted;
+        link-style: none; link-color: $foreground-muted; link-style-hover: bold; link-color-hover: $text;
         link-background: $surface 0%; link-background-hover: $boost;
     }
     """
@@ -120,10 +120,10 @@ class Notice(Static):
     DEFAULT_CSS = """
     BlockList > Notice, Notice {
         width: 1fr; height: auto; padding: 0 1; margin: 0 0 0 0;
-        &.-error { border-left: outer $error; background: $error-muted; }
-        &.-warning { border-left: outer $warning; background: $warning-muted; }
-        &.-calm { border-left: outer $panel; }
-        &.-good { border-left: outer $success; }
+        &.-error { border-left: outer $text-error; background: $error-muted; }
+        &.-warning { border-left: outer $text-warning; background: $warning-muted; }
+        &.-calm { border-left: outer $border-blurred; }
+        &.-good { border-left: outer $text-success; }
     }
     """
 
@@ -214,7 +214,7 @@ def progress_line(progress: Progress | None, moves: int) -> Content:
     else:
         start, length = moves % (BAR - 2), 3 if moves or progress else 0
     bar = "─" * start + "━" * length + "─" * (BAR - start - length)
-    return Content.assemble((bar, "$accent"), _amount(progress, fraction))
+    return Content.assemble((bar, "$text-accent"), _amount(progress, fraction))
 
 
 def _amount(progress: Progress | None, fraction: float | None) -> str:
@@ -230,7 +230,7 @@ class StructuredView(Vertical):
 
     DEFAULT_CSS = """
     StructuredView { height: 1fr; }
-    StructuredView > .summary { height: 1; padding: 0 1; color: $text-muted; }
+    StructuredView > .summary { height: 1; padding: 0 1; color: $foreground-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -347,9 +347,9 @@ class ResultView(Vertical):
 
     DEFAULT_CSS = """
     ResultView {
-        border: round $surface-lighten-2; height: 1fr; border-title-color: $text-muted;
-        &:focus-within { border: round $accent; border-title-color: $text; }
-        & .empty { padding: 1 2; color: $text-muted; height: 1fr; }
+        border: round $border-blurred; border-title-color: $foreground-muted; height: 1fr;
+        &:focus-within { border: round $border; border-title-color: $text-accent; }
+        & .empty { padding: 1 2; color: $foreground-muted; height: 1fr; }
     }
     """
     HELP = (

@@ -50,11 +50,11 @@ class FoldersView(ServerQuestionScreen):
     FoldersView {
         & > .dialog { height: 92%; max-width: 160; }
         &.-short > .dialog { height: 100%; max-height: 100%; }
-        .both { height: 1fr; border-top: solid $panel-lighten-2; }
+        .both { height: 1fr; border-top: solid $border-blurred; }
         FolderTree { height: 1fr; }
-        .seen { height: auto; max-height: 5; scrollbar-size-vertical: 1; border-top: solid $panel-lighten-2; }
+        .seen { height: auto; max-height: 5; scrollbar-size-vertical: 1; border-top: solid $border-blurred; }
         &.-wide .seen { width: 2fr; height: 1fr; max-height: 100%; border-top: none; padding-left: 1;
-                        border-left: solid $panel-lighten-2; }
+                        border-left: solid $border-blurred; }
         &.-wide FolderTree { width: 3fr; }
         &.-narrow .both { layout: vertical; }
         Input { display: none; height: 1; background: $panel; }

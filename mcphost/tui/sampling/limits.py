@@ -36,7 +36,7 @@ class LimitsScreen(ErrorBoundary, ModalScreen[SamplingEdit | None]):
         align: center bottom;
         background: $background 40%;
         & > Vertical {
-            width: 100%; max-width: 120; height: 16; max-height: 85%; border: round $accent; background: $surface;
+            width: 100%; max-width: 120; height: 16; max-height: 85%; border: round $border; background: $surface;
         }
     }
     """

@@ -155,7 +155,7 @@ class PartEditor(Vertical):
     DEFAULT_CSS = """
     PartEditor {
         height: 1fr;
-        & > TextArea, & > TextArea:focus { height: 1fr; border: round $accent; padding: 0 1; background: $surface; }
+        & > TextArea, & > TextArea:focus { height: 1fr; border: round $border; padding: 0 1; background: $surface; }
         & > .problem { height: auto; max-height: 3; color: $text-error; padding: 0 1; display: none; }
     }
     """

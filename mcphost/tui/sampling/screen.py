@@ -76,17 +76,17 @@ class SamplingView(QuestionDialog):
         & > .dialog { max-width: 100%; height: 1fr; max-height: 100%; margin: 1 0 0 0; }
         .where { height: auto; max-height: 2; }
         .both { height: 1fr; }
-        .known { height: 100%; width: 56; padding-left: 1; border-left: solid $panel-lighten-2; }
+        .known { height: 100%; width: 56; padding-left: 1; border-left: solid $border-blurred; }
         .known { scrollbar-size-vertical: 1; }
         .known > FactsTable { padding-right: 1; }
-        .known:focus { border-left: solid $accent; }
-        KeyBar { max-height: 3; border-top: solid $panel-lighten-2; }
+        .known:focus { border-left: solid $border; }
+        KeyBar { max-height: 3; border-top: solid $border-blurred; }
         &.-very-wide .known { width: 72; }
         &.-one-column .both { layout: vertical; }
         &.-one-column .known {
-            width: 1fr; height: auto; max-height: 6; padding: 0; border-left: none; border-top: solid $panel-lighten-2;
+            width: 1fr; height: auto; max-height: 6; padding: 0; border-left: none; border-top: solid $border-blurred;
         }
-        &.-one-column .known:focus { border-left: none; border-top: solid $accent; }
+        &.-one-column .known:focus { border-left: none; border-top: solid $border; }
         &.-one-column.-writing .known { display: none; }
         &.-one-column.-short-known .known { max-height: 4; }
         &.-tall > .dialog { height: 80%; }

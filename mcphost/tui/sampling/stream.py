@@ -16,8 +16,8 @@ class StreamView(TextView):
     """Shows the end of a text that grows."""
 
     DEFAULT_CSS = """
-    StreamView { height: 1fr; border: round $surface-lighten-2; border-title-color: $text-muted; }
-    StreamView:focus { border: round $accent; }
+    StreamView { height: 1fr; border: round $border-blurred; border-title-color: $foreground-muted; }
+    StreamView:focus { border: round $border; }
     """
 
     def __init__(self) -> None:

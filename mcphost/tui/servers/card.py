@@ -176,7 +176,10 @@ class ServerCard(VerticalScroll):
     ]
 
     DEFAULT_CSS = """
-    ServerCard { border: round $panel-lighten-2; padding: 0 1; &:focus { border: round $accent; } }
+    ServerCard {
+        border: round $border-blurred; border-title-color: $foreground-muted;
+        padding: 0 1; &:focus { border: round $border; }
+    }
     """
 
     class UsageRead(Message):

@@ -49,7 +49,10 @@ class ServersPane(Vertical):
     ]
 
     DEFAULT_CSS = """
-    ServersPane { border: round $panel-lighten-2; &:focus-within { border: round $accent; } }
+    ServersPane {
+        border: round $border-blurred; border-title-color: $foreground-muted;
+        &:focus-within { border: round $border; }
+    }
     """
 
     @dataclass

@@ -61,7 +61,7 @@ class ReloadScreen(ModalScreen[bool]):
         background: $background 40%;
         & > VerticalScroll {
             width: 100%; max-width: 140; height: auto; max-height: 80%;
-            border: round $accent; background: $surface; padding: 0 1;
+            border: round $border; background: $surface; padding: 0 1;
         }
     }
     """

@@ -159,7 +159,7 @@ class AgreePanel(Vertical):
         & > .hint { height: auto; color: $text-warning; }
         & > ScopeList { height: auto; }
         & > .field { height: 1; }
-        & > .field > Static { width: 15; color: $text-muted; }
+        & > .field > Static { width: 15; color: $foreground-muted; }
         & > .field > Input { width: 1fr; background: $panel; }
     }
     """

@@ -77,9 +77,9 @@ class SignInScreen(QuestionDialog):
         .both { height: 1fr; }
         .asked { height: 1fr; }
         .asked > VerticalScroll { height: auto; max-height: 1fr; }
-        .steps { height: 1fr; min-height: 3; border-top: solid $panel-lighten-2; }
-        .steps:focus-within { border-top: solid $accent; }
-        .steps TextView { display: none; border-top: solid $panel-lighten-2; height: 2fr; }
+        .steps { height: 1fr; min-height: 3; border-top: solid $border-blurred; }
+        .steps:focus-within { border-top: solid $border; }
+        .steps TextView { display: none; border-top: solid $border-blurred; height: 2fr; }
         &.-nothing-asked .asked { display: none; }
         &.-one-column .both { layout: vertical; }
         &.-one-column .asked { height: auto; max-height: 75%; }
@@ -88,7 +88,7 @@ class SignInScreen(QuestionDialog):
         &.-one-column.-agreeing.-show-steps .steps { display: block; }
         &.-one-column.-agreeing.-show-steps .asked { display: none; }
         &.-two-columns .asked { width: 11fr; padding-right: 1; }
-        &.-two-columns .steps { width: 10fr; height: 100%; border-top: none; border-left: solid $panel-lighten-2; }
+        &.-two-columns .steps { width: 10fr; height: 100%; border-top: none; border-left: solid $border-blurred; }
         &.-two-columns .steps TextView { display: block; }
     }
     """

@@ -49,7 +49,7 @@ class VisitPanel(Vertical):
         height: auto;
         & > VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
         & > .field { height: 1; }
-        & > .field > Static { width: 15; color: $text-muted; }
+        & > .field > Static { width: 15; color: $foreground-muted; }
         & > .field > Input { width: 1fr; background: $panel; }
         & > .told { height: auto; padding: 0 0 0 15; }
     }
@@ -104,7 +104,9 @@ class VisitPanel(Vertical):
         typed = self._address.value
         words = Content("")
         if typed:
-            words = Content.styled(f"{_place(typed)} ({len(typed)} characters, hidden): enter uses it", "$text-muted")
+            words = Content.styled(
+                f"{_place(typed)} ({len(typed)} characters, hidden): enter uses it", "$foreground-muted"
+            )
         elif self._problem:
             words = Content.styled(f"✖ {show(self._problem, limit=300)}", "$text-error")
         self._told.update(Content.assemble(words))

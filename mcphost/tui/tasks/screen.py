@@ -113,12 +113,12 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
     TasksScreen {
         align: center middle;
         background: $background 40%;
-        & > Vertical { width: 94%; max-width: 160; height: 88%; border: round $accent; background: $surface; }
+        & > Vertical { width: 94%; max-width: 160; height: 88%; border: round $border; background: $surface; }
         #remarks { height: auto; max-height: 4; padding: 0 2; color: $text-warning; }
         RowList { height: 1fr; min-height: 3; }
         VerticalScroll {
-            height: auto; max-height: 55%; padding: 0 2; border-top: solid $panel-lighten-2;
-            &:focus { border-top: solid $accent; }
+            height: auto; max-height: 55%; padding: 0 2; border-top: solid $border-blurred;
+            &:focus { border-top: solid $border; }
         }
     }
     """

@@ -38,7 +38,10 @@ class CallList(Vertical):
     ]
 
     DEFAULT_CSS = """
-    CallList { border: round $panel-lighten-2; &:focus-within { border: round $accent; } }
+    CallList {
+        border: round $border-blurred; border-title-color: $foreground-muted;
+        &:focus-within { border: round $border; }
+    }
     """
 
     @dataclass

@@ -59,7 +59,7 @@ def _claim(offered: CatalogTool) -> tuple[str, str]:
         return "refused", "$text-error"
     claims = offered.tool.claims
     if "read-only" in claims:
-        return "reads", "$text-success"
+        return "reads", "$foreground-muted"
     return ("destroys", "$text-error") if "destructive" in claims else ("", "")
 
 

@@ -29,8 +29,8 @@ class ToolForm(Vertical):
 
     DEFAULT_CSS = """
     ToolForm {
-        border: round $panel-lighten-2;
-        &:focus-within { border: round $accent; }
+        border: round $border-blurred; border-title-color: $foreground-muted;
+        &:focus-within { border: round $border; }
         #about { height: auto; max-height: 45%; padding: 0 1; }
         &.-none #about { max-height: 100%; }
         SchemaForm { height: 1fr; }

@@ -56,9 +56,9 @@ class TrafficDetail(SearchArea):
 
     DEFAULT_CSS = """
     TrafficDetail {
-        border: round $surface-lighten-2; border-title-color: $text-muted;
-        &:focus-within { border: round $accent; border-title-color: $text; }
-        & > #frame-facts { height: auto; padding: 0 1; color: $text; }
+        border: round $border-blurred; border-title-color: $foreground-muted;
+        &:focus-within { border: round $border; border-title-color: $text-accent; }
+        & > #frame-facts { height: auto; padding: 0 1; color: $foreground; }
         & > FrameText { height: 1fr; }
     }
     """

@@ -218,9 +218,9 @@ class TrafficRows:
         name, words = min(self.server_width, 5), self.words(frame)
         cells = [
             Cell(self._marks(frame), f"bold {style}".strip(), 2, 2),
-            Cell(clock(frame.time), "$text-muted", 12, 12),
+            Cell(clock(frame.time), "$foreground-muted", 12, 12),
             Cell(arrow[0] if tight else arrow, "$text-accent" if frame.sent else "$text-primary", *span),
-            Cell(show_line(frame.server, 40), "$text-muted", name, server) if server else None,
+            Cell(show_line(frame.server, 40), "$foreground-muted", name, server) if server else None,
             Cell(frame.kind.value, style, 12, 12) if roomy else None,
             Cell(
                 self.search.mark("" if roomy and words.title == frame.kind.value else words.title),
@@ -228,11 +228,11 @@ class TrafficRows:
                 10,
                 min(28, width // 7) if roomy else 15,
             ),
-            None if tight else Cell(words.id, "$text-muted", 3, 9 if roomy else 4, "right", keep="end"),
+            None if tight else Cell(words.id, "$foreground-muted", 3, 9 if roomy else 4, "right", keep="end"),
             Cell(size_text(frame.size), "", 6, 7, "right"),
             Cell(_latency(frame), "", 7, 9 if roomy else 7, "right"),
             Cell("" if frame.call is None else f"↗{frame.call}", "$text-accent", 3, 4),
-            Cell(self.search.mark(words.preview), style or "$text-muted", 0),
+            Cell(self.search.mark(words.preview), style or "$foreground-muted", 0),
         ]
         return columns(width, [cell for cell in cells if cell is not None])
 
@@ -358,8 +358,8 @@ class TrafficList(Vertical):
     ]
     DEFAULT_CSS = """
     TrafficList {
-        height: 1fr; border: round $surface-lighten-2; border-title-color: $text-muted;
-        &:focus-within { border: round $accent; border-title-color: $text; }
+        height: 1fr; border: round $border-blurred; border-title-color: $foreground-muted;
+        &:focus-within { border: round $border; border-title-color: $text-accent; }
     }
     """
 

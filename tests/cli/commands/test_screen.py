@@ -9,6 +9,7 @@ import pytest
 from textual.theme import BUILTIN_THEMES
 
 from mcphost.config.models import Theme
+from mcphost.tui.theme import THEMES
 from tests.cli.conftest import entry
 from tests.terminal import mcphost
 
@@ -55,4 +56,19 @@ def test_a_configuration_without_servers_says_how_to_add_one(tmp_path: Path) -> 
 
 
 def test_every_theme_that_the_configuration_takes_is_one_that_the_screen_has() -> None:
-    assert set(get_args(Theme)) == set(BUILTIN_THEMES)
+    assert set(get_args(Theme)) == {"auto", *BUILTIN_THEMES, *(theme.name for theme in THEMES)}
+
+
+def test_a_terminal_that_cannot_show_the_screen_is_told_what_works_without_one() -> None:
+    with mcphost("demo", env={"TERM": "dumb"}) as terminal:
+        assert terminal.wait_exit() == 2
+        assert "TERM=dumb cannot show the screen" in terminal.text
+        assert "\x1b" not in terminal.raw.decode()
+
+
+def test_a_light_terminal_gets_the_light_theme() -> None:
+    with mcphost("demo", env={"COLORFGBG": "0;15"}) as terminal:
+        terminal.wait_for("Ships in sight")
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+    assert b"48;2;251;250;247" in terminal.raw

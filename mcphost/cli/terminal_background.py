@@ -1,0 +1,66 @@
+"""Whether the terminal's background is light: its answer to OSC 11, or what COLORFGBG says."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Final
+
+QUERY: Final = b"\x1b]11;?\x1b\\\x1b[c"
+"""What is the background colour, and what are you? Every terminal answers the second question, in order."""
+
+LOCAL_SECONDS: Final = 0.3
+REMOTE_SECONDS: Final = 1.0
+"""How long after the query an answer may come, which from a local terminal takes a few milliseconds."""
+
+_COLOR: Final = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
+_ATTRIBUTES: Final = re.compile(rb"\x1b\[\?[\d;]*c")
+_LIGHT_COLORS: Final = {"7", *map(str, range(9, 16))}
+
+
+@contextmanager
+def background_query(keyboard: int, screen: int, environ: Mapping[str, str]) -> Iterator[Callable[[], bool]]:
+    """Send the query, and yield a function that waits for the answer and says whether the background is light.
+
+    The function returns False where the terminal has not answered in time. What is typed meanwhile is dropped.
+    """
+    known = environ.get("COLORFGBG", "").rpartition(";")[2]
+    if known.isdigit():
+        yield lambda: known in _LIGHT_COLORS
+        return
+    try:
+        import termios
+        import tty
+    except ImportError:  # not on Windows
+        yield lambda: False
+        return
+    deadline = time.monotonic() + (REMOTE_SECONDS if "SSH_CONNECTION" in environ else LOCAL_SECONDS)
+    before = termios.tcgetattr(keyboard)
+    try:
+        tty.setcbreak(keyboard, termios.TCSANOW)
+        os.write(screen, QUERY)
+        yield lambda: is_light(_answer(keyboard, deadline))
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(keyboard, termios.TCSANOW, before)
+
+
+def is_light(answer: bytes) -> bool:
+    """Whether an answer to the query names a background that is closer to white than to black."""
+    if not (found := _COLOR.search(answer)):
+        return False
+    red, green, blue = (int(part, 16) / float(16 ** len(part) - 1) for part in found.groups())
+    return 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
+
+
+def _answer(keyboard: int, deadline: float) -> bytes:
+    read = b""
+    while not _ATTRIBUTES.search(read) and (left := deadline - time.monotonic()) > 0:
+        if not select.select([keyboard], [], [], left)[0] or not (more := os.read(keyboard, 1024)):
+            break
+        read += more
+    return read

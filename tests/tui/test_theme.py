@@ -1,0 +1,129 @@
+"""Every theme can be read: the contrast of its tokens, computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES, Theme
+
+import mcphost.tui
+from mcphost.composition import dependencies, values_for
+from mcphost.config import Config
+from mcphost.config.models import UI
+from mcphost.host.host import Host
+from mcphost.host.server_requests.request import SCREEN
+from mcphost.host.start_info import StartInfo
+from mcphost.tui.app import McphostApp
+from mcphost.tui.bridge import ScreenApprover
+from mcphost.tui.theme import (
+    DARK,
+    EDGE_CONTRAST,
+    EDGES,
+    GROUNDS,
+    LIGHT,
+    PAIRS,
+    SIXTEEN,
+    TEXT_CONTRAST,
+    TEXTS,
+    THEMES,
+    contrast,
+    legible,
+)
+from tests.tui.stage import on_stage
+
+ALL = {theme.name: theme for theme in (*THEMES, *BUILTIN_THEMES.values())}
+TRUECOLOR = [name for name, theme in ALL.items() if not theme.ansi]
+
+
+def variables(theme: Theme) -> dict[str, str]:
+    return legible(theme, {**theme.to_color_system().generate(), **theme.variables})
+
+
+def seen(tokens: dict[str, str], token: str) -> Color:
+    color = Color.parse(tokens[token])
+    return Color.parse(tokens["background"]).blend(color.with_alpha(1.0), color.a)
+
+
+@pytest.mark.parametrize("name", TRUECOLOR)
+def test_every_text_stands_out_from_every_ground(name: str) -> None:
+    tokens = variables(ALL[name])
+    grounds = [seen(tokens, ground) for ground in GROUNDS]
+    ratios = {text: contrast(seen(tokens, text), grounds) for text in TEXTS}
+    ratios |= {text: contrast(seen(tokens, text), [seen(tokens, ground)]) for text, ground in PAIRS}
+    assert {text: ratio for text, ratio in ratios.items() if ratio < TEXT_CONTRAST} == {}
+
+
+@pytest.mark.parametrize("name", TRUECOLOR)
+def test_every_border_and_scrollbar_stands_out_from_every_ground(name: str) -> None:
+    tokens = variables(ALL[name])
+    grounds = [seen(tokens, ground) for ground in GROUNDS[:3]]
+    ratios = {edge: contrast(seen(tokens, edge), grounds) for edge in EDGES}
+    assert {edge: ratio for edge, ratio in ratios.items() if ratio < EDGE_CONTRAST} == {}
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
+def test_mcphost_s_own_themes_need_no_correction(theme: Theme) -> None:
+    tokens = {**theme.to_color_system().generate(), **theme.variables}
+    assert legible(theme, tokens) == tokens
+
+
+def test_contrast_is_that_of_the_standard() -> None:
+    assert round(contrast(Color.parse("#777777"), [Color.parse("#ffffff")]), 2) == 4.48
+    assert contrast(Color.parse("#000000"), [Color.parse("#ffffff")]) == 21.0
+
+
+def test_red_means_danger_only_where_there_are_sixteen_colours() -> None:
+    tokens = variables(SIXTEEN)
+    red = {token for token, value in tokens.items() if "ansi_red" in value or "ansi_bright_red" in value}
+    assert {token for token in red if "error" not in token} == set()
+    assert tokens["accent"] == tokens["border"] == tokens["footer-key-foreground"] == "ansi_yellow"
+
+
+def test_no_text_or_border_has_a_colour_whose_contrast_is_not_computed() -> None:
+    known = {*TEXTS, *EDGES, *GROUNDS, *(text for text, _ in PAIRS), *(ground for _, ground in PAIRS), "warning"}
+    unknown = {f"{name} in {path.name}" for path, name in inks() if name not in known}
+    assert unknown == set()
+
+
+def inks() -> Iterator[tuple[Path, str]]:
+    """The tokens that the rules of our widgets give to text and borders."""
+    for path in Path(mcphost.tui.__file__).parent.rglob("*.py"):
+        for rule in re.finditer(
+            r"(?<![-\w])(?:color|border(?:-\w+)?|border-title-color): (?:\w+ )?\$([\w-]+)", path.read_text("utf-8")
+        ):
+            yield path, rule[1]
+
+
+@pytest.mark.parametrize(
+    ("environment", "light", "theme"),
+    [
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, False, DARK),
+        ({"TERM": "xterm-256color"}, True, LIGHT),
+        ({"TERM": "linux"}, False, SIXTEEN),
+        ({"TERM": "linux", "NO_COLOR": "1"}, False, DARK),
+    ],
+    ids=["truecolor", "256 colours on white", "16 colours", "no colour"],
+)
+def test_the_theme_is_chosen_by_what_the_terminal_can_show(
+    environment: dict[str, str], light: bool, theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("COLORTERM", "NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    config, approver = Config(), ScreenApprover()
+    host = Host(config, dependencies(approver, values_for(config, {}), state=tmp_path, answers=SCREEN))
+    app = McphostApp(host, approver, StartInfo(None, False, (), tmp_path, "", light_terminal=light))
+    assert app.theme == theme.name
+
+
+@pytest.mark.slow
+async def test_the_theme_of_the_configuration_is_taken() -> None:
+    async with on_stage(Config(ui=UI(theme="mcphost-light"))) as stage:
+        assert stage.app.theme == "mcphost-light"
+        assert not stage.app.current_theme.dark
+        assert stage.app.screen.background_colors[1].hex.lower() == LIGHT.background
