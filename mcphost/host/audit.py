@@ -10,7 +10,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
@@ -48,7 +49,7 @@ class AuditLog:
     def __init__(self, path: Path | None, mask: Callable[[str], str]) -> None:
         self.path = path
         self._mask = mask
-        self._file = None if path is None else PrivateFile(path)
+        self._file = None if path is None else PrivateFile(path, keep_open=True)
         self._direct_from = 0.0
         self._unwritten = 0
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -76,6 +77,8 @@ class AuditLog:
             self._jobs.put(None)
         if self._last is not None and not self._last.done():
             await asyncio.wait([self._last], timeout=CLOSE_SECONDS)
+        if self._file is not None and not self._unwritten:
+            self._file.close()
 
     def _append(self, file: PrivateFile, line: bytes) -> OSError | None:
         """Append a line; why that failed, if it did."""
@@ -167,8 +170,7 @@ class AuditWriter:
         """Write down what happened; None where the policy wants no records."""
         if self._config().policy.audit == "off":
             return None
-        time = datetime.now().astimezone().isoformat(timespec="milliseconds")
-        written = self._audit.record({"time": time, **record})
+        written = self._audit.record({"time": _local_time(time.time()), **record})
         if written.done():
             self._watch(written)
         else:
@@ -181,6 +183,19 @@ class AuditWriter:
         if failure is not None and not self._alarmed:
             self._alarm(f"the audit log cannot be written: {failure}")
         self._alarmed = failure is not None
+
+
+def _local_time(now: float) -> str:
+    """``now`` in ISO 8601, to the millisecond."""
+    second, microseconds = divmod(round(now * 1e6), 1_000_000)
+    text, offset = _local_second(second)
+    return f"{text}.{microseconds // 1000:03}{offset}"
+
+
+@lru_cache(maxsize=1)  # finding the time zone takes as long as writing a record
+def _local_second(second: int) -> tuple[str, str]:
+    text = datetime.fromtimestamp(second, UTC).astimezone().isoformat()
+    return text[:19], text[19:]
 
 
 def _not_kept(why: str) -> Declined:

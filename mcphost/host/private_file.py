@@ -9,27 +9,57 @@ from pathlib import Path
 
 
 class PrivateFile:
-    """Appends to ``path``, mode 0600. Everything here waits for the disk, and belongs to one thread at a time."""
+    """Appends to ``path``, mode 0600. Everything here waits for the disk, and belongs to one thread at a time.
 
-    def __init__(self, path: Path) -> None:
+    With ``keep_open`` the file stays open between two appends, until `close`; that is only faster.
+    """
+
+    def __init__(self, path: Path, *, keep_open: bool = False) -> None:
         self.path = path
+        self._name, self._keep_open = os.fspath(path), keep_open
+        self._descriptor: int | None = None
+        self._opened: tuple[int, ...] = ()
         self._torn = False
 
     def append(self, lines: bytes, rotate: int) -> None:
         """Append whole lines; over ``rotate`` bytes the file is then renamed to ``NAME.1``. Raises OSError."""
-        descriptor = self._open()
         try:
-            size = _make_private(descriptor)
+            descriptor, size = self._current() or self._open()
             whole = b"\n" + lines if self._torn else lines
             self._torn = os.write(descriptor, whole) < len(whole)
         finally:
-            os.close(descriptor)
+            if not self._keep_open:
+                self.close()
         if self._torn:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if size > rotate:
             self.path.replace(self.path.with_name(self.path.name + ".1"))
 
-    def _open(self) -> int:
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _current(self) -> tuple[int, int] | None:
+        """The descriptor that was kept, and the size in bytes; None where the path leads to another file by now."""
+        if self._descriptor is None:
+            return None
+        try:
+            found = os.lstat(self._name)
+        except OSError:
+            return None
+        return (self._descriptor, found.st_size) if _traits(found) == self._opened else None
+
+    def _open(self) -> tuple[int, int]:
+        """Open the file, refuse what is no file of our own, and close it to others; its descriptor and size."""
+        self.close()
+        self._opened = ()
+        self._descriptor = self._create()
+        found = _make_private(self._descriptor)
+        self._opened = _traits(found)
+        return self._descriptor, found.st_size
+
+    def _create(self) -> int:
         # Not blocking: a pipe planted under this name would hold the thread for ever.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         try:
@@ -39,11 +69,17 @@ class PrivateFile:
             return os.open(self.path, flags, 0o600)
 
 
-def _make_private(descriptor: int) -> int:
-    """Refuse what is no file of our own, close it to others; its size in bytes."""
+def _traits(found: os.stat_result) -> tuple[int, ...]:
+    """Which file it is, and what was made sure of when it was opened."""
+    return found.st_dev, found.st_ino, found.st_mode, found.st_uid
+
+
+def _make_private(descriptor: int) -> os.stat_result:
+    """Refuse what is no file of our own, close it to others."""
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise OSError(errno.EPERM, "it is not a regular file of yours")
     if found.st_mode & 0o077:
         os.fchmod(descriptor, 0o600)
-    return found.st_size
+        return os.fstat(descriptor)
+    return found

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import threading
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from mcphost.host import audit
-from mcphost.host.audit import AuditLog
+from mcphost.host.audit import AuditLog, _local_time
 from mcphost.host.tool_calls.call import CallState
 from tests.host.conftest import NO, YES, HostOf, echo
 
@@ -167,6 +168,63 @@ async def test_a_log_deleted_while_in_use_begins_anew(path: Path) -> None:
     await log.record({"n": 2})
     await log.aclose()
     assert records(path) == [{"n": 2}]
+
+
+async def test_a_log_that_another_program_moved_away_begins_anew(path: Path) -> None:
+    log, moved = AuditLog(path, unmasked), path.with_name("moved")
+    await log.record({"n": 1})
+    path.rename(moved)
+    await log.record({"n": 2})
+    moved.replace(path)
+    await log.record({"n": 3})
+    await log.aclose()
+    assert records(path) == [{"n": 1}, {"n": 3}]
+
+
+@pytest.mark.hostile("C07")
+@pytest.mark.parametrize("plant", [plant_link, Path.mkdir, os.mkfifo])
+async def test_what_takes_the_place_of_an_open_log_is_not_written_to(path: Path, plant: Callable[[Path], None]) -> None:
+    log, moved = AuditLog(path, unmasked), path.with_name("moved")
+    await log.record({"n": 1})
+    path.rename(moved)
+    plant(path)
+    for n in (2, 3):
+        with pytest.raises(OSError, match=r"."):
+            await log.record({"n": n})
+    path.rmdir() if path.is_dir() else path.unlink()
+    moved.rename(path)
+    await log.record({"n": 4})
+    await log.aclose()
+    assert records(path) == [{"n": 1}, {"n": 4}]
+    assert not (path.parent / "elsewhere").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads /proc")
+async def test_a_closed_log_holds_no_file_open(path: Path) -> None:
+    log = AuditLog(path, unmasked)
+    await log.record({"n": 1})
+    assert str(path) in _open_files()
+    await log.aclose()
+    assert str(path) not in _open_files()
+
+
+def _open_files() -> set[str]:
+    return {os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()}
+
+
+@pytest.mark.parametrize("moment", ["2026-10-25T00:59:59.999+00:00", "2026-10-25T01:00:00.007+00:00"])
+async def test_the_time_of_a_record_is_local_with_its_offset(
+    path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after a clock is set back by an hour."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    try:
+        told = datetime.fromisoformat(moment)
+        assert _local_time(told.timestamp()) == told.astimezone().isoformat(timespec="milliseconds")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.hostile("P06")
