@@ -20,14 +20,28 @@ _OPAQUE = frozenset({"$dynamicRef", "$recursiveRef", "unevaluatedProperties", "u
 _BRANCH = 5
 """The cost of an error inside anyOf or oneOf, which is copied and wrapped, in plain errors."""
 
+_PLAIN = frozenset({
+    "$comment", "$schema", "additionalProperties", "const", "default", "deprecated", "description", "examples",
+    "exclusiveMaximum", "exclusiveMinimum", "format", "items", "maxItems", "maxLength", "maxProperties", "maximum",
+    "minItems", "minLength", "minProperties", "minimum", "multipleOf", "properties", "readOnly", "required", "title",
+    "type", "writeOnly",
+})  # fmt: skip
+"""Keywords by which each part of a value is looked at once."""
+
 _BESIDE = ("not", "if", "then", "else")
 _EACH_VALUE = ("additionalProperties",)
 _EACH_ITEM = ("items", "additionalItems", "contains")
 
 
-def within(budget: int, schema: Any, instance: Any) -> bool:
-    """Does validating ``instance`` by a ``schema`` that `compiles_cheaply` cost at most ``budget`` units?"""
-    left = budget - nodes(instance, budget * 4) // 4
+def within(budget: int, schema: Any, instance: Any, *, plain: bool = False) -> bool:
+    """Does validating ``instance`` by a ``schema`` that `compiles_cheaply` cost at most ``budget`` units?
+
+    ``plain``: whether the schema `is_plain`; then most values need no walk.
+    """
+    parts = nodes(instance, budget * 4)
+    left = budget - parts // 4
+    if plain and parts <= left:
+        return True
     try:
         waiting = [(schema, instance, 1)]
         while waiting and left >= 0:
@@ -50,6 +64,14 @@ def compiles_cheaply(schema: Any) -> bool:
                 return False
             weight += sum(map(pattern_weight, patterns(part)))
     return weight <= _COMPILE_WEIGHT
+
+
+def is_plain(schema: Any) -> bool:
+    """Does the cost of ``schema`` depend on the size of a value alone?"""
+    return all(
+        not isinstance(part, dict) or (part.keys() <= _PLAIN and not isinstance(part.get("items"), list))
+        for part in walk(schema)
+    )
 
 
 def _own_cost(schema: dict[str, Any], value: Any) -> int:

@@ -20,7 +20,7 @@ from urllib.parse import urldefrag, urljoin
 
 from mcphost.errors import PeerError
 from mcphost.protocol.display import show_line, size_text
-from mcphost.protocol.schema.cost import compiles_cheaply, within
+from mcphost.protocol.schema.cost import compiles_cheaply, is_plain, within
 from mcphost.protocol.schema.messages import message_of, path_of
 from mcphost.protocol.schema.traversal import (
     BACKTRACKING,
@@ -80,8 +80,9 @@ _KNOWN = "mcphost knows draft 4, 6, 7, 2019-09 and 2020-12"
 
 KNOWN_SCHEMAS = 64
 
-_known_schemas: dict[int, tuple[Any, str, bool]] = {}
-"""By ``id()``: the schema, kept so that the id is not reused; its canonical text; does it compile cheaply."""
+_known_schemas: dict[int, tuple[Any, str, bool, bool]] = {}
+"""By ``id()``: the schema, kept so that the id is not reused; its canonical text; does it compile cheaply and is it
+plain."""
 
 _sorting = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
@@ -199,10 +200,11 @@ def problems_if_cheap(schema: Any, instance: Any) -> list[SchemaProblem] | None:
     if known is None:
         if len(_known_schemas) >= KNOWN_SCHEMAS:
             _known_schemas.clear()
-        known = _known_schemas[id(schema)] = schema, _canonical(schema), compiles_cheaply(schema)
-    _, canonical, cheap = known
+        known = schema, _canonical(schema), compiles_cheaply(schema), is_plain(schema)
+        _known_schemas[id(schema)] = known
+    _, canonical, cheap, plain = known
     _admit(canonical)
-    return _problems(canonical, instance) if cheap and within(CHEAP_UNITS, schema, instance) else None
+    return _problems(canonical, instance) if cheap and within(CHEAP_UNITS, schema, instance, plain=plain) else None
 
 
 def _canonical(schema: Any) -> str:

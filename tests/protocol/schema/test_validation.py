@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcphost.protocol.schema.cost import is_plain, within
 from mcphost.protocol.schema.validation import (
     DIALECTS,
     MAX_SUBSCHEMAS,
@@ -285,6 +286,32 @@ def test_the_estimate_tells_short_checks_from_long_ones(schema: Any, instance: A
     started = time.thread_time()
     assert is_cheap(schema, instance) is cheap
     assert time.thread_time() - started < 2
+
+
+PERSON = {"type": "object", "properties": {"name": {"type": "string"}, "tags": {"items": {"enum": ["a", "b"]}}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "plain"),
+    [
+        ({"properties": {"$ref": {"type": "string", "default": {"$ref": "#"}}}}, True),
+        ({"items": {"additionalProperties": False}}, True),
+        ({"properties": {"name": {"$ref": "#"}}}, False),
+        ({"items": [{"type": "string"}]}, False),
+        ({"items": {"uniqueItems": True}}, False),
+        (PERSON, False),
+        (PAIR, False),
+    ],
+)
+def test_only_a_schema_that_looks_at_each_part_of_a_value_once_is_plain(schema: Any, plain: bool) -> None:
+    assert is_plain(schema) is plain
+
+
+@given(st.recursive(st.just("x" * 90), lambda inner: st.lists(inner, max_size=9), max_leaves=200), st.integers(1, 300))
+def test_the_quick_estimate_of_a_plain_schema_never_allows_more_than_the_walk(value: Any, budget: int) -> None:
+    schema: dict[str, Any] = {"items": {"items": {"items": {"type": "string"}}}}
+    if within(budget, schema, value, plain=True):
+        assert within(budget, schema, value)
 
 
 KEYWORDS = st.sampled_from(["anyOf", "allOf", "oneOf", "prefixItems"])
