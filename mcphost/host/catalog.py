@@ -32,7 +32,7 @@ NAME_CHARACTERS: Final = 80
 NAMED: Final = 12
 """Names that an error names as those there are."""
 
-Entry = TypeVar("Entry")
+Entry = TypeVar("Entry", bound="CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt")
 Item = TypeVar("Item", bound=Wire)
 
 
@@ -118,14 +118,17 @@ class CatalogSection(Generic[Entry]):
 
     def __init__(self, servers: Iterable[str]) -> None:
         self._entries: dict[str, tuple[Entry, ...]] = dict.fromkeys(servers, ())
+        self._by_name: dict[str, dict[str, Entry]] = {}
 
     def keep(self, server: str, entries: Iterable[Entry]) -> None:
         """Replace the entries of ``server``."""
         self._entries[server] = tuple(entries)
+        self._by_name.pop(server, None)
 
     def forget(self, server: str) -> None:
         """Drop a server."""
         self._entries.pop(server, None)
+        self._by_name.pop(server, None)
 
     def put_in_order(self, servers: Iterable[str]) -> None:
         """Change the order of the servers."""
@@ -137,6 +140,12 @@ class CatalogSection(Generic[Entry]):
         if server is not None:
             return self._entries.get(server, ())
         return tuple(entry for entries in self._entries.values() for entry in entries)
+
+    def named(self, server: str, name: str) -> Entry | None:
+        """The entry of ``server`` with this name (a resource's is its URI)."""
+        if (by_name := self._by_name.get(server)) is None:
+            by_name = self._by_name[server] = {entry.key[1]: entry for entry in reversed(self.of(server))}
+        return by_name.get(name)
 
 
 _ENTRY: Final[Mapping[CatalogKind, Callable[[str, Any], Any]]] = {
@@ -190,17 +199,22 @@ class Catalog:
 
     def tool(self, server: str, name: str) -> Tool:
         """The tool. Raises UnknownName, which lists the known names."""
-        found = next((each.tool for each in self.tools(server) if each.tool.name == name), None)
-        return found or _unknown(server, "tool", name, [each.tool.name for each in self.tools(server)])
+        found: CatalogTool | None = self._sections[CatalogKind.TOOLS].named(server, name)
+        if found is None:
+            _unknown(server, "tool", name, [each.tool.name for each in self.tools(server)])
+        return found.tool
 
     def prompt(self, server: str, name: str) -> Prompt:
         """The prompt. Raises UnknownName, which lists the known names."""
-        found = next((each.prompt for each in self.prompts(server) if each.prompt.name == name), None)
-        return found or _unknown(server, "prompt", name, [each.prompt.name for each in self.prompts(server)])
+        found: CatalogPrompt | None = self._sections[CatalogKind.PROMPTS].named(server, name)
+        if found is None:
+            _unknown(server, "prompt", name, [each.prompt.name for each in self.prompts(server)])
+        return found.prompt
 
     def resource(self, server: str, uri: str) -> Resource | None:
         """The listed resource of this URI; None if it is not listed (it may be readable all the same)."""
-        return next((each.resource for each in self.resources(server) if each.resource.uri == uri), None)
+        found: CatalogResource | None = self._sections[CatalogKind.RESOURCES].named(server, uri)
+        return found.resource if found else None
 
 
 def _unknown(server: str, kind: str, name: str, names: Sequence[str]) -> NoReturn:

@@ -30,7 +30,7 @@ def weight(value: Any) -> int:
             if len(current) > MANY:
                 total += _sampled(current) + _sampled(current.values())
             else:
-                total += sum(PART + len(key) for key in current if isinstance(key, str))
+                total += PART * len(current) + sum(map(len, map(str, current)))
                 waiting.extend(current.values())
         elif isinstance(current, list | tuple):
             if len(current) > MANY:

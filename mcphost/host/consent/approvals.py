@@ -188,7 +188,7 @@ class Approvals:
 
     def __init__(self, approved: Iterable[ApprovedTool] = ()) -> None:
         self._approved = by_tool(approved)
-        self._unchanged: dict[tuple[str, str], tuple[ApprovedTool, str, Tool]] = {}
+        self._unchanged: dict[tuple[str, str], tuple[ApprovedTool, str, Tool, ToolApproval]] = {}
         """What was compared last and found the same: a tool is the same object until its server lists it again."""
 
     def of(self, server: str, identity: str, tool: Tool) -> ToolApproval:
@@ -197,10 +197,12 @@ class Approvals:
         if known is None:
             return ToolApproval(ApprovalStatus.NEW)
         before = self._unchanged.get((server, tool.name))
-        same = before is not None and before[0] is known and before[1] == identity and before[2] is tool
-        if same or fingerprint(identity, tool.definition()) == known.fingerprint:
-            self._unchanged[server, tool.name] = known, identity, tool
-            return ToolApproval(ApprovalStatus.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
+        if before is not None and before[0] is known and before[1] == identity and before[2] is tool:
+            return before[3]
+        if fingerprint(identity, tool.definition()) == known.fingerprint:
+            same = ToolApproval(ApprovalStatus.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
+            self._unchanged[server, tool.name] = known, identity, tool, same
+            return same
         changes = (*_changed_command(known.identity, identity), *differences(known.definition, tool.definition()))
         return ToolApproval(
             ApprovalStatus.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from mcphost.config import Config, SamplingConfig, ServerConfig, rule_matches
+from mcphost.config import Config, SamplingConfig, ServerConfig, ToolConfig, rule_matches
 from mcphost.host.consent.argument_rules import fits, in_words
 
 
@@ -45,52 +45,50 @@ def decide(
     lists, what the user allowed before (``remembered``: its description, None for nothing), a trusted server's
     read-only claim, and last the default.
     """
-    settings = config.servers.get(server)
-    candidates = (
-        _denied(config, settings, server, tool),
-        _by_arguments(settings, server, tool, arguments or {}),
-        _own_entry(settings, server, tool),
-        _listed(config.policy.ask, PolicyVerdict.ASK, "ask", server, tool),
-        _listed(config.policy.allow, PolicyVerdict.ALLOW, "allow", server, tool),
-        Decision(PolicyVerdict.ALLOW, remembered) if remembered else None,
-        _trusted(settings, server, claims_read_only),
+    settings, policy = config.servers.get(server), config.policy
+    entry = settings.tools.get(tool) if settings else None
+    return (
+        (entry and _denied(entry, server, tool))
+        or _listed(policy.deny, PolicyVerdict.DENY, "deny", server, tool)
+        or (entry and _by_arguments(entry, server, tool, arguments or {}))
+        or (entry and _own_entry(entry, server, tool))
+        or _listed(policy.ask, PolicyVerdict.ASK, "ask", server, tool)
+        or _listed(policy.allow, PolicyVerdict.ALLOW, "allow", server, tool)
+        or (Decision(PolicyVerdict.ALLOW, remembered) if remembered else None)
+        or (_trusted(settings, server) if claims_read_only else None)
+        or Decision(PolicyVerdict(policy.default), f"policy.default = {policy.default!r}")
     )
-    found = next((each for each in candidates if each is not None), None)
-    return found or Decision(PolicyVerdict(config.policy.default), f"policy.default = {config.policy.default!r}")
 
 
-def _denied(config: Config, settings: ServerConfig | None, server: str, tool: str) -> Decision | None:
-    entry = settings.tools.get(tool) if settings else None
-    if entry is not None and entry.approval == "deny":
-        return Decision(PolicyVerdict.DENY, f"servers.{server}.tools.{tool}.approval = 'deny'")
-    return _listed(config.policy.deny, PolicyVerdict.DENY, "deny", server, tool)
+def _denied(entry: ToolConfig, server: str, tool: str) -> Decision | None:
+    if entry.approval != "deny":
+        return None
+    return Decision(PolicyVerdict.DENY, f"servers.{server}.tools.{tool}.approval = 'deny'")
 
 
-def _by_arguments(
-    settings: ServerConfig | None, server: str, tool: str, arguments: Mapping[str, object]
-) -> Decision | None:
+def _by_arguments(entry: ToolConfig, server: str, tool: str, arguments: Mapping[str, object]) -> Decision | None:
     """A yes where the rule by argument fits."""
-    entry = settings.tools.get(tool) if settings else None
-    if entry is None or not entry.allow_when:
+    if not entry.allow_when:
         return None
     told = f"servers.{server}.tools.{tool}.allow_when: {in_words(entry.allow_when)}"
     return Decision(PolicyVerdict.ALLOW, told) if fits(entry.allow_when, arguments) else None
 
 
-def _own_entry(settings: ServerConfig | None, server: str, tool: str) -> Decision | None:
-    entry = settings.tools.get(tool) if settings else None
-    if entry is None or entry.approval is None:
+def _own_entry(entry: ToolConfig, server: str, tool: str) -> Decision | None:
+    if entry.approval is None:
         return None
     return Decision(PolicyVerdict(entry.approval), f"servers.{server}.tools.{tool}.approval = {entry.approval!r}")
 
 
 def _listed(patterns: Sequence[str], verdict: PolicyVerdict, name: str, server: str, tool: str) -> Decision | None:
-    found = next((pattern for pattern in patterns if rule_matches(pattern, server, tool)), None)
-    return None if found is None else Decision(verdict, f"policy.{name} has {found!r}")
+    for pattern in patterns:
+        if rule_matches(pattern, server, tool):
+            return Decision(verdict, f"policy.{name} has {pattern!r}")
+    return None
 
 
-def _trusted(settings: ServerConfig | None, server: str, claims_read_only: bool) -> Decision | None:
-    if settings is None or not settings.trust_hints or not claims_read_only:
+def _trusted(settings: ServerConfig | None, server: str) -> Decision | None:
+    if settings is None or not settings.trust_hints:
         return None
     return Decision(PolicyVerdict.ALLOW, f"servers.{server}.trust_hints, and the tool claims to be read-only")
 

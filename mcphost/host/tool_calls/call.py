@@ -100,6 +100,8 @@ class ToolCall:
         self.asked_at = clock()
         self.sent_at: float | None = None
         self.ended_at: float | None = None
+        self.finished = asyncio.Event()
+        """Set once it ended and that is written down."""
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
 
@@ -183,7 +185,7 @@ class ToolCall:
     async def result(self) -> CallToolResult:
         """Wait for the answer. Raises what stopped it, or CancelledError when it was cancelled."""
         if self._task is not None:
-            await asyncio.shield(self._task)
+            await self.finished.wait()
         if self.error is not None:
             raise self.error
         if self.outcome is None:
@@ -193,7 +195,7 @@ class ToolCall:
     async def ended(self) -> None:
         """Wait for the end, whatever that is."""
         if self._task is not None:
-            await asyncio.wait([self._task])
+            await self.finished.wait()
 
     def _end(self, state: CallState) -> None:
         self.state, self.ended_at = state, self._clock()

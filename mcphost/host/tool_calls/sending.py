@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from mcphost.client.client import Client, RequestTimeouts
@@ -53,7 +54,10 @@ class CallSending:
         self._call, self._connection, self._timeouts = call, connection, timeouts
         self._audit, self._bus, self._mask = audit, bus, mask
         self._config = connection.config
-        self._token = new_token()
+
+    @cached_property
+    def _token(self) -> str:
+        return new_token()
 
     async def run(self, client: Client, tool: Tool) -> CallToolResult:
         """Call the tool. Raises as the client does."""

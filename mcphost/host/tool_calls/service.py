@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -43,6 +44,8 @@ from mcphost.host.tool_calls.validation import ValidationResult, validate
 from mcphost.host.traffic.book import current_call
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.jsonrpc import ErrorCode
+
+_log = logging.getLogger(__name__)
 
 VISITS: Final = 3
 """How often one call may be refused for want of a visited page."""
@@ -114,7 +117,7 @@ class ToolCallService:
         call = self._registry.add(request)
         task = self._background.start(self._carry_out(call), f"call {call.number}")
         call.attach(task)
-        task.add_done_callback(lambda _: self._finish(call))
+        task.add_done_callback(lambda _: self._finish(call))  # where it was cancelled before it began
         self._bus.publish(CallStarted(call.number))
         return call
 
@@ -130,10 +133,18 @@ class ToolCallService:
                 call.failed(without_secrets(error, self._mask))
         except Exception as error:  # a fault in here must end neither the other calls nor the servers
             call.failed(fault(error))
+        finally:
+            try:
+                self._finish(call)
+            except Exception:
+                _log.exception("call %d did not end as it should", call.number)
 
     def _finish(self, call: ToolCall) -> None:
+        if call.finished.is_set():
+            return
+        call.finished.set()
         self._registry.unmark_sent(call)
-        if not call.state.ended:  # it was cancelled before it began
+        if not call.state.ended:
             call.cancelled()
         if call.allowed:
             self._consent.finished(call)

@@ -83,7 +83,8 @@ class Tool(Wire):
     @property
     def claims(self) -> tuple[str, ...]:
         """The server's claims in words."""
-        hints = self.annotations or ToolAnnotations()
+        if (hints := self.annotations) is None:
+            return ()
         pairs = (
             (hints.read_only_hint, "read-only", "writes"),
             (None if hints.read_only_hint else hints.destructive_hint, "destructive", "not destructive"),
