@@ -5,10 +5,14 @@ Every floor uses these rules: configuration, transports, sign-in, models and the
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 from urllib.parse import unquote
+
+Mask = Callable[[str], str]
+"""Replaces the secrets that mcphost knows by `MASK`."""
 
 MASK: Final = "•••"
 """Stands in place of a secret."""
@@ -120,3 +124,38 @@ def _is_secret_shape(word: str) -> bool:
     if len(word) < MIN_SECRET_SHAPE or _PATH.match(word) or _HOST.fullmatch(word):
         return False
     return _PIECE.search(word) is not None or (_MIXED.match(word) is not None and not _WORDS.fullmatch(word))
+
+
+def redacted(text: str, mask: Mask) -> str:
+    """``text`` with known secrets and credentials masked, also those with JSON escapes in them. JSON stays JSON."""
+    plain = _redacted_text(text, mask)
+    return plain if "\\" not in plain else _redacted_json(plain, mask)
+
+
+def masked_value(value: Any, mask: Mask) -> Any:
+    """A JSON value with the known secrets masked in its strings and names."""
+    return _map_strings(value, mask)
+
+
+def _redacted_text(text: str, mask: Mask) -> str:
+    return mask_credentials(mask(text))
+
+
+def _redacted_json(text: str, mask: Mask) -> str:
+    """Mask the decoded strings: an escape may stand in the middle of a secret."""
+    try:
+        value = json.loads(text)
+        hidden = _map_strings(value, lambda part: _redacted_text(part, mask))
+    except (ValueError, RecursionError):
+        return text
+    return text if hidden == value else json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
+
+
+def _map_strings(value: Any, hide: Mask) -> Any:
+    if type(value) is str:
+        return hide(value)
+    if type(value) is list:
+        return [_map_strings(item, hide) for item in value]
+    if type(value) is dict:
+        return {hide(key): _map_strings(item, hide) for key, item in value.items()}
+    return value

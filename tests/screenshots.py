@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config
 from mcphost.host.host import Host
-from mcphost.host.server_requests.request import SCREEN
+from mcphost.host.server_requests.pending import SCREEN
 from mcphost.host.start_info import StartInfo
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover

@@ -29,7 +29,7 @@ from mcphost.host.consent.questions import (
     UrlQuestion,
 )
 from mcphost.host.host import Host
-from mcphost.host.server_requests.request import ALL, SAMPLING, WRITING
+from mcphost.host.server_requests.pending import ALL, SAMPLING, WRITING
 from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:

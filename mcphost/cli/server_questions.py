@@ -13,9 +13,16 @@ from typing import Any
 from mcphost.cli.approver import NO_CUT, confirmed, readable_json, typed_line
 from mcphost.cli.margin import MARK, behind_margin, framed, labelled
 from mcphost.cli.terminal import say, terminal_size
-from mcphost.host.consent.questions import Answer, FormQuestion, Question, RootsQuestion, SamplingQuestion, UrlQuestion
+from mcphost.host.consent.questions import (
+    Answer,
+    FormQuestion,
+    Question,
+    RootsQuestion,
+    SamplingQuestion,
+    UrlQuestion,
+    wall_clock,
+)
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply
-from mcphost.host.wall_clock import wall_clock
 from mcphost.protocol.display import show, show_line, show_name
 from mcphost.protocol.forms.form import ABSENT, FieldError, Form, FormField, collect, fill, parse, read_form
 from mcphost.protocol.models.content import MediaContent, TextContent

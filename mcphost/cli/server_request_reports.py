@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from mcphost.cli.approver import typed_line
 from mcphost.cli.output import remark
 from mcphost.cli.terminal import has_terminal
+from mcphost.host.consent.questions import wall_clock
 from mcphost.host.events import ElicitationChanged, Event, SamplingChanged
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import CallState
-from mcphost.host.wall_clock import wall_clock
 from mcphost.protocol.display import show_line
 
 if TYPE_CHECKING:

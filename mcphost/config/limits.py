@@ -34,9 +34,9 @@ class Limits(ConfigTable):
     log_bytes: Annotated[int, Field(ge=4096, le=1024 * MB)] = 5 * MB
     """Bytes of log lines kept, a program's error output among them: few but huge lines must not fill the memory."""
     traffic_frames: Count = 20_000
-    """Messages and other frames kept of what passed over the wire: an afternoon of calls."""
+    """Messages kept of the traffic, and other things that passed over the wire: an afternoon of calls."""
     traffic_bytes: Annotated[int, Field(ge=4096, le=1024 * MB)] = 16 * MB
-    """Bytes of frames kept; of a frame over a quarter of this only the start is kept."""
+    """Bytes of messages kept; of one over a quarter of this only the start is kept."""
     resource_bytes: Count = 10_000_000
     """Bytes a resource may claim to have and be read without a question: a larger one takes long to show."""
     process_bytes: Annotated[int, Field(ge=MB, le=1 << 50)] = 1000 * MB

@@ -38,7 +38,7 @@ class Dependencies:
     traffic_path: Path | None = None
     """The file to which all traffic of this run is written; None: it is kept in memory only."""
     answers: frozenset[str] = frozenset()
-    """The server requests that the approver can answer: some of `mcphost.host.server_requests.request.SCREEN`."""
+    """The server requests that the approver can answer: some of `mcphost.host.server_requests.pending.SCREEN`."""
     resolve_roots: Resolve = plain_roots
     """The folders that a server's entry grants."""
     roots: Sequence[Path] = ()

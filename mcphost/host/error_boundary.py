@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mcphost.errors import AuthorizationRequired, ConnectionLost, McphostError, ServerError
-from mcphost.host.traffic.redaction import masked_value
+from mcphost.redaction import masked_value
 
 _log = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.service import ChatService
-from mcphost.host.connections.connection import Connection
-from mcphost.host.connections.context import ConnectionContext
+from mcphost.host.connections.connection import Connection, ConnectionContext
 from mcphost.host.connections.process_usage import ProcessUsage
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.approvals import Approvals, ApprovalStore
@@ -31,8 +30,7 @@ from mcphost.host.logs import LogBook, LogBudget
 from mcphost.host.resources.completion import CompletionService
 from mcphost.host.resources.service import ResourceService
 from mcphost.host.server_requests.elicitation import ElicitationService
-from mcphost.host.server_requests.pending import PendingRequests
-from mcphost.host.server_requests.request import ROOTS, SAMPLING, WRITING
+from mcphost.host.server_requests.pending import ROOTS, SAMPLING, WRITING, PendingRequests
 from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.server_requests.service import ServerRequestService
 from mcphost.host.sign_in.retry import SignInRetry

@@ -16,7 +16,7 @@ MANY: Final = 20_000
 _WITHOUT_PARTS: Final = frozenset({int, float, bool, type(None)})
 
 
-def weight(value: Any) -> int:
+def json_size(value: Any) -> int:
     """Bytes of a JSON value, roughly: what each part takes, and the characters of all texts and keys."""
     total, waiting = 0, [value]
     while waiting:
@@ -43,4 +43,4 @@ def weight(value: Any) -> int:
 def _sampled(parts: Collection[Any]) -> int:
     step = 1 + len(parts) // MANY
     # From a place that nobody can foresee: what is never looked at would weigh nothing.
-    return step * (weight(list(islice(parts, randrange(step), None, step))) - PART)
+    return step * (json_size(list(islice(parts, randrange(step), None, step))) - PART)

@@ -17,11 +17,11 @@ from mcphost.providers.base import (
     ProviderEvent,
     TextDelta,
     ThoughtDelta,
+    read_usage,
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
 from mcphost.providers.http import HostedProvider, number, object_of, text_of
-from mcphost.providers.retry import read_usage
 from mcphost.providers.tool_calls import ToolUseParts, pictures, result_text, text_for
 from mcphost.providers.tool_names import NameMapping, use_ids
 

@@ -290,3 +290,18 @@ class AnswerCollector:
 
 def _block(part: str | ToolUseReady) -> Block:
     return text_block(part) if isinstance(part, str) else ToolUse.of(part.id, part.name, part.input)
+
+
+MOST_TOKENS: Final = 10**9
+"""Larger counts are treated as unknown."""
+
+
+def read_usage(input_tokens: object, output_tokens: object, *more_input: object) -> TokenUsage:
+    """The token counts of a response; invalid ones are unknown. ``more_input`` is added; None there counts as 0."""
+    parts = [_count(each) for each in (input_tokens, *(each for each in more_input if each is not None))]
+    counts = [each for each in parts if each is not None]
+    return TokenUsage(sum(counts) if len(counts) == len(parts) else None, _count(output_tokens))
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None

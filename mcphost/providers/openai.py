@@ -19,11 +19,11 @@ from mcphost.providers.base import (
     ProviderEvent,
     TextDelta,
     ThoughtDelta,
+    read_usage,
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
 from mcphost.providers.http import HostedProvider, list_of, number, object_of, text_of
-from mcphost.providers.retry import read_usage
 from mcphost.providers.tool_calls import PICTURES, ToolUseParts, pictures, result_with_status
 from mcphost.providers.tool_names import NameMapping, use_ids
 

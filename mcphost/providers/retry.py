@@ -1,4 +1,4 @@
-"""Decides how long to wait for an overloaded or silent model, and reads token counts."""
+"""Decides how long to wait for an overloaded or silent model."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
-
-from mcphost.providers.base import TokenUsage
 
 _DURATION: Final = re.compile(
     r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7}(?:\.\d{1,6})?)s)?(?:(\d{1,9}(?:\.\d{1,6})?)ms)?"
@@ -25,9 +23,6 @@ _BUDGETS: Final = tuple(
     for what in kinds
 )
 """Pairs of headers: the remaining budget, and when it resets."""
-
-MOST_TOKENS: Final = 10**9
-"""Larger counts are treated as unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +93,3 @@ def _until(moment: datetime, now: datetime) -> float:
 
 def _number(text: str) -> float | None:
     return float(text) if _NUMBER.fullmatch(text.strip()) else None
-
-
-def read_usage(input_tokens: object, output_tokens: object, *more_input: object) -> TokenUsage:
-    """The token counts of a response; invalid ones are unknown. ``more_input`` is added; None there counts as 0."""
-    parts = [_count(each) for each in (input_tokens, *(each for each in more_input if each is not None))]
-    counts = [each for each in parts if each is not None]
-    return TokenUsage(sum(counts) if len(counts) == len(parts) else None, _count(output_tokens))
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None

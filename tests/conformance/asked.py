@@ -10,7 +10,7 @@ from mcphost.config import Config, Values
 from mcphost.errors import McphostError
 from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.host import Host
-from mcphost.host.server_requests.request import ALL
+from mcphost.host.server_requests.pending import ALL
 
 NAME = "conformance"
 

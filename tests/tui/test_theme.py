@@ -15,7 +15,7 @@ from mcphost.composition import dependencies, values_for
 from mcphost.config import Config
 from mcphost.config.models import UI
 from mcphost.host.host import Host
-from mcphost.host.server_requests.request import SCREEN
+from mcphost.host.server_requests.pending import SCREEN
 from mcphost.host.start_info import StartInfo
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover

@@ -1,6 +1,9 @@
 """The metadata documents of protected resources and authorization servers: where they are, and what they may say.
 
-Specification: authorization, server discovery; RFC 9728; RFC 8414; OpenID Connect Discovery 1.0.
+Also the canonical URI of an MCP server, and whether a token for one URI is valid for another.
+
+Specification: authorization, server discovery and canonical server URI; RFC 8707 section 2; RFC 8414; RFC 9728; OpenID
+Connect Discovery 1.0.
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ from typing import Any, Final
 import httpx
 
 from mcphost.auth.addresses import checked_url
-from mcphost.auth.flow.resource import is_for
 from mcphost.errors import SignInFailed
 from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
@@ -160,3 +162,28 @@ def _stated(document: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
 
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str) and item) if isinstance(value, list) else ()
+
+
+def canonical(url: str) -> str:
+    """The server's URL as a resource: lower-case scheme and host, no fragment, no trailing slash after the host."""
+    parsed = httpx.URL(url).copy_with(fragment=None)
+    path = parsed.raw_path.decode("ascii")
+    return origin_of(url) + ("" if path == "/" else path)
+
+
+def is_for(resource: str, url: str) -> bool:
+    """Is a token for ``resource`` valid at ``url``: for the same URL, its origin or a path above it?"""
+    try:
+        mine, other = httpx.URL(canonical(url)), httpx.URL(canonical(resource))
+    except (httpx.InvalidURL, ValueError):
+        return False
+    if origin_of(mine) != origin_of(other):
+        return False
+    if mine.query or other.query:
+        return mine.raw_path == other.raw_path or (not other.query and _covers(other.path, mine.path))
+    return _covers(other.path, mine.path)
+
+
+def _covers(folder: str, path: str) -> bool:
+    folder = folder.rstrip("/")
+    return path.rstrip("/") == folder or path.startswith(f"{folder}/")

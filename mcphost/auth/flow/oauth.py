@@ -17,9 +17,8 @@ from mcphost.auth.addresses import checked_url
 from mcphost.auth.flow.callback import authorization_url, read_code, s256
 from mcphost.auth.flow.challenge import Challenge, read_challenge
 from mcphost.auth.flow.discovery import find_issuer, find_old_issuer, find_resource
-from mcphost.auth.flow.metadata import AuthorizationServer, ProtectedResource, sound_scopes
+from mcphost.auth.flow.metadata import AuthorizationServer, ProtectedResource, canonical, sound_scopes
 from mcphost.auth.flow.registration import given_client, origin_for, register
-from mcphost.auth.flow.resource import canonical
 from mcphost.auth.flow.steps import AskConsent, Flow, ListenForCallback, PendingAuthorization, VisitAuthorizationPage
 from mcphost.auth.flow.token_endpoint import ClientAuthentication, TokenResponse, method_for, read_tokens
 from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent, SignInPlan

@@ -92,7 +92,7 @@ async def _show(
     from mcphost.composition import dependencies, values_for
     from mcphost.host.desktop import open_page
     from mcphost.host.host import Host
-    from mcphost.host.server_requests.request import SCREEN
+    from mcphost.host.server_requests.pending import SCREEN
     from mcphost.tui.app import McphostApp
     from mcphost.tui.bridge import ScreenApprover
 

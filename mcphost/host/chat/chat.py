@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mcphost.errors import NotDone, UnknownName
@@ -24,11 +24,10 @@ from mcphost.host.chat.provenance_search import FOLDERS, OURS, YOURS, Passage, p
 from mcphost.host.chat.tool_selection import ToolSelection
 from mcphost.host.chat.transcript_store import all_records, settings_record
 from mcphost.host.chat.turns import Attachment, PromptUsed, Turn, TurnState, UserMessage
-from mcphost.host.chat.usage import ChatUsage
 from mcphost.host.models import AvailableModel
 from mcphost.host.sampling.draft import estimate
 from mcphost.protocol.display import show
-from mcphost.providers.base import ModelRequest
+from mcphost.providers.base import ModelRequest, TokenUsage
 
 NOTHING_SET: Final = ChatSettings()
 
@@ -37,6 +36,31 @@ CHECK_SECONDS: Final = 0.01
 
 Run = Callable[["Chat", Turn], Coroutine[Any, Any, None]]
 """Works on a turn to its end, whatever that is; never raises but CancelledError."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatUsage:
+    """What a conversation used of its models. ``cost`` is None where a price is not known."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = 0.0
+    guessed: bool = False
+    """Is a part of it an estimate of ours, since a model did not say?"""
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def with_answer(self, usage: TokenUsage, model: AvailableModel | None, *, guessed: bool) -> ChatUsage:
+        """After one more exchange."""
+        price = None if model is None or model.price is None else model.price.of(usage)
+        return ChatUsage(
+            self.input_tokens + (usage.input_tokens or 0),
+            self.output_tokens + (usage.output_tokens or 0),
+            None if self.cost is None or price is None else self.cost + price,
+            self.guessed or guessed,
+        )
 
 
 class Chat:

@@ -24,10 +24,10 @@ from mcphost.errors import ConfigError, InvalidResult, UnknownName
 from mcphost.host.chat.preferences import ChatSettings
 from mcphost.host.chat.turns import Attachment, ModelRound, ModelToolUse, PromptUsed, Turn, TurnState, UserMessage
 from mcphost.host.private_file import PrivateFile
-from mcphost.host.traffic.redaction import masked_value
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult, block_object, read_block
 from mcphost.providers.base import TokenUsage
+from mcphost.redaction import masked_value
 
 MOST_BYTES: Final = 256 << 20
 """Of a transcript that is read again."""

@@ -10,25 +10,30 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import Any, Final
 
-from mcphost.client.client import Client, Session
+from mcphost.client.client import Client, Identity, Session
 from mcphost.client.paging import Rejected
+from mcphost.config import Config
 from mcphost.errors import AuthorizationRequired, McphostError, ServerNotReady
 from mcphost.host.cancellation import first_of, to_the_end
-from mcphost.host.catalog import CatalogKind
+from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.keepalive import Keepalive, RoundTrip
 from mcphost.host.connections.listings import Listings
 from mcphost.host.connections.observer import ConnectionObserver, ProtocolViolations
 from mcphost.host.connections.reconnection import Backoff, Disconnect, LastFailure, after_failure
+from mcphost.host.connections.servers import Servers
 from mcphost.host.connections.setup import ask_for_level, check_required, default_timeouts, masked, new_client
 from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, LOG_LEVELS, ServerState
 from mcphost.host.connections.subscriptions import Subscriptions
+from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.error_boundary import fault
 from mcphost.host.events import (
     Event,
+    EventBus,
     PromptsChanged,
     ResourcesChanged,
     ResourceUpdated,
@@ -36,13 +41,12 @@ from mcphost.host.events import (
     ToolsChanged,
 )
 from mcphost.host.failure_advice import next_step
-from mcphost.host.logs import LogSource
+from mcphost.host.logs import LogBook, LogSource
+from mcphost.host.server_requests.service import ServerRequestService
+from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
 from mcphost.transports.base import ProcessReport, Transport
-
-if TYPE_CHECKING:
-    from mcphost.host.connections.context import ConnectionContext
 
 __all__ = ["Connection", "ServerState"]
 
@@ -52,6 +56,25 @@ _LISTED: Final[Mapping[CatalogKind, Callable[[str], Event]]] = {
     CatalogKind.TEMPLATES: ResourcesChanged,
     CatalogKind.PROMPTS: PromptsChanged,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionContext:
+    """What all connections of a host share: the current configuration, and the services they use."""
+
+    config: Callable[[], Config]
+    open_transport: Callable[[Config, str], Awaitable[Transport]]
+    """Opens the transport of a server, its references resolved. Raises ConfigError."""
+    identity: Identity
+    servers: Servers
+    catalog: Catalog
+    calls: CallRegistry
+    consent: ConsentBroker
+    server_requests: ServerRequestService
+    logs: LogBook
+    bus: EventBus
+    mask: Callable[[str], str]
+    """Removes secrets from a text."""
 
 
 class Connection:

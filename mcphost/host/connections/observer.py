@@ -15,8 +15,7 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import Malformed
 
 if TYPE_CHECKING:
-    from mcphost.host.connections.connection import Connection
-    from mcphost.host.connections.context import ConnectionContext
+    from mcphost.host.connections.connection import Connection, ConnectionContext
     from mcphost.protocol.models.tasks import Task
 
 

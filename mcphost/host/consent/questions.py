@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -240,3 +242,8 @@ class DeclineAll:
 
     async def ask(self, question: Question) -> Answer:
         return Answer(allow=False, reason=self._hint, by="policy")
+
+
+def wall_clock(moment: float) -> str:
+    """The time of day, ``14:05:30``, of a moment of the monotonic clock in seconds, such as a question's ``until``."""
+    return f"{datetime.now() + timedelta(seconds=moment - time.monotonic()):%H:%M:%S}"

@@ -21,15 +21,14 @@ from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.error_boundary import fault
 from mcphost.host.events import EventBus, SamplingChanged, ServerChanged
-from mcphost.host.json_size import weight
+from mcphost.host.json_size import json_size
 from mcphost.host.logs import LogBook
 from mcphost.host.models import ModelCatalog
 from mcphost.host.sampling.budgets import SamplingBudgets, SamplingUsage
 from mcphost.host.sampling.draft import bounded, checked, draft, labelled
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply, SamplingState
 from mcphost.host.sampling.stream import ask_model
-from mcphost.host.server_requests.pending import MUTED, OPEN, Ending, PendingRequests
-from mcphost.host.server_requests.request import ServerRequest
+from mcphost.host.server_requests.pending import MUTED, OPEN, Ending, PendingRequests, ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.protocol.lifecycle.revisions import NEWEST_REVISION
 from mcphost.protocol.models.content import TextContent
@@ -312,10 +311,10 @@ class SamplingService:
         self._audit.note(_record(sampling))
         self._publish_usage(sampling.server)
         ended = [each for each in self.all.values() if each.state.ended]
-        size = sum(weight(each.asked.raw) for each in ended)
+        size = sum(json_size(each.asked.raw) for each in ended)
         while len(ended) > 1 and (len(ended) > KEPT or size > KEPT_BYTES):
             oldest = ended.pop(0)
-            size -= weight(oldest.asked.raw)
+            size -= json_size(oldest.asked.raw)
             del self.all[oldest.number]
 
     def _publish_usage(self, server: str) -> None:

@@ -1,4 +1,4 @@
-"""Puts server requests to a person: bounded, withdrawn when moot, declined while muted, and written to the audit log.
+"""Asks the user about server requests: a bounded number, withdrawn with their cause, and recorded in the audit log.
 
 Specification: client/elicitation and client/sampling (rate limits, human in the loop).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
@@ -19,6 +19,7 @@ from mcphost.host.audit import AuditWriter
 from mcphost.host.consent.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion
 from mcphost.host.events import CallChanged, CallFinished, Event, EventBus, ServerChanged
 from mcphost.host.logs import LogBook
+from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
@@ -36,6 +37,35 @@ MUTED: Final = "you declined everything from this server until mcphost exits"
 ServerQuestion = FormQuestion | UrlQuestion | RootsQuestion | SamplingQuestion
 
 _T = TypeVar("_T")
+
+
+FORM, URL, ROOTS, SAMPLING, WRITING = "form", "url", "roots", "sampling", "writing"
+
+ALL: Final = frozenset({FORM, URL, ROOTS})
+"""The kinds of server request that a front end with dialogs answers, except sampling."""
+
+SCREEN: Final = ALL | {SAMPLING, WRITING}
+"""All kinds; ``WRITING``: the user can also write the answer instead of a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRequest:
+    """A request of a server, and the tool call that it belongs to, if that is known."""
+
+    server: str
+    params: Mapping[str, Any]
+    call: ToolCall | None = None
+    certain: bool = False
+    """Is the call certain? The request came on its response stream, or no other call runs on that server."""
+
+    @property
+    def number(self) -> int | None:
+        return None if self.call is None else self.call.number
+
+    @property
+    def tool(self) -> str:
+        """The name of the called tool; empty if the call is unknown."""
+        return "" if self.call is None else self.call.request.tool
 
 
 @dataclass(frozen=True, slots=True)

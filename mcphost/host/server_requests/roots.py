@@ -27,8 +27,7 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, RootsQuestion
 from mcphost.host.events import CallStarted, Event, EventBus, RootsChanged
 from mcphost.host.logs import LogBook
-from mcphost.host.server_requests.pending import PendingRequests
-from mcphost.host.server_requests.request import ServerRequest
+from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.state_store import StateStore
 from mcphost.host.tool_calls.registry import CallRegistry
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.client.server_requests import InputRefused, InputRequest
 from mcphost.config import Config
 from mcphost.host.server_requests.elicitation import ElicitationService
-from mcphost.host.server_requests.pending import PendingRequests
-from mcphost.host.server_requests.request import ServerRequest
+from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry

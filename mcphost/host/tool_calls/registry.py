@@ -7,7 +7,7 @@ from collections import deque
 from itertools import count
 from typing import Final
 
-from mcphost.host.json_size import weight
+from mcphost.host.json_size import json_size
 from mcphost.host.tool_calls.call import CallRequest, ToolCall
 
 KEPT_CALLS: Final = 200
@@ -56,7 +56,7 @@ class CallRegistry:
 
     def ended(self, call: ToolCall) -> None:
         """Forget the oldest of those that ended, to make room for what this one left; itself it is kept in any case."""
-        size = weight([call.request.arguments, call.outcome and call.outcome.raw])
+        size = json_size([call.request.arguments, call.outcome and call.outcome.raw])
         self._ended.append((call.number, size))
         self._kept_bytes += size
         while len(self._ended) > 1 and (len(self._ended) > KEPT_CALLS or self._kept_bytes > KEPT_BYTES):

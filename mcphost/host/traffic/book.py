@@ -1,7 +1,7 @@
-"""Everything that passed over every wire, as bounded memory: a budget for each server, and one for all.
+"""Keeps the traffic of all servers in memory, within a budget for each server and one for all.
 
-What passes is only put aside, in a few microseconds; it is read when somebody looks. What is told of a frame's text
-here has its secrets masked, `Frame.data` has not.
+Taking a message costs a few microseconds; it is parsed when the traffic is shown. `TrafficBook.raw` and
+`TrafficBook.pretty` mask secrets; `TrafficMessage.data` holds them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import Final
 
 from mcphost.config.files import read_regular
 from mcphost.errors import NotDone
-from mcphost.host.traffic.frames import Frame, FramePairing, is_answer, pretty
-from mcphost.host.traffic.redaction import Mask, redacted
+from mcphost.host.traffic.message import MessagePairing, TrafficMessage, is_answer, pretty
+from mcphost.redaction import Mask, redacted
 
 current_call: Final[ContextVar[int | None]] = ContextVar("current_call", default=None)
-"""The host's call that runs in this task: what is sent in it belongs to that call."""
+"""The number of the tool call whose task this is: what the task sends belongs to that call."""
 
 START: Final = 64 << 10
-"""Bytes kept of a frame that is too large to be kept whole."""
+"""Bytes kept of a message that is too large to be kept whole."""
 
 WINDOW: Final = 500
-"""Frames that are paired in one go, in some milliseconds."""
+"""Messages that are paired in one step of some milliseconds."""
 
 PINS: Final = 500
-"""Frames that may be pinned at once."""
+"""Messages that may be pinned at once."""
 
 IMPORT_BYTES: Final = 256 << 20
 """Bytes of a file of exported traffic that is read."""
@@ -41,51 +41,51 @@ IMPORT_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class TrafficBudget:
-    """What is kept: so many frames, and so many bytes of them."""
+    """The most messages to keep, and the most bytes."""
 
-    frames: int = 20_000
+    messages: int = 20_000
     bytes: int = 16_000_000
 
 
 EVERYTHING: Final = TrafficBudget(200_000, 256 << 20)
-"""What is kept of all servers together; whoever has most gives way first."""
+"""The budget of all servers together; the server with most loses its oldest messages first."""
 
 
 class _Share:
-    """What is kept of one server."""
+    """The messages kept of one server."""
 
-    __slots__ = ("budget", "bytes", "connections", "evicted", "frames", "longest", "server")
+    __slots__ = ("budget", "bytes", "connections", "evicted", "longest", "messages", "server")
 
     def __init__(self, server: str, budget: TrafficBudget) -> None:
         self.server = server
-        self.frames: deque[Frame] = deque()
+        self.messages: deque[TrafficMessage] = deque()
         self.bytes, self.evicted, self.connections = 0, 0, 0
         self.bound(budget)
 
     def bound(self, budget: TrafficBudget) -> None:
         self.budget = budget
-        # A frame that filled the whole share would leave nothing of what led to it.
+        # One message that filled the whole share would push out all that led to it.
         self.longest = max(budget.bytes // 4, 1)
 
-    def since(self, number: int) -> Iterator[Frame]:
-        return takewhile(lambda frame: frame.number > number, reversed(self.frames))
+    def since(self, number: int) -> Iterator[TrafficMessage]:
+        return takewhile(lambda message: message.number > number, reversed(self.messages))
 
-    def first_after(self, number: int) -> Frame | None:
-        place = bisect_right(self.frames, number, key=attrgetter("number"))
-        return self.frames[place] if place < len(self.frames) else None
+    def first_after(self, number: int) -> TrafficMessage | None:
+        place = bisect_right(self.messages, number, key=attrgetter("number"))
+        return self.messages[place] if place < len(self.messages) else None
 
-    def between(self, number: int, last: int) -> Iterator[Frame]:
-        """The frames after ``number``, up to ``last``."""
-        first, end = (bisect_right(self.frames, bound, key=attrgetter("number")) for bound in (number, last))
-        return (self.frames[place] for place in range(first, end))
+    def between(self, number: int, last: int) -> Iterator[TrafficMessage]:
+        """The messages after ``number``, up to ``last``."""
+        first, end = (bisect_right(self.messages, bound, key=attrgetter("number")) for bound in (number, last))
+        return (self.messages[place] for place in range(first, end))
 
-    def find(self, number: int) -> Frame | None:
+    def find(self, number: int) -> TrafficMessage | None:
         found = self.first_after(number - 1)
         return found if found is not None and found.number == number else None
 
 
 class ServerTap:
-    """A `mcphost.transports.tap.Tap` that puts what one connection tells into the book."""
+    """A `mcphost.transports.tap.Tap` that records one connection in the book."""
 
     __slots__ = ("_book", "_connection", "_share")
 
@@ -108,7 +108,7 @@ class ServerTap:
 class TrafficBook:
     """The traffic of all servers, in one order.
 
-    ``mask`` takes secrets out of a text; ``nudge`` is called when frames came after the last ones were read.
+    ``mask`` removes secrets from a text; ``nudge`` is called at the first new message after `since`.
     """
 
     def __init__(
@@ -121,17 +121,17 @@ class TrafficBook:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.nudge = nudge
-        self.sink: Callable[[Frame], None] | None = None
-        """Given every frame as it comes, for a file."""
+        self.sink: Callable[[TrafficMessage], None] | None = None
+        """Called with every message, to write a file."""
         self.read_only = False
-        """Was it read from a file? Then there is no server to send anything to."""
+        """Was it read from a file? Then nothing can be sent again."""
         self._mask, self._clock, self._monotonic = mask, clock, monotonic
         self._total = total
         self._shares: dict[str, _Share] = {}
-        self._pinned: dict[int, Frame] = {}
-        self._pairing = FramePairing()
+        self._pinned: dict[int, TrafficMessage] = {}
+        self._pairing = MessagePairing()
         self._numbers = count(1)
-        self._frames = self._bytes = self._paired = 0
+        self._messages = self._bytes = self._paired = 0
         self._nudged = False
 
     # What comes in.
@@ -141,7 +141,7 @@ class TrafficBook:
         return ServerTap(self, self._share(server))
 
     def set_budget(self, server: str, budget: TrafficBudget) -> None:
-        """Bound what is kept of this server from now on."""
+        """Change the budget of this server."""
         self._share(server).bound(budget)
 
     def take(
@@ -149,7 +149,8 @@ class TrafficBook:
     ) -> None:  # for `ServerTap`; by position, since it is called for each message
         now, at = self._clock(), self._monotonic()
         self._keep(
-            share, Frame(next(self._numbers), now, at, share.server, connection, sent, note, data, len(data), call)
+            share,
+            TrafficMessage(next(self._numbers), now, at, share.server, connection, sent, note, data, len(data), call),
         )
         if not self._nudged:
             self._nudged = True
@@ -158,88 +159,88 @@ class TrafficBook:
     # What there is.
 
     def pair(self, seconds: float = inf) -> bool:
-        """Find out what came since the last time and what belongs together; True once that is done.
+        """Parse and pair new messages for at most ``seconds``; return True when none are left.
 
-        The other methods do so by themselves. Where many frames may wait, call it with few ``seconds``, again and
-        again, so that the screen stays alive.
+        The other methods do it without a limit. After a flood, call it repeatedly with few ``seconds`` first, so that
+        the event loop stays free.
         """
         end = time.perf_counter() + seconds
         while window := self._window():
-            for frame in window:
-                self._pair_one(frame)
+            for message in window:
+                self._pair_one(message)
             self._paired = window[-1].number
             if time.perf_counter() > end:
                 return False
         return True
 
-    def since(self, number: int) -> list[Frame]:
-        """The frames after this number, oldest first, as far as they are still kept; paired with one another."""
+    def since(self, number: int) -> list[TrafficMessage]:
+        """The kept messages after this number, oldest first, parsed and paired."""
         self.pair()
         self._nudged = False
-        found = [frame for share in self._shares.values() for frame in share.since(number)]
-        found += (frame for frame in self._pinned.values() if frame.number > number)
+        found = [message for share in self._shares.values() for message in share.since(number)]
+        found += (message for message in self._pinned.values() if message.number > number)
         found.sort(key=attrgetter("number"))
         return found
 
-    def frame(self, number: int) -> Frame | None:
-        """The frame of this number, if it is still kept."""
+    def message(self, number: int) -> TrafficMessage | None:
+        """The message of this number; None if it is no longer kept."""
         self.pair()
         return self._find(number)
 
-    def partner(self, frame: Frame) -> Frame | None:
-        """The answer to a request, the request of an answer, progress or cancel notice, if it is still kept."""
+    def partner(self, message: TrafficMessage) -> TrafficMessage | None:
+        """The response to a request; the request of other messages. None if it is missing or no longer kept."""
         self.pair()
-        return None if frame.partner is None else self._find(frame.partner)
+        return None if message.partner is None else self._find(message.partner)
 
     def evicted(self, server: str) -> int:
-        """How many frames of this server made way for newer ones."""
+        """Number of messages of this server that were dropped for newer ones."""
         return self._share(server).evicted
 
-    def raw(self, frame: Frame) -> str:
-        """The text as it stood on the wire, but for its secrets."""
-        return redacted(frame.raw(), self._mask)
+    def raw(self, message: TrafficMessage) -> str:
+        """The text of a message with secrets masked."""
+        return redacted(message.raw(), self._mask)
 
-    def pretty(self, frame: Frame) -> str:
-        """The same, JSON over several lines."""
-        return pretty(self.raw(frame))
+    def pretty(self, message: TrafficMessage) -> str:
+        """The same, with JSON indented."""
+        return pretty(self.raw(message))
 
     # What somebody wants kept, or gone.
 
-    def pin(self, frame: Frame) -> None:
-        """Keep this frame whatever else comes. Raises NotDone when too many are."""
-        if len(self._pinned) >= PINS and frame.number not in self._pinned:
-            raise NotDone(f"{PINS} frames are pinned already; unpin some first")
+    def pin(self, message: TrafficMessage) -> None:
+        """Exempt this message from the budgets. Raises NotDone if too many are pinned."""
+        if len(self._pinned) >= PINS and message.number not in self._pinned:
+            raise NotDone(f"{PINS} messages are pinned already; unpin some first")
         self.pair()
-        if self._find(frame.number) is frame and frame.number not in self._pinned:
-            self._pinned[frame.number] = frame
-            self._drop(frame)
+        if self._find(message.number) is message and message.number not in self._pinned:
+            self._pinned[message.number] = message
+            self._drop(message)
 
-    def unpin(self, frame: Frame) -> None:
-        """Keep it no longer than others of its age."""
-        if self._pinned.pop(frame.number, None) is not None:
-            share = self._share(frame.server)
-            share.frames.insert(bisect_left(share.frames, frame.number, key=attrgetter("number")), frame)
-            self._count(share, 1, len(frame.data))
+    def unpin(self, message: TrafficMessage) -> None:
+        """End a pin."""
+        if self._pinned.pop(message.number, None) is not None:
+            share = self._share(message.server)
+            share.messages.insert(bisect_left(share.messages, message.number, key=attrgetter("number")), message)
+            self._count(share, 1, len(message.data))
             self._make_room(share)
 
-    def is_pinned(self, frame: Frame) -> bool:
-        return frame.number in self._pinned
+    def is_pinned(self, message: TrafficMessage) -> bool:
+        return message.number in self._pinned
 
     def clear(self) -> None:
-        """Forget every frame that is not pinned."""
+        """Forget every message that is not pinned."""
         self.pair()
         for share in self._shares.values():
-            share.frames.clear()
+            share.messages.clear()
             share.bytes = 0
-        self._frames = self._bytes = 0
+        self._messages = self._bytes = 0
 
     # Files.
 
-    def export(self, frames: Iterable[Frame]) -> bytes:
-        """These frames as lines of JSON, without secrets. See `mcphost.host.traffic.file`."""
+    def export(self, messages: Iterable[TrafficMessage]) -> bytes:
+        """These messages as lines of JSON, without secrets. See `mcphost.host.traffic.file`."""
         from mcphost.host.traffic.file import lines_of  # late: few runs write traffic to a file
 
-        return b"".join(lines_of(frames, self._mask))
+        return b"".join(lines_of(messages, self._mask))
 
     # Inside.
 
@@ -249,89 +250,89 @@ class TrafficBook:
             share = self._shares[server] = _Share(server, TrafficBudget())
         return share
 
-    def _keep(self, share: _Share, frame: Frame) -> None:
-        if frame.size > share.longest:
-            frame.keep_start(min(START, share.longest))
-        share.frames.append(frame)
-        self._count(share, 1, len(frame.data))
+    def _keep(self, share: _Share, message: TrafficMessage) -> None:
+        if message.size > share.longest:
+            message.keep_start(min(START, share.longest))
+        share.messages.append(message)
+        self._count(share, 1, len(message.data))
         if self.sink is not None:
-            self.sink(frame)
+            self.sink(message)
         self._make_room(share)
 
-    def _count(self, share: _Share, frames: int, size: int) -> None:
+    def _count(self, share: _Share, messages: int, size: int) -> None:
         share.bytes += size
         self._bytes += size
-        self._frames += frames
+        self._messages += messages
 
     def _make_room(self, share: _Share) -> None:
-        while len(share.frames) > share.budget.frames or share.bytes > share.budget.bytes:
+        while len(share.messages) > share.budget.messages or share.bytes > share.budget.bytes:
             self._evict(share)
         while self._bytes > self._total.bytes:
             self._evict(max(self._shares.values(), key=attrgetter("bytes")))
-        while self._frames > self._total.frames:
-            self._evict(max(self._shares.values(), key=lambda each: len(each.frames)))
+        while self._messages > self._total.messages:
+            self._evict(max(self._shares.values(), key=lambda each: len(each.messages)))
 
     def _evict(self, share: _Share) -> None:
-        frame = share.frames.popleft()
+        message = share.messages.popleft()
         share.evicted += 1
-        self._count(share, -1, -len(frame.data))
+        self._count(share, -1, -len(message.data))
 
-    def _drop(self, frame: Frame) -> None:
-        share = self._share(frame.server)
-        share.frames.remove(frame)
-        self._count(share, -1, -len(frame.data))
+    def _drop(self, message: TrafficMessage) -> None:
+        share = self._share(message.server)
+        share.messages.remove(message)
+        self._count(share, -1, -len(message.data))
 
-    def _find(self, number: int) -> Frame | None:
+    def _find(self, number: int) -> TrafficMessage | None:
         if number in self._pinned:
             return self._pinned[number]
         return next((found for share in self._shares.values() if (found := share.find(number))), None)
 
-    def _window(self) -> list[Frame]:
-        """The next frames to pair, in order; only so many, since a flood may have passed unseen."""
+    def _window(self) -> list[TrafficMessage]:
+        """The next at most `WINDOW` messages to pair, in order."""
         fresh = [first for share in self._shares.values() if (first := share.first_after(self._paired))]
         if not fresh:
             return []
-        last = min(frame.number for frame in fresh) + WINDOW
-        found = [frame for share in self._shares.values() for frame in share.between(self._paired, last)]
+        last = min(message.number for message in fresh) + WINDOW
+        found = [message for share in self._shares.values() for message in share.between(self._paired, last)]
         return sorted(found, key=attrgetter("number"))
 
-    def _pair_one(self, frame: Frame) -> None:
-        asked = self._pairing.add(frame)
+    def _pair_one(self, message: TrafficMessage) -> None:
+        asked = self._pairing.add(message)
         if asked is None:
             return
-        frame.partner, frame.asked = asked.number, asked.method
-        frame.call = asked.call if frame.call is None else frame.call
-        if is_answer(frame):
-            frame.latency = frame.at - asked.at
+        message.partner, message.asked = asked.number, asked.method
+        message.call = asked.call if message.call is None else message.call
+        if is_answer(message):
+            message.latency = message.at - asked.at
             request = self._find(asked.number)
             if request is not None and request.partner is None:
-                request.partner, request.latency = frame.number, frame.latency
+                request.partner, request.latency = message.number, message.latency
 
 
 def read_traffic(path: Path) -> TrafficBook:
-    """A read-only book of exported traffic. Waits for the disk: call it in a thread.
+    """A read-only book of exported traffic. Blocks on the disk: call it in a thread.
 
-    Raises NotDone for a line that is no frame, ConfigError for what cannot be read, FileNotFoundError.
+    Raises NotDone for a line that is no message, ConfigError for what cannot be read, FileNotFoundError.
     """
     from mcphost.host.traffic.file import read_lines
 
     book = TrafficBook(total=TrafficBudget(1_000_000, IMPORT_BYTES))
-    for told in read_lines(read_regular(path, IMPORT_BYTES), path.name):
-        share = book._share(told.server)
+    for record in read_lines(read_regular(path, IMPORT_BYTES), path.name):
+        share = book._share(record.server)
         share.bound(TrafficBudget(1_000_000, IMPORT_BYTES))
         number = next(book._numbers)
-        frame = Frame(
+        message = TrafficMessage(
             number,
-            told.time,
-            told.time,
-            told.server,
-            told.connection,
-            told.sent,
-            told.note,
-            told.data,
-            told.size,
-            told.call,
+            record.time,
+            record.time,
+            record.server,
+            record.connection,
+            record.sent,
+            record.note,
+            record.data,
+            record.size,
+            record.call,
         )
-        book._keep(share, frame)
+        book._keep(share, message)
     book.read_only = True
     return book

@@ -1,8 +1,8 @@
-"""Traffic as lines of JSON, one frame a line: written while a host runs or at the end, and read again elsewhere.
+"""Traffic files: one line of JSON per message, written while a host runs or exported at once, and read again.
 
 A line holds ``time`` (ISO 8601, UTC), ``server``, ``connection``, ``direction`` (``in``, ``out``), ``kind``, ``text``
 (raw), ``size`` (bytes), and where there are such ``method``, ``id``, ``status``, ``call``, ``latency`` (seconds) and
-``note`` (for what was no message by itself). The last four are for other programs: reading finds them out again.
+``note`` (the kind of what is not a message). Reading ignores the fields that follow from the text.
 """
 
 from __future__ import annotations
@@ -24,61 +24,61 @@ from typing import Any, Final, Protocol
 from mcphost.config.files import owned_by_us
 from mcphost.errors import ConfigError, NotDone
 from mcphost.host.private_file import PrivateFile
-from mcphost.host.traffic.frames import Frame, FrameKind, FramePairing, is_answer
-from mcphost.host.traffic.redaction import Mask, redacted
+from mcphost.host.traffic.message import MessageKind, MessagePairing, TrafficMessage, is_answer
+from mcphost.redaction import Mask, redacted
 
 ROTATE: Final = 256 << 20
 """Bytes after which a new file is begun; the old one keeps its name with ``.1``."""
 
 BACKLOG: Final = 32 << 20
-"""Bytes that may wait for the disk; what comes beyond is counted and left out."""
+"""Bytes that may wait for the disk; messages beyond are counted and left out."""
 
 BATCH: Final = 200
-"""Frames written in one piece."""
+"""Messages written in one piece."""
 
 CLOSE_SECONDS: Final = 2.0
-"""How long the end of mcphost waits for a disk that does not answer."""
+"""Seconds to wait at exit for a disk that does not respond."""
 
 _BEGIN: Final = b'{"time": "'
-"""How every line begins: what begins otherwise is somebody's work."""
+"""The start of every line: a file that starts otherwise is not ours to overwrite."""
 
 _NOTES: Final = ("stderr", "stray", "malformed", "http")
 
 
-def line_of(frame: Frame, mask: Mask, latency: float | None) -> bytes:
-    """One frame as a line, its newline included. ASCII only, so that nothing in it can pass for the end of a line."""
+def line_of(message: TrafficMessage, mask: Mask, latency: float | None) -> bytes:
+    """One message as a line with its newline; ASCII only, so that no text contains a line end. Secrets are masked."""
     fields: dict[str, Any] = {
-        "time": datetime.fromtimestamp(frame.time, UTC).isoformat(),
-        "server": frame.server,
-        "connection": frame.connection,
-        "direction": frame.direction,
-        "kind": frame.kind.value,
-        "text": redacted(frame.data.decode("utf-8", "replace"), mask),
-        "size": frame.size,
-        "method": redacted(frame.method, mask) or None,
-        "id": redacted(frame.id, mask) if isinstance(frame.id, str) else frame.id,
+        "time": datetime.fromtimestamp(message.time, UTC).isoformat(),
+        "server": message.server,
+        "connection": message.connection,
+        "direction": message.direction,
+        "kind": message.kind.value,
+        "text": redacted(message.data.decode("utf-8", "replace"), mask),
+        "size": message.size,
+        "method": redacted(message.method, mask) or None,
+        "id": redacted(message.id, mask) if isinstance(message.id, str) else message.id,
         # Whether a request was answered is not known yet while a run is written down.
-        "status": None if frame.kind is FrameKind.REQUEST else " ".join(frame.status) or None,
-        "call": frame.call,
+        "status": None if message.kind is MessageKind.REQUEST else " ".join(message.status) or None,
+        "call": message.call,
         "latency": None if latency is None else round(latency, 6),
-        "note": frame.note or None,
-        "cut": frame.cut or None,
+        "note": message.note or None,
+        "cut": message.cut or None,
     }
-    told = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps(told).encode("ascii") + b"\n"
+    present = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps(present).encode("ascii") + b"\n"
 
 
-def lines_of(frames: Iterable[Frame], mask: Mask) -> Iterator[bytes]:
+def lines_of(messages: Iterable[TrafficMessage], mask: Mask) -> Iterator[bytes]:
     """The lines of an export."""
-    return (line_of(frame, mask, frame.latency) for frame in frames)
+    return (line_of(message, mask, message.latency) for message in messages)
 
 
 # Reading.
 
 
 @dataclass(frozen=True, slots=True)
-class FrameRecord:
-    """What a line says that cannot be found out from its text."""
+class MessageRecord:
+    """The fields of a line that do not follow from its text."""
 
     time: float
     server: str
@@ -90,17 +90,17 @@ class FrameRecord:
     call: int | None
 
 
-def read_lines(content: bytes, name: str) -> Iterator[FrameRecord]:
-    """The frames of an export. Raises NotDone, naming ``name`` and the line that is none."""
+def read_lines(content: bytes, name: str) -> Iterator[MessageRecord]:
+    """The messages of an export. Raises NotDone, naming ``name`` and the line that is none."""
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
             try:
-                yield _told(json.loads(line))
+                yield _record(json.loads(line))
             except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
                 raise NotDone(f"{name}, line {number}: this is no line of exported traffic ({error})") from None
 
 
-def _told(fields: Any) -> FrameRecord:
+def _record(fields: Any) -> MessageRecord:
     if type(fields) is not dict:
         raise TypeError("it is no JSON object")
     text, note = _typed(fields, "text", str), fields.get("note", "")
@@ -108,7 +108,7 @@ def _told(fields: Any) -> FrameRecord:
         raise ValueError(f"there is no note {note!r}")
     data = text.encode("utf-8", "replace")
     size = _typed(fields, "size", int) if fields.get("cut") is True else len(data)
-    return FrameRecord(
+    return MessageRecord(
         time=_time(_typed(fields, "time", str)),
         server=_typed(fields, "server", str),
         connection=fields["connection"] if type(fields.get("connection")) is int else 1,
@@ -155,7 +155,7 @@ def claim(path: Path) -> None:
 
 
 def _refuse_others(path: Path) -> None:
-    # Not blocking: a pipe planted under this name would hold us for ever.
+    # Non-blocking: a pipe planted under this name would block for ever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         found = os.fstat(descriptor)
@@ -167,51 +167,51 @@ def _refuse_others(path: Path) -> None:
         os.close(descriptor)
 
 
-class FrameSource(Protocol):
-    """What tells of frames as they come."""
+class MessageSource(Protocol):
+    """A source of messages, such as a `TrafficBook`."""
 
-    sink: Callable[[Frame], None] | None
+    sink: Callable[[TrafficMessage], None] | None
 
 
 class TrafficFile:
-    """Appends every frame of a book to ``path``, in a thread of its own; with None it writes nothing.
+    """Appends every message of a book to ``path``, in a thread of its own; with None it writes nothing.
 
-    ``mask`` takes secrets out; ``alarm`` is told once, in the event loop's thread, when the file cannot be written.
+    ``mask`` removes secrets; ``alarm`` is called once, in the event loop's thread, when the file cannot be written.
     """
 
     def __init__(self, path: Path | None, mask: Mask, alarm: Callable[[str], None]) -> None:
         self._path, self._mask, self._alarm = path, mask, alarm
-        self._frames: SimpleQueue[Frame | None] = SimpleQueue()
-        self._pairing = FramePairing()
+        self._messages: SimpleQueue[TrafficMessage | None] = SimpleQueue()
+        self._pairing = MessagePairing()
         # Each counter is written by one thread alone.
-        self._taken = self._written = self._left_out = self._confessed = 0
+        self._taken = self._written = self._left_out = self._reported = 0
         self._broken = False
         self._ended = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def open(self, book: FrameSource) -> None:
-        """Begin to write what this book takes. Call it in the event loop."""
+    def open(self, book: MessageSource) -> None:
+        """Write every message that the book takes from now on. Call it in the event loop."""
         if self._path is None:
             return
         book.sink = self.take
         self._loop = asyncio.get_running_loop()
         threading.Thread(target=self._write_all, args=(self._path,), name="traffic file", daemon=True).start()
 
-    def take(self, frame: Frame) -> None:
-        """Write this frame soon; where the disk is too slow it is counted instead."""
+    def take(self, message: TrafficMessage) -> None:
+        """Queue a message; if `BACKLOG` is reached, count it as left out."""
         if self._broken:
             return
         if self._taken - self._written > BACKLOG:
             self._left_out += 1
             return
-        self._taken += len(frame.data)
-        self._frames.put(frame)
+        self._taken += len(message.data)
+        self._messages.put(message)
 
     async def aclose(self) -> None:
-        """Write what is still to be written."""
+        """Write the queue, for at most `CLOSE_SECONDS`."""
         if self._loop is None:
             return
-        self._frames.put(None)
+        self._messages.put(None)
         with_limit = asyncio.ensure_future(self._ended.wait())
         await asyncio.wait([with_limit], timeout=CLOSE_SECONDS)
         with_limit.cancel()
@@ -219,35 +219,35 @@ class TrafficFile:
     def _write_all(self, path: Path) -> None:
         file, more = PrivateFile(path), True
         while more:
-            frames, more = self._next()
+            messages, more = self._next()
             try:
-                file.append(b"".join(map(self._line, frames)) + self._gap(), ROTATE)
+                file.append(b"".join(map(self._line, messages)) + self._gap(), ROTATE)
             except OSError as error:
                 self._broken, more = True, False
                 self._say(f"the traffic is no longer written to {path}: {error.strerror or error}")
-            self._written += sum(len(frame.data) for frame in frames)
+            self._written += sum(len(message.data) for message in messages)
         self._tell(self._ended.set)
 
-    def _next(self) -> tuple[list[Frame], bool]:
-        """What waits, at least one frame; False at the end."""
-        found = [self._frames.get()]
+    def _next(self) -> tuple[list[TrafficMessage], bool]:
+        """Wait for a message and return up to `BATCH`; False: the queue has ended."""
+        found = [self._messages.get()]
         try:
             while found[-1] is not None and len(found) < BATCH:
-                found.append(self._frames.get_nowait())
+                found.append(self._messages.get_nowait())
         except Empty:
             pass
-        return [frame for frame in found if frame is not None], found[-1] is not None
+        return [message for message in found if message is not None], found[-1] is not None
 
-    def _line(self, frame: Frame) -> bytes:
-        asked = self._pairing.add(frame)
-        return line_of(frame, self._mask, frame.at - asked.at if asked and is_answer(frame) else None)
+    def _line(self, message: TrafficMessage) -> bytes:
+        asked = self._pairing.add(message)
+        return line_of(message, self._mask, message.at - asked.at if asked and is_answer(message) else None)
 
     def _gap(self) -> bytes:
-        count = self._left_out - self._confessed
+        count = self._left_out - self._reported
         if not count:
             return b""
-        self._confessed += count
-        words = f"mcphost left out {count} frames here: the disk was too slow"
+        self._reported += count
+        words = f"mcphost left out {count} messages here: the disk was too slow"
         now = datetime.now(UTC).isoformat()
         line = {"time": now, "server": "", "direction": "in", "kind": "malformed", "note": "malformed", "text": words}
         return json.dumps({**line, "size": len(words)}).encode("ascii") + b"\n"

@@ -20,9 +20,9 @@ from mcphost.host.filter_terms import (
     one_of,
     split_terms,
 )
-from mcphost.host.traffic.frames import Frame, FrameKind
+from mcphost.host.traffic.message import MessageKind, TrafficMessage
 
-Test = Callable[[Frame], bool]
+Test = Callable[[TrafficMessage], bool]
 
 EXAMPLES: Final = (
     "words  server:NAME  method:tools/*  id:7  dir:in  kind:error  status:404  size>1k  latency>100ms  call:12"
@@ -34,20 +34,20 @@ COMPARED: Final = "size and latency"
 
 @dataclass(frozen=True, slots=True)
 class TrafficFilter:
-    """What a frame must be to be shown; with no tests, every frame passes."""
+    """The conditions of a filter, all of which a message must meet; none: every message passes."""
 
     text: str = ""
     tests: tuple[Test, ...] = ()
     words: tuple[str, ...] = ()
-    """The texts that occur in each frame that passes."""
+    """The texts that occur in each message that passes."""
 
-    def passes(self, frame: Frame) -> bool:
-        """Is every term true of this frame? It must have been paired, as those that the traffic book gives are."""
-        return all(test(frame) for test in self.tests)
+    def passes(self, message: TrafficMessage) -> bool:
+        """Does the message meet every condition? It must come from the book, which has paired it."""
+        return all(test(message) for test in self.tests)
 
 
 def parse_traffic_filter(text: str) -> TrafficFilter:
-    """Read a filter as typed. Terms are separated by blanks, and all of them must be true of a frame.
+    """Read a filter as typed. Terms are separated by blanks, and all of them must be true of a message.
 
     ``a,b`` after a field means one of them; ``*`` stands for any characters, ``status:4xx`` for all those codes;
     ``size:1k`` and ``latency:100ms`` mean at least so much, on an answer and on its request. Raises FilterError.
@@ -57,7 +57,7 @@ def parse_traffic_filter(text: str) -> TrafficFilter:
     return TrafficFilter(text, tuple(map(_LANGUAGE.test, terms)), _LANGUAGE.sought(terms))
 
 
-_ANSWERS: Final = frozenset({FrameKind.RESPONSE, FrameKind.ERROR})
+_ANSWERS: Final = frozenset({MessageKind.RESPONSE, MessageKind.ERROR})
 
 
 def _words(text: str) -> Test:
@@ -66,13 +66,15 @@ def _words(text: str) -> Test:
     # Bytes are searched as they are where that finds the same: it takes a fifth of the time.
     raw = wanted.encode() if in_json else b""
 
-    def test(frame: Frame) -> bool:
-        if raw and (raw in frame.data.lower()):
+    def test(message: TrafficMessage) -> bool:
+        if raw and (raw in message.data.lower()):
             return True
-        if frame.kind in _ANSWERS and wanted in frame.method.casefold():  # shown with it, and written in the request
+        if (
+            message.kind in _ANSWERS and wanted in message.method.casefold()
+        ):  # shown with it, and written in the request
             return True
-        escaped_or_foreign = b"\\" in frame.data or not frame.data.isascii()
-        return escaped_or_foreign and wanted in _readable(frame)
+        escaped_or_foreign = b"\\" in message.data or not message.data.isascii()
+        return escaped_or_foreign and wanted in _readable(message)
 
     return test
 
@@ -80,33 +82,33 @@ def _words(text: str) -> Test:
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/]))")
 
 
-def _readable(frame: Frame) -> str:
+def _readable(message: TrafficMessage) -> str:
     """The text as it is read: the escapes of JSON as what they stand for."""
-    text = frame.data.decode("utf-8", "replace")
+    text = message.data.decode("utf-8", "replace")
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text).casefold()
 
 
-def _like(field: str, of: Callable[[Frame], str]) -> Callable[[str, str], Test]:
+def _like(field: str, of: Callable[[TrafficMessage], str]) -> Callable[[str, str], Test]:
     def maker(sign: str, value: str) -> Test:
         like = any_like(listed(field, sign, value, compared=COMPARED))
-        return lambda frame: like(of(frame))
+        return lambda message: like(of(message))
 
     return maker
 
 
 def _text(sign: str, value: str) -> Test:
     tests = [_words(text) for text in listed("text", sign, value, compared=COMPARED)]
-    return lambda frame: any(test(frame) for test in tests)
+    return lambda message: any(test(message) for test in tests)
 
 
 def _direction(sign: str, value: str) -> Test:
     names = one_of("direction", listed("dir", sign, value, compared=COMPARED), ["in", "out"])
-    return lambda frame: frame.direction in names
+    return lambda message: message.direction in names
 
 
 def _kind(sign: str, value: str) -> Test:
-    names = one_of("kind", listed("kind", sign, value, compared=COMPARED), [kind.value for kind in FrameKind])
-    return lambda frame: frame.kind.value in names
+    names = one_of("kind", listed("kind", sign, value, compared=COMPARED), [kind.value for kind in MessageKind])
+    return lambda message: message.kind.value in names
 
 
 _CODE: Final = re.compile(r"-?\d[\dx]*")
@@ -118,7 +120,7 @@ def _status(sign: str, value: str) -> Test:
         if not _CODE.fullmatch(word) and not any(map(any_like([word]), _STATES)):
             raise FilterError(f"There is no status {word}; there are {', '.join(_STATES)} and codes, as in status:404.")
     like = any_like([word.replace("x", "?") if _CODE.fullmatch(word) else word for word in words])
-    return lambda frame: any(map(like, frame.status))
+    return lambda message: any(map(like, message.status))
 
 
 _STATES: Final = ("waiting", "answered", "ok", "failed", "error")
@@ -126,7 +128,7 @@ _STATES: Final = ("waiting", "answered", "ok", "failed", "error")
 
 def _call(sign: str, value: str) -> Test:
     wanted = call_numbers(sign, value, compared=COMPARED)
-    return lambda frame: wanted(frame.call)
+    return lambda message: wanted(message.call)
 
 
 _MEASURE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([a-z\u03bc]*)")
@@ -143,12 +145,12 @@ def _measured(field: str, value: str, units: dict[str, float] | dict[str, int]) 
 
 def _size(sign: str, value: str) -> Test:
     bound, compare = _measured("size", value, _BYTES), COMPARE[sign]
-    return lambda frame: compare(frame.size, bound)
+    return lambda message: compare(message.size, bound)
 
 
 def _latency(sign: str, value: str) -> Test:
     bound, compare = _measured("latency", value, _SECONDS), COMPARE[sign]
-    return lambda frame: frame.latency is not None and compare(frame.latency, bound)
+    return lambda message: message.latency is not None and compare(message.latency, bound)
 
 
 _EXAMPLE: Final = {
@@ -164,11 +166,11 @@ _EXAMPLE: Final = {
     "call": "call:12",
 }
 
-_LANGUAGE: Final[FilterLanguage[Frame]] = FilterLanguage(
+_LANGUAGE: Final[FilterLanguage[TrafficMessage]] = FilterLanguage(
     fields={
-        "server": _like("server", lambda frame: frame.server),
-        "method": _like("method", lambda frame: frame.method),
-        "id": _like("id", lambda frame: "" if frame.id is None else str(frame.id)),
+        "server": _like("server", lambda message: message.server),
+        "method": _like("method", lambda message: message.method),
+        "id": _like("id", lambda message: "" if message.id is None else str(message.id)),
         "dir": _direction,
         "kind": _kind,
         "status": _status,

@@ -14,7 +14,7 @@ from mcphost.host.connections.servers import Servers
 from mcphost.host.error_boundary import fault
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
-from mcphost.host.traffic.frames import Frame, FrameKind
+from mcphost.host.traffic.message import MessageKind, TrafficMessage
 from mcphost.protocol.wire.jsonrpc import Request, decode
 from mcphost.redaction import MASK
 
@@ -22,17 +22,17 @@ ONCE: Final = "initialize"
 """The method that belongs to the beginning of a session and to no other moment."""
 
 
-def request_in(frame: Frame) -> Request:
+def request_in(message: TrafficMessage) -> Request:
     """The request to send again, without its progress token. Raises NotDone with the reason why there is none."""
-    if not frame.sent or frame.kind is not FrameKind.REQUEST:
+    if not message.sent or message.kind is not MessageKind.REQUEST:
         raise NotDone("only requests that mcphost sent can be sent again")
-    if frame.cut:
+    if message.cut:
         raise NotDone("this request was too large to be kept whole, so that it cannot be sent again")
-    if MASK.encode() in frame.data:
+    if MASK.encode() in message.data:
         raise NotDone(f"a secret was taken out of this request ({MASK}), so that it cannot be sent again")
-    (request,) = decode(frame.data)
+    (request,) = decode(message.data)
     if not isinstance(request, Request) or request.method == ONCE:
-        raise NotDone(f"{frame.method} cannot be sent again in the same session; restart the server instead")
+        raise NotDone(f"{message.method} cannot be sent again in the same session; restart the server instead")
     return Request(request.id, request.method, _without_token(request.params))
 
 
@@ -112,12 +112,12 @@ class Resender:
         self._servers, self._tool_calls, self._requests = servers, tool_calls, requests
         self._background = background
 
-    def resend(self, frame: Frame, *, origin: str = "you") -> ToolCall | ResentRequest:
+    def resend(self, message: TrafficMessage, *, origin: str = "you") -> ToolCall | ResentRequest:
         """Send a request again, to the server it went to. Returns at once; await ``result()``.
 
         Raises NotDone where it cannot be sent again, or UnknownName.
         """
-        request, server = request_in(frame), self._servers[frame.server].name
+        request, server = request_in(message), self._servers[message.server].name
         if request.method == "tools/call":
             call = tool_call_in(request)
             return self._tool_calls.call(server, call.tool, call.arguments, origin=origin, as_task=call.as_task)

@@ -14,8 +14,7 @@ import httpx
 
 from mcphost import __version__
 from mcphost.errors import ConnectionLost
-from mcphost.net.proxies import proxy_for
-from mcphost.net.tls import trusted_authorities
+from mcphost.net.environment import proxy_for, trusted_authorities
 from mcphost.transports.http.engine import AiohttpEngine
 
 FAILURES: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)

@@ -15,8 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from mcphost.host.consent.questions import Answer
-from mcphost.host.wall_clock import wall_clock
+from mcphost.host.consent.questions import Answer, wall_clock
 from mcphost.protocol.display import show
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.answers import AnswerOption, AnswerOptions

@@ -9,7 +9,7 @@ from textual.app import App
 from mcphost.errors import McphostError
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
-from mcphost.host.traffic.frames import Frame
+from mcphost.host.traffic.message import TrafficMessage
 from mcphost.host.traffic.resending import ResentRequest
 from mcphost.protocol.display import show, show_line
 
@@ -20,7 +20,7 @@ class TrafficController:
     def __init__(self, app: App[Any], host: Host) -> None:
         self._app, self._host = app, host
 
-    def resend(self, frame: Frame) -> None:
+    def resend(self, frame: TrafficMessage) -> None:
         """Send a request again; the traffic shows the response. A tool call needs approval like any other."""
         try:
             sent = self._host.resender.resend(frame)

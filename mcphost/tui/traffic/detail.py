@@ -15,7 +15,7 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.host.traffic.frames import Frame, FrameKind
+from mcphost.host.traffic.message import MessageKind, TrafficMessage
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, parse
 from mcphost.tui.kit.search import SearchArea
@@ -65,7 +65,7 @@ class TrafficDetail(SearchArea):
 
     def __init__(self) -> None:
         super().__init__()
-        self.frame: Frame | None = None
+        self.frame: TrafficMessage | None = None
         self.raw = False
         self._facts = Static(markup=False, id="frame-facts")
         self.text = FrameText()
@@ -77,7 +77,7 @@ class TrafficDetail(SearchArea):
         yield self.text
         yield from super().compose()
 
-    def show_frame(self, book: TrafficBook, frame: Frame | None) -> None:
+    def show_frame(self, book: TrafficBook, frame: TrafficMessage | None) -> None:
         """Show this frame, from the top."""
         self.frame = frame
         self.show_facts(book)
@@ -94,18 +94,18 @@ class TrafficDetail(SearchArea):
         """Say again what may have changed: it was answered, or pinned."""
         self._facts.update("" if self.frame is None else facts_of(book, self.frame))
 
-    async def _read(self, book: TrafficBook, frame: Frame) -> None:
+    async def _read(self, book: TrafficBook, frame: TrafficMessage) -> None:
         laid = await asyncio.to_thread(lay_out, book, frame, self.raw)
         if self.is_attached and self.frame is frame:
             self._load(laid)
 
     def _load(self, laid: FrameLayout) -> None:
         self.text.is_json = laid.is_json
-        self.text.is_head = self.frame is not None and self.frame.kind is FrameKind.HTTP
+        self.text.is_head = self.frame is not None and self.frame.kind is MessageKind.HTTP
         self.text.load(laid.lines)
 
 
-def lay_out(book: TrafficBook, frame: Frame, raw: bool) -> FrameLayout:
+def lay_out(book: TrafficBook, frame: TrafficMessage, raw: bool) -> FrameLayout:
     """The frame's text without its secrets. May take long for a large one: then call it in a thread."""
     text = book.raw(frame)
     try:
@@ -115,7 +115,7 @@ def lay_out(book: TrafficBook, frame: Frame, raw: bool) -> FrameLayout:
     return FrameLayout([*lines, f"⟨… more than {LINES:,} lines: y copies all⟩"] if more else lines, True)
 
 
-def facts_of(book: TrafficBook, frame: Frame) -> Content:
+def facts_of(book: TrafficBook, frame: TrafficMessage) -> Content:
     """What is known of a frame, in three lines; the last one tells of its partner."""
     mark = ("✖ " if failed(frame) else "", "bold $text-error")
     lines = [
@@ -126,7 +126,7 @@ def facts_of(book: TrafficBook, frame: Frame) -> Content:
     return Content("\n").join(lines)
 
 
-def _words(book: TrafficBook, frame: Frame) -> Iterator[str]:
+def _words(book: TrafficBook, frame: TrafficMessage) -> Iterator[str]:
     yield show_line(frame.server, 40)
     yield f"{_day(frame.time)}{clock(frame.time)}"
     yield f"id {shown_id(book, frame)}" if frame.id is not None else ""
@@ -139,7 +139,7 @@ def _words(book: TrafficBook, frame: Frame) -> Iterator[str]:
     yield "◆ pinned" if book.is_pinned(frame) else ""
 
 
-def _partner(book: TrafficBook, frame: Frame) -> Iterator[Content]:
+def _partner(book: TrafficBook, frame: TrafficMessage) -> Iterator[Content]:
     if frame.partner is None:
         return
     partner = book.partner(frame)
@@ -147,7 +147,7 @@ def _partner(book: TrafficBook, frame: Frame) -> Iterator[Content]:
     yield Content.styled(words, "$foreground-muted")
 
 
-def _described(frame: Frame) -> str:
+def _described(frame: TrafficMessage) -> str:
     return f"its {frame.kind.value}: {direction(frame)} at {clock(frame.time)}, {size_text(frame.size)}"
 
 

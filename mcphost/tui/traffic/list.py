@@ -21,7 +21,7 @@ from textual.message import Message
 
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.filter import EXAMPLES, TrafficFilter, parse_traffic_filter
-from mcphost.host.traffic.frames import Frame, FrameKind
+from mcphost.host.traffic.message import MessageKind, TrafficMessage
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.tui.kit.filter_line import FilterLine
 from mcphost.tui.kit.ranking import Search
@@ -51,7 +51,7 @@ class FrameOrder(Enum):
         return orders[(orders.index(self) + 1) % len(orders)]
 
 
-_LARGEST: Final[dict[FrameOrder, Callable[[Frame], tuple[float, int]]]] = {
+_LARGEST: Final[dict[FrameOrder, Callable[[TrafficMessage], tuple[float, int]]]] = {
     FrameOrder.LATENCY: lambda frame: (1.0 if frame.latency is None else -frame.latency, frame.number),
     FrameOrder.SIZE: lambda frame: (-float(frame.size), frame.number),
 }
@@ -60,7 +60,7 @@ _LARGEST: Final[dict[FrameOrder, Callable[[Frame], tuple[float, int]]]] = {
 class TrafficFeed:
     """Feeds ``rows``. Sorted by anything but time the list stands still, and what comes is counted."""
 
-    def __init__(self, rows: RowList[Frame], book: TrafficBook) -> None:
+    def __init__(self, rows: RowList[TrafficMessage], book: TrafficBook) -> None:
         self._rows, self.book = rows, book
         self.filter, self.order = TrafficFilter(), FrameOrder.TIME
         self.servers: set[str] = set()
@@ -72,7 +72,7 @@ class TrafficFeed:
         self.book, self.servers, self.cleared, self._seen = book, set(), 0, 0
         self._rows.set_items(())
 
-    def passes(self, frame: Frame) -> bool:
+    def passes(self, frame: TrafficMessage) -> bool:
         """Is this frame shown?"""
         kept = frame.number > self.cleared or self.book.is_pinned(frame)
         return kept and self.filter.passes(frame)
@@ -105,14 +105,14 @@ class TrafficFeed:
         self.cleared = self._seen
         self.rebuild()
 
-    def place_of(self, frame: Frame) -> int | None:
+    def place_of(self, frame: TrafficMessage) -> int | None:
         """The row of a frame, if it is shown."""
         if self.order is FrameOrder.TIME:
             place = self._place(frame)
             return place if self._has(place, frame) else None
         return next((place for place, each in enumerate(self._rows.items) if each.number == frame.number), None)
 
-    def _take(self, fresh: list[Frame]) -> None:
+    def _take(self, fresh: list[TrafficMessage]) -> None:
         self._note(fresh)
         self.total += len(fresh)
         shown = [frame for frame in fresh if self.passes(frame)]
@@ -123,23 +123,23 @@ class TrafficFeed:
             self._amend(fresh)
             self._rows.append(shown)
 
-    def _amend(self, fresh: list[Frame]) -> None:
+    def _amend(self, fresh: list[TrafficMessage]) -> None:
         """An answer changes of what kind its request is: it may pass now, or pass no longer."""
         if not self.filter.tests:
             return
         answered = {frame.partner for frame in fresh if frame.partner is not None and frame.partner < fresh[0].number}
-        requests = [frame for number in answered if (frame := self.book.frame(number))]
+        requests = [frame for number in answered if (frame := self.book.message(number))]
         changed = [each for each in requests if self._has(self._place(each), each) != self.passes(each)]
         if changed:
             self._rows.set_items(_toggled(self._rows.items, changed))
 
-    def _place(self, frame: Frame) -> int:
+    def _place(self, frame: TrafficMessage) -> int:
         return bisect_left(self._rows.items, frame.number, key=_NUMBER)
 
-    def _has(self, place: int, frame: Frame) -> bool:
+    def _has(self, place: int, frame: TrafficMessage) -> bool:
         return place < len(self._rows.items) and self._rows.items[place].number == frame.number
 
-    def _note(self, frames: list[Frame]) -> None:
+    def _note(self, frames: list[TrafficMessage]) -> None:
         if frames:
             self._seen = frames[-1].number
             self.servers |= {frame.server for frame in frames}
@@ -149,7 +149,7 @@ class TrafficFeed:
         if self.order is not FrameOrder.TIME:
             return False
         gone = self._evictions() - self._evicted
-        lost_track = self.book.frame(self._seen) is None
+        lost_track = self.book.message(self._seen) is None
         many = gone > max(STALE_FRAMES, len(self._rows.items) // 4)
         return lost_track or many or bool(gone and self._added_bytes > STALE_BYTES)
 
@@ -157,7 +157,7 @@ class TrafficFeed:
         return sum(map(self.book.evicted, self.servers))
 
 
-def _toggled(items: Iterable[Frame], changed: Iterable[Frame]) -> list[Frame]:
+def _toggled(items: Iterable[TrafficMessage], changed: Iterable[TrafficMessage]) -> list[TrafficMessage]:
     """The items in order, with those of ``changed`` that were missing and without those that were there."""
     found = {frame.number: frame for frame in items}
     for frame in changed:
@@ -180,7 +180,7 @@ _SHORTER: Final = (
 )
 """How nearly all calls and results begin and end: what differs comes between."""
 
-_FAILURES: Final = frozenset({FrameKind.ERROR, FrameKind.MALFORMED, FrameKind.STRAY})
+_FAILURES: Final = frozenset({MessageKind.ERROR, MessageKind.MALFORMED, MessageKind.STRAY})
 
 
 class Words(NamedTuple):
@@ -206,7 +206,7 @@ class TrafficRows:
         widths = [cell_len(show_line(name, 40)) for name in servers] if len(servers) > 1 else [0]
         self.server_width = min(16, max(widths))
 
-    def row(self, frame: Frame, width: int) -> Content:
+    def row(self, frame: TrafficMessage, width: int) -> Content:
         """Time, direction, server, kind, method, id, size, latency, call, and how it begins.
 
         Where there are several servers and little room, the arrow alone tells the direction, and the frame its id.
@@ -236,7 +236,7 @@ class TrafficRows:
         ]
         return columns(width, [cell for cell in cells if cell is not None])
 
-    def words(self, frame: Frame) -> Words:
+    def words(self, frame: TrafficMessage) -> Words:
         """What is quoted of it; found out once."""
         found = self._words.get(frame.number)
         if found is None:
@@ -246,48 +246,48 @@ class TrafficRows:
             self._words[frame.number] = found
         return found
 
-    def _marks(self, frame: Frame) -> str:
+    def _marks(self, frame: TrafficMessage) -> str:
         return ("◆" if self.book.is_pinned(frame) else " ") + ("✖" if failed(frame) else " ")
 
 
-def failed(frame: Frame) -> bool:
+def failed(frame: TrafficMessage) -> bool:
     """Does it tell of a failure? Told by a mark and a colour."""
     facts = frame.facts
-    if frame.kind is FrameKind.HTTP:
+    if frame.kind is MessageKind.HTTP:
         return (facts.code or 0) >= 400
-    return facts.failed or facts.kind in _FAILURES or any(part.kind is FrameKind.ERROR for part in facts.parts)
+    return facts.failed or facts.kind in _FAILURES or any(part.kind is MessageKind.ERROR for part in facts.parts)
 
 
-def direction(frame: Frame) -> str:
+def direction(frame: TrafficMessage) -> str:
     """The arrow and the word, seen from mcphost."""
     return "→ out" if frame.sent else "← in"
 
 
-def title(book: TrafficBook, frame: Frame) -> str:
+def title(book: TrafficBook, frame: TrafficMessage) -> str:
     """The method, without what all notifications begin with; what has none is called by its kind."""
     facts = frame.facts
-    if facts.kind is FrameKind.BATCH:
+    if facts.kind is MessageKind.BATCH:
         return f"batch of {len(facts.parts)}"
-    if facts.kind is FrameKind.HTTP and facts.code is not None:
+    if facts.kind is MessageKind.HTTP and facts.code is not None:
         return f"http {facts.code}"
     method = _masked(book, frame.method[:1000]) if frame.method else ""
     return show_line(method, 100).removeprefix("notifications/") or facts.kind.value
 
 
-def shown_id(book: TrafficBook, frame: Frame) -> str:
+def shown_id(book: TrafficBook, frame: TrafficMessage) -> str:
     """The id of a request or response; empty where there is none."""
     if isinstance(frame.id, str):
         return show_line(_masked(book, frame.id[:1000]), 60)
     return "" if frame.id is None else str(frame.id)
 
 
-def _latency(frame: Frame) -> str:
+def _latency(frame: TrafficMessage) -> str:
     if frame.latency is not None:
         return duration_text(max(0.0, frame.latency))
-    return "waiting" if frame.kind is FrameKind.REQUEST and frame.partner is None else ""
+    return "waiting" if frame.kind is MessageKind.REQUEST and frame.partner is None else ""
 
 
-def _preview(book: TrafficBook, frame: Frame) -> str:
+def _preview(book: TrafficBook, frame: TrafficMessage) -> str:
     text = book.raw(frame) if len(frame.data) <= PREVIEW_BYTES else _start(book, frame)
     body = None if frame.note else _BODY.search(text, 0, 400)
     if body is None:
@@ -299,7 +299,7 @@ def _preview(book: TrafficBook, frame: Frame) -> str:
     return show_line(text, 300)
 
 
-def _start(book: TrafficBook, frame: Frame) -> str:
+def _start(book: TrafficBook, frame: TrafficMessage) -> str:
     """The start of a long frame. A secret is only found whole: a word that is cut, or holds an escape, is left out."""
     start = frame.data[:PREVIEW_BYTES].partition(b"\\")[0]
     end = max(start.rfind(b" "), start.rfind(b'"')) + 1
@@ -309,7 +309,7 @@ def _start(book: TrafficBook, frame: Frame) -> str:
 def _masked(book: TrafficBook, text: str) -> str:
     """A part of a frame without its secrets."""
     data = text.encode("utf-8", "replace")
-    return book.raw(Frame(0, 0.0, 0.0, "", 0, False, "", data, len(data), None))
+    return book.raw(TrafficMessage(0, 0.0, 0.0, "", 0, False, "", data, len(data), None))
 
 
 def clock(moment: float) -> str:
@@ -367,7 +367,7 @@ class TrafficList(Vertical):
     class Highlighted(Message):
         """Another frame is under the cursor, or none. Textual carries the rows' own word no further than its cause."""
 
-        frame: Frame | None
+        frame: TrafficMessage | None
 
     class Followed(Message):
         """The list began or ceased to follow the newest frame."""
@@ -379,7 +379,9 @@ class TrafficList(Vertical):
         self._title = ""
         self.filter_line = FilterLine(parse_traffic_filter, EXAMPLES)
         self._look = TrafficRows(book)
-        self.rows = RowList[Frame](lambda frame, width: self._look.row(frame, width), empty=_NOTHING_YET, tails=True)
+        self.rows = RowList[TrafficMessage](
+            lambda frame, width: self._look.row(frame, width), empty=_NOTHING_YET, tails=True
+        )
         self.feed = TrafficFeed(self.rows, book)
 
     def compose(self) -> ComposeResult:
@@ -447,7 +449,7 @@ class TrafficList(Vertical):
         self._say()
         self.post_message(self.Followed())
 
-    def on_row_list_highlighted(self, event: RowList.Highlighted[Frame]) -> None:
+    def on_row_list_highlighted(self, event: RowList.Highlighted[TrafficMessage]) -> None:
         event.stop()
         self.post_message(self.Highlighted(event.item))
 

@@ -19,7 +19,7 @@ from textual.message import Message
 
 from mcphost.errors import NotDone
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.host.traffic.frames import Frame, FrameKind
+from mcphost.host.traffic.message import MessageKind, TrafficMessage
 from mcphost.protocol.display import show
 from mcphost.tui.kit.export import copy_text, save_as
 from mcphost.tui.kit.messages import CallChosen
@@ -72,12 +72,12 @@ class TrafficPane(Container):
     class ResendRequested(Message):
         """The user asked to send this request again."""
 
-        frame: Frame
+        frame: TrafficMessage
 
     def __init__(self, live: TrafficBook) -> None:
         super().__init__()
         self._live = live
-        self.frame: Frame | None = None
+        self.frame: TrafficMessage | None = None
         """The frame that has the user's attention."""
         self._visible, self._works = False, tuple[bool | None, ...]()
         self.list, self.detail = TrafficList(live), TrafficDetail()
@@ -136,7 +136,7 @@ class TrafficPane(Container):
 
     # The frame that has the user's attention.
 
-    def _attend(self, frame: Frame | None) -> None:
+    def _attend(self, frame: TrafficMessage | None) -> None:
         self.frame = frame
         self._show_frame()
         self._say_keys()
@@ -162,13 +162,13 @@ class TrafficPane(Container):
         """While frames come, the key line is left alone."""
         self._say_keys()
 
-    def on_row_list_selected(self, event: RowList.Selected[Frame]) -> None:
+    def on_row_list_selected(self, event: RowList.Selected[TrafficMessage]) -> None:
         """Show the whole frame, and go there."""
         event.stop()
         self.rows.following = False
         self._open(event.item)
 
-    def _open(self, frame: Frame) -> None:
+    def _open(self, frame: TrafficMessage) -> None:
         self.add_class("-frame")
         self._attend(frame)
         self.detail.text.focus()
@@ -223,7 +223,7 @@ class TrafficPane(Container):
             case "call":
                 return live and frame is not None and frame.call is not None
             case "resend":
-                return live and frame is not None and frame.sent and frame.kind is FrameKind.REQUEST
+                return live and frame is not None and frame.sent and frame.kind is MessageKind.REQUEST
             case "say_no_call" | "say_not_sent":  # else the key would go on to the screen, and somewhere else
                 return frame is not None
             case "pin" | "copy" | "save":
@@ -288,7 +288,7 @@ class TrafficPane(Container):
         """Save what is shown."""
         self.run_worker(self._export(list(self.rows.items)), group="export", exclusive=True)
 
-    async def _export(self, frames: list[Frame]) -> None:
+    async def _export(self, frames: list[TrafficMessage]) -> None:
         """Secrets are taken out of thousands of frames: that is felt, so a thread does it."""
         content = await asyncio.to_thread(self.book.export, frames)
         name = f"mcphost-traffic-{datetime.now():%Y%m%d-%H%M%S}.jsonl"

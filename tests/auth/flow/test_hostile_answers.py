@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcphost.auth.addresses import checked_url
 from mcphost.auth.flow.callback import authorization_url
 from mcphost.auth.flow.challenge import read_challenge
-from mcphost.auth.flow.resource import is_for
+from mcphost.auth.flow.metadata import is_for
 from mcphost.errors import SignInFailed
 from tests.auth.flow.flows import ISSUER, SERVER, World, issuer_document, resource_document
 

@@ -13,7 +13,7 @@ from mcphost.errors import ModelOverloaded
 from mcphost.host.sampling.budgets import SamplingBudgets
 from mcphost.host.sampling.request import SamplingState
 from mcphost.host.server_requests import pending
-from mcphost.host.server_requests.request import ServerRequest
+from mcphost.host.server_requests.pending import ServerRequest
 from mcphost.providers.base import AnswerFinished, Price, TextDelta, TokenUsage, ToolUseReady
 from tests.conftest import LoopWatchdog
 from tests.host.conftest import settings

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcphost.config import Config
 from mcphost.host.consent.questions import FormQuestion
-from mcphost.host.server_requests.request import ALL
+from mcphost.host.server_requests.pending import ALL
 from mcphost.host.tool_calls.call import CallState
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.http.streamable import HttpTransport

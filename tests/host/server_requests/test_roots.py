@@ -16,7 +16,7 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer
 from mcphost.host.events import RootsChanged
 from mcphost.host.server_requests import roots
-from mcphost.host.server_requests.request import ALL
+from mcphost.host.server_requests.pending import ALL
 from mcphost.host.server_requests.roots import FolderCheck, RootSource, look
 from tests.conftest import Until
 from tests.host.conftest import FileStore, script, settings

@@ -64,33 +64,33 @@ def meta_keys(value: object) -> Iterator[str]:
         yield from meta_keys(inner)
 
 
-def check_request(frame: Frame, version: str) -> None:
-    assert type(frame["id"]) in (int, str)
-    assert frame.keys() <= {"jsonrpc", "id", "method", "params"}
-    if frame["method"].startswith("tasks/"):
+def check_request(message: Frame, version: str) -> None:
+    assert type(message["id"]) in (int, str)
+    assert message.keys() <= {"jsonrpc", "id", "method", "params"}
+    if message["method"].startswith("tasks/"):
         assert version == V2025_11_25.version
-        assert frame.get("params") is None or isinstance(frame["params"].get("taskId", ""), str)
+        assert message.get("params") is None or isinstance(message["params"].get("taskId", ""), str)
     else:
-        validate_client_request(frame["method"], version, frame.get("params"))
+        validate_client_request(message["method"], version, message.get("params"))
 
 
-def check_reply(frame: Frame) -> None:
-    assert frame.keys() in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
-    assert isinstance(frame.get("result", {}), dict)
-    if "error" in frame:
-        assert (type(frame["error"]["code"]), type(frame["error"]["message"])) == (int, str)
+def check_reply(message: Frame) -> None:
+    assert message.keys() in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
+    assert isinstance(message.get("result", {}), dict)
+    if "error" in message:
+        assert (type(message["error"]["code"]), type(message["error"]["message"])) == (int, str)
 
 
-def check(frame: Frame, version: str) -> None:
-    assert frame["jsonrpc"] == "2.0"
-    assert "params" not in frame or isinstance(frame["params"], dict)
-    if "method" not in frame:
-        check_reply(frame)
-    elif "id" in frame:
-        check_request(frame, version)
+def check(message: Frame, version: str) -> None:
+    assert message["jsonrpc"] == "2.0"
+    assert "params" not in message or isinstance(message["params"], dict)
+    if "method" not in message:
+        check_reply(message)
+    elif "id" in message:
+        check_request(message, version)
     else:
-        validate_client_notification(frame["method"], version, frame.get("params"))
-    for key in meta_keys(frame):
+        validate_client_notification(message["method"], version, message.get("params"))
+    for key in meta_keys(message):
         assert META_KEY.fullmatch(key), key
         assert key in OURS
 
@@ -110,22 +110,22 @@ async def test_every_message_of_a_session_is_one_of_its_revision(
         await do_everything(running, revision, until)
     for name in servers:
         lines = (tmp_path / name).read_bytes().removesuffix(b"EOF\n").splitlines()
-        frames: list[Frame] = [json.loads(line) for line in lines]
-        for frame in frames:
-            check(frame, revision.version)
-        opening, opened, *rest = (frame.get("method") for frame in frames)
+        messages: list[Frame] = [json.loads(line) for line in lines]
+        for message in messages:
+            check(message, revision.version)
+        opening, opened, *rest = (message.get("method") for message in messages)
         assert (opening, opened) == ("initialize", "notifications/initialized")
         assert not {opening, opened, "notifications/progress"} & set(rest)
-        assert frames[0]["params"] == {
+        assert messages[0]["params"] == {
             "protocolVersion": "2025-11-25",
             "capabilities": {},
             "clientInfo": {"name": "mcphost", "title": "mcphost", "version": "0.0-test"},
         }
-        requests = [frame for frame in frames if "method" in frame and "id" in frame]
-        assert len({frame["id"] for frame in requests}) == len(requests)
-        params = [frame.get("params", {}) for frame in requests]
+        requests = [message for message in messages if "method" in message and "id" in message]
+        assert len({message["id"] for message in requests}) == len(requests)
+        params = [message.get("params", {}) for message in requests]
         assert any("task" in each for each in params) == (name == "a" and revision is V2025_11_25)
-        contexts = [frame for frame in requests if "context" in frame.get("params", {})]
+        contexts = [message for message in requests if "context" in message.get("params", {})]
         assert bool(contexts) == (name == "a" and revision in (V2025_06_18, V2025_11_25))
         tokens = [each["_meta"]["progressToken"] for each in params if "_meta" in each]
         assert len(set(tokens)) == len(tokens) > 0

@@ -16,10 +16,10 @@ from mcphost.host.events import TrafficAdded
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.traffic import book as traffic_book
 from mcphost.host.traffic import file as traffic_file
-from mcphost.host.traffic import frames
-from mcphost.host.traffic import frames as frames_module
+from mcphost.host.traffic import message as message_module
+from mcphost.host.traffic import message as messages
 from mcphost.host.traffic.book import ServerTap, TrafficBook, TrafficBudget, read_traffic
-from mcphost.host.traffic.frames import Frame, FrameKind, read_facts
+from mcphost.host.traffic.message import MessageKind, TrafficMessage, read_facts
 from mcphost.host.traffic.resending import ResentRequest, request_in
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
@@ -59,10 +59,10 @@ class Book(TrafficBook):
 
     @property
     def texts(self) -> list[str]:
-        return [frame.raw() for frame in self.since(0)]
+        return [message.raw() for message in self.since(0)]
 
     @property
-    def last(self) -> Frame:
+    def last(self) -> TrafficMessage:
         return self.since(0)[-1]
 
 
@@ -71,34 +71,34 @@ def book() -> Book:
     return Book()
 
 
-# What a frame is
+# What a message is
 
 
 @pytest.mark.parametrize(
     ("data", "kind", "method", "number", "status"),
     [
-        (request(1, "ping"), FrameKind.REQUEST, "ping", 1, ("waiting",)),
-        (answer("x"), FrameKind.RESPONSE, "", "x", ("ok",)),
-        (answer(1, isError=True), FrameKind.RESPONSE, "", 1, ("failed",)),
-        (encoded(id=1, error={"code": -32601, "message": "no"}), FrameKind.ERROR, "", 1, ("error", "-32601")),
-        (encoded(method="notifications/initialized"), FrameKind.NOTIFICATION, "notifications/initialized", None, ()),
-        (b"[" + request(1) + b"," + answer(2) + b"]", FrameKind.BATCH, "", None, ()),
-        (b"[" + answer(2) + b"]", FrameKind.BATCH, "", None, ()),
-        (b"[]", FrameKind.MALFORMED, "", None, ("error",)),
-        (b'{"jsonrpc":"2.0","id":7,"result":5}', FrameKind.MALFORMED, "", 7, ("error",)),
-        (b'{"jsonrpc":"2.0","id":7,"result":{}', FrameKind.STRAY, "", 7, ("error",)),
-        (b"Listening on stdio", FrameKind.STRAY, "", None, ("error",)),
-        (b"\xff\xfe", FrameKind.STRAY, "", None, ("error",)),
-        (b"[" * 100_000, FrameKind.MALFORMED, "", None, ("error",)),
+        (request(1, "ping"), MessageKind.REQUEST, "ping", 1, ("waiting",)),
+        (answer("x"), MessageKind.RESPONSE, "", "x", ("ok",)),
+        (answer(1, isError=True), MessageKind.RESPONSE, "", 1, ("failed",)),
+        (encoded(id=1, error={"code": -32601, "message": "no"}), MessageKind.ERROR, "", 1, ("error", "-32601")),
+        (encoded(method="notifications/initialized"), MessageKind.NOTIFICATION, "notifications/initialized", None, ()),
+        (b"[" + request(1) + b"," + answer(2) + b"]", MessageKind.BATCH, "", None, ()),
+        (b"[" + answer(2) + b"]", MessageKind.BATCH, "", None, ()),
+        (b"[]", MessageKind.MALFORMED, "", None, ("error",)),
+        (b'{"jsonrpc":"2.0","id":7,"result":5}', MessageKind.MALFORMED, "", 7, ("error",)),
+        (b'{"jsonrpc":"2.0","id":7,"result":{}', MessageKind.STRAY, "", 7, ("error",)),
+        (b"Listening on stdio", MessageKind.STRAY, "", None, ("error",)),
+        (b"\xff\xfe", MessageKind.STRAY, "", None, ("error",)),
+        (b"[" * 100_000, MessageKind.MALFORMED, "", None, ("error",)),
     ],
 )
 def test_a_frame_says_what_it_is(
-    book: Book, data: bytes, kind: FrameKind, method: str, number: int | str | None, status: tuple[str, ...]
+    book: Book, data: bytes, kind: MessageKind, method: str, number: int | str | None, status: tuple[str, ...]
 ) -> None:
     book.a.received(data)
-    frame = book.last
-    assert (frame.kind, frame.method, frame.id, frame.status) == (kind, method, number, status)
-    assert (frame.direction, frame.size, frame.server) == ("in", len(data), "a")
+    message = book.last
+    assert (message.kind, message.method, message.id, message.status) == (kind, method, number, status)
+    assert (message.direction, message.size, message.server) == ("in", len(data), "a")
 
 
 def test_what_stands_between_messages_keeps_its_place_and_its_kind(book: Book) -> None:
@@ -106,7 +106,7 @@ def test_what_stands_between_messages_keeps_its_place_and_its_kind(book: Book) -
     book.a.sent(request(1))
     book.a.noted("http", "HTTP 404 Not Found")
     book.a.noted("stderr", "Traceback")
-    told = [(frame.kind.value, frame.direction, frame.status) for frame in book.since(0)]
+    told = [(message.kind.value, message.direction, message.status) for message in book.since(0)]
     assert told == [
         ("http", "out", ()),
         ("request", "out", ("waiting",)),
@@ -116,9 +116,9 @@ def test_what_stands_between_messages_keeps_its_place_and_its_kind(book: Book) -
 
 
 @pytest.mark.parametrize(
-    ("start", "kind"), [(b'{"a":1,', FrameKind.MALFORMED), (b" [", FrameKind.BATCH), (b"text", FrameKind.STRAY)]
+    ("start", "kind"), [(b'{"a":1,', MessageKind.MALFORMED), (b" [", MessageKind.BATCH), (b"text", MessageKind.STRAY)]
 )
-def test_a_large_text_that_begins_as_no_message_does_is_not_read_whole(start: bytes, kind: FrameKind) -> None:
+def test_a_large_text_that_begins_as_no_message_does_is_not_read_whole(start: bytes, kind: MessageKind) -> None:
     began = time.thread_time()
     assert read_facts(start + b",".join(b'"%x":0' % n for n in range(1_500_000)) + b"}", whole=True).kind is kind
     assert time.thread_time() - began < 1.0
@@ -135,7 +135,7 @@ def test_a_large_text_that_begins_as_no_message_does_is_not_read_whole(start: by
     ],
 )
 def test_a_large_message_is_known_by_its_ends(monkeypatch: pytest.MonkeyPatch, large: bytes, small: bytes) -> None:
-    monkeypatch.setattr(frames, "GLIMPSE", 1000)
+    monkeypatch.setattr(messages, "GLIMPSE", 1000)
     assert read_facts(large, whole=True) == read_facts(small, whole=True)
 
 
@@ -148,8 +148,8 @@ def test_an_answer_is_paired_with_its_request_in_both_directions(book: Book) -> 
         book.now += 0.25
         answers(answer(7))
     first, second, third, fourth = book.since(0)
-    assert [frame.partner for frame in (first, second, third, fourth)] == [2, 1, 4, 3]
-    assert [frame.latency for frame in (first, second, third, fourth)] == [0.25] * 4
+    assert [message.partner for message in (first, second, third, fourth)] == [2, 1, 4, 3]
+    assert [message.latency for message in (first, second, third, fourth)] == [0.25] * 4
     assert [second.method, fourth.method] == ["roots/list"] * 2
     assert first.status == ("answered",)
     assert book.partner(first) is second
@@ -162,10 +162,10 @@ def test_ids_are_paired_within_their_connection_type_and_direction_alone(book: B
     book.tap("b").received(answer(1))
     book.a.received(answer("1"))
     book.a.sent(answer(1))
-    assert [frame.partner for frame in book.since(0)] == [None] * 5
+    assert [message.partner for message in book.since(0)] == [None] * 5
     book.a.received(answer(1))
     book.a.received(answer(1))  # the second time it answers nothing, but says what it repeats
-    assert [frame.partner for frame in book.since(0)] == [6, None, None, None, None, 1, 1]
+    assert [message.partner for message in book.since(0)] == [6, None, None, None, None, 1, 1]
 
 
 def test_progress_cancel_and_batches_find_the_request_they_are_about(book: Book) -> None:
@@ -177,9 +177,9 @@ def test_progress_cancel_and_batches_find_the_request_they_are_about(book: Book)
     book.a.received(b"[" + encoded(method="notifications/message") + b"," + answer(1) + b"]")
     book.a.received(encoded(method="notifications/progress", params={"progressToken": [1]}))
     book.a.sent(request(2))
-    assert [frame.call for frame in book.since(0)] == [12, 12, 12, 12, None, None]
-    assert [frame.partner for frame in book.since(0)] == [4, 1, 1, 1, None, None]
-    assert [frame.number for frame in book.since(0) if frame.call == 12] == [1, 2, 3, 4]
+    assert [message.call for message in book.since(0)] == [12, 12, 12, 12, None, None]
+    assert [message.partner for message in book.since(0)] == [4, 1, 1, 1, None, None]
+    assert [message.number for message in book.since(0) if message.call == 12] == [1, 2, 3, 4]
 
 
 def test_what_passed_unseen_is_paired_a_little_at_a_time(book: Book) -> None:
@@ -192,18 +192,18 @@ def test_what_passed_unseen_is_paired_a_little_at_a_time(book: Book) -> None:
     assert not book.pair(0.0)
     while not book.pair(0.0):
         pass
-    frames = book.since(0)
-    assert (frames[0].partner, frames[-1].partner) == (len(frames), 1)
-    assert all(frame.partner for frame in frames)
+    messages = book.since(0)
+    assert (messages[0].partner, messages[-1].partner) == (len(messages), 1)
+    assert all(message.partner for message in messages)
 
 
 def test_pairing_remembers_a_bounded_number_of_requests(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames_module, "REMEMBERED", 3)
+    monkeypatch.setattr(message_module, "REMEMBERED", 3)
     for number in range(5):
         book.a.sent(request(number))
     for number in range(5):
         book.a.received(answer(number))
-    assert [frame.partner for frame in book.since(5)] == [None, None, 3, 4, 5]
+    assert [message.partner for message in book.since(5)] == [None, None, 3, 4, 5]
 
 
 # How much is kept
@@ -211,7 +211,7 @@ def test_pairing_remembers_a_bounded_number_of_requests(book: Book, monkeypatch:
 
 @pytest.mark.requirement("SEC-07")
 def test_each_server_keeps_its_share_and_a_flood_costs_the_neighbour_nothing(book: Book) -> None:
-    book.set_budget("flood", TrafficBudget(frames=10, bytes=1000))
+    book.set_budget("flood", TrafficBudget(messages=10, bytes=1000))
     quiet, flood = book.tap("quiet"), book.tap("flood")
     quiet.received(b"x")
     for number in range(100):
@@ -221,19 +221,19 @@ def test_each_server_keeps_its_share_and_a_flood_costs_the_neighbour_nothing(boo
     for _ in range(100):
         flood.received(b"y" * 200)
     assert len(book.texts) == 1 + 5
-    assert [frame.number for frame in book.since(199)] == [200, 201]
+    assert [message.number for message in book.since(199)] == [200, 201]
 
 
 def test_of_all_servers_the_one_with_most_makes_room() -> None:
-    book = Book(total=TrafficBudget(frames=6, bytes=100))
+    book = Book(total=TrafficBudget(messages=6, bytes=100))
     one, other = book.tap("one"), book.tap("other")
     for tap in (one, other, other, other, other, other, other):
         tap.received(b"x")
-    assert [frame.server for frame in book.since(0)] == ["one", *["other"] * 5]
+    assert [message.server for message in book.since(0)] == ["one", *["other"] * 5]
     one.received(b"x" * 90)
     other.received(b"x" * 20)
-    assert [frame.size for frame in book.since(0)][-1] == 20
-    assert sum(frame.size for frame in book.since(0)) <= 100
+    assert [message.size for message in book.since(0)][-1] == 20
+    assert sum(message.size for message in book.since(0)) <= 100
 
 
 @pytest.mark.requirement("SEC-07")
@@ -241,17 +241,17 @@ def test_a_frame_over_a_quarter_of_the_share_keeps_its_start_and_what_it_is(book
     book.set_budget("a", TrafficBudget(bytes=400_000))
     book.a.sent(request(1, "tools/call"))
     book.a.received(answer(1, text="x" * 1_000_000))
-    frame = book.last
-    assert (frame.cut, len(frame.data), frame.size > 1_000_000) == (True, traffic_book.START, True)
-    assert (frame.kind, frame.partner, frame.method) == (FrameKind.RESPONSE, 1, "tools/call")
-    assert book.raw(frame).endswith(f"… {frame.size - traffic_book.START} bytes more")
+    message = book.last
+    assert (message.cut, len(message.data), message.size > 1_000_000) == (True, traffic_book.START, True)
+    assert (message.kind, message.partner, message.method) == (MessageKind.RESPONSE, 1, "tools/call")
+    assert book.raw(message).endswith(f"… {message.size - traffic_book.START} bytes more")
     book.a.sent(request(2, "tools/call", text="x" * 1_000_000))
     with pytest.raises(NotDone, match="too large"):
         request_in(book.last)
 
 
 def test_pinned_frames_outlive_all_others_and_are_bounded_too(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    book.set_budget("a", TrafficBudget(frames=3))
+    book.set_budget("a", TrafficBudget(messages=3))
     book.a.sent(request(1))
     book.a.received(answer(1))
     pinned, after = book.since(0)
@@ -259,10 +259,10 @@ def test_pinned_frames_outlive_all_others_and_are_bounded_too(book: Book, monkey
     book.pin(pinned)
     for _ in range(5):
         book.a.received(b"x")
-    assert [frame.number for frame in book.since(0)] == [1, 5, 6, 7]
+    assert [message.number for message in book.since(0)] == [1, 5, 6, 7]
     assert book.is_pinned(pinned)
-    assert book.frame(1) is pinned
-    assert book.partner(pinned) is book.frame(2) is None
+    assert book.message(1) is pinned
+    assert book.partner(pinned) is book.message(2) is None
     book.pin(after)  # it is gone, and stays so
     monkeypatch.setattr(traffic_book, "PINS", 1)
     with pytest.raises(NotDone, match="unpin"):
@@ -316,13 +316,13 @@ def test_a_nudge_comes_once_until_somebody_looks(book: Book) -> None:
 )
 def test_no_view_and_no_export_holds_a_secret(book: Book, data: bytes) -> None:
     book.a.received(data)
-    frame = book.last
-    for text in (book.raw(frame), book.pretty(frame), book.export([frame]).decode()):
+    message = book.last
+    for text in (book.raw(message), book.pretty(message), book.export([message]).decode()):
         assert "•••" in text or "\\u2022" in text
         assert "canary" not in text
         assert "67890" not in text
-    assert json.loads(book.export([frame]))["size"] == len(data)
-    assert frame.data == data
+    assert json.loads(book.export([message]))["size"] == len(data)
+    assert message.data == data
 
 
 def test_pretty_is_json_over_lines_and_anything_else_as_it_came(book: Book) -> None:
@@ -353,13 +353,13 @@ def test_an_export_reads_back_as_the_same_traffic(book: Book, tmp_path: Path) ->
     }  # fmt: skip
     again = read_traffic(path)
     assert again.read_only
-    assert [describe(frame) for frame in again.since(0)] == [describe(frame) for frame in book.since(0)]
+    assert [describe(message) for message in again.since(0)] == [describe(message) for message in book.since(0)]
 
 
-def describe(frame: Frame) -> tuple[object, ...]:
-    latency = None if frame.latency is None else round(frame.latency, 3)
-    return (frame.kind, frame.server, frame.direction, round(frame.time, 3), latency, frame.partner, frame.raw(),
-            frame.method, frame.call, frame.note)  # fmt: skip
+def describe(message: TrafficMessage) -> tuple[object, ...]:
+    latency = None if message.latency is None else round(message.latency, 3)
+    facts = (message.kind, message.server, message.direction, round(message.time, 3), latency, message.partner)
+    return (*facts, message.raw(), message.method, message.call, message.note)
 
 
 @pytest.mark.parametrize(
@@ -413,11 +413,12 @@ async def test_a_call_is_found_with_all_its_frames(watched: HostOf) -> None:
         await running.servers.ready()
         for _ in range(2):
             call = await running.run("a", "echo", {"text": "hello"})
-        frames = [frame for frame in running.traffic.since(0) if frame.call == call.number]
-        assert [(frame.direction, frame.method) for frame in frames] == [("out", "tools/call"), ("in", "tools/call")]
-        assert frames[0].latency == frames[1].latency
-        assert 0 < (frames[0].latency or 0) <= call.elapsed
-        methods = [frame.method for frame in running.traffic.since(0) if frame.sent]
+        messages = [message for message in running.traffic.since(0) if message.call == call.number]
+        assert [each.direction for each in messages] == ["out", "in"]
+        assert [each.method for each in messages] == ["tools/call", "tools/call"]
+        assert messages[0].latency == messages[1].latency
+        assert 0 < (messages[0].latency or 0) <= call.elapsed
+        methods = [message.method for message in running.traffic.since(0) if message.sent]
         assert methods[:3] == ["initialize", "notifications/initialized", "tools/list"]
         assert running.events.count(TrafficAdded()) == 1  # nobody had looked
         await running.run("a", "echo", {"text": "hello"})
@@ -428,7 +429,7 @@ async def test_a_request_is_sent_again_and_a_tool_call_is_asked_for_again(watche
     async with watched(a=echo()) as running:
         await running.servers.ready()
         await running.run("a", "echo", {"text": "again"})
-        by_method = {frame.method: frame for frame in running.traffic.since(0) if frame.sent}
+        by_method = {message.method: message for message in running.traffic.since(0) if message.sent}
         again = running.resender.resend(by_method["tools/list"])
         assert isinstance(again, ResentRequest)
         assert "tools" in await again.result()
@@ -442,9 +443,9 @@ async def test_a_request_is_sent_again_and_a_tool_call_is_asked_for_again(watche
         await allowed.result()
         assert [question.arguments for question in running.approver.questions] == [{"text": "again"}] * 3
         assert running.traffic.since(0)[-1].call == 3
-        for frame in (by_method["initialize"], by_method["notifications/initialized"], running.traffic.since(0)[-1]):
+        for message in (by_method["initialize"], by_method["notifications/initialized"], running.traffic.since(0)[-1]):
             with pytest.raises(NotDone, match="sent"):
-                running.resender.resend(frame)
+                running.resender.resend(message)
 
 
 async def test_a_request_that_fails_again_says_so_and_harms_nobody(watched: HostOf, book: Book) -> None:
@@ -468,15 +469,15 @@ async def test_the_file_of_a_run_holds_every_frame_privately_and_no_secret(watch
     async with watched(a=echo(), dependencies={"traffic_path": path}) as running:
         await running.servers.ready()
         await running.run("a", "echo", {"text": CANARY})
-        frames = running.traffic.since(0)
-        assert any(CANARY.encode() in frame.data for frame in frames)
+        messages = running.traffic.since(0)
+        assert any(CANARY.encode() in message.data for message in messages)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert CANARY not in path.read_text()
     again = read_traffic(path).since(0)
-    assert [frame.method for frame in again] == [frame.method for frame in frames]
+    assert [message.method for message in again] == [message.method for message in messages]
     latencies = [json.loads(line).get("latency") for line in path.read_bytes().splitlines()]
     assert latencies == [
-        None if frame.sent else frame.latency and pytest.approx(frame.latency, abs=1e-5) for frame in frames
+        None if message.sent else message.latency and pytest.approx(message.latency, abs=1e-5) for message in messages
     ]
 
 

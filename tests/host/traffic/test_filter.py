@@ -17,7 +17,7 @@ def encoded(**message: Any) -> bytes:
 
 @pytest.fixture(scope="module")
 def book() -> TrafficBook:
-    """Eight frames: a slow call, a failed ping from the other side, a list without answer, and what is no message."""
+    """Eight messages: a slow call, a failed ping from the other side, a list without answer, and what is no message."""
     now = [0.0]
     book = TrafficBook(monotonic=lambda: now[0])
     db, git = book.tap("db"), book.tap("git-local")
@@ -80,7 +80,7 @@ def book() -> TrafficBook:
 )  # fmt: skip
 def test_a_filter_shows_what_it_says(book: TrafficBook, text: str, passing: list[int]) -> None:
     shown = parse_traffic_filter(text)
-    assert [frame.number for frame in book.since(0) if shown.passes(frame)] == passing
+    assert [message.number for message in book.since(0) if shown.passes(message)] == passing
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_a_slow_call_among_ten_thousand_frames_is_found_while_one_types() -> Non
         tap.sent(encoded(id=number, method="tools/call", params={"name": "echo", "arguments": {"text": "hello"}}))
         now[0] += 0.5 if number == 3210 else 0.001
         tap.received(encoded(id=number, result={"content": [{"type": "text", "text": f"hello {number}"}]}))
-    frames = book.since(0)
+    messages = book.since(0)
     began = time.thread_time()
     for text, count in (("latency>100ms", 2), ('"hello 4999"', 1), ("-method:tools/call", 0)):
         shown = parse_traffic_filter(text)
-        assert sum(map(shown.passes, frames)) == count
+        assert sum(map(shown.passes, messages)) == count
     assert time.thread_time() - began < 1.0

@@ -13,7 +13,7 @@ from mcphost.composition import dependencies, values_for
 from mcphost.config import Config
 from mcphost.host.chat.chat import Chat
 from mcphost.host.host import Host
-from mcphost.host.server_requests.request import ALL
+from mcphost.host.server_requests.pending import ALL
 from mcphost.host.start_info import StartInfo
 from mcphost.providers.base import ModelRequest
 from mcphost.tui.app import McphostApp

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from mcphost.host.consent.questions import wall_clock
 from mcphost.host.server_requests.url_elicitation import UrlElicitationState
 from mcphost.host.tool_calls.call import CallState
-from mcphost.host.wall_clock import wall_clock
 from mcphost.tui.consent.origin import limit_words
 from mcphost.tui.elicitation.url import PageQuestionScreen
 from mcphost.tui.inbox.screen import InboxScreen

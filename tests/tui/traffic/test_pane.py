@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
-from mcphost.host.traffic.frames import Frame
+from mcphost.host.traffic.message import TrafficMessage
 from mcphost.tui.kit.filter_line import FilterLine
 from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.results.saving import SaveScreen
@@ -157,9 +157,9 @@ async def test_r_goes_from_a_request_to_its_response_and_back_also_past_a_filter
     async with running(app) as pilot:
         for shown, key in (([1, 2, 3, 4], "r"), ([4], "r")):
             await pilot.press(key)
-            assert app.pane.frame is app.book.frame(3)
+            assert app.pane.frame is app.book.message(3)
             await pilot.press("r")
-            assert app.pane.frame is app.book.frame(4)
+            assert app.pane.frame is app.book.message(4)
             assert app.numbers == shown
             await set_filter(app, pilot, "dir:in id:2")
         assert "r goes to its request: → out at" in app.detail
@@ -181,7 +181,7 @@ async def test_one_slow_call_among_ten_thousand_frames_is_found_by_keys_alone() 
         assert app.heading == "Traffic · paused"
         assert app.pane.frame.id == 3_210  # and is seen among its neighbours
         await set_filter(app, pilot, "latency>1s")
-        assert [app.book.frame(number).id for number in app.numbers] == [3_210] * 2  # type: ignore[union-attr]
+        assert [app.book.message(number).id for number in app.numbers] == [3_210] * 2  # type: ignore[union-attr]
 
 
 async def test_an_answer_lets_its_request_pass_a_filter_or_pass_no_longer() -> None:
@@ -215,7 +215,7 @@ async def test_a_wrong_filter_says_so_and_leaves_the_last_good_one() -> None:
 class CountingFeed(TrafficFeed):
     looked_at = 0
 
-    def passes(self, frame: Frame) -> bool:
+    def passes(self, frame: TrafficMessage) -> bool:
         self.looked_at += 1
         return super().passes(frame)
 
@@ -273,7 +273,7 @@ async def test_keys_copy_and_export_frames_and_post_what_the_user_chose() -> Non
         await pilot.press("R", "y", "up", "R", "C", "w")
         await until(pilot, lambda _: isinstance(app.screen, SaveScreen))
         assert json.loads(app.clipboard)["result"]["content"][0]["text"] == "•••"
-        request = app.book.frame(1)
+        request = app.book.message(1)
         assert request is not None
         assert app.chosen == [TrafficPane.ResendRequested(request), CallChosen(1)]
         saved = app.screen

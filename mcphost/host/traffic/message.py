@@ -1,4 +1,4 @@
-"""One thing that passed over a wire, kept as the bytes it was; what it means is found out when somebody looks."""
+"""Messages of the traffic: kept as bytes, parsed when first looked at, and paired (a response with its request)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Final
 from mcphost.protocol.wire.jsonrpc import Malformed, Message, Notification, Request, RequestId, Response, decode
 
 GLIMPSE: Final = 256 << 10
-"""Bytes of a message above which only its ends are read to find out what it is: reading all would be felt."""
+"""Bytes above which only the ends of a message are parsed: parsing all would be noticeable."""
 
 _ENDS: Final = 4096
 _BATCH: Final = 10_000
 
 
-class FrameKind(Enum):
-    """What a frame is."""
+class MessageKind(Enum):
+    """The kinds of messages, and of what else passes over a wire."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -36,10 +36,10 @@ class FrameKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class FrameFacts:
-    """What a frame says of itself."""
+class MessageFacts:
+    """What parsing found in a message."""
 
-    kind: FrameKind
+    kind: MessageKind
     method: str = ""
     id: RequestId | None = None
     code: int | None = None
@@ -48,17 +48,17 @@ class FrameFacts:
     """A tool's result that says that the tool failed."""
     about: RequestId | None = None
     """The request that a progress or cancel notice is about."""
-    parts: tuple[FrameFacts, ...] = ()
+    parts: tuple[MessageFacts, ...] = ()
     """The messages of a batch."""
 
 
-class Frame:
-    """What passed at one moment. ``data`` is as it stood on the wire, secrets included: show it by the traffic book.
+class TrafficMessage:
+    """A message, or something else that passed (a line of stderr, the head of an HTTP request).
 
-    ``time`` is seconds since the epoch, ``at`` of a monotonic clock; ``size`` is in bytes, also where ``data`` is only
-    its start. ``note`` is the kind of what a transport noted, empty for messages. ``call`` is the host's call it
-    belongs to. ``partner`` (a frame's number), ``latency`` (seconds) and ``asked`` (the method a response answers) are
-    there once the book paired it.
+    ``data`` is what was on the wire, secrets included; `TrafficBook.raw` masks them. If the message was large, ``data``
+    is only its start, and ``size`` the bytes of the whole. ``time`` is seconds since the epoch, ``at`` of a monotonic
+    clock. ``note`` is the kind of what is not a message, else empty. ``call`` is the number of the tool call it belongs
+    to. Pairing sets ``partner`` (a message's number), ``latency`` (seconds) and ``asked`` (the method of the request).
     """
 
     __slots__ = (
@@ -86,16 +86,16 @@ class Frame:
         self.partner: int | None = None
         self.latency: float | None = None
         self.asked = ""
-        self._facts: FrameFacts | None = None
+        self._facts: MessageFacts | None = None
 
     @property
-    def facts(self) -> FrameFacts:
+    def facts(self) -> MessageFacts:
         if self._facts is None:
             self._facts = _noted(self) if self.note else read_facts(self.data, whole=not self.cut)
         return self._facts
 
     @property
-    def kind(self) -> FrameKind:
+    def kind(self) -> MessageKind:
         return self.facts.kind
 
     @property
@@ -105,7 +105,7 @@ class Frame:
 
     @property
     def method(self) -> str:
-        """The method, of a response that of its request; empty where it is not known."""
+        """The method; of a response that of its request. Empty if unknown."""
         return self.facts.method or self.asked
 
     @property
@@ -115,37 +115,37 @@ class Frame:
 
     @property
     def cut(self) -> bool:
-        """Was it too large to keep whole?"""
+        """Is ``data`` only the start?"""
         return self.size > len(self.data)
 
     @property
     def status(self) -> tuple[str, ...]:
-        """How it went, in words and codes: ``waiting`` or ``answered``, ``ok``, ``failed`` or ``error``, ``404``."""
+        """The outcome in words and codes: ``waiting`` or ``answered``, ``ok``, ``failed`` or ``error``, ``404``."""
         facts = self.facts
         code = () if facts.code is None else (str(facts.code),)
         match facts.kind:
-            case FrameKind.REQUEST:
+            case MessageKind.REQUEST:
                 return ("waiting" if self.partner is None else "answered",)
-            case FrameKind.RESPONSE:
+            case MessageKind.RESPONSE:
                 return ("failed" if facts.failed else "ok",)
-            case FrameKind.ERROR | FrameKind.MALFORMED | FrameKind.STRAY:
+            case MessageKind.ERROR | MessageKind.MALFORMED | MessageKind.STRAY:
                 return ("error", *code)
             case _:
                 return code
 
     def keep_start(self, size: int) -> None:
-        """Let go of what is beyond ``size`` bytes, once it is known what the whole was."""
+        """Parse the whole, then keep only its first ``size`` bytes."""
         self._facts = None if self.note else read_facts(self.data, whole=True)
         self.data = self.data[:size]
 
     def raw(self) -> str:
-        """The text as it came."""
+        """The text as received; invalid UTF-8 is replaced."""
         text = self.data.decode("utf-8", "replace")
         return f"{text}… {self.size - len(self.data)} bytes more" if self.cut else text
 
 
 def pretty(text: str) -> str:
-    """JSON over several lines; anything else as it is."""
+    """Indent JSON; return anything else unchanged."""
     try:
         return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     except (ValueError, RecursionError):
@@ -155,10 +155,10 @@ def pretty(text: str) -> str:
 _STATUS: Final = re.compile(r"HTTP (\d{3})\b")
 
 
-def _noted(frame: Frame) -> FrameFacts:
-    start = frame.data[:200].decode("utf-8", "replace")
-    status = _STATUS.match(start) if frame.note == "http" else None
-    return FrameFacts(FrameKind(frame.note), code=int(status[1]) if status else None)
+def _noted(message: TrafficMessage) -> MessageFacts:
+    start = message.data[:200].decode("utf-8", "replace")
+    status = _STATUS.match(start) if message.note == "http" else None
+    return MessageFacts(MessageKind(message.note), code=int(status[1]) if status else None)
 
 
 # From bytes to facts.
@@ -172,35 +172,37 @@ _TAIL: Final = re.compile(rb'"id"\s*:\s*' + _ID + rb"\s*\}\s*$")
 _FAILED: Final = re.compile(rb'"isError"\s*:\s*true')
 
 
-def read_facts(data: bytes, *, whole: bool) -> FrameFacts:
-    """What a message is; a large one by its ends where they tell. Not ``whole``: only its start is there."""
+def read_facts(data: bytes, *, whole: bool) -> MessageFacts:
+    """Parse a message; of a large one only the two ends, if they suffice. ``whole``: is ``data`` complete?"""
     if len(data) > GLIMPSE or not whole:
         glimpse = _glimpse(data)
         if glimpse is not None:
             return glimpse
-    if len(data) > GLIMPSE:  # no message as any program writes them: reading it whole could hold the event loop
-        return FrameFacts({b"[": FrameKind.BATCH, b"{": FrameKind.MALFORMED}.get(data.lstrip()[:1], FrameKind.STRAY))
+    if len(data) > GLIMPSE:  # an unusual layout: parsing all of it could block the event loop
+        return MessageFacts(
+            {b"[": MessageKind.BATCH, b"{": MessageKind.MALFORMED}.get(data.lstrip()[:1], MessageKind.STRAY)
+        )
     messages = decode(data, batch_items=_BATCH)
     if len(messages) == 1 and not data.lstrip().startswith(b"["):
         return _facts_of(messages[0])
     if len(messages) == 1 and isinstance(messages[0], Malformed):
-        return FrameFacts(FrameKind.MALFORMED)
-    return FrameFacts(FrameKind.BATCH, parts=tuple(map(_facts_of, messages)))
+        return MessageFacts(MessageKind.MALFORMED)
+    return MessageFacts(MessageKind.BATCH, parts=tuple(map(_facts_of, messages)))
 
 
-def _glimpse(data: bytes) -> FrameFacts | None:
+def _glimpse(data: bytes) -> MessageFacts | None:
     head = _HEAD.match(data[:_ENDS])
     if head is None:
         return None
     found = head["id"] or _id_at_the_end(data)
     request_id: RequestId | None = json.loads(found) if found else None
     if head["what"] == b"method":
-        kind = FrameKind.NOTIFICATION if request_id is None else FrameKind.REQUEST
-        return FrameFacts(kind, (head["method"] or b"").decode(), request_id)
+        kind = MessageKind.NOTIFICATION if request_id is None else MessageKind.REQUEST
+        return MessageFacts(kind, (head["method"] or b"").decode(), request_id)
     if head["what"] == b"error":
-        return FrameFacts(FrameKind.ERROR, id=request_id)
+        return MessageFacts(MessageKind.ERROR, id=request_id)
     failed = any(_FAILED.search(end) for end in (data[:_ENDS], data[-_ENDS:]))
-    return FrameFacts(FrameKind.RESPONSE, id=request_id, failed=failed)
+    return MessageFacts(MessageKind.RESPONSE, id=request_id, failed=failed)
 
 
 def _id_at_the_end(data: bytes) -> bytes | None:
@@ -208,19 +210,21 @@ def _id_at_the_end(data: bytes) -> bytes | None:
     return tail["id"] if tail else None
 
 
-def _facts_of(message: Message | Malformed) -> FrameFacts:
+def _facts_of(message: Message | Malformed) -> MessageFacts:
     match message:
         case Request():
-            return FrameFacts(FrameKind.REQUEST, message.method, message.id)
+            return MessageFacts(MessageKind.REQUEST, message.method, message.id)
         case Notification():
-            return FrameFacts(FrameKind.NOTIFICATION, message.method, about=_about(message))
+            return MessageFacts(MessageKind.NOTIFICATION, message.method, about=_about(message))
         case Response(error=None):
-            return FrameFacts(FrameKind.RESPONSE, id=message.id, failed=(message.result or {}).get("isError") is True)
+            return MessageFacts(
+                MessageKind.RESPONSE, id=message.id, failed=(message.result or {}).get("isError") is True
+            )
         case Response():
             assert message.error is not None
-            return FrameFacts(FrameKind.ERROR, id=message.id, code=message.error.code)
+            return MessageFacts(MessageKind.ERROR, id=message.id, code=message.error.code)
         case _:
-            return FrameFacts(FrameKind.MALFORMED if message.is_json else FrameKind.STRAY, id=message.answers)
+            return MessageFacts(MessageKind.MALFORMED if message.is_json else MessageKind.STRAY, id=message.answers)
 
 
 _ABOUT: Final = {"notifications/progress": "progressToken", "notifications/cancelled": "requestId"}
@@ -232,12 +236,12 @@ def _about(notice: Notification) -> RequestId | None:
 
 
 REMEMBERED: Final = 20_000
-"""Requests that are remembered; the oldest are forgotten first, long after anybody waits for their answer."""
+"""Unanswered requests that are remembered; the oldest are forgotten first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedRequest:
-    """A request that passed: ``at`` is seconds of the frames' monotonic clock."""
+    """A request that a later message belongs to. ``at`` is seconds of a monotonic clock."""
 
     number: int
     at: float
@@ -248,45 +252,48 @@ class PairedRequest:
 _Key = tuple[str, int, bool, type, RequestId]
 
 
-class FramePairing:
-    """Fed every frame in order, says what each belongs to."""
+class MessagePairing:
+    """Finds the request of each message. Pass it every message in order."""
 
     def __init__(self) -> None:
         self._asked: dict[_Key, PairedRequest] = {}
 
-    def add(self, frame: Frame) -> PairedRequest | None:
-        """The request that this frame answers, or reports on; remembers it where it is a request itself."""
-        facts = frame.facts
+    def add(self, message: TrafficMessage) -> PairedRequest | None:
+        """Return the request that this message answers or reports on; remember the message if it is a request."""
+        facts = message.facts
         found: PairedRequest | None = None
         for part in facts.parts or (facts,):
-            if part.kind is FrameKind.REQUEST and part.id is not None:
-                self._remember(frame, part, part.id)
+            if part.kind is MessageKind.REQUEST and part.id is not None:
+                self._remember(message, part, part.id)
             else:
-                found = found or self._found(frame, part)
+                found = found or self._found(message, part)
         return found
 
-    def _remember(self, frame: Frame, part: FrameFacts, request_id: RequestId) -> None:
+    def _remember(self, message: TrafficMessage, part: MessageFacts, request_id: RequestId) -> None:
         if len(self._asked) >= REMEMBERED:
             del self._asked[next(iter(self._asked))]
-        asked = PairedRequest(frame.number, frame.at, part.method, frame.call)
-        self._asked[_key(frame, frame.sent, request_id)] = asked
+        asked = PairedRequest(message.number, message.at, part.method, message.call)
+        self._asked[_key(message, message.sent, request_id)] = asked
 
-    def _found(self, frame: Frame, part: FrameFacts) -> PairedRequest | None:
+    def _found(self, message: TrafficMessage, part: MessageFacts) -> PairedRequest | None:
         if part.id is not None:
-            return self._asked.get(_key(frame, not frame.sent, part.id))
+            return self._asked.get(_key(message, not message.sent, part.id))
         if part.about is None:
             return None
         # Progress comes from who answers, a cancel notice from who asked.
-        asker = frame.sent if part.method == "notifications/cancelled" else not frame.sent
-        return self._asked.get(_key(frame, asker, part.about))
+        asker = message.sent if part.method == "notifications/cancelled" else not message.sent
+        return self._asked.get(_key(message, asker, part.about))
 
 
-def is_answer(frame: Frame) -> bool:
-    """Does the frame end the waiting for a request?"""
-    facts = frame.facts
+def is_answer(message: TrafficMessage) -> bool:
+    """Is the message a response, or a malformed one?"""
+    facts = message.facts
     kinds = {part.kind for part in facts.parts} or {facts.kind}
-    return bool(kinds & {FrameKind.RESPONSE, FrameKind.ERROR, FrameKind.MALFORMED}) and FrameKind.REQUEST not in kinds
+    return (
+        bool(kinds & {MessageKind.RESPONSE, MessageKind.ERROR, MessageKind.MALFORMED})
+        and MessageKind.REQUEST not in kinds
+    )
 
 
-def _key(frame: Frame, sent: bool, request_id: RequestId) -> _Key:
-    return frame.server, frame.connection, sent, type(request_id), request_id
+def _key(message: TrafficMessage, sent: bool, request_id: RequestId) -> _Key:
+    return message.server, message.connection, sent, type(request_id), request_id

@@ -1,7 +1,8 @@
-"""Chooses the proxy for a URL from the environment."""
+"""What the environment says about HTTP connections: the proxy of a URL, and the trusted certificate authorities."""
 
 from __future__ import annotations
 
+import ssl
 import urllib.request
 
 import httpx
@@ -22,3 +23,13 @@ def proxy_for(url: httpx.URL) -> httpx.Proxy | None:
     if proxy.scheme not in ("http", "https"):
         raise ValueError(f"the environment names a {proxy.scheme} proxy, and only http and https proxies are spoken to")
     return httpx.Proxy(proxy)
+
+
+def trusted_authorities(url: httpx.URL, proxy: httpx.Proxy | None) -> ssl.SSLContext:
+    """A context that trusts ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, else the bundled authorities.
+
+    Without TLS on the way it trusts none, which saves the time to load them. Raises OSError if they cannot be read.
+    """
+    if "https" in (url.scheme, proxy.url.scheme if proxy else ""):
+        return httpx.create_ssl_context(verify=True, trust_env=True)
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
