@@ -58,6 +58,9 @@ AFTER_ESCAPE = 0.4
 MOST_READS = 1000
 """That find out what there is to read."""
 
+FRAME_READS = 50
+"""That take what was written at once: no condition is tried on every part of a frame."""
+
 
 class Terminal:
     """Runs ``command`` on a terminal of ``columns`` by ``rows``. Use as ``with``."""
@@ -74,6 +77,8 @@ class Terminal:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = bytearray()
+        self._text = ""
+        self._text_bytes = -1
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "TEXTUAL_ANIMATIONS": "none"}
@@ -113,7 +118,9 @@ class Terminal:
     @property
     def text(self) -> str:
         """The screen as it stands."""
-        return "\n".join(line.rstrip() for line in self._screen.display)
+        if self._text_bytes != len(self.raw):  # the emulator needs 10 ms to write it out
+            self._text, self._text_bytes = "\n".join(line.rstrip() for line in self._screen.display), len(self.raw)
+        return self._text
 
     def press(self, *keys: str) -> None:
         """Type keys by name, or text as it is."""
@@ -174,12 +181,13 @@ class Terminal:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             yield
-            self._take(min(left, 0.1))
+            if self._take(min(left, 0.1)):
+                self._take_all(FRAME_READS)
         self._take_all()
         yield
 
-    def _take_all(self) -> None:
-        for _ in range(MOST_READS):  # somebody may write without end
+    def _take_all(self, most: int = MOST_READS) -> None:
+        for _ in range(most):  # somebody may write without end
             if not self._take(0):
                 return
 
