@@ -18,7 +18,7 @@ def own_labels() -> tuple[str, ...]:
     """Every label that a screen, a dialog or a question on a terminal writes before a fact of ours."""
     found = {
         label
-        for folder in ("tui", "headless")
+        for folder in ("tui", "cli")
         for path in Path(mcphost.__file__).with_name(folder).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ROWS and node.args

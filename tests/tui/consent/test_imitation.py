@@ -16,7 +16,6 @@ from tests.tui.elicitation.questions import ask, asked, at
 from tests.tui.sampling.samplings import lent
 from tests.tui.stage import NARROW, Stage, echo, on_stage
 
-FAKES = {label: f"fake {number}" for number, label in enumerate(own_labels())}
 KNOWN = ["server says", "history", "sent to", "rule"]
 """What mcphost says of every call."""
 
@@ -41,11 +40,12 @@ async def read_all(stage: Stage) -> list[str]:
 @pytest.mark.requirement("TOOLS-14")
 @pytest.mark.parametrize("size", [NARROW, (120, 36)])
 async def test_no_argument_of_a_call_is_shown_as_a_fact_of_ours(size: tuple[int, int]) -> None:
+    fakes = {label: f"fake {number}" for number, label in enumerate(own_labels())}
     async with on_stage(echo(), size=size) as stage:
         await stage.ready()
-        call = stage.call("echo", {"text": "hi", **FAKES})
+        call = stage.call("echo", {"text": "hi", **fakes})
         await stage.asked()
-        await stage.shows(f"╭─ Arguments ({len(FAKES) + 1}) ")
+        await stage.shows(f"╭─ Arguments ({len(fakes) + 1}) ")
         pages = await read_all(stage)
         names = list[str]()
         for page in pages:
@@ -56,7 +56,7 @@ async def test_no_argument_of_a_call_is_shown_as_a_fact_of_ours(size: tuple[int,
             ] == []
             assert not [line for line in inner if line and not line.startswith(('"', " "))]
             names += (line.split("  ")[0] for line in inner if line.startswith('"'))
-        assert set(names) == {f'"{label}"' for label in ("text", *FAKES)}
+        assert set(names) == {f'"{label}"' for label in ("text", *fakes)}
         await stage.press("n")
         await stage.ended(call)
 
