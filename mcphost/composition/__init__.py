@@ -17,6 +17,7 @@ from mcphost.composition.transports import open_transport
 from mcphost.config import (
     KEYRING_SERVICE,
     Config,
+    ModelConfig,
     ServerConfig,
     Values,
     read_toml,
@@ -170,7 +171,10 @@ class StateFiles:
 
 
 def demo_config() -> Config:
-    """A configuration with the built-in demo server alone."""
+    """A configuration with the built-in demo server and the demo's script in place of a language model."""
+    from mcphost.providers.demo_script import NAME  # late: only the demo needs it
+
     # -P keeps the working directory, which may be anybody's project, off the import path.
     demo = ServerConfig.model_construct(command=sys.executable, args=("-P", "-m", "mcphost.demo"))
-    return Config.model_construct(servers={"demo": demo})
+    script = ModelConfig.model_construct(provider="demo", model=NAME)
+    return Config.model_construct(servers={"demo": demo}, models={"demo-script": script})

@@ -17,6 +17,7 @@ from mcphost.errors import ModelRefused
 
 if TYPE_CHECKING:
     from mcphost.providers.base import ModelCapabilities, Provider
+    from mcphost.providers.demo_script import DemoScript
     from mcphost.providers.http import HostedProvider
 
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -32,7 +33,7 @@ class ConfiguredModels:
 
     def __init__(self, values: Values) -> None:
         self._values = values
-        self._made: dict[str, tuple[ModelConfig, HostedProvider[Any]]] = {}
+        self._made: dict[str, tuple[ModelConfig, HostedProvider[Any] | DemoScript]] = {}
         self._making: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def able(self, model: ModelConfig) -> ModelCapabilities:
@@ -69,9 +70,13 @@ class ConfiguredModels:
         if name in self._made:
             await self._made.pop(name)[1].aclose()
 
-    def _make(self, config: Config, name: str) -> HostedProvider[Any]:
+    def _make(self, config: Config, name: str) -> HostedProvider[Any] | DemoScript:
         """Build a provider. Imports and the keychain take time: call it in a thread."""
         entry = config.models[name]
+        if entry.provider == "demo":
+            from mcphost.providers.demo_script import DemoScript
+
+            return DemoScript(name, self.able(entry))
         if entry.provider not in _KINDS:
             raise ModelRefused(name, "a person writes its answers, and none is asked here")
         module, kind = _KINDS[entry.provider]

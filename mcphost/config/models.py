@@ -62,10 +62,13 @@ class ChatConfig(ConfigTable):
 class ModelConfig(ConfigTable):
     """``[models.NAME]``: a language model for chat and for what servers ask."""
 
-    provider: Literal["anthropic", "openai", "ollama", "manual"]
-    """Whose protocol it speaks; ``openai`` for everything compatible, ``manual`` for a person who types."""
+    provider: Literal["anthropic", "openai", "ollama", "manual", "demo"]
+    """Whose protocol it speaks.
+
+    ``openai`` is for everything compatible, ``manual`` a person who types, ``demo`` a script that knows a few phrases.
+    """
     model: Filled | None = None
-    """The provider's name of the model; only ``manual`` needs none."""
+    """The provider's name of the model; ``manual`` and ``demo`` need none."""
     base_url: Url | None = None
     """The address, where it is not the provider's own."""
     api_key: Filled | None = None
@@ -94,7 +97,7 @@ class ModelConfig(ConfigTable):
 
     @model_validator(mode="after")
     def _named(self) -> Self:
-        if self.model is None and self.provider != "manual":
+        if self.model is None and self.provider not in ("manual", "demo"):
             raise misplaced("provider", f'needs model = "…", the name {self.provider} knows it by')
         return self
 

@@ -54,6 +54,11 @@ change its arguments, or say no and why.
   f9               results wait for you before the model gets them
   esc              stops the model; again: to the conversation, and out of the chat. f1 says more"""
 
+SCRIPT: Final = """
+
+
+No language model is configured, so a script answers here. It knows a few phrases; begin with: Who is out there?"""
+
 NO_MODEL: Final = """\
 No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration (mcphost \
 config path says where it is):
@@ -183,7 +188,10 @@ class ChatPane(SearchArea):
         tally = tally_of(chat, settings, servers)
         self.set_class(not chat.turns, "-empty")
         self.set_class(not tally.model and not chat.turns, "-no-model")
-        self._welcome.update(NO_MODEL if not tally.model else WELCOME)
+        scripted = any(
+            model.provider == "demo" and name == tally.model for name, model in self._host.config.models.items()
+        )
+        self._welcome.update(WELCOME + SCRIPT * scripted if tally.model else NO_MODEL)
         self.transcript.show_turns(chat.turns)
         self.side.show_tally(tally)
         self.line.show_tally(tally)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-09")
 async def test_a_newcomer_without_a_model_writes_the_verse() -> None:
-    async with lent(config=demo(), size=NARROW) as stage:
+    async with lent(config=demo().model_copy(update={"models": {}}), size=NARROW) as stage:
         await stage.open_tool("write_verse")
         await stage.press("ctrl+r")
         await at(stage, ToolCallScreen)
