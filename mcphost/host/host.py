@@ -22,6 +22,7 @@ from mcphost.host.chat.service import ChatService
 from mcphost.host.connections.connection import Connection, ConnectionContext
 from mcphost.host.connections.process_usage import ProcessUsage
 from mcphost.host.connections.servers import Servers
+from mcphost.host.connections.state import same_for_connection
 from mcphost.host.consent.approvals import Approvals, ApprovalStore
 from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.dependencies import Dependencies
@@ -229,13 +230,15 @@ class Host:
         Returns once the servers that are no longer configured have ended.
         """
         async with self._applying:
-            changes = compare(self.config, config)
+            before, changes = self.config, compare(self.config, config)
             self.config = config
             gone = [self._remove(name) for name in changes.removed]
             for name, fields in changes.changed.items():
                 self._set_budgets(name)
                 if not _SIGN_IN_FIELDS.isdisjoint(fields):
                     self.sign_ins.cancel(name)
+                if same_for_connection(before.limits_for(name), config.limits_for(name)):
+                    fields = tuple(field for field in fields if field != "limits")
                 self.servers[name].reconfigured(fields)
             for name in changes.added:
                 self._add(name)

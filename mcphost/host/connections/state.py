@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from mcphost.config import Limits
 from mcphost.protocol.models.logging import LogLevel
 
 
@@ -34,3 +35,14 @@ LIVE_FIELDS: Final = LISTING_FIELDS | {
     "trust_hints",
 }  # fmt: skip
 """Settings that are read when they are needed: an open connection goes on when they change."""
+
+LIVE_LIMITS: Final = frozenset({
+    "log_bytes", "log_lines", "log_lines_per_second", "process_bytes", "resource_bytes", "traffic_bytes",
+    "traffic_frames",
+})  # fmt: skip
+"""The limits of which this is true; a connection is built with the others."""
+
+
+def same_for_connection(before: Limits, after: Limits) -> bool:
+    """Do two ``[limits]`` differ at most in what is read when it is needed?"""
+    return all(getattr(before, name) == getattr(after, name) for name in Limits.model_fields.keys() - LIVE_LIMITS)
