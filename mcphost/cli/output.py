@@ -13,11 +13,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import IO, Any, ClassVar, Final
 
 from mcphost.cli.margin import behind_margin, cell, cells, size
+from mcphost.dataclass import dataclass
 from mcphost.errors import (
     CapabilityMissing,
     ConfigError,

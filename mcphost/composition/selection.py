@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from mcphost.config import Config, GivenServer, LoadedConfig, ServerConfig
+from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, UnknownName
 
 COMMAND_PREFIX: Final = "stdio:"

@@ -10,18 +10,18 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mcphost.config.fields import ConfigTable, server_name
 from mcphost.config.files import read_regular
-from mcphost.config.key_lines import KeyLines
 from mcphost.config.limits import Limits
 from mcphost.config.models import UI, ChatConfig, Config, ModelConfig
 from mcphost.config.policy import Policy
 from mcphost.config.problems import TableValidator, each, together
 from mcphost.config.servers import ServerConfig
+from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, UnresolvedReference
 
 PROJECT_FILE = "mcphost.toml"
@@ -299,6 +299,8 @@ def placed(error: UnresolvedReference, config: Config, server: str) -> Unresolve
 
 
 def _line(path: Path, server: str, field: str) -> int | None:
+    from mcphost.config.key_lines import KeyLines  # late: only needed for a file with mistakes
+
     try:
         lines = KeyLines(read_regular(path, MAX_FILE_BYTES).decode("utf-8-sig"))
     except (OSError, ValueError, ConfigError):

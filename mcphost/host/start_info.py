@@ -6,10 +6,10 @@ A value handed from the command line to a screen; it decides nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mcphost.config import Config
+from mcphost.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

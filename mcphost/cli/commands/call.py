@@ -6,12 +6,13 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_last_stderr
 from mcphost.cli.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text, marked
 from mcphost.cli.saving import files_in, write
+from mcphost.dataclass import dataclass
 from mcphost.errors import (
     ConfigError,
     ConnectionLost,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.cli.commands.call import block_text, when_ready, with_newline
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, unselected, why_unknown, worst_exit
 from mcphost.cli.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
 from mcphost.cli.saving import write
+from mcphost.dataclass import dataclass
 from mcphost.errors import (
     InvalidArguments,
     McphostError,

@@ -9,7 +9,7 @@ import select
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from mcphost.cli.margin import MARK, behind_margin, framed
 from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, table
 from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.config import Config, rule_matches
+from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, InvalidArguments, McphostError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.chat.attachments import is_file, parse

@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +29,7 @@ from mcphost.config import (
     references_within,
     state_folder,
 )
+from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError
 from mcphost.protocol.display import show_line
 

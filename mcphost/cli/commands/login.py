@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
 from mcphost.cli.terminal import hidden_line, is_in_foreground
 from mcphost.config import Config
+from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.questions import Answer, Question, SignInQuestion

@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from mcphost.auth.ports import SignInStatus
 from mcphost.cli.commands.login import status_object, status_text
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, reason_of, unselected, worst_exit
 from mcphost.cli.output import Outcome, StatusLine, json_text, table
+from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState

@@ -13,10 +13,11 @@ import re
 import shlex
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+from mcphost.dataclass import dataclass
 from mcphost.errors import NotDone
 from mcphost.host.chat.turns import Attachment, PromptUsed
 from mcphost.protocol.display import show_line, size_text

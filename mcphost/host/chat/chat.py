@@ -11,9 +11,10 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from mcphost.dataclass import dataclass
 from mcphost.errors import NotDone, UnknownName
 from mcphost.host.chat.dependencies import ChatDependencies
 from mcphost.host.chat.export import markdown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from mcphost.config import Config
+from mcphost.dataclass import dataclass
 from mcphost.errors import NotDone
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.client import RequestTimeouts
 from mcphost.config import ServerConfig
@@ -37,13 +37,15 @@ from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.sign_in.retry import RetriedOperation, SignInRetry
 from mcphost.host.sign_in.service import SignIn
 from mcphost.host.tool_calls.call import NOTHING_SENT, CallRequest, ToolCall
-from mcphost.host.tool_calls.history import CallHistory, call_history
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.sending import CallSending
 from mcphost.host.tool_calls.validation import ValidationResult, validate
 from mcphost.host.traffic.book import current_call
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.jsonrpc import ErrorCode
+
+if TYPE_CHECKING:
+    from mcphost.host.tool_calls.history import CallHistory
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +96,8 @@ class ToolCallService:
 
     async def history(self, question: ToolCallQuestion) -> CallHistory:
         """The earlier calls of the tool that is asked about, in this run and in the audit log."""
+        from mcphost.host.tool_calls.history import call_history
+
         return await call_history(question, self.calls.values(), self._audit.path, self._began)
 
     def call(

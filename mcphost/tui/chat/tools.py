@@ -6,7 +6,6 @@ Specification: server/tools (user interaction: which tools are exposed to the mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -17,6 +16,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from mcphost.dataclass import dataclass
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.preferences import following

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from textual.content import Content
 
+from mcphost.dataclass import dataclass
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 

@@ -6,7 +6,6 @@ It knows patterns and past calls; the answer is the question's own to give.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -16,6 +15,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from mcphost.dataclass import dataclass
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.argument_rules import PATTERN_CHARACTERS, fits, left_open, problem, suggested, wrong_with
 from mcphost.host.consent.questions import ToolCallQuestion

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import indent
 from typing import ClassVar
 
@@ -16,6 +15,7 @@ from textual.events import DescendantFocus
 from textual.message import Message
 from textual.widgets import Static
 
+from mcphost.dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.models.prompts import Completion
 from mcphost.tui.kit.completed_input import CompletedInput

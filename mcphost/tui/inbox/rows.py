@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 
+from mcphost.dataclass import dataclass
 from mcphost.host.consent.questions import SamplingQuestion
 from mcphost.host.host import Host
 from mcphost.protocol.display import age_text, show_line

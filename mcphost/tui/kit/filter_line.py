@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,6 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Input, Label, Static
 
+from mcphost.dataclass import dataclass
 from mcphost.host.filter_terms import FilterError
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.line_input import LineInput

@@ -6,7 +6,6 @@ Textual's own footer is a widget for every key, made anew each time the focus mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
@@ -17,6 +16,8 @@ from textual.dom import DOMNode
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
+
+from mcphost.dataclass import dataclass
 
 ALWAYS = ("quit", "keys")
 """The way out and the action that explains all others: they are always on the line, at its end."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from textual.message import Message
+
+from mcphost.dataclass import dataclass
 
 
 @dataclass

@@ -6,7 +6,6 @@ It arranges the panes; it holds no state of the host.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -20,6 +19,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane
 
+from mcphost.dataclass import dataclass
 from mcphost.host.host import Host
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.error_boundary import ErrorBoundary

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from textual.content import Content
 from textual.widget import Widget
 
+from mcphost.dataclass import dataclass
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.display import duration_text, show_line

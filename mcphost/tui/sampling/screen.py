@@ -8,7 +8,6 @@ Specification: client/sampling (human in the loop).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -21,6 +20,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from mcphost.dataclass import dataclass
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.host import Host
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply, SamplingState
