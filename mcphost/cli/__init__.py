@@ -1,6 +1,6 @@
 """The command line: parses the arguments, runs the command in a host, and ends the process with an exit code.
 
-Start-up time counts here, so each command imports what it needs when it is chosen.
+Start-up time counts here: a command's module is imported when the command is chosen.
 """
 
 from __future__ import annotations
@@ -9,17 +9,21 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Final
 
 from mcphost.cli.parser import parse
-from mcphost.cli.requirements import UNEXPECTED
 from mcphost.errors import McphostError
 
 BROKEN_PIPE: Final = 141
 """Exit code when nobody reads the answer, as a shell reports SIGPIPE."""
 
 INTERRUPTED: Final = 130
+
+UNEXPECTED: Final = 70
+"""Exit code after an error in mcphost itself."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,8 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )  # plugins would be searched for, and run in our validation
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
-        code: int = options.run(options)
-        return code
+        return _command(options.run)(options)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -42,6 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except Exception as error:
         return _explain(error)
+
+
+def _command(name: str) -> Callable[[Namespace], int]:
+    """The function of a command, ``MODULE.FUNCTION``; its module is imported now, and no other command's."""
+    module, function = name.split(".")
+    run: Callable[[Namespace], int] = getattr(import_module(f"mcphost.cli.commands.{module}"), function)
+    return run
 
 
 def _open_streams() -> None:

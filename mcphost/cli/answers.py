@@ -30,6 +30,7 @@ from mcphost.host.consent.questions import (
 )
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import ALL, SAMPLING, WRITING
+from mcphost.host.server_requests.roots import look
 from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:
@@ -158,8 +159,6 @@ def approver_with(rules: Sequence[AnswerRule], calls: Approver) -> RuleApprover:
 
 def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
     """The folders of ``--root``. Raises ConfigError where a folder cannot be shared."""
-    from mcphost.host.server_requests.roots import look
-
     looks = [look(Path(os.path.abspath(os.path.expanduser(path)))) for path in paths]
     for path, seen in zip(paths, looks, strict=True):
         if seen.problem:

@@ -10,9 +10,11 @@ import signal
 import stat
 import sys
 import threading
+from argparse import Namespace
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 from mcphost.cli.output import Outcome, Signalled, answer, is_terminal, remark
@@ -46,6 +48,17 @@ def in_host(config: Config, dependencies: Dependencies, work: Callable[[Host], A
 
     # A slow reader of a pipe would keep the servers running and block signals, so the answer waits until they stopped.
     return finish(run(inside()))
+
+
+def traffic_path(options: Namespace) -> Path | None:
+    """The file of ``--traffic``. Raises ConfigError where it cannot be written."""
+    if options.traffic is None:
+        return None
+    from mcphost.host.traffic.file import claim  # late: few runs write their traffic to a file
+
+    path = Path(options.traffic)
+    claim(path)
+    return path
 
 
 def _remark_alarm(event: Event) -> None:

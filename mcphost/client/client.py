@@ -9,17 +9,15 @@ import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from itertools import count
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.client.completion import Completions
 from mcphost.client.deadlines import Deadline, Deadlines
 from mcphost.client.handshake import Declare, Identity, shake_hands
 from mcphost.client.notifications import NotificationObserver, Notifications
 from mcphost.client.paging import ListedItems, ListLimits, read_list
-from mcphost.client.prompts import Prompts
 from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session
-from mcphost.client.resources import Resources
 from mcphost.client.server_requests import InputHandler, NothingOffered, OnlyDeclared, ServerRequestQueue
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
@@ -39,6 +37,11 @@ from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, RequestId, Response
 from mcphost.transports.base import Transport
+
+if TYPE_CHECKING:  # imported at their first use: few runs need all of them
+    from mcphost.client.completion import Completions
+    from mcphost.client.prompts import Prompts
+    from mcphost.client.resources import Resources
 
 __all__ = ["Client", "Identity", "ProgressCallback", "RequestTimeouts", "Session"]
 
@@ -87,12 +90,30 @@ class Client:
         self._listening: asyncio.Task[None] | None = None
         self._rules: SessionRules | None = None
         self.session: Session | None = None
-        self.resources = Resources(self)
-        self.prompts = Prompts(self)
-        self.completions = Completions(self)
         self.tasks = Tasks(self)
         self._notifications = Notifications(observer, self._server_requests, self.tasks, self._note)
         self._requests = Requests(transport, self._deadlines, self._notifications.pending, self.closed, self._note)
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Requests for resources."""
+        from mcphost.client.resources import Resources
+
+        return Resources(self)
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """Requests for prompts."""
+        from mcphost.client.prompts import Prompts
+
+        return Prompts(self)
+
+    @cached_property
+    def completions(self) -> Completions:
+        """Requests for completions."""
+        from mcphost.client.completion import Completions
+
+        return Completions(self)
 
     @property
     def open_session(self) -> Session:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.client.requests import RequestTimeouts
 from mcphost.errors import CapabilityMissing, ServerError
 from mcphost.protocol.lifecycle.revisions import offers
+from mcphost.protocol.models.prompts import Completion, CompletionRef
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.client.client import Client
-    from mcphost.protocol.models.prompts import Completion, CompletionRef
 
 METHOD: Final = "completion/complete"
 CAPABILITY: Final = "completions"
@@ -47,8 +47,6 @@ class Completions:
 
         Raises as `mcphost.client.client.Client.request` does.
         """
-        from mcphost.protocol.models.prompts import Completion
-
         if self._refused:
             raise CapabilityMissing(METHOD, CAPABILITY)
         params: dict[str, Any] = {"ref": ref.as_object(), "argument": {"name": argument, "value": value}}

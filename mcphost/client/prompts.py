@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from mcphost.client.paging import ListedItems
 from mcphost.client.requests import ProgressCallback, RequestTimeouts
+from mcphost.protocol.models.prompts import GetPromptResult, Prompt
 
 if TYPE_CHECKING:
     from mcphost.client.client import Client
-    from mcphost.protocol.models.prompts import GetPromptResult, Prompt
 
 
 class Prompts:
@@ -24,8 +24,6 @@ class Prompts:
         self._client = client
 
     async def list(self) -> ListedItems[Prompt]:
-        from mcphost.protocol.models.prompts import Prompt
-
         return await self._client.read_list("prompts/list", "prompts", Prompt.read)
 
     async def get(
@@ -37,8 +35,6 @@ class Prompts:
         on_progress: ProgressCallback | None = None,
     ) -> GetPromptResult:
         """Get the messages of a prompt. Arguments other than strings are sent as JSON text."""
-        from mcphost.protocol.models.prompts import GetPromptResult
-
         params: dict[str, object] = {"name": name}
         if arguments:
             params["arguments"] = {key: _as_string(value) for key, value in arguments.items()}

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from mcphost.client.paging import ListedItems
 from mcphost.client.requests import ProgressCallback, RequestTimeouts
 from mcphost.errors import ResourceMissing, ServerError
+from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.client.client import Client
-    from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
 
 
 class Resources:
@@ -24,21 +24,15 @@ class Resources:
         self._client = client
 
     async def list(self) -> ListedItems[Resource]:
-        from mcphost.protocol.models.resources import Resource
-
         return await self._client.read_list("resources/list", "resources", Resource.read)
 
     async def templates(self) -> ListedItems[ResourceTemplate]:
-        from mcphost.protocol.models.resources import ResourceTemplate
-
         return await self._client.read_list("resources/templates/list", "resourceTemplates", ResourceTemplate.read)
 
     async def read(
         self, uri: str, *, timeouts: RequestTimeouts | None = None, on_progress: ProgressCallback | None = None
     ) -> ReadResourceResult:
         """Read a resource; ``uri`` is sent exactly as given. Raises ResourceMissing if there is none."""
-        from mcphost.protocol.models.resources import ReadResourceResult
-
         try:
             result = await self._client.request(
                 "resources/read", {"uri": uri}, timeouts=timeouts, on_progress=on_progress

@@ -16,6 +16,7 @@ from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 from mcphost.protocol.lifecycle.capabilities import FORM, modes_of
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR
+from mcphost.protocol.models.tasks import RELATED_TASK
 from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Request, RequestId, Response
 
 QUICK_REPLIES: Final = 1000
@@ -216,8 +217,6 @@ def _read(request: Request) -> InputRequest:
 
 def _with_related_task(request: Request, result: Mapping[str, Any]) -> Mapping[str, Any]:
     """Name the related task in the answer if the request did."""
-    from mcphost.protocol.models.tasks import RELATED_TASK  # late: few servers send requests
-
     meta = (request.params or {}).get("_meta")
     related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
     if related is None:

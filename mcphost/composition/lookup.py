@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from mcphost.config import Config, ResolvedServer, Values, resolve_server
+from mcphost.config.loading import placed
 from mcphost.errors import ConfigError, UnresolvedReference
 
 LOOKUP_SECONDS: Final = 60.0
@@ -44,8 +45,6 @@ def _resolved(config: Config, values: Values, name: str) -> ResolvedServer:
     try:
         return resolve_server(config, values, name)
     except UnresolvedReference as error:
-        from mcphost.config.loading import placed  # late: needed only for a mistake
-
         raise placed(error, config, name) from None
 
 

@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
+from pydantic import ValidationError
+
 from mcphost.config import Config, GivenServer, LoadedConfig, ServerConfig
 from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, UnknownName
+from mcphost.protocol.models.base import first_problem
 
 COMMAND_PREFIX: Final = "stdio:"
 
@@ -34,10 +37,6 @@ def server_from_argument(argument: str) -> ServerConfig:
 
 
 def _at_address(url: str) -> ServerConfig:
-    from pydantic import ValidationError  # late, as above
-
-    from mcphost.protocol.models.base import first_problem
-
     try:
         return GivenServer.model_validate({"url": url})
     except ValidationError as error:

@@ -12,6 +12,7 @@ from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.lookup import resolve_in_thread
 from mcphost.config import Config, ResolvedServer, Values
 from mcphost.transports.base import Transport, TransportLimits
+from mcphost.transports.http.detection import DetectedTransport
 from mcphost.transports.stdio.pid_files import PidFiles
 from mcphost.transports.stdio.transport import Command, StdioTransport
 from mcphost.transports.tap import Tap
@@ -79,7 +80,6 @@ def _http(
     detected: DetectedTransports,
 ) -> Transport:
     # Late: the HTTP library takes longer to import than a whole call over stdio; `open_transport` has imported it.
-    from mcphost.transports.http.detection import DetectedTransport
     from mcphost.transports.http.sse_2024 import SseTransport
     from mcphost.transports.http.streamable import HttpTransport
 

@@ -10,6 +10,7 @@ import time
 import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -152,8 +153,7 @@ async def named_lock(folder: Path, name: str, seconds: float) -> AsyncIterator[N
 
     Waits up to ``seconds`` without blocking the event loop. Raises ConfigError after that.
     """
-    import asyncio  # late: not needed at start-up
-    from hashlib import sha256
+    import asyncio  # late: only sign-ins take such locks
 
     path = folder / f"{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.lock"
     _make_private(folder)
@@ -210,7 +210,7 @@ def _set_aside(path: Path) -> Path:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    import tempfile  # late, as above
+    import tempfile  # late: not needed for reading
 
     # mkstemp makes a new file with mode 0600 and follows no link; the same folder keeps the rename atomic.
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

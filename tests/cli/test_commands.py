@@ -6,12 +6,26 @@ import json
 import os
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from mcphost.cli.parser import parse
 from mcphost.config import Values, load, resolve_server
 from tests.cli.conftest import Mcphost, echo, entry, hostile
+
+COMMANDS = [
+    [], ["demo"], ["check"], ["list", "tools"], ["call", "a", "b"], ["chat"], ["read", "a", "b"], ["prompt", "a", "b"],
+    ["complete", "a", "b", "c", "d"], ["tasks", "a"], ["login", "a"], ["logout", "a"], ["config", "path"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_the_parser_names_a_function_for_every_command(words: list[str]) -> None:
+    module, function = parse(words).run.split(".")
+    assert callable(getattr(import_module(f"mcphost.cli.commands.{module}"), function))
+
 
 CALLS = [  # words after `call SERVER`, exit code, stdout, words of stderr
     (["echo", "text=hello", "--yes"], 0, "hello\n", ""),

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
+from mcphost.cli.approver import approver_for
 from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_last_stderr
 from mcphost.cli.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text, marked
+from mcphost.cli.preparation import run_with_answers, select_server
 from mcphost.cli.saving import files_in, write
+from mcphost.composition import is_ad_hoc
 from mcphost.dataclass import dataclass
 from mcphost.errors import (
     ConfigError,
@@ -46,6 +50,15 @@ STDIN_BYTES: Final = 16_000_000
 """Limit of what ``--args -`` reads from stdin."""
 
 _DEFINITIONS: Final = ("$defs", "definitions")
+
+
+def run_call(options: Namespace) -> int:
+    """Call a tool."""
+    given = read_arguments(options.pairs, options.args)
+    chosen, name = select_server(options)
+    approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
+    requested = CallRequested(name, options.tool, given, options.timeout, options.json, options.output)
+    return run_with_answers(options, chosen, approver, lambda host: call(host, requested, chosen.broken))
 
 
 @dataclass(frozen=True, slots=True)

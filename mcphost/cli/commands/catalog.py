@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from mcphost.cli.commands.call import block_text, when_ready, with_newline
+from mcphost.cli.commands.call import block_text, read_arguments, when_ready, with_newline
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, unselected, why_unknown, worst_exit
 from mcphost.cli.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
+from mcphost.cli.preparation import run_with_answers, run_without_calls, select_server, select_servers
 from mcphost.cli.saving import write
 from mcphost.dataclass import dataclass
 from mcphost.errors import (
@@ -30,8 +32,39 @@ LIST_SECONDS: Final = 3.0
 """Seconds to wait for the list of resources, which says how large a resource is, before reading it."""
 
 
+def run_list(options: Namespace) -> int:
+    """List what servers offer."""
+    chosen = select_servers(options)
+    what = options.kind, chosen.names, chosen.broken
+    return run_without_calls(options, chosen, lambda host: list_catalog(host, *what, as_json=options.json))
+
+
+def run_read(options: Namespace) -> int:
+    """Read a resource."""
+    chosen, name = select_server(options)
+    how = {"output": options.output, "as_json": options.json}
+    return run_with_answers(options, chosen, None, lambda host: read(host, name, options.uri, chosen.broken, **how))
+
+
+def run_prompt(options: Namespace) -> int:
+    """Get a prompt."""
+    given = read_arguments(options.pairs, None)
+    arguments = {**given.values, **given.texts}
+    chosen, name = select_server(options)
+    requested = name, options.prompt, arguments, chosen.broken
+    return run_with_answers(options, chosen, None, lambda host: prompt(host, *requested, as_json=options.json))
+
+
+def run_complete(options: Namespace) -> int:
+    """Complete an argument."""
+    ref, others = read_ref(options.ref), read_arguments(options.pairs, None).texts
+    chosen, name = select_server(options)
+    field = ref, options.argument, options.value, others
+    return run_without_calls(options, chosen, lambda host: complete(host, name, *field, chosen.broken))
+
+
 @dataclass(frozen=True, slots=True)
-class OfferKind:
+class ListedKind:
     """How one kind is listed. ``member``: the name of the list in the protocol."""
 
     kind: CatalogKind
@@ -67,11 +100,11 @@ def _title(label: str, name: str) -> str:
     return "-" if label == name else label
 
 
-OFFER_KINDS: Final[Mapping[str, OfferKind]] = {
-    "tools": OfferKind(CatalogKind.TOOLS, "tools", ("TOOL", "TITLE", "CLAIMS", "DESCRIPTION"), _tool_row),
-    "resources": OfferKind(CatalogKind.RESOURCES, "resources", ("URI", "TITLE", "TYPE", "SIZE"), _resource_row),
-    "templates": OfferKind(CatalogKind.TEMPLATES, "resourceTemplates", ("TEMPLATE", "TITLE", "TYPE"), _template_row),
-    "prompts": OfferKind(CatalogKind.PROMPTS, "prompts", ("PROMPT", "TITLE", "ARGUMENTS", "DESCRIPTION"), _prompt_row),
+OFFER_KINDS: Final[Mapping[str, ListedKind]] = {
+    "tools": ListedKind(CatalogKind.TOOLS, "tools", ("TOOL", "TITLE", "CLAIMS", "DESCRIPTION"), _tool_row),
+    "resources": ListedKind(CatalogKind.RESOURCES, "resources", ("URI", "TITLE", "TYPE", "SIZE"), _resource_row),
+    "templates": ListedKind(CatalogKind.TEMPLATES, "resourceTemplates", ("TEMPLATE", "TITLE", "TYPE"), _template_row),
+    "prompts": ListedKind(CatalogKind.PROMPTS, "prompts", ("PROMPT", "TITLE", "ARGUMENTS", "DESCRIPTION"), _prompt_row),
 }
 
 

@@ -8,6 +8,7 @@ import re
 import select
 import stat
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +20,11 @@ from mcphost.cli.commands.chat_output import turn_printer
 from mcphost.cli.failures import BrokenServers, failure, listing_failure
 from mcphost.cli.margin import MARK, behind_margin, framed
 from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, table
+from mcphost.cli.preparation import load_config, run_with_answers
+from mcphost.cli.run import finish
 from mcphost.cli.terminal import has_terminal, say, terminal_size
-from mcphost.config import Config, rule_matches
+from mcphost.composition import select as select_configured
+from mcphost.config import Config, rule_matches, state_folder
 from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, InvalidArguments, McphostError
 from mcphost.host.catalog import CatalogKind
@@ -43,6 +47,26 @@ NO_MODEL: Final = (
     'api_key = "${ANTHROPIC_API_KEY}" to your configuration (mcphost config path says where it is), or '
     'provider = "ollama", or "openai" with base_url, for a model of your own'
 )
+
+
+def run_chat(options: Namespace) -> int:
+    """Send a message to a model, or list or export saved chats."""
+    kept = state_folder(os.environ) / "chats"
+    if options.saved or options.export is not None:
+        return finish(list_saved(kept, as_json=options.json) if options.saved else export(kept, options.export))
+
+    text, approver = " ".join(options.words), ChatApprover(options.allow, options.deny)
+    found = load_config(options, options.servers)
+    chosen = select_configured(found, options.servers)
+    config = with_models(chosen.config, found.problems, options.max_rounds)
+    piped = read_pipe(wait=not text)
+    if not text.strip() and not piped.strip():
+        raise ConfigError("there is nothing to say; write: mcphost chat 'TEXT'")
+    named = chosen.names if options.servers else ()
+    requested = ChatRequested(text, piped, options.model, options.resume, named, options.json)
+    return run_with_answers(
+        options, replace(chosen, config=config), approver, lambda host: chat(host, requested, chosen.broken)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +246,10 @@ async def chat(host: Host, request: ChatRequested, broken: BrokenServers) -> Out
     await talk.tools_checked()
     for dropped in talk.tools.dropped:
         remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
-    made = await host.chats.compose(request.text)
+    made = await host.chats.attachments.compose(request.text)
     for words in await asyncio.to_thread(_unresolved_mentions, made.text, list(host.servers)):
         remark(words)
-    piped = [host.chats.attach_text("stdin", request.piped)] if request.piped.strip() else []
+    piped = [host.chats.attachments.text("stdin", request.piped)] if request.piped.strip() else []
     parts = made.text, [*piped, *made.attachments], made.prompts
     if made.prompts and has_terminal() and not await _confirm_preview(talk.preview(*parts)):
         return Outcome(code=Exit.DECLINED, remarks=("nothing was sent",))

@@ -1,90 +1,46 @@
-"""``mcphost config``, and reading the configuration for the other commands.
-
-A project's file is used only after the user trusted it.
-"""
+"""``mcphost config``: shows, checks and trusts configuration files, and prints the client metadata to publish."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, remarks_on
+from mcphost.cli.run import finish
+from mcphost.cli.settings import default_path, find, read_settings, trusted_folders
 from mcphost.cli.terminal import discard_typed_ahead
+from mcphost.composition import hosted_document
 from mcphost.config import (
-    Config,
     ConfigErrors,
     ConfigLocation,
     LoadedConfig,
     ServerConfig,
-    TrustedFolders,
-    find_config,
     load,
     load_found,
     references_within,
-    state_folder,
 )
-from mcphost.dataclass import dataclass
+from mcphost.config.fields import reason_against_document
 from mcphost.errors import ConfigError
 from mcphost.protocol.display import show_line
 
-TRUST_COMMAND = "mcphost config trust"
 
-
-@dataclass(frozen=True, slots=True)
-class FoundSettings:
-    """A configuration with its place. ``untrusted`` says why a project's file was left out; None where it was not."""
-
-    found: ConfigLocation
-    loaded: LoadedConfig
-    untrusted: str | None = None
-
-    @property
-    def path(self) -> Path | None:
-        """The path of the file in use."""
-        return self.found.path
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Sentences about parts of the configuration that are not used."""
-        return (*filter(None, [self.untrusted]), *map(str, self.loaded.problems))
-
-
-def find(explicit: str | None, env: Mapping[str, str]) -> ConfigLocation:
-    """Find the configuration file."""
-    return find_config(None if explicit is None else Path(explicit), Path.cwd(), env)
-
-
-def read_settings(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
-    """Read the configuration; a project's file only if it is trusted. Raises ConfigError."""
-    if not found.needs_trust or found.path is None:
-        return users_settings(found)
-    loaded = load_found(found)
-    decision = _trusted(env).decision(found.path, loaded.digest)
-    if decision == "trusted":
-        return FoundSettings(found, loaded)
-    return replace(users_settings(found), untrusted=_untrusted(found.path, decision))
-
-
-def settings_for_screen(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
-    """As `read_settings`, but leave out a project's file that cannot be read: anybody may have put it there."""
-    try:
-        return read_settings(found, env)
-    except ConfigError as error:
-        if not found.needs_trust:
-            raise
-        return replace(users_settings(found), untrusted=str(error))
-
-
-def users_settings(found: ConfigLocation) -> FoundSettings:
-    """Read only the user's own file. Raises ConfigError."""
-    own = ConfigLocation(found.user) if found.needs_trust else found
-    return FoundSettings(own, LoadedConfig(Config.model_construct()) if own.path is None else load_found(own))
+def run_config(options: Namespace) -> int:
+    """Show, check or trust the configuration."""
+    if options.traffic is not None:
+        raise ConfigError("--traffic: this command opens no server")
+    if options.action == "client-metadata":
+        return finish(client_metadata(options.url, options.port, hosted_document))
+    found = find(options.config, os.environ)
+    if options.action == "path":
+        return finish(where(found, os.environ, explicit=options.config is not None))
+    if options.action == "check":
+        return finish(verify(found))
+    return finish(trust(found, os.environ, yes=options.yes))
 
 
 def where(found: ConfigLocation, env: Mapping[str, str], *, explicit: bool) -> Outcome:
@@ -98,15 +54,6 @@ def where(found: ConfigLocation, env: Mapping[str, str], *, explicit: bool) -> O
     except ConfigError as error:
         remarks += remarks_on(error)
     return Outcome(f"{show_line(str(found.path), 4096)}\n", remarks=tuple(remarks))
-
-
-def default_path(env: Mapping[str, str]) -> Path:
-    """The path of the user's own file, whether it exists or not."""
-    if named := env.get("MCPHOST_CONFIG"):
-        return Path(os.path.expanduser(named))
-    from platformdirs import user_config_path  # late: most commands do not need it
-
-    return user_config_path("mcphost", appauthor=False) / "config.toml"
 
 
 def verify(found: ConfigLocation) -> Outcome:
@@ -125,8 +72,6 @@ def verify(found: ConfigLocation) -> Outcome:
 
 def client_metadata(url: str | None, port: int, document: Callable[[str, str], Mapping[str, object]]) -> Outcome:
     """``config client-metadata``: prints the client metadata document to publish at ``url``."""
-    from mcphost.config.fields import reason_against_document
-
     if url is None:
         raise ConfigError("client-metadata needs the https URL that the document will have")
     if reason := reason_against_document(url):
@@ -145,7 +90,7 @@ def trust(found: ConfigLocation, env: Mapping[str, str], *, yes: bool) -> Outcom
     _show(found.path, project)
     if not yes and not _agreed():
         return Outcome(code=Exit.DECLINED, remarks=("not trusted",))
-    _trusted(env).trust(found.path, project.digest)
+    trusted_folders(env).trust(found.path, project.digest)
     return Outcome(remarks=(f"{found.path} is trusted until it changes",))
 
 
@@ -196,19 +141,6 @@ def _agreed() -> bool:
     with suppress(EOFError):
         return sys.stdin.readline().strip().lower() in ("y", "yes")
     return False
-
-
-def _trusted(env: Mapping[str, str]) -> TrustedFolders:
-    return TrustedFolders(state_folder(env) / "trusted.toml", remark)
-
-
-def _untrusted(path: Path, decision: Literal["changed", "unknown"]) -> str:
-    why = (
-        "changed since you trusted it"
-        if decision == "changed"
-        else "names programs to run, and you have not trusted it"
-    )
-    return f"{path} {why}; to see what it would run and decide: {TRUST_COMMAND}"
 
 
 def _why(found: ConfigLocation, env: Mapping[str, str], explicit: bool) -> str:

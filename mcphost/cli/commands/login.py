@@ -6,7 +6,9 @@ import asyncio
 import os
 import socket
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -15,12 +17,14 @@ from mcphost.auth.ports import ClientOrigin, RecordedExchange, SignInConsent, Si
 from mcphost.cli.approver import NO_CUT, confirmed, typed_line
 from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
+from mcphost.cli.preparation import run_audited, select_for_sign_in
 from mcphost.cli.terminal import hidden_line, is_in_foreground
 from mcphost.config import Config
 from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.questions import Answer, Question, SignInQuestion
+from mcphost.host.desktop import no_browser, open_page
 from mcphost.host.events import Event, SignInChanged
 from mcphost.host.host import Host
 from mcphost.host.sign_in.service import SignIn, SignInState
@@ -29,6 +33,22 @@ from mcphost.protocol.host_names import host_in, in_both, warnings_of
 
 if TYPE_CHECKING:
     from mcphost.auth.ports import SignInStatus
+
+
+def run_login(options: Namespace) -> int:
+    """Sign in."""
+    chosen, name = select_for_sign_in(options)
+    requested = LoginRequested(name, tuple(options.scope), options.verbose, options.json)
+    approver, open_url = LoginApprover(yes=options.yes), no_browser if options.no_browser else open_page
+    return run_audited(options, chosen, approver, lambda host: login(host, requested, chosen.broken), open_url=open_url)
+
+
+def run_logout(options: Namespace) -> int:
+    """Sign out."""
+    chosen, name = select_for_sign_in(options)
+    entry = chosen.config.servers[name].model_copy(update={"start": "manual"})  # nobody needs to be connected for this
+    config = chosen.config.model_copy(update={"servers": {name: entry}})
+    return run_audited(options, replace(chosen, config=config), None, lambda host: logout(host, name))
 
 
 def status_text(standing: SignInStatus) -> str:

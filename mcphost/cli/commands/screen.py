@@ -7,16 +7,22 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
-from mcphost.cli.requirements import UNEXPECTED, traffic_path
+from mcphost.cli import UNEXPECTED
+from mcphost.cli.output import is_terminal
+from mcphost.cli.run import run, traffic_path
+from mcphost.cli.settings import default_path, find, settings_for_screen
+from mcphost.cli.terminal_background import background_query
+from mcphost.composition import demo_config, dependencies, values_for
+from mcphost.config import Config, state_folder
 from mcphost.errors import ConfigError
+from mcphost.host.desktop import open_page
+from mcphost.host.host import Host
+from mcphost.host.server_requests.pending import SCREEN
+from mcphost.host.start_info import ReloadedConfig, StartInfo
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from mcphost.config import Config
-    from mcphost.host.start_info import ReloadedConfig, StartInfo
 HOW_TO: Final = """\
 Add a server to {file}:
 
@@ -28,12 +34,8 @@ or to mcphost.toml in a project's folder, and start mcphost again. For a look at
 mcphost check 'stdio:uvx mcp-server-git'"""
 
 
-def open_screen(options: Namespace) -> int:
-    """Run the app and return the exit code. Raises ConfigError where there is no terminal that can show it."""
-    from mcphost.cli.output import is_terminal
-    from mcphost.cli.run import run
-    from mcphost.cli.terminal_background import background_query
-
+def run_screen(options: Namespace) -> int:
+    """Run the app and return the exit code. Raises ConfigError if the terminal cannot show it."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise ConfigError("the screen needs a terminal; for commands without one see: mcphost --help")
     if os.environ.get("TERM", "") in ("dumb", "unknown"):
@@ -51,11 +53,6 @@ def open_screen(options: Namespace) -> int:
 
 def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     """The configuration to start with: the demo where none exists; never an untrusted project's file."""
-    from mcphost.cli.commands.config import default_path, find, settings_for_screen
-    from mcphost.composition import demo_config
-    from mcphost.config import state_folder
-    from mcphost.host.start_info import StartInfo
-
     state, own = state_folder(os.environ), default_path(os.environ)
     how_to = HOW_TO.format(file=own)
     if options.demo:
@@ -77,9 +74,6 @@ def _config_reader(options: Namespace, start: StartInfo) -> Callable[[], Reloade
         return None
 
     def reread() -> ReloadedConfig:
-        from mcphost.cli.commands.config import find, settings_for_screen
-        from mcphost.host.start_info import ReloadedConfig
-
         settings = settings_for_screen(find(options.config, os.environ), os.environ)
         return ReloadedConfig(settings.loaded.config, settings.problems)
 
@@ -89,10 +83,6 @@ def _config_reader(options: Namespace, start: StartInfo) -> Callable[[], Reloade
 async def _show(
     config: Config, start: StartInfo, reread: Callable[[], ReloadedConfig] | None, traffic: Path | None
 ) -> int:
-    from mcphost.composition import dependencies, values_for
-    from mcphost.host.desktop import open_page
-    from mcphost.host.host import Host
-    from mcphost.host.server_requests.pending import SCREEN
     from mcphost.tui.app import McphostApp
     from mcphost.tui.bridge import ScreenApprover
 

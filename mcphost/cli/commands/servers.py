@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,6 +13,7 @@ from mcphost.auth.ports import SignInStatus
 from mcphost.cli.commands.login import status_object, status_text
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, reason_of, unselected, worst_exit
 from mcphost.cli.output import Outcome, StatusLine, json_text, table
+from mcphost.cli.preparation import run_without_calls, select_servers
 from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.catalog import CatalogKind
@@ -19,6 +21,14 @@ from mcphost.host.connections.state import ServerState
 from mcphost.host.events import Event, ServerChanged
 from mcphost.host.host import Host
 from mcphost.protocol.display import duration_text
+
+
+def run_check(options: Namespace) -> int:
+    """Connect to servers and report each result."""
+    chosen = select_servers(options)
+    return run_without_calls(
+        options, chosen, lambda host: check(host, chosen.names, chosen.broken, as_json=options.json)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,14 @@ Specification: basic/utilities/tasks (2025-11-25 only).
 
 from __future__ import annotations
 
+from argparse import Namespace
 from typing import Final
 
 from mcphost.cli.commands.call import outcome_of, when_ready
 from mcphost.cli.failures import BrokenServers
 from mcphost.cli.output import Exit, Outcome, json_text, table
+from mcphost.cli.preparation import run_audited, run_with_answers, run_without_calls, select_server
+from mcphost.errors import ConfigError
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.tasks import Task
@@ -19,6 +22,22 @@ from mcphost.protocol.models.tasks import Task
 HEADING: Final = ("STATE", "TASK", "CREATED", "LAST CHANGE", "KEPT FOR", "SAYS")
 ID_CHARACTERS: Final = 200
 """Characters of a task's id in the table; --json has all of it."""
+
+
+def run_tasks(options: Namespace) -> int:
+    """List, cancel or collect a server's tasks."""
+    if options.output is not None and options.result is None:
+        raise ConfigError("--output goes with --result")
+    chosen, name = select_server(options)
+    broken, how = chosen.broken, {"as_json": options.json}
+    if options.cancel is not None:
+        return run_audited(options, chosen, None, lambda host: cancel(host, name, options.cancel, broken, **how))
+    if options.result is not None:
+        saves = {**how, "output": options.output}
+        return run_with_answers(
+            options, chosen, None, lambda host: collect(host, name, options.result, broken, **saves)
+        )
+    return run_without_calls(options, chosen, lambda host: show(host, name, broken, **how))
 
 
 async def show(host: Host, server: str, broken: BrokenServers, *, as_json: bool) -> Outcome:

@@ -1,25 +1,30 @@
-"""Makes what a person names into what a model gets: resources, files, and the messages of prompts.
+"""Finds the files, resources and prompts that a message names, and reads them for a model.
 
-What a prompt or a resource says is never looked at for further names.
+Their content is never searched for further names.
 
 Specification: server/resources (user interaction), server/prompts (security considerations).
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import re
 import shlex
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+from mcphost.config import Config
 from mcphost.dataclass import dataclass
 from mcphost.errors import NotDone
+from mcphost.host.catalog import Catalog
 from mcphost.host.chat.turns import Attachment, PromptUsed
+from mcphost.host.connections.servers import Servers
+from mcphost.host.resources.service import ResourceService
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.models.content import (
     Content,
@@ -259,8 +264,8 @@ def parse(text: str, servers: Collection[str]) -> ParsedMessage:
     if found is None or found["server"] not in servers:
         return ParsedMessage(text, mentions=_mentions(text, servers))
     rest = text[found.end() :].strip("\n")
-    wish = _wish(found["server"], found["prompt"], found["arguments"] or "")
-    return ParsedMessage(rest, wish, _mentions(rest, servers))
+    prompt = _prompt_mention(found["server"], found["prompt"], found["arguments"] or "")
+    return ParsedMessage(rest, prompt, _mentions(rest, servers))
 
 
 def candidates(
@@ -292,7 +297,7 @@ def _fitting(typed: str, names: Iterator[str]) -> tuple[str, ...]:
     return tuple(known[:MOST_CANDIDATES])
 
 
-def _wish(server: str, prompt: str, written: str) -> PromptMention:
+def _prompt_mention(server: str, prompt: str, written: str) -> PromptMention:
     try:
         words = shlex.split(written)
     except ValueError as error:
@@ -315,3 +320,65 @@ def _mentions(text: str, servers: Collection[str]) -> tuple[AttachmentMention, .
 def _mention(name: str, servers: Collection[str]) -> AttachmentMention:
     server, colon, uri = name.partition(":")
     return AttachmentMention(server, uri) if colon and uri and server in servers else AttachmentMention("", name)
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedMessage:
+    """A message with all that it names, before it is sent: the arguments of `Chat.send`."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    prompts: tuple[PromptUsed, ...] = ()
+
+
+class AttachmentService:
+    """Reads the files, resources and prompts that a message brings along."""
+
+    def __init__(
+        self, config: Callable[[], Config], catalog: Catalog, servers: Servers, resources: ResourceService
+    ) -> None:
+        self._config, self._catalog, self._servers, self._resources = config, catalog, servers, resources
+
+    async def compose(self, text: str) -> ComposedMessage:
+        """Read the prompt and the attachments that a message names, and send nothing.
+
+        A word after @ that names neither a resource nor a file stays text. Raises as reading does.
+        """
+        parsed = parse(text, self._servers)
+        prompts = []
+        if (named := parsed.prompt) is not None:
+            if named.problem:
+                raise NotDone(f"/{named.server}:{named.prompt}: {named.problem}")
+            prompts.append(await self.prompt(named.server, named.prompt, named.arguments))
+        attachments = []
+        for mention in parsed.mentions:
+            if mention.server:
+                attachments.append(await self.resource(mention.server, mention.name))
+            elif await asyncio.to_thread(is_file, mention.name):
+                attachments.append(await self.file(Path(mention.name)))
+        return ComposedMessage(parsed.text, tuple(attachments), tuple(prompts))
+
+    async def resource(self, server: str, uri: str) -> Attachment:
+        """Read a resource for a model. Raises NotDone if no part of it can be sent, or as reading does."""
+        known = self._catalog.resource(server, uri)
+        read = await self._resources.read(server, uri)
+        return of_resource(server, uri, known.label if known else uri, read, self._config().chat.attachment_bytes)
+
+    async def file(self, path: Path) -> Attachment:
+        """Read a file for a model. Raises NotDone."""
+        return await asyncio.to_thread(of_file, path, self._config().chat.attachment_bytes)
+
+    def text(self, name: str, text: str) -> Attachment:
+        """Attach a text, such as that of a pipe. Raises NotDone if it is empty."""
+        return of_text(name, name, text, self._config().chat.attachment_bytes)
+
+    async def prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> PromptUsed:
+        """Get the messages of a prompt. Raises NotDone, or as the request does."""
+        given = dict(arguments)
+        return of_prompt(server, prompt, given, await self._resources.get_prompt(server, prompt, given))
+
+    def candidates(self, text: str, cursor: int) -> MentionCandidates:
+        """Completions of the word at ``cursor``: prompts after a slash, resources after an @."""
+        prompts = [(each.server, each.prompt.name) for each in self._catalog.prompts()]
+        resources = [(each.server, each.resource.uri) for each in self._catalog.resources()]
+        return candidates(text, cursor, prompts=prompts, resources=resources)

@@ -1,9 +1,9 @@
-"""Begins, branches and resumes conversations with language models, and reads what messages bring along."""
+"""Begins, branches and resumes conversations with language models."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -12,7 +12,6 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from mcphost.config import Config
-from mcphost.dataclass import dataclass
 from mcphost.errors import NotDone
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog
@@ -27,22 +26,12 @@ from mcphost.host.state_store import StateStore
 from mcphost.host.tool_calls.service import ToolCallService
 
 if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never do
-    from mcphost.host.chat.attachments import MentionCandidates
+    from mcphost.host.chat.attachments import AttachmentService
     from mcphost.host.chat.chat import Chat
     from mcphost.host.chat.dependencies import ChatDependencies
     from mcphost.host.chat.runner import TurnRunner
     from mcphost.host.chat.transcript_store import SavedChat, TranscriptStore
-    from mcphost.host.chat.turns import Attachment, PromptUsed
     from mcphost.host.models import ModelCatalog
-
-
-@dataclass(frozen=True, slots=True)
-class Composed:
-    """A message that can be looked at before it is sent: `Chat.send` takes its parts."""
-
-    text: str
-    attachments: tuple[Attachment, ...] = ()
-    prompts: tuple[PromptUsed, ...] = ()
 
 
 class ChatService:
@@ -134,63 +123,12 @@ class ChatService:
         chat.resume(replay(records), branch_of(records))
         return chat
 
-    # What a message can bring along.
+    @cached_property
+    def attachments(self) -> AttachmentService:
+        """Reads what a message brings along."""
+        from mcphost.host.chat.attachments import AttachmentService
 
-    async def compose(self, text: str) -> Composed:
-        """A message as it would be sent: the prompt and the attachments that it names, read. Nothing is sent.
-
-        What stands after an @ and is neither a server's resource nor a file stays text. Raises what reading raises.
-        """
-        from mcphost.host.chat.attachments import is_file, parse
-
-        parsed = parse(text, self._servers)
-        prompts = []
-        if (named := parsed.prompt) is not None:
-            if named.problem:
-                raise NotDone(f"/{named.server}:{named.prompt}: {named.problem}")
-            prompts.append(await self.attach_prompt(named.server, named.prompt, named.arguments))
-        attachments = []
-        for mention in parsed.mentions:
-            if mention.server:
-                attachments.append(await self.attach_resource(mention.server, mention.name))
-            elif await asyncio.to_thread(is_file, mention.name):
-                attachments.append(await self.attach_file(Path(mention.name)))
-        return Composed(parsed.text, tuple(attachments), tuple(prompts))
-
-    async def attach_resource(self, server: str, uri: str) -> Attachment:
-        """Read a resource for a model. Raises NotDone where nothing of it can be given, or what reading raises."""
-        from mcphost.host.chat.attachments import of_resource
-
-        known = self._catalog.resource(server, uri)
-        read = await self._resources.read(server, uri)
-        return of_resource(server, uri, known.label if known else uri, read, self._config().chat.attachment_bytes)
-
-    async def attach_file(self, path: Path) -> Attachment:
-        """Read a file for a model. Raises NotDone."""
-        from mcphost.host.chat.attachments import of_file
-
-        return await asyncio.to_thread(of_file, path, self._config().chat.attachment_bytes)
-
-    def attach_text(self, name: str, text: str) -> Attachment:
-        """A text that came from somewhere else, such as a pipe. Raises NotDone where it is empty."""
-        from mcphost.host.chat.attachments import of_text
-
-        return of_text(name, name, text, self._config().chat.attachment_bytes)
-
-    async def attach_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> PromptUsed:
-        """The messages of a prompt, to be looked at and sent. Raises NotDone, or what asking for it raises."""
-        from mcphost.host.chat.attachments import of_prompt
-
-        given = dict(arguments)
-        return of_prompt(server, prompt, given, await self._resources.get_prompt(server, prompt, given))
-
-    def candidates(self, text: str, cursor: int) -> MentionCandidates:
-        """What could be meant by what is being typed at ``cursor``: prompts after a slash, resources after an @."""
-        from mcphost.host.chat.attachments import candidates
-
-        prompts = [(each.server, each.prompt.name) for each in self._catalog.prompts()]
-        resources = [(each.server, each.resource.uri) for each in self._catalog.resources()]
-        return candidates(text, cursor, prompts=prompts, resources=resources)
+        return AttachmentService(self._config, self._catalog, self._servers, self._resources)
 
     @cached_property
     def _transcripts(self) -> TranscriptStore:

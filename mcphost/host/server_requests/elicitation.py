@@ -28,6 +28,9 @@ if TYPE_CHECKING:  # imported when something is asked: reading forms takes a goo
 TRIES: Final = 20
 """How often a person is asked again about a form whose values do not fit."""
 
+DECLINE: Final[Mapping[str, Any]] = {"action": "decline"}
+CANCEL: Final[Mapping[str, Any]] = {"action": "cancel"}
+
 KEPT_PAGES: Final = 100
 """Pages that are kept to be looked at, or opened again."""
 
@@ -57,7 +60,7 @@ class ElicitationService:
 
     async def answer(self, request: ServerRequest) -> Mapping[str, Any]:
         """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
-        from mcphost.protocol.models.elicitation import FormElicitation, accepted, read_elicitation
+        from mcphost.protocol.models.elicitation import FormElicitation, read_elicitation
 
         try:
             wanted = read_elicitation(request.params)
@@ -67,7 +70,7 @@ class ElicitationService:
         if isinstance(wanted, FormElicitation):
             return await self._form(request, wanted)
         page = await self.visit(request, wanted)
-        return page if isinstance(page, dict) else accepted()
+        return page if isinstance(page, dict) else {"action": "accept"}
 
     async def visit(
         self, request: ServerRequest, wanted: UrlElicitationRequest, until: float | None = None
@@ -137,8 +140,6 @@ class ElicitationService:
                 page.enter(UrlElicitationState.LEFT)
 
     async def _form(self, request: ServerRequest, wanted: FormElicitation) -> Mapping[str, Any]:
-        from mcphost.protocol.models.elicitation import CANCEL, accepted, defaults_of
-
         problem = ""
         for _ in range(TRIES):
             question = FormQuestion(
@@ -147,10 +148,10 @@ class ElicitationService:
             answer = await self._pending.ask("form", question, certain=request.certain)
             if not answer.allow:
                 return _no(answer)
-            content = defaults_of(wanted.schema) if answer.content is None else answer.content
+            content = wanted.defaults() if answer.content is None else answer.content
             problem = await _problem(wanted.schema, content)
             if not problem:
-                return accepted(content)
+                return {"action": "accept", "content": dict(content)}
             self._logs.warn(request.server, f"the answer to its form was not sent, since it does not fit: {problem}")
             if answer.by != "user":  # whoever answers by rule would answer the same again
                 unanswered = f"the form of {request.server} was left unanswered: what {answer.by} says does not fit"
@@ -172,8 +173,6 @@ class ElicitationService:
 
 
 def _no(answer: Answer) -> Mapping[str, Any]:
-    from mcphost.protocol.models.elicitation import CANCEL, DECLINE
-
     return CANCEL if answer.cancelled else DECLINE
 
 

@@ -1,4 +1,4 @@
-"""Elicitation requests, of forms and of URLs, and the results that answer them.
+"""Elicitation requests, of forms and of URLs.
 
 Specification: client/elicitation (2025-06-18, 2025-11-25).
 """
@@ -20,8 +20,6 @@ __all__ = [
     "FormElicitation",
     "PageAddress",
     "UrlElicitationRequest",
-    "accepted",
-    "defaults_of",
     "read_elicitation",
     "read_required",
 ]
@@ -35,9 +33,6 @@ ID_CHARACTERS: Final = 1000
 PAGES: Final = 10
 """URL elicitations that one refused call may require."""
 
-DECLINE: Final[Mapping[str, Any]] = {"action": "decline"}
-CANCEL: Final[Mapping[str, Any]] = {"action": "cancel"}
-
 
 @dataclass(frozen=True, slots=True)
 class FormElicitation:
@@ -45,6 +40,12 @@ class FormElicitation:
 
     message: str
     schema: Mapping[str, Any]
+
+    def defaults(self) -> dict[str, Any]:
+        """The values of the untouched form."""
+        form = read_form(self.schema)
+        values, _ = collect(form, fill(form))
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,6 @@ class UrlElicitationRequest:
     message: str
     address: PageAddress
     elicitation: str
-
-
-def accepted(content: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The result for an accepted elicitation: with the values of a form, or without for a URL."""
-    return {"action": "accept"} if content is None else {"action": "accept", "content": dict(content)}
 
 
 def read_elicitation(params: Mapping[str, Any]) -> FormElicitation | UrlElicitationRequest:
@@ -78,13 +74,6 @@ def read_required(data: Any) -> list[UrlElicitationRequest]:
     if not all(isinstance(each, dict) and each.get("mode") == "url" for each in listed):
         raise InvalidResult("the error asks for something else than pages to visit")
     return [_read_url(each) for each in listed]
-
-
-def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of an untouched form: its defaults."""
-    form = read_form(schema)
-    values, _ = collect(form, fill(form))
-    return values
 
 
 def _read_url(params: Mapping[str, Any]) -> UrlElicitationRequest:

@@ -22,6 +22,7 @@ from mcphost.protocol.models.content import (
     Content,
     read_content,
 )
+from mcphost.protocol.schema.validation import refers_outside
 
 
 class TaskSupport(Enum):
@@ -66,8 +67,6 @@ class Tool(Wire):
     @cached_property
     def refusal(self) -> str:
         """Why mcphost does not call it: one of its schemas refers to another document. Empty: it may be called."""
-        from mcphost.protocol.schema.validation import refers_outside
-
         return refers_outside(self.input_schema) or refers_outside(self.output_schema)
 
     @property

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote
 
 IN_ONE = frozenset(
     {"not", "if", "then", "else", "additionalProperties", "unevaluatedProperties", "propertyNames", "contains"}
@@ -195,7 +196,5 @@ def _step(target: Any, part: str, reference: str) -> Any:
 
 def _unescape(part: str) -> str:
     if "%" in part:
-        from urllib.parse import unquote
-
         part = unquote(part)
     return part.replace("~1", "/").replace("~0", "~")

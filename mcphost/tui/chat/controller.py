@@ -93,7 +93,7 @@ class ChatController:
         pane = await self._main.chat_pane()
         if chat.busy:
             raise NotDone("The model is still at work on your last message: esc stops it.")
-        composed = await self._host.chats.compose(message.text)
+        composed = await self._host.chats.attachments.compose(message.text)
         parts = composed.text, composed.attachments, composed.prompts
         if (message.preview or composed.prompts) and not await self._approved(chat.preview(*parts)):
             return

@@ -29,7 +29,7 @@ async def suggestions(host: Host, text: str, cursor: int) -> Sequence[Suggestion
     before = text[:cursor]
     if (arguments := _ARGUMENTS.fullmatch(before)) is not None:
         return await _of_arguments(host, arguments, cursor)
-    found = host.chats.candidates(text, cursor)
+    found = host.chats.attachments.candidates(text, cursor)
     known = [Suggestion(found.start, found.end, each, _about(host, each)) for each in found.texts]
     if (mention := _FILE.search(before)) is not None:
         known += await asyncio.to_thread(lambda: list(_files(mention["path"], mention.start(), cursor)))

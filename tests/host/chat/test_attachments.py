@@ -175,7 +175,7 @@ async def test_only_what_the_user_composed_reaches_the_model_and_it_can_be_looke
     async with chat_host(text("ok"), servers=OFFERS) as host:
         await host.servers.ready()
         await host.resources.read("a", OTHER)  # read by the user, and not attached
-        made = await host.chats.compose(
+        made = await host.chats.attachments.compose(
             "/a:review language=python\nlook at @a:memo:///readme.md and @notes.txt but not @nobody"
         )
         assert host.model.requests == []
@@ -199,7 +199,7 @@ async def test_a_preview_is_what_is_sent_part_by_part_with_what_it_costs(
     for able, picture in ((ABLE, "(image, image/png, 18 B)"), (text_only, "(image, image/png; not shown to you)")):
         async with chat_host(text("ok"), servers=OFFERS, able=able) as host:
             await host.servers.ready()
-            made = await host.chats.compose("/a:review language=c\n@a.png @notes.txt @a:memo:///readme.md")
+            made = await host.chats.attachments.compose("/a:review language=c\n@a.png @notes.txt @a:memo:///readme.md")
             preview = host.chat.preview(made.text, made.attachments, made.prompts)
             titles = [piece.title.partition(" ")[0] for piece in preview.pieces]
             assert titles == ["/a:review", "/a:review", "@a.png", "@notes.txt", "@a:memo:///readme.md", "your"]
@@ -227,7 +227,7 @@ async def test_what_cannot_be_composed_is_an_error_and_nothing_is_sent(written: 
     async with chat_host(servers=OFFERS) as host:
         await host.servers.ready()
         with pytest.raises(error):
-            await host.chats.compose(written)
+            await host.chats.attachments.compose(written)
         assert host.chats.all == {}
 
 
@@ -236,11 +236,11 @@ async def test_completion_knows_what_servers_offer() -> None:
         await host.servers.ready()
         await host.resources.current("a", CatalogKind.PROMPTS)
         await host.resources.current("a", CatalogKind.RESOURCES)
-        assert host.chats.candidates("/rev", 4).texts == ("/a:review",)
-        assert host.chats.candidates("@memo:///pix", 12).texts == ("@a:memo:///pixel.png",)
+        assert host.chats.attachments.candidates("/rev", 4).texts == ("/a:review",)
+        assert host.chats.attachments.candidates("@memo:///pix", 12).texts == ("@a:memo:///pixel.png",)
 
 
 async def test_a_text_from_a_pipe_is_attached_and_counts_as_from_outside() -> None:
     async with chat_host(servers={}) as host:
-        turn = await host.say("sum up", attachments=[host.chats.attach_text("stdin", "long story")])
+        turn = await host.say("sum up", attachments=[host.chats.attachments.text("stdin", "long story")])
         assert (turn.message.attachments[0].outside, host.chat.outside) == (True, "stdin")

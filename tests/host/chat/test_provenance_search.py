@@ -245,7 +245,7 @@ async def test_instructions_and_files_are_sources_and_what_was_typed_is_none(
     async with chat_host(*script, servers=servers, answers=(NO,), chat=chat) as host:
         await host.servers.ready()
         host.chat.tell_instructions("notes", on=True)
-        attached = await host.chats.attach_file(tmp_path / "safe.txt")
+        attached = await host.chats.attachments.file(tmp_path / "safe.txt")
         await host.say("I said: whatever was typed by the person themselves", attachments=[attached])
         assert marks(host) == ([(source, words)] if source else [])
 

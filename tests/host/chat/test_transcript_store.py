@@ -35,7 +35,7 @@ async def test_a_conversation_is_taken_up_where_it_was_left(tmp_path: Path) -> N
     script = uses(use("a__echo", text="x"), use("a__fail", "u2", text="no"), say="Wait."), TOLD
     async with chat_host(*script, servers={"a": echo()}, policy=ALLOW, chats_path=tmp_path) as host:
         await host.servers.ready()
-        await host.say("hi", attachments=[host.chats.attach_text("stdin", "a pipe")])
+        await host.say("hi", attachments=[host.chats.attachments.text("stdin", "a pipe")])
         before, messages = host.chat, host.chat.request().messages
     assert modes(tmp_path) == [0o600]
     async with chat_host(TOLD, servers={"a": echo()}, policy=ALLOW, chats_path=tmp_path) as host:
@@ -80,7 +80,7 @@ async def test_a_record_torn_by_a_full_disk_spoils_no_other(tmp_path: Path, monk
 
 async def test_a_long_first_message_is_still_the_title(tmp_path: Path) -> None:
     async with chat_host(TOLD, servers={}, chats_path=tmp_path, chat={"attachment_bytes": 1 << 20}) as host:
-        await host.say('say "what" it is: ☃', attachments=[host.chats.attach_text("stdin", "x" * 500_000)])
+        await host.say('say "what" it is: ☃', attachments=[host.chats.attachments.text("stdin", "x" * 500_000)])
     async with chat_host(servers={}, chats_path=tmp_path) as host:
         assert [each.title for each in await host.chats.saved()] == ['say "what" it is: ☃']
 

@@ -1,24 +1,23 @@
-"""What commands need before they can work: the configuration, the selected servers, and a host that runs them."""
+"""Prepares a command: reads the configuration, selects the servers, and runs the work in a host."""
 
 from __future__ import annotations
 
 import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
+from mcphost.cli.answers import approver_with, read_roots, read_rules
+from mcphost.cli.output import Outcome, remark
+from mcphost.cli.run import in_host, traffic_path
+from mcphost.cli.server_request_reports import SamplingReporter, UrlElicitationReporter
+from mcphost.cli.settings import find, read_settings, users_settings
+from mcphost.composition import Selection, dependencies, is_ad_hoc, select, values_for
+from mcphost.config import LoadedConfig, state_folder
 from mcphost.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from mcphost.cli.output import Outcome
-    from mcphost.composition import Selection
-    from mcphost.config import LoadedConfig
-    from mcphost.host.consent.questions import Approver
-    from mcphost.host.host import Host
-UNEXPECTED: Final = 70
-"""Exit code after an error in mcphost itself."""
+from mcphost.host.consent.questions import Approver, DeclineAll
+from mcphost.host.desktop import open_page
+from mcphost.host.host import Host
 
 
 def load_config(options: Namespace, servers: Sequence[str]) -> LoadedConfig:
@@ -26,9 +25,6 @@ def load_config(options: Namespace, servers: Sequence[str]) -> LoadedConfig:
 
     Raises ConfigError where the project's file is needed and not trusted.
     """
-    from mcphost.cli.commands.config import find, read_settings, users_settings
-    from mcphost.composition import is_ad_hoc
-
     found = find(options.config, os.environ)
     if servers and all(map(is_ad_hoc, servers)):
         return users_settings(found).loaded
@@ -40,8 +36,6 @@ def load_config(options: Namespace, servers: Sequence[str]) -> LoadedConfig:
 
 def select_servers(options: Namespace) -> Selection:
     """The servers that the command line names, or all that are configured. Raises ConfigError."""
-    from mcphost.composition import select
-
     chosen = select(load_config(options, options.servers), options.servers)
     if not chosen.names and not chosen.broken:
         raise ConfigError("no server is configured; name one as 'stdio:COMMAND LINE', or see: mcphost config path")
@@ -50,8 +44,6 @@ def select_servers(options: Namespace) -> Selection:
 
 def select_server(options: Namespace) -> tuple[Selection, str]:
     """The one server that the command line names, and its name. Raises ConfigError."""
-    from mcphost.composition import select
-
     chosen = select(load_config(options, [options.server]), [options.server])
     for error in chosen.broken.values():
         raise error
@@ -63,11 +55,6 @@ def run_with_answers(
     options: Namespace, chosen: Selection, calls: Approver | None, work: Callable[[Host], Awaitable[Outcome]]
 ) -> int:
     """As `run_audited`, answering what servers ask meanwhile. ``calls`` approves tool calls."""
-    from mcphost.cli.answers import approver_with, read_roots, read_rules
-    from mcphost.cli.server_request_reports import SamplingReporter, UrlElicitationReporter
-    from mcphost.host.consent.questions import DeclineAll
-    from mcphost.host.desktop import open_page
-
     rules = read_rules(options.answers, options.accept, options.decline)
     approver = approver_with(rules, calls or DeclineAll("nothing is called here"))
 
@@ -89,12 +76,6 @@ def run_audited(
     **more: Any,
 ) -> int:
     """Run ``work`` with an audit log and the state folder. ``approver`` is None where nothing needs approval."""
-    from mcphost.cli.output import remark
-    from mcphost.cli.run import in_host
-    from mcphost.composition import dependencies, values_for
-    from mcphost.config import state_folder
-    from mcphost.host.consent.questions import DeclineAll
-
     values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
     asks, traffic = approver or DeclineAll("nothing is called here"), traffic_path(options)
     kept: dict[str, Any] = {"state": state, "report": remark, "refused": chosen.broken, "traffic_path": traffic}
@@ -104,28 +85,11 @@ def run_audited(
 
 def run_without_calls(options: Namespace, chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]) -> int:
     """Run ``work`` without audit log and state folder, so that it works where nothing can be written."""
-    from mcphost.cli.run import in_host
-    from mcphost.composition import dependencies, values_for
-    from mcphost.host.consent.questions import DeclineAll
-
     values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")
     parts = dependencies(
         nobody, values, refused=chosen.broken, traffic_path=traffic_path(options), begin_sign_ins=False
     )
     return in_host(chosen.config, parts, work)
-
-
-def traffic_path(options: Namespace) -> Path | None:
-    """The file of ``--traffic``. Raises ConfigError where it cannot be written."""
-    if options.traffic is None:
-        return None
-    from pathlib import Path
-
-    from mcphost.host.traffic.file import claim
-
-    path = Path(options.traffic)
-    claim(path)
-    return path
 
 
 def select_for_sign_in(options: Namespace) -> tuple[Selection, str]:

@@ -1,0 +1,98 @@
+"""Finds and reads the configuration for a command. A project's file is used only after the user trusted it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from mcphost.cli.output import remark
+from mcphost.config import (
+    Config,
+    ConfigLocation,
+    LoadedConfig,
+    TrustedFolders,
+    find_config,
+    load_found,
+    state_folder,
+)
+from mcphost.dataclass import dataclass
+from mcphost.errors import ConfigError
+
+TRUST_COMMAND = "mcphost config trust"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSettings:
+    """A configuration with its place. ``untrusted`` says why a project's file was left out; None where it was not."""
+
+    found: ConfigLocation
+    loaded: LoadedConfig
+    untrusted: str | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """The path of the file in use."""
+        return self.found.path
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Sentences about parts of the configuration that are not used."""
+        return (*filter(None, [self.untrusted]), *map(str, self.loaded.problems))
+
+
+def find(explicit: str | None, env: Mapping[str, str]) -> ConfigLocation:
+    """Find the configuration file."""
+    return find_config(None if explicit is None else Path(explicit), Path.cwd(), env)
+
+
+def read_settings(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
+    """Read the configuration; a project's file only if it is trusted. Raises ConfigError."""
+    if not found.needs_trust or found.path is None:
+        return users_settings(found)
+    loaded = load_found(found)
+    decision = trusted_folders(env).decision(found.path, loaded.digest)
+    if decision == "trusted":
+        return FoundSettings(found, loaded)
+    return replace(users_settings(found), untrusted=_untrusted(found.path, decision))
+
+
+def settings_for_screen(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
+    """As `read_settings`, but leave out a project's file that cannot be read: anybody may have put it there."""
+    try:
+        return read_settings(found, env)
+    except ConfigError as error:
+        if not found.needs_trust:
+            raise
+        return replace(users_settings(found), untrusted=str(error))
+
+
+def users_settings(found: ConfigLocation) -> FoundSettings:
+    """Read only the user's own file. Raises ConfigError."""
+    own = ConfigLocation(found.user) if found.needs_trust else found
+    return FoundSettings(own, LoadedConfig(Config.model_construct()) if own.path is None else load_found(own))
+
+
+def default_path(env: Mapping[str, str]) -> Path:
+    """The path of the user's own file, whether it exists or not."""
+    if named := env.get("MCPHOST_CONFIG"):
+        return Path(os.path.expanduser(named))
+    from platformdirs import user_config_path  # late: slow to import, and only the screen and config need it
+
+    return user_config_path("mcphost", appauthor=False) / "config.toml"
+
+
+def trusted_folders(env: Mapping[str, str]) -> TrustedFolders:
+    """The project files that the user trusted."""
+    return TrustedFolders(state_folder(env) / "trusted.toml", remark)
+
+
+def _untrusted(path: Path, decision: Literal["changed", "unknown"]) -> str:
+    why = (
+        "changed since you trusted it"
+        if decision == "changed"
+        else "names programs to run, and you have not trusted it"
+    )
+    return f"{path} {why}; to see what it would run and decide: {TRUST_COMMAND}"
