@@ -61,7 +61,7 @@ async def test_words_of_a_file_that_the_script_copies_are_marked_in_the_question
     async with demo_host(approver) as host, asyncio.timeout(60):
         await host.servers.ready()
         chat = host.chats.begin()
-        made = await host.chats.compose("Copy @notes.txt into the logbook")
+        made = await host.chats.attachments.compose("Copy @notes.txt into the logbook")
         chat.send(made.text, made.attachments)
         await chat.ended()
     (asked,) = (each for each in approver.questions if isinstance(each, ToolCallQuestion))
