@@ -1,6 +1,7 @@
 """Every exception mcphost raises on purpose, and whose fault each one is.
 
     McphostError
+    ├── UsageError               the command line cannot be understood
     ├── ConfigError              the user's file: says which file, which line, and what to write instead
     │   └── UnresolvedReference  a ${NAME} that has no value; only the server that needs it is stopped
     ├── PeerError                the server broke the rules
@@ -56,6 +57,12 @@ class McphostError(Exception):
 
     lasting = False
     """Would trying again meet the same, until somebody changes something?"""
+
+
+class UsageError(McphostError):
+    """The command line cannot be understood."""
+
+    lasting = True
 
 
 class ConfigError(McphostError):

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Final
 
 from mcphost.cli.parser import parse
+from mcphost.cli.stderr_format import stderr_format_of
 from mcphost.errors import McphostError
 
 BROKEN_PIPE: Final = 141
@@ -35,8 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ.setdefault(
             "PYDANTIC_DISABLE_PLUGINS", "__all__"
         )  # plugins would be searched for, and run in our validation
+    words = sys.argv[1:] if argv is None else argv
+    with stderr_format_of(words):
+        return _run(words)
+
+
+def _run(words: Sequence[str]) -> int:
     try:
-        options = parse(sys.argv[1:] if argv is None else argv)
+        options = parse(words)
         return _command(options.run)(options)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -64,18 +71,19 @@ def _open_streams() -> None:
 
 
 def _explain(error: BaseException) -> int:
-    from mcphost.cli.output import Signalled, exit_for, remark, remarks_on
+    from mcphost.cli.output import ErrorReport, Signalled, exit_for, report, reports_on
 
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, McphostError):
-        for sentence in remarks_on(error):
-            remark(sentence)
+        for each in reports_on(error):
+            report(each)
         return exit_for(error)
     if isinstance(error, Signalled):
         return 128 + error.number
     # Where and what kind, but not its text and no locals: they may hold a secret.
-    remark(f"something in mcphost went wrong: {type(error).__name__} at {_place(error)}; please report this")
+    text = f"something in mcphost went wrong: {type(error).__name__} at {_place(error)}; please report this"
+    report(ErrorReport("internal", text, UNEXPECTED))
     return UNEXPECTED
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.cli.output import remark
 from mcphost.cli.terminal import has_terminal
 from mcphost.dataclass import dataclass
-from mcphost.errors import ConfigError
+from mcphost.errors import ConfigError, UsageError
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import (
     Answer,
@@ -183,7 +183,7 @@ def _flags(action: str, words: Sequence[str]) -> list[AnswerRule]:
 def _flag(action: str, word: str) -> AnswerRule:
     kind, colon, server = word.partition(":")
     if kind not in KINDS.values() or (colon and not server):
-        raise ConfigError(f"--{action} {word!a}: write KIND or KIND:SERVER, KIND one of {', '.join(KINDS.values())}")
+        raise UsageError(f"--{action} {word!a}: write KIND or KIND:SERVER, KIND one of {', '.join(KINDS.values())}")
     return AnswerRule(f"--{action} {word}", action, kind, server or "*")
 
 

@@ -11,24 +11,31 @@ import select
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import field
 from enum import IntEnum
 from typing import IO, Any, ClassVar, Final
 
 from mcphost.cli.margin import behind_margin, cell, cells, size
+from mcphost.cli.stderr_format import stderr_is_json
 from mcphost.dataclass import dataclass
 from mcphost.errors import (
     CapabilityMissing,
     ConfigError,
     Declined,
+    HttpStatusError,
     InvalidArguments,
     ListingFailed,
     McphostError,
+    ModelError,
+    PeerError,
     RequestTimeout,
     ServerError,
+    SignInFailed,
     TaskStopped,
     UnknownName,
+    UsageError,
 )
 from mcphost.protocol.display import show, show_line
 
@@ -74,7 +81,7 @@ _EXITS: Final = (
     (Declined, Exit.DECLINED),
     (RequestTimeout, Exit.TIMED_OUT),
     ((ServerError, TaskStopped), Exit.TOOL_FAILED),
-    ((ConfigError, UnknownName, InvalidArguments, CapabilityMissing), Exit.USAGE),
+    ((UsageError, ConfigError, UnknownName, InvalidArguments, CapabilityMissing), Exit.USAGE),
 )
 
 
@@ -85,13 +92,71 @@ def exit_for(error: McphostError) -> Exit:
     return next((code for kinds, code in _EXITS if isinstance(error, kinds)), Exit.NOT_CONNECTED)
 
 
+_KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
+    (Declined, "declined"),
+    (RequestTimeout, "timed_out"),
+    (ServerError, "server_error"),
+    (TaskStopped, "task_stopped"),
+    (UsageError, "usage"),
+    (ConfigError, "configuration"),
+    (UnknownName, "unknown_name"),
+    (InvalidArguments, "invalid_arguments"),
+    (CapabilityMissing, "capability_missing"),
+    (ListingFailed, "listing_failed"),
+    (ModelError, "model"),
+    (SignInFailed, "sign_in"),
+    (PeerError, "protocol_violation"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReport:
+    """An error for stderr: a line for people, an object with ``--json``."""
+
+    kind: str
+    message: str
+    exit_code: int
+    advice: str = ""
+    """What to do about it, in a sentence; may be empty."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """More members of the object."""
+
+    @classmethod
+    def of(cls, error: McphostError, message: str = "", *, advice: str = "") -> ErrorReport:
+        """The report on an exception; ``message`` replaces its own."""
+        kind = next((kind for of, kind in _KINDS if isinstance(error, of)), "not_connected")
+        return cls(kind, message or str(error), exit_for(error), advice, dict(_details(error)))
+
+    def as_object(self) -> dict[str, Any]:
+        """For ``--json``."""
+        advice = {"advice": self.advice} if self.advice else {}
+        said = {"kind": self.kind, "message": self.message[:MESSAGE_CHARACTERS], "exit_code": int(self.exit_code)}
+        return {"error": {**said, **advice, **self.details}}
+
+
+def _details(error: McphostError) -> Iterator[tuple[str, Any]]:
+    match error:
+        case ConfigError():
+            known = ("file", error.path and str(error.path)), ("line", error.line)
+            yield from ((name, value) for name, value in known if value is not None)
+        case InvalidArguments():
+            yield "problems", [{"path": path, "message": text} for path, text in error.problems]
+        case ServerError():
+            yield "code", error.code
+        case HttpStatusError():
+            yield "status", error.status
+        case ModelError():
+            yield "model", error.entry
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a command prints: ``text`` on stdout, ``remarks`` on stderr."""
+    """What a command prints: ``text`` on stdout, ``remarks`` and ``errors`` on stderr."""
 
     text: str = ""
     code: int = Exit.DONE
     remarks: tuple[str, ...] = ()
+    errors: tuple[ErrorReport, ...] = ()
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
@@ -134,17 +199,33 @@ def _write(data: memoryview) -> None:
 
 
 def remark(text: str) -> None:
-    """Write one line to stderr."""
+    """Write a remark to stderr: one line."""
+    if stderr_is_json():
+        _to_stderr(json.dumps({"remark": text[:MESSAGE_CHARACTERS]}))
+    else:
+        _to_stderr(f"mcphost: {show_line(text, MESSAGE_CHARACTERS)}")
+
+
+def report(error: ErrorReport) -> None:
+    """Write an error to stderr."""
+    if stderr_is_json():
+        _to_stderr(json.dumps(error.as_object()))
+        return
+    for sentence in filter(None, (error.message, error.advice)):
+        remark(sentence)
+
+
+def _to_stderr(line: str) -> None:
     StatusLine.take_away()
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            print(f"mcphost: {show_line(text, MESSAGE_CHARACTERS)}", file=sys.stderr, flush=True)
+            print(line, file=sys.stderr, flush=True)
 
 
-def remarks_on(error: McphostError) -> tuple[str, ...]:
-    """The sentences of an error: one for each problem in a configuration, else one."""
+def reports_on(error: McphostError) -> tuple[ErrorReport, ...]:
+    """The reports on an error: one for each problem in a configuration, else one."""
     several: Sequence[McphostError] = getattr(error, "problems", ()) if isinstance(error, ConfigError) else ()
-    return tuple(map(str, several)) or (str(error),)
+    return tuple(map(ErrorReport.of, several)) or (ErrorReport.of(error),)
 
 
 def foreign(text: str) -> str:

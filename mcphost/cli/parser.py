@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from mcphost import __version__
+from mcphost.errors import UsageError
 
 SERVER_HELP: Final = "a configured name, a URL, or 'stdio:COMMAND LINE'"
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes no abbreviations, and reports errors in one line."""
+    """Takes no abbreviations, and raises UsageError."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(allow_abbrev=False, **more)
 
     def error(self, message: str) -> NoReturn:
-        """Exit with code 2 and one line."""
-        self.exit(2, f"mcphost: {message}; see {self.prog} --help\n")
+        raise UsageError(f"{message}; see {self.prog} --help")
 
 
 def add_servers(parser: Parser) -> None:
@@ -187,7 +187,7 @@ Words = argparse.Namespace
 def parse(argv: Sequence[str]) -> Words:
     """Parse a command line. ``run`` in the result is MODULE.FUNCTION of the command in `mcphost.cli.commands`.
 
-    Raises SystemExit after printing what is wrong.
+    Raises UsageError; SystemExit after ``--help``.
     """
     options, rest = _parser().parse_known_args(argv)
     # argparse gives up on words that follow an option; to the commands that take several they belong.

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
-from mcphost.cli.output import Outcome, Signalled, answer, is_terminal, remark
+from mcphost.cli.output import Outcome, Signalled, answer, is_terminal, remark, report
 from mcphost.config import Config
 from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import Alarmed, Event
@@ -71,6 +71,8 @@ def finish(outcome: Outcome) -> int:
     answer(outcome.text)
     for sentence in outcome.remarks:
         remark(sentence)
+    for error in outcome.errors:
+        report(error)
     return outcome.code
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mcphost.cli.approver import approver_for
 from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_last_stderr
-from mcphost.cli.output import Exit, Outcome, StatusLine, exit_for, foreign, json_text, marked
+from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, exit_for, foreign, json_text, marked
 from mcphost.cli.preparation import run_with_answers, select_server
 from mcphost.cli.saving import files_in, write
 from mcphost.composition import is_ad_hoc
@@ -219,7 +219,7 @@ async def outcome_of(
     try:
         return Outcome(text, code, (*doubts, *await _saved(result, output, as_json=as_json)))
     except ConfigError as error:  # the tool has run, so its answer is printed although the file cannot be written
-        return Outcome(text, exit_for(error), (*doubts, str(error)))
+        return Outcome(text, exit_for(error), tuple(doubts), (ErrorReport.of(error),))
 
 
 async def _saved(result: CallToolResult, output: str | None, *, as_json: bool) -> list[str]:
@@ -259,7 +259,7 @@ def failure_outcome(host: Host, server: str, error: McphostError) -> Outcome:
     if isinstance(error, ConnectionLost):
         reason = with_last_stderr(host, server, reason)
     advice = next_step(error, server, host.servers[server].config)
-    return Outcome(code=exit_for(error), remarks=(reason, *([advice] if advice else [])))
+    return Outcome(code=exit_for(error), errors=(ErrorReport.of(error, reason, advice=advice or ""),))
 
 
 def _tool(host: Host, request: CallRequested) -> Tool:

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from mcphost.cli.commands.call import block_text, read_arguments, when_ready, with_newline
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, unselected, why_unknown, worst_exit
-from mcphost.cli.output import Exit, Outcome, foreign, json_text, remark, remarks_on, table
+from mcphost.cli.output import ErrorReport, Exit, Outcome, foreign, json_text, remark, reports_on, table
 from mcphost.cli.preparation import run_with_answers, run_without_calls, select_server, select_servers
 from mcphost.cli.saving import write
 from mcphost.dataclass import dataclass
 from mcphost.errors import (
     InvalidArguments,
+    InvalidResult,
     McphostError,
     ServerNotReady,
     UnknownName,
@@ -131,9 +132,8 @@ async def list_catalog(host: Host, what: str, names: Sequence[str], broken: Brok
         rows = [(name, *listing.row(item)) for name, items in found.items() for item in items]
         text = table([("SERVER", *listing.heading), *rows]) if rows else ""
     remarks = [words for name in found for words in _remarks(host, name, listing.kind)]
-    return Outcome(
-        text, worst_exit(failures), (*remarks, *(words for error in failures for words in remarks_on(error)))
-    )
+    errors = tuple(each for error in failures for each in reports_on(error))
+    return Outcome(text, worst_exit(failures), tuple(remarks), errors)
 
 
 async def _listed(host: Host, name: str, kind: CatalogKind, broken: BrokenServers) -> Sequence[Any]:
@@ -168,14 +168,19 @@ async def read(
         await _warn_if_large(host, server, uri)
         result = await host.resources.read(server, uri)
         spoilt = [each for each in result.contents if isinstance(each, UnreadableContent)]
-        remarks = [f"{server}: contents that cannot be read: {each.reason}" for each in spoilt]
+        errors = tuple(_unreadable(server, each) for each in spoilt)
+        remarks: list[str] = []
         if output is not None:
             readable = [each for each in result.contents if isinstance(each, ResourceContents)]
             remarks += await asyncio.to_thread(write, output, readable)
         text = json_text(result.raw) if as_json else "" if output is not None else _contents_text(result)
-        return Outcome(text, Exit.NOT_CONNECTED if spoilt else Exit.DONE, tuple(remarks))
+        return Outcome(text, Exit.NOT_CONNECTED if spoilt else Exit.DONE, tuple(remarks), errors)
 
     return await when_ready(host, server, broken, work)
+
+
+def _unreadable(server: str, contents: UnreadableContent) -> ErrorReport:
+    return ErrorReport.of(InvalidResult(f"{server}: contents that cannot be read: {contents.reason}"))
 
 
 async def _warn_if_large(host: Host, server: str, uri: str) -> None:

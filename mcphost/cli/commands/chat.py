@@ -26,7 +26,7 @@ from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.composition import select as select_configured
 from mcphost.config import Config, rule_matches, state_folder
 from mcphost.dataclass import dataclass
-from mcphost.errors import ConfigError, InvalidArguments, McphostError
+from mcphost.errors import ConfigError, InvalidArguments, McphostError, UsageError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.chat.attachments import is_file, parse
 from mcphost.host.chat.export import markdown
@@ -61,7 +61,7 @@ def run_chat(options: Namespace) -> int:
     config = with_models(chosen.config, found.problems, options.max_rounds)
     piped = read_pipe(wait=not text)
     if not text.strip() and not piped.strip():
-        raise ConfigError("there is nothing to say; write: mcphost chat 'TEXT'")
+        raise UsageError("there is nothing to say; write: mcphost chat 'TEXT'")
     named = chosen.names if options.servers else ()
     requested = ChatRequested(text, piped, options.model, options.resume, named, options.json)
     return run_with_answers(
@@ -146,7 +146,7 @@ class ChatApprover:
     def __init__(self, allow: Sequence[str], deny: Sequence[str]) -> None:
         for rule in (*allow, *deny):
             if not all(rule.partition(":")):
-                raise ConfigError(f'{rule!a} is no rule; write server:tool, with * for any, as in --allow "git:*"')
+                raise UsageError(f'{rule!a} is no rule; write server:tool, with * for any, as in --allow "git:*"')
         self._allow, self._deny = allow, deny
 
     async def ask(self, question: Question) -> Answer:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcphost.cli.margin import Margin, size
-from mcphost.cli.output import Exit, Outcome, StatusLine, answer, is_terminal, json_text, remark
+from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, answer, is_terminal, json_text, remark
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.tool_results import said
 from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState
@@ -62,8 +62,12 @@ class TurnPrinter:
         declined = any(use.outcome == "declined" for use in turn.uses)
         code = _CODES.get(turn.state, Exit.TOOL_FAILED)
         remarks = [each.cut for each in turn.rounds if each.cut and not each.superseded]
-        remarks += [f"{turn.state.value}: {turn.reason}"] if turn.reason else []
-        return Outcome("", Exit.DECLINED if declined and code is Exit.DONE else code, tuple(remarks))
+        ended = f"{turn.state.value}: {turn.reason}" if turn.reason else ""
+        if ended and code is Exit.DONE:
+            remarks.append(ended)
+        kind = "model" if turn.state is TurnState.FAILED else "stopped"
+        errors = (ErrorReport(kind, ended, code),) if ended and code is not Exit.DONE else ()
+        return Outcome("", Exit.DECLINED if declined and code is Exit.DONE else code, tuple(remarks), errors)
 
     def answer_begins(self, each: ModelRound) -> None:
         """Another answer of the model begins."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, remarks_on
+from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, reports_on
 from mcphost.cli.run import finish
 from mcphost.cli.settings import default_path, find, read_settings, trusted_folders
 from mcphost.cli.terminal import discard_typed_ahead
@@ -25,14 +25,14 @@ from mcphost.config import (
     references_within,
 )
 from mcphost.config.fields import reason_against_document
-from mcphost.errors import ConfigError
+from mcphost.errors import ConfigError, UsageError
 from mcphost.protocol.display import show_line
 
 
 def run_config(options: Namespace) -> int:
     """Show, check or trust the configuration."""
     if options.traffic is not None:
-        raise ConfigError("--traffic: this command opens no server")
+        raise UsageError("--traffic: this command opens no server")
     if options.action == "client-metadata":
         return finish(client_metadata(options.url, options.port, hosted_document))
     found = find(options.config, os.environ)
@@ -52,7 +52,7 @@ def where(found: ConfigLocation, env: Mapping[str, str], *, explicit: bool) -> O
     try:
         remarks += filter(None, [read_settings(found, env).untrusted])
     except ConfigError as error:
-        remarks += remarks_on(error)
+        remarks += (each.message for each in reports_on(error))
     return Outcome(f"{show_line(str(found.path), 4096)}\n", remarks=tuple(remarks))
 
 
@@ -73,7 +73,7 @@ def verify(found: ConfigLocation) -> Outcome:
 def client_metadata(url: str | None, port: int, document: Callable[[str, str], Mapping[str, object]]) -> Outcome:
     """``config client-metadata``: prints the client metadata document to publish at ``url``."""
     if url is None:
-        raise ConfigError("client-metadata needs the https URL that the document will have")
+        raise UsageError("client-metadata needs the https URL that the document will have")
     if reason := reason_against_document(url):
         raise ConfigError(f"{show_line(url)}: {reason}")
     back = f"http://127.0.0.1:{port}/callback" if port else "http://127.0.0.1/callback"

@@ -14,7 +14,7 @@ from mcphost.cli.commands.call import outcome_of, when_ready
 from mcphost.cli.failures import BrokenServers
 from mcphost.cli.output import Exit, Outcome, json_text, table
 from mcphost.cli.preparation import run_audited, run_with_answers, run_without_calls, select_server
-from mcphost.errors import ConfigError
+from mcphost.errors import UsageError
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.tasks import Task
@@ -27,7 +27,7 @@ ID_CHARACTERS: Final = 200
 def run_tasks(options: Namespace) -> int:
     """List, cancel or collect a server's tasks."""
     if options.output is not None and options.result is None:
-        raise ConfigError("--output goes with --result")
+        raise UsageError("--output goes with --result")
     chosen, name = select_server(options)
     broken, how = chosen.broken, {"as_json": options.json}
     if options.cancel is not None:

@@ -92,7 +92,7 @@ def test_a_list_that_failed_is_told_apart_from_an_empty_one_and_hides_no_other(
     said = mcphost("--config", str(config), "list", "resources", "--json")
     assert said.code == code, said
     assert [json.loads(line)["server"] for line in said.out.splitlines()] == ["good"]
-    assert "mcphost: bad: listing the resources failed: " in said.err
+    assert "bad: listing the resources failed: " in said.err
     assert why in said.err
 
 

@@ -86,7 +86,7 @@ def test_an_answer_that_the_model_cut_is_said_to_be(
         exported = mcphost("chat", "--export", "last")
     assert (said.code, said.out, said.err) == (0, "half\n", f"mcphost: {cut}\n")
     end = json.loads(as_json.out.splitlines()[-1])
-    assert (end["type"], end["state"], end["cut"], as_json.err) == ("end", "done", cut, f"mcphost: {cut}\n")
+    assert (end["type"], end["state"], end["cut"], json.loads(as_json.err)) == ("end", "done", cut, {"remark": cut})
     assert f"half\n\n*({cut})*" in exported.out
 
 
