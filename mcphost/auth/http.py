@@ -23,8 +23,8 @@ import httpx
 from mcphost.auth.flow.steps import HttpAnswer, HttpExchange, Unreachable
 from mcphost.auth.masking import content_type
 from mcphost.net.addresses import LOOPBACK, Address, literal_address, may_reach
-from mcphost.net.environment import proxy_for, trusted_authorities
 from mcphost.net.origins import port_of
+from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
 from mcphost.protocol.display import show_line, size_text
 
 SECONDS: Final[Mapping[str, float]] = {"metadata": 10.0, "registration": 30.0, "token": 30.0}

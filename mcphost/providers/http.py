@@ -21,7 +21,7 @@ from httpx_sse import EventSource
 
 from mcphost import __version__
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelUnreachable
-from mcphost.net.environment import proxy_for, trusted_authorities
+from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
 from mcphost.protocol.display import size_text
 from mcphost.protocol.wire.framing import LineFramer, Overlong
 from mcphost.providers.base import ModelCapabilities, ModelRequest, ProviderEvent, RetryScheduled, TokenUsage, check

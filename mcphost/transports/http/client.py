@@ -14,7 +14,7 @@ import httpx
 from mcphost import __version__
 from mcphost.dataclass import dataclass
 from mcphost.errors import ConnectionLost
-from mcphost.net.environment import proxy_for, trusted_authorities
+from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
 from mcphost.transports.http.engine import AiohttpEngine
 
 FAILURES: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)

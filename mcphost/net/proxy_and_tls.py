@@ -1,4 +1,4 @@
-"""What the environment says about HTTP connections: the proxy of a URL, and the trusted certificate authorities."""
+"""The proxy and the certificate authorities of an HTTP connection, as the environment sets them."""
 
 from __future__ import annotations
 
