@@ -67,21 +67,21 @@ def resolve_server(config: Config, values: Values, name: str) -> ResolvedServer:
     """
     if (server := config.servers.get(name)) is None:
         raise UnknownName(f"there is no server {name!a} in the configuration")
-    return _Resolution(values, f"servers.{name}").server(name, server)
+    return _Resolution(values.beside(config.path), f"servers.{name}").server(name, server)
 
 
 def resolve_roots(config: Config, values: Values, name: str) -> tuple[ResolvedRoot, ...]:
     """Return the roots of the entry ``name``; see ``resolve_server``."""
     if (server := config.servers.get(name)) is None:
         raise UnknownName(f"there is no server {name!a} in the configuration")
-    return tuple(_Resolution(values, f"servers.{name}").roots(server))
+    return tuple(_Resolution(values.beside(config.path), f"servers.{name}").roots(server))
 
 
 def resolve_model(config: Config, values: Values, name: str) -> ResolvedModel:
     """Return the model ``name`` with its references replaced; see ``resolve_server``."""
     if (model := config.models.get(name)) is None:
         raise UnknownName(f"there is no model {name!a} in the configuration")
-    return _Resolution(values, f"models.{name}").model(name, model)
+    return _Resolution(values.beside(config.path), f"models.{name}").model(name, model)
 
 
 class _Resolution:

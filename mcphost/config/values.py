@@ -9,7 +9,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,6 +28,21 @@ MAX_SECRET_FILE = 64 * 1024
 """Bytes of a ``${file:…}``: it holds a key or a token, not a document."""
 
 
+class _Secrets:
+    """The remembered secrets, and the pattern that finds them; None while there are none."""
+
+    def __init__(self) -> None:
+        self.pattern: re.Pattern[str] | None = None
+        self._forms: set[str] = set()
+        self._lock = threading.Lock()
+
+    def add(self, forms: Iterable[str]) -> None:
+        with self._lock:
+            self._forms.update(forms)
+            longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
+            self.pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+
 class Values:
     """Resolves references and remembers secrets. Safe to use from several threads.
 
@@ -43,9 +58,15 @@ class Values:
     ) -> None:
         self._env, self._keyring = env, keyring
         self._base = base or Path.cwd()
-        self._secrets: set[str] = set()
-        self._masked: re.Pattern[str] | None = None
-        self._lock = threading.Lock()
+        self._secrets = _Secrets()
+
+    def beside(self, file: Path | None) -> Values:
+        """The same values with relative paths starting at the folder of ``file``; None: where they start now."""
+        if file is None:
+            return self
+        values = Values(self._env, self._keyring, file.absolute().parent)
+        values._secrets = self._secrets
+        return values
 
     def resolve(self, text: str, field: str, *, secret: bool = False) -> str:
         """Return ``text`` with its references replaced.
@@ -89,14 +110,12 @@ class Values:
         # A variable may hold invalid UTF-8.
         urls = {quote(form, safe="", errors="surrogateescape") for form in forms}
         forms |= {json.dumps(form)[1:-1] for form in forms} | urls
-        with self._lock:
-            self._secrets |= {form for form in forms if len(form) >= MIN_SECRET}
-            longest_first = sorted(self._secrets, key=lambda form: (-len(form), form))
-            self._masked = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._secrets.add(form for form in forms if len(form) >= MIN_SECRET)
 
     def mask(self, text: str) -> str:
         """Return ``text`` with each remembered secret replaced by ``MASK``."""
-        return text if self._masked is None else self._masked.sub(MASK, text)
+        pattern = self._secrets.pattern
+        return text if pattern is None else pattern.sub(MASK, text)
 
     def _looked_up(self, reference: Reference, field: str, secret: bool) -> str:
         value, advice = self._found(reference, field)

@@ -25,6 +25,17 @@ def values(tmp_path: Path) -> Values:
     return Values(ENV, KEYS.get, tmp_path)
 
 
+def test_a_file_is_looked_for_beside_the_configuration_that_names_it(tmp_path: Path, values: Values) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "secret.txt").write_text("other-abcdefgh\n")
+    text = '[servers.a]\ncommand = "x"\nenv = { TOKEN = "${file:secret.txt}" }'
+    before, after = parse(text, tmp_path / "mcphost.toml").config, parse(text, other / "mcphost.toml").config
+    assert resolve_server(before, values, "a").env == {"TOKEN": "file-abcdefgh"}
+    assert resolve_server(after, values, "a").env == {"TOKEN": "other-abcdefgh"}
+    assert values.mask("file-abcdefgh other-abcdefgh") == f"{MASK} {MASK}"
+
+
 @pytest.mark.parametrize(
     ("text", "result"),
     [
