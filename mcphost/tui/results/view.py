@@ -153,9 +153,9 @@ class Progressing(Static):
     Progressing { height: auto; padding: 0 1; }
     """
 
-    def __init__(self, call: ToolCall, limit: float | None = None) -> None:
+    def __init__(self, call: ToolCall) -> None:
         super().__init__("", markup=False)
-        self.call, self._limit = call, call.request.timeout or limit
+        self.call = call
         self._moves = 0
 
     def on_mount(self) -> None:
@@ -170,7 +170,7 @@ class Progressing(Static):
     def _lines(self) -> Iterator[Content]:
         call, progress = self.call, self.call.progress
         if not call.state.ended:
-            yield Content(_waiting(call, self._limit)).stylize("bold")
+            yield Content(_waiting(call)).stylize("bold")
         if call.state not in (CallState.ASKING, CallState.SIGNING_IN):
             yield progress_line(progress, self._moves)
         said = progress.message if progress is not None and progress.message else call.task and call.task.status_message
@@ -186,12 +186,13 @@ class Progressing(Static):
             yield Content(f"esc or x {ends}").stylize("dim")
 
 
-def _waiting(call: ToolCall, limit: float | None) -> str:
+def _waiting(call: ToolCall) -> str:
     words = {
         CallState.ASKING: "▲ waiting for your answer",
         CallState.SIGNING_IN: "▲ waiting for a sign-in",
         CallState.CANCELLING: "◐ cancelling",
     }
+    limit = call.request.timeout
     bound = f" · limit {duration_text(limit)} without progress" if limit else ""
     return f"{words.get(call.shown_state, '◐ running')} · {duration_text(call.elapsed)}{bound}"
 
@@ -376,7 +377,6 @@ class ResultView(Vertical):
         super().__init__(id=id)
         self.call: ToolCall | None = None
         self.tab = Tab.CONTENT
-        self._limit: float | None = None
         self._shown_state: CallState | None = None
         self._weight = 0
         self._strip = TabStrip()
@@ -395,9 +395,9 @@ class ResultView(Vertical):
         self._clock = self.set_interval(1.0, self._tell_progress, pause=True)
         self._rebuild()
 
-    def show_call(self, call: ToolCall | None, *, limit: float | None = None) -> None:
-        """Show another call, or none. ``limit``: seconds it may go without progress, if known."""
-        self.call, self._limit, self.tab = call, limit, Tab.CONTENT
+    def show_call(self, call: ToolCall | None) -> None:
+        """Show another call, or none."""
+        self.call, self.tab = call, Tab.CONTENT
         if self.is_mounted:
             self._rebuild()
 
@@ -526,7 +526,7 @@ class ResultView(Vertical):
             return StructuredView(call.outcome.structured, call.validity)
         if call.outcome is not None and tab is Tab.RAW:
             return JsonView(call.outcome.raw)
-        return BlockList(*(_content(call, self._limit) if tab is Tab.CONTENT else map(BlockView, call_blocks(call))))
+        return BlockList(*(_content(call) if tab is Tab.CONTENT else map(BlockView, call_blocks(call))))
 
     def _can_pick(self) -> bool:
         body = self._bodies.get(self.tab)
@@ -572,9 +572,9 @@ class _ResultArea(SearchArea):
                 structured.show_json()
 
 
-def _content(call: ToolCall, limit: float | None) -> Iterator[Widget]:
+def _content(call: ToolCall) -> Iterator[Widget]:
     if not call.state.ended:
-        yield Progressing(call, limit)
+        yield Progressing(call)
     failure = failure_of(call)
     if failure is not None:
         yield from _failure(failure, call)
