@@ -23,11 +23,13 @@ from textual.screen import Screen
 from textual.timer import Timer, TimerCallback
 from textual.worker import WorkerFailed
 
+from mcphost.config import UI
 from mcphost.errors import McphostError
 from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
 from mcphost.host.start_info import StartInfo
 from mcphost.protocol.display import show, show_line
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.driver import Driver
@@ -143,9 +145,23 @@ class McphostApp(App[None]):
         """Take a theme before the first frame, which a change of themes would draw twice."""
         for theme in THEMES:
             self.register_theme(theme)
-        sixteen = self.console.color_system == "standard" and not self.no_color
-        self.theme = theme_for(light=light, sixteen=sixteen).name if name == "auto" else name
+        self.theme = self._theme_named(name, light=light)
         self.stylesheet.set_variables(self.get_css_variables())
+
+    def _theme_named(self, name: str, *, light: bool) -> str:
+        sixteen = self.console.color_system == "standard" and not self.no_color
+        return theme_for(light=light, sixteen=sixteen).name if name == "auto" else name
+
+    def _apply_ui(self, old: UI, new: UI) -> None:
+        """Go over to a changed ``[ui]``. What did not change there stays as the user set it meanwhile."""
+        if old.theme != new.theme:
+            self.theme = self._theme_named(new.theme, light=self.start.light_terminal)
+        if old.images != new.images:
+            self.results.draw_pictures(new.images != "off")
+        if old.log_panel != new.log_panel:
+            self.main.set_log_panel(new.log_panel)
+        if old.logs != new.logs:
+            self.main.logs.set_least(LogLevel.read(new.logs) or LogLevel.INFO)
 
     def get_css_variables(self) -> dict[str, str]:
         """The theme's variables, with enough contrast whatever theme it is."""
@@ -364,7 +380,7 @@ class McphostApp(App[None]):
         if self._reread is None:
             self.notify("This run has no configuration file.")
         elif len(self.screen_stack) == 1:
-            self.run_worker(reload.reload(self, self.host, self._reread), exclusive=True)
+            self.run_worker(reload.reload(self, self.host, self._reread, self._apply_ui), exclusive=True)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every action, for the command palette; first those of what has the focus."""

@@ -302,10 +302,14 @@ class LogsPane(Vertical):
         event.stop()
         self.app.push_screen(LogDetail(event.item))
 
+    def set_least(self, least: LogLevel) -> None:
+        """Show this level and higher ones."""
+        self._least = least
+        self._rebuild()
+
     def action_least(self) -> None:
         """Show only higher levels, or all again."""
-        self._least = next((level for level in _LEAST if level > self._least), _LEAST[0])
-        self._rebuild()
+        self.set_least(next((level for level in _LEAST if level > self._least), _LEAST[0]))
 
     def action_server_level(self) -> None:
         """Let the user choose what the server itself logs."""

@@ -186,6 +186,11 @@ class MainScreen(ErrorBoundary, LatePanes):
             has_room = least is not None and size.height >= least and not self.has_class("-chat")
             self.set_class(not has_room, "-no-logs")
 
+    def set_log_panel(self, wanted: str) -> None:
+        """Open or close the log panel as ``[ui] log_panel`` says."""
+        self._log_panel = wanted
+        self._arrange_logs(self.size)
+
     @property
     def logs_open(self) -> bool:
         """Is the log drawer open?"""

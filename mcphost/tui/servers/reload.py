@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
-from mcphost.config import Changes, Config, compare
+from mcphost.config import UI, Changes, Config, compare
 from mcphost.errors import McphostError
 from mcphost.host.host import Host
 from mcphost.host.start_info import ReloadedConfig
@@ -23,8 +23,11 @@ Read = Callable[[], ReloadedConfig]
 """Reads the configuration; waits for the disk. Raises ConfigError."""
 
 
-async def reload(app: App[None], host: Host, read: Read) -> None:
-    """Read the file again, show what would change, and apply it if the user agrees."""
+async def reload(app: App[None], host: Host, read: Read, apply_ui: Callable[[UI, UI], None]) -> None:
+    """Read the file again, show what would change, and apply it if the user agrees.
+
+    ``apply_ui`` gets ``[ui]`` as it was and as it is now.
+    """
     try:
         fresh = await asyncio.to_thread(read)
     except McphostError as error:
@@ -32,13 +35,15 @@ async def reload(app: App[None], host: Host, read: Read) -> None:
         return
     for problem in fresh.problems:
         app.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
-    changes = compare(host.config, fresh.config)
+    before = host.config
+    changes = compare(before, fresh.config)
     if not changes:
         app.notify("The configuration is as it was.")
         return
 
-    if await app.push_screen_wait(ReloadScreen(changes, fresh.config)):
+    if await app.push_screen_wait(ReloadScreen(changes, before, fresh.config)):
         await host.apply(fresh.config)
+        apply_ui(before.ui, fresh.config.ui)
 
 
 class ReloadScreen(ModalScreen[bool]):
@@ -66,22 +71,22 @@ class ReloadScreen(ModalScreen[bool]):
     }
     """
 
-    def __init__(self, changes: Changes, new: Config) -> None:
+    def __init__(self, changes: Changes, old: Config, new: Config) -> None:
         super().__init__()
-        self._changes, self._new = changes, new
+        self._changes, self._old, self._new = changes, old, new
 
     def compose(self) -> ComposeResult:
         """The list in a frame."""
         with VerticalScroll() as frame:
             frame.border_title = "The configuration changed"
             frame.border_subtitle = "y apply · n leave it as it is"
-            yield FactsTable(list(_facts(self._changes, self._new)), labels=18)
+            yield FactsTable(list(_facts(self._changes, self._old, self._new)), labels=18)
 
     def action_close(self, apply: bool) -> None:
         self.dismiss(apply)
 
 
-def _facts(changes: Changes, new: Config) -> Iterator[Fact]:
+def _facts(changes: Changes, old: Config, new: Config) -> Iterator[Fact]:
     for name in changes.added:
         yield fact(f"+ {name}", _what_runs(new, name), "$text-success")
     for name in changes.removed:
@@ -90,7 +95,12 @@ def _facts(changes: Changes, new: Config) -> Iterator[Fact]:
         style = "$text-warning" if name in changes.needs_consent else ""
         yield fact(f"~ {name}", f"{', '.join(fields)}\n{_what_runs(new, name)}", style)
     for section in changes.sections:
-        yield fact(f"~ [{section}]", "changed")
+        yield fact(f"~ [{section}]", _changed_ui(old.ui, new.ui) if section == "ui" else "changed")
+
+
+def _changed_ui(old: UI, new: UI) -> str:
+    fields = [name for name in UI.model_fields if getattr(old, name) != getattr(new, name)]
+    return ", ".join(f"{name} (from the next start on)" if name == "mouse" else name for name in fields)
 
 
 def _what_runs(config: Config, name: str) -> str:

@@ -13,6 +13,7 @@ from mcphost.config import Config, parse
 from mcphost.errors import ConfigError
 from mcphost.host.start_info import ReloadedConfig
 from mcphost.tui.app import McphostApp
+from mcphost.tui.results.picture_view import OFF
 from mcphost.tui.servers.reload import ReloadScreen
 from tests.conftest import SERVERS
 from tests.tui.stage import Stage, on_stage
@@ -49,6 +50,20 @@ async def test_what_changed_is_shown_and_applied_to_what_it_concerns_alone(tmp_p
         await stage.press("y")
         await stage.until(lambda app: set(app.host.servers) == {"same", "fresh"} and app.host.servers["fresh"].ready)
         assert (stage.host.servers["same"].process.pid, stage.host.servers["same"].started_at) == same
+
+
+async def test_a_changed_screen_is_shown_at_once_but_for_the_mouse(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    before = config('[ui]\nlog_panel = "closed"\ntheme = "nord"', path)
+    after = config('[ui]\nlog_panel = "open"\ntheme = "gruvbox"\nimages = "off"\nlogs = "error"\nmouse = false', path)
+    async with on_stage(before, tmp_path) as stage:
+        assert not stage.app.main.logs_open
+        await reload_to(stage, lambda: ReloadedConfig(after))
+        await stage.until(lambda app: isinstance(app.screen, ReloadScreen))
+        await stage.shows("theme, log_panel, logs, images, mouse (from the next start on)")
+        await stage.press("y")
+        await stage.until(lambda app: app.main.logs_open and app.theme == "gruvbox" and app.has_class(OFF))
+        await stage.shows("error and up")
 
 
 @pytest.mark.parametrize("key", ["n", "escape"])
