@@ -46,7 +46,7 @@ class TerminalApprover:
         if not isinstance(question, ToolCallQuestion):
             return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
         say(*question_lines(question))
-        prompt = f"Run {show_line(question.tool.name)} on {question.server}? [y/N] "
+        prompt = f"Run {show_name(question.tool.name)} on {question.server}? [y/N] "
         return Answer(allow=await confirmed(prompt))
 
 

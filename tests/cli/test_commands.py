@@ -210,7 +210,10 @@ def test_what_is_no_text_is_written_where_output_says_and_the_option_is_named_wi
 ) -> None:
     demo = f"stdio:{shlex.quote(sys.executable)} -P -m mcphost.demo"
     told = mcphost("call", demo, "paint_view", "--yes")
-    assert (told.code, told.err) == (0, "mcphost: what is no text is only named; --output FILE saves it\n")
+    assert (told.code, told.err) == (
+        0,
+        "mcphost: content that is not text is only named here; --output FILE saves it\n",
+    )
     file = tmp_path / "view.png"
     saved = mcphost("call", demo, "paint_view", "--yes", "--output", str(file))
     assert (saved.code, saved.out, saved.err.count("\n")) == (0, told.out, 1)

@@ -47,7 +47,7 @@ def test_foreign_text_goes_as_it_came_into_a_pipe() -> None:
 @pytest.mark.hostile("T01")
 @pytest.mark.usefixtures("on_a_terminal")
 def test_foreign_text_is_marked_on_a_terminal_and_json_stays_json() -> None:
-    assert foreign(NASTY) == "a␛[2J⟨U+202E⟩b␡⟨U+009B⟩"
+    assert foreign(NASTY) == "│ a␛[2J⟨U+202E⟩b␡⟨U+\n│ 009B⟩\n"
     text = json_text([NASTY, "ä"])
     assert text.isascii()
     assert text.isprintable() or "\x1b" not in text
@@ -58,6 +58,16 @@ def test_foreign_text_is_marked_on_a_terminal_and_json_stays_json() -> None:
 def test_a_remark_is_one_safe_line(capsys: pytest.CaptureFixture[str]) -> None:
     remark(f"two\nlines {NASTY}")
     assert capsys.readouterr().err == "mcphost: two⏎lines a␛[2J⟨U+202E⟩b␡⟨U+009B⟩\n"
+
+
+def test_a_remark_that_wraps_on_a_terminal_keeps_its_margin(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it quotes could else stand where mcphost's own words begin."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    remark("it said: " + "x" * 12 + "mcphost: all is well")
+    assert capsys.readouterr().err == "mcphost: it said: xxxxxxxxxxxx\n         mcphost: all is well\n"
 
 
 def test_a_status_line_leaves_room_for_what_else_is_written(

@@ -44,7 +44,7 @@ def test_the_arguments_of_a_call_come_from_a_file_and_the_yes_from_the_terminal(
     (tmp_path / "c.toml").write_text(entry("echo"))
     words = ["--config", "c.toml", "call", "echo", "echo", "--args", "-"]
     with Terminal(shell(words, after="<args"), cwd=tmp_path) as terminal:
-        terminal.wait_for("Run echo on echo? [y/N]", '"text": "from a file"')
+        terminal.wait_for('Run "echo" on echo? [y/N]', '"text": "from a file"')
         terminal.press("y", "enter")
         terminal.wait_until(lambda screen: screen.rstrip().endswith("from a file"), "the answer")
         assert terminal.wait_exit() == 0

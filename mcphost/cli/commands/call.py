@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mcphost.cli.approver import approver_for
 from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_last_stderr
-from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, exit_for, foreign, json_text, marked
+from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, exit_for, foreign, json_text
 from mcphost.cli.preparation import run_with_answers, select_server
 from mcphost.cli.saving import files_in, write
 from mcphost.composition import is_ad_hoc
@@ -227,17 +227,14 @@ async def _saved(result: CallToolResult, output: str | None, *, as_json: bool) -
     files = files_in(result.content)
     if output is not None:
         return await asyncio.to_thread(write, output, files) or [f"nothing is in {output}: the result holds no file"]
-    return ["what is no text is only named; --output FILE saves it"] if files and not as_json else []
+    return ["content that is not text is only named here; --output FILE saves it"] if files and not as_json else []
 
 
 def result_text(result: CallToolResult) -> str:
     """A result for people: texts unchanged, other blocks named; structured content only where there is nothing else."""
     if not result.content and result.has_structured:
-        return marked(json_text(result.structured))
-    return "".join(
-        marked(each.text) if isinstance(each, TextContent) else with_newline(block_text(each))
-        for each in result.content
-    )
+        return foreign(json_text(result.structured))
+    return "".join(with_newline(block_text(each)) for each in result.content)
 
 
 async def when_ready(host: Host, server: str, broken: BrokenServers, work: Callable[[], Awaitable[Outcome]]) -> Outcome:

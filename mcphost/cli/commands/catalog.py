@@ -261,4 +261,4 @@ def _contents_text(result: ReadResourceResult) -> str:
 def _text(contents: ResourceContents) -> str:
     if contents.text is not None:
         return foreign(contents.text)
-    return with_newline(block_text(EmbeddedResource(type="resource", resource=contents)) + " --output FILE saves it")
+    return with_newline(block_text(EmbeddedResource(type="resource", resource=contents)) + "; --output FILE saves it")

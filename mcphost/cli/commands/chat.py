@@ -176,7 +176,7 @@ async def _ask_about_call(question: ToolCallQuestion) -> Answer:
     asked = question
     while True:
         say(*question_lines(asked))
-        what = f"{show_line(question.tool.name)} on {question.server}"
+        what = f"{show_name(question.tool.name)} on {question.server}"
         line = await typed_line(
             f"Let {show_line(question.origin)} run {what}? [y/N, name=value changes it, or why not] "
         )

@@ -20,7 +20,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
 from mcphost.host.events import Event, ServerChanged
 from mcphost.host.host import Host
-from mcphost.protocol.display import duration_text
+from mcphost.protocol.display import duration_text, show_line
 
 
 def run_check(options: Namespace) -> int:
@@ -82,7 +82,7 @@ class ServerCheck:
         return status_text(standing) if standing is not None and (standing.signed_in or standing.problem) else ""
 
 
-HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "SAYS IT IS", "REASON")
+HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "IDENTIFIES AS", "REASON")
 
 
 async def check(host: Host, names: Sequence[str], broken: BrokenServers, *, as_json: bool) -> Outcome:
@@ -106,7 +106,10 @@ async def check(host: Host, names: Sequence[str], broken: BrokenServers, *, as_j
         if as_json
         else table([HEADING, *(each.as_row() for each in results)])
     )
-    remarks = (words for name in names if host.servers[name].ready for words in left_out(host, name, CatalogKind.TOOLS))
+    cut = [each for each in results if each.failure and not as_json and show_line(each.remark) not in text]
+    remarks = [f"{each.name}: {each.remark}" for each in cut]
+    for name in names:
+        remarks += left_out(host, name, CatalogKind.TOOLS) if host.servers[name].ready else ()
     return Outcome(text, worst_exit([each.failure for each in results if each.failure]), tuple(remarks))
 
 

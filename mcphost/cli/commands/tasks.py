@@ -19,7 +19,7 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.tasks import Task
 
-HEADING: Final = ("STATE", "TASK", "CREATED", "LAST CHANGE", "KEPT FOR", "SAYS")
+HEADING: Final = ("STATE", "TASK", "CREATED", "LAST CHANGE", "KEPT FOR", "MESSAGE")
 ID_CHARACTERS: Final = 200
 """Characters of a task's id in the table; --json has all of it."""
 
